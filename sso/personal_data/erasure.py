@@ -51,7 +51,10 @@ _DELETE_ROWS = tuple(
     Statement(f"DELETE FROM {table} WHERE user_id = :user_id")  # noqa: S608 - constant names
     for table in WITHOUT_FOREIGN_KEY
 )
-_DELETE_MAILS = Statement("DELETE FROM outbox WHERE recipient = :login")
+_DELETE_MAILS = Statement(
+    """WITH codes AS (DELETE FROM registration_codes WHERE login = :login)
+    DELETE FROM outbox WHERE recipient = :login"""
+)
 _DELETE_USER = Statement("DELETE FROM users WHERE user_id = :user_id")
 _REMEMBER = Statement("INSERT INTO erased_users (user_id) VALUES (:user_id) ON CONFLICT DO NOTHING")
 

@@ -55,6 +55,8 @@ async def _export(tx: Transaction, user_id: str) -> dict[str, Any]:
             "password": user.password_hash is not None,
             "second_factors": list(user.second_factors),
             "recovery_codes": rows["recovery_code_sets"],
+            "passkeys": rows["passkeys"],
+            "linked_identities": rows["linked_identities"],
             "known_devices": rows["known_factors"],
         },
         "browsers": rows["browser_sessions"],

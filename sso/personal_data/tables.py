@@ -10,6 +10,8 @@ EXPORTED = {
     "session_tokens": ("kind", "address", "expires", "ips", "app_id", "gapp_id", "used"),
     "known_factors": ("expires",),
     "recovery_code_sets": ("created",),
+    "passkeys": ("name", "transports", "created", "last_used"),
+    "linked_identities": ("provider_id", "subject", "name", "created", "last_used"),
     "mailed_links": ("purpose", "created", "expires"),
     "account_events": ("at", "kind", "address", "device", "detail", "times", "last_at"),
     "oauth_consents": ("client_id", "scopes", "created"),
@@ -19,8 +21,16 @@ EXPORTED = {
     "project_members": ("project_id", "level", "resource", "role", "expired", "ttl"),
     "group_users": ("group_id",),
 }
-# Tables with rows of a user that live for minutes and contain nothing but secrets, counters and references.
-TRANSIENT = ("login_challenges", "email_codes", "factor_guesses", "game_sessions", "oauth_codes", "recovery_codes")
+# Tables whose rows contain nothing but secrets, counters and references; most of them live for minutes.
+TRANSIENT = (
+    "login_challenges",
+    "email_codes",
+    "factor_guesses",
+    "game_sessions",
+    "oauth_codes",
+    "recovery_codes",
+    "upstream_attempts",
+)
 # Tables whose rows have no foreign key to the user, because they may exist without one.
 WITHOUT_FOREIGN_KEY = ("user_records", "role_assignments", "project_members", "group_users")
 # The audit trail keeps what happened, with the number of the user and without personal data.
