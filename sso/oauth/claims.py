@@ -13,7 +13,7 @@ _AMR = {
 ONE_FACTOR, SEVERAL_FACTORS = ACR_VALUES = ("1", "2")
 
 
-class UserFacts(Protocol):
+class ClaimSource(Protocol):
     """What tokens and userinfo know about a user, and the client and the scopes that they are for."""
 
     @property
@@ -34,7 +34,7 @@ class UserFacts(Protocol):
     def updated_at(self) -> int: ...
 
 
-def scope_claims(user: UserFacts) -> dict[str, Any]:
+def scope_claims(user: ClaimSource) -> dict[str, Any]:
     """Returns the claims of the scopes email and profile. A strict client gets those of §2.1 only."""
     is_oidc = user.profile == "oidc"
     claims: dict[str, Any] = {}
@@ -47,7 +47,7 @@ def scope_claims(user: UserFacts) -> dict[str, Any]:
     return claims
 
 
-def _profile_claims(user: UserFacts) -> dict[str, Any]:
+def _profile_claims(user: ClaimSource) -> dict[str, Any]:
     """A claim without a value is left out. The login is an e-mail address, which this scope does not disclose."""
     claims = {"preferred_username": user.nick or user.user_id, "updated_at": user.updated_at}
     if user.nick:

@@ -24,7 +24,17 @@ from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.seed import seed_central_application
 from sso.state.document import Document, UserPart
 from sso.state.location import DocumentError, with_location
-from sso.state.sections import access_keys, applications, clients, groups, memberships, permissions, projects, schemas
+from sso.state.sections import (
+    access_keys,
+    applications,
+    clients,
+    groups,
+    identity_providers,
+    memberships,
+    permissions,
+    projects,
+    schemas,
+)
 from sso.state.summary import CHANGED, CREATED, UNCHANGED, ApplyCounts, ApplySummary
 
 APPLY_SECONDS = 600.0
@@ -93,6 +103,7 @@ class Applier:
                 summary.location = f"clients[{index}]"
                 outcome = await clients.apply(tx, self._actor, self._keyring, summary.location, client)
                 summary.record(summary.location, outcome)
+            await identity_providers.apply(tx, self._actor, self._keyring, summary, document.identity_providers)
             await self._apply_permission_sections(tx, summary, document)
             return summary.counts()
 

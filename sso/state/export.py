@@ -11,7 +11,16 @@ from sso.db.statement import Statement
 from sso.db.tables import users
 from sso.db.transaction import Transaction
 from sso.state.apply import APPLY_SECONDS
-from sso.state.sections import applications, clients, groups, memberships, permissions, projects, schemas
+from sso.state.sections import (
+    applications,
+    clients,
+    groups,
+    identity_providers,
+    memberships,
+    permissions,
+    projects,
+    schemas,
+)
 
 _USERS = Statement(select(users).order_by(users.c.reg_time, users.c.user_id))
 
@@ -22,6 +31,7 @@ async def export(database: Database) -> dict[str, Any]:
         return {
             "users": [_user(User.from_row(row)) for row in await tx.rows(_USERS)],
             "clients": await clients.export(tx),
+            "identity_providers": await identity_providers.export(tx),
             "applications": await applications.export(tx),
             "schemas": application_schemas,
             "roles": roles,

@@ -67,7 +67,7 @@ def test_single_page_app_signs_in_with_pkce(page: Page, server: Server, origin: 
     settings = json.dumps({"issuer": server.base_url, "clientId": app.client_id})
     page.goto(f"{origin}/?{urlencode({'settings': settings})}")
     page.get_by_label("E-mail").fill(user.login)
-    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     expect(page.locator("#result")).to_contain_text("sub")
     result = json.loads(page.locator("#result").inner_text())

@@ -89,7 +89,7 @@ def test_sign_in_claims_after_a_second_factor(server: Server, oidc: Site) -> Non
     browser = new_browser(server, totp_secret=TOTP_SECRET)
     page = browser.submit(browser.http.get("/login"), {"login": browser.login, "password": PASSWORD})
     page = browser.http.get(page.headers["Location"])
-    answer = browser.submit(page, {"code": pyotp.TOTP(TOTP_SECRET).now()}, form=0)
+    answer = browser.submit(page, {"otp": pyotp.TOTP(TOTP_SECRET).now()}, form=0)
     assert answer.status_code == 303, answer.text
     claims = oidc.claims(oidc.tokens(browser, acr_values="2 1")["id_token"])
     assert (claims["acr"], claims["amr"]) == ("2", ["pwd", "otp", "mfa"])
