@@ -19,6 +19,7 @@ from sso.accounts.users import UserStore
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
 from sso.config import Settings
+from sso.core.brand import Brand
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.core.signature_verification import SignatureVerificationPool
@@ -30,6 +31,7 @@ from sso.keys.keyset import KeySet
 from sso.keys.master_key import open_keyring
 from sso.keys.rotation import KeyRotation
 from sso.keys.store import KeyStore
+from sso.mail.content import mail_logo
 from sso.mail.outbox import MailSender, Outbox
 from sso.mail.smtp import Delivery
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
@@ -41,6 +43,7 @@ from sso.web.forwarding_monitor import ForwardingMonitor
 @dataclass(frozen=True)
 class Services:
     settings: Settings
+    brand: Brand
     database: Database
     keyring: Keyring
     bus: Bus
@@ -67,9 +70,6 @@ class Services:
     forwarding: ForwardingMonitor
 
 
-SERVICE_NAME = "Sign-on"
-
-
 @asynccontextmanager
 async def open_services(settings: Settings, dsn: str, telemetry: Telemetry | None = None) -> AsyncIterator[Services]:
     """Connects to the database and yields the services."""
@@ -85,8 +85,17 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     key_store = KeyStore(database)
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
-    outbox = Outbox(ring, bus, SERVICE_NAME)
-    factors = SecondFactors(database, users, ring, outbox, SERVICE_NAME)
+    brand = Brand(
+        settings.brand_name,
+        settings.brand_accent,
+        settings.brand_logo,
+        settings.support_url,
+        settings.privacy_url,
+        settings.terms_url,
+        settings.signin_text,
+    )
+    outbox = Outbox(ring, bus, brand)
+    factors = SecondFactors(database, users, ring, outbox, brand.name)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     token_store = build_token_store(settings, database)
     jwts = UserJwts(
@@ -112,6 +121,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     delivery = Delivery(smtp_url, settings.data_dir / "mail", settings.smtp_ca_file)
     return Services(
         settings=settings,
+        brand=brand,
         database=database,
         keyring=ring,
         bus=bus,
@@ -122,7 +132,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sessions=SessionStore(database, settings.browser_ttl_s),
         hasher=hasher,
         second_factors=factors,
-        second_factor_changes=SecondFactorChanges(database, outbox, SERVICE_NAME),
+        second_factor_changes=SecondFactorChanges(database, outbox, brand.name),
         password_login=PasswordLogin(users, hasher, factors, login_rate_limiter),
         known_devices=KnownDevices(database, users, ring),
         session_tokens=tokens,
@@ -137,5 +147,5 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         applications=applications,
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),
-        mail_sender=MailSender(database, ring, settings.mail_from, delivery),
+        mail_sender=MailSender(database, ring, settings.mail_from, delivery, mail_logo(brand)),
     )

@@ -1,6 +1,7 @@
 """The login form, on its own page or on that of a login flow."""
 
 from typing import Any
+from urllib.parse import quote
 
 from quart import Response
 
@@ -34,6 +35,7 @@ async def show_login_form(
         site=flow.title if flow else "",
         form_targets=flow.form_targets if flow else (),
         action="/login",
+        here=f"/login?next={quote(own['next'])}" if own["next"] else "/login",
         **({**own, **details} if details else {"own": own}),
         **context,
     )
