@@ -16,7 +16,11 @@ from sso.accounts.login.flow import CombinedLoginFlows
 from sso.accounts.login.pages import login_pages
 from sso.accounts.login.routes import login_routes
 from sso.accounts.login.view import LoginCompletion
+from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
+from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
+from sso.accounts.second_factor.section import SecondFactorSection
+from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import Visitor
 from sso.core.fair_thread import FairThread
 from sso.core.language import install_translations
@@ -82,6 +86,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         PARSERS=FairThread(MAX_BODIES_PER_CLIENT),
         BASE_URL=settings.base_url,
         HTTPS=settings.https,
+        SERVICE_NAME=services.brand.name,
         MAX_CONTENT_LENGTH=1024 * 1024,  # read_body has lower limits for most routes
         BODY_TIMEOUT=BODY_TIMEOUT_S,
         SEND_FILE_MAX_AGE_DEFAULT=3600,
@@ -126,21 +131,30 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(
         login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, completion)
     )
+    shown = ShownCodes(s.keyring, s.database.clock)
     account = AccountView(
         visitor,
         s.password_login,
         s.sessions,
         s.known_devices,
-        [SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites)],
+        RecentAuthentication(s.password_login, s.second_factors, s.sessions, s.database.clock),
+        shown,
+        [
+            SecondFactorSection(s.recovery_codes),
+            SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
+        ],
         life_s,
         s.database.clock,
     )
-    app.register_blueprint(account_pages(account, s.users, s.sessions, s.signed_in_games, s.oauth.connected_sites))
+    app.register_blueprint(
+        account_pages(account, s.users, s.password_changes, s.sessions, s.signed_in_games, s.oauth.connected_sites)
+    )
     app.register_blueprint(
         second_factor_pages(
-            account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring, s.database.clock)
+            account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring, s.database.clock), shown
         )
     )
+    app.register_blueprint(recovery_code_pages(account, s.recovery_codes, shown))
     app.register_blueprint(
         oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)
     )

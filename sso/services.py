@@ -8,9 +8,11 @@ from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
+from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
+from sso.accounts.second_factor.recovery_codes import RecoveryCodes
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
@@ -55,7 +57,9 @@ class Services:
     hasher: Hasher
     second_factors: SecondFactors
     second_factor_changes: SecondFactorChanges
+    recovery_codes: RecoveryCodes
     password_login: PasswordLogin
+    password_changes: PasswordChanges
     known_devices: KnownDevices
     session_tokens: SessionTokens
     signed_in_games: SignedInGames
@@ -95,7 +99,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         settings.signin_text,
     )
     outbox = Outbox(ring, bus, brand)
-    factors = SecondFactors(database, users, ring, outbox, brand.name)
+    recovery_codes = RecoveryCodes(database, ring, outbox, brand.name)
+    factors = SecondFactors(database, users, ring, outbox, brand.name, recovery_codes)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     token_store = build_token_store(settings, database)
     jwts = UserJwts(
@@ -132,8 +137,10 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sessions=SessionStore(database, settings.browser_ttl_s),
         hasher=hasher,
         second_factors=factors,
-        second_factor_changes=SecondFactorChanges(database, outbox, brand.name),
-        password_login=PasswordLogin(users, hasher, factors, login_rate_limiter),
+        second_factor_changes=SecondFactorChanges(database, recovery_codes, outbox, brand.name),
+        recovery_codes=recovery_codes,
+        password_login=PasswordLogin(users, hasher, factors, login_rate_limiter, brand.name),
+        password_changes=PasswordChanges(database, outbox, brand.name),
         known_devices=KnownDevices(database, users, ring),
         session_tokens=tokens,
         signed_in_games=SignedInGames(

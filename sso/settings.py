@@ -117,6 +117,12 @@ class Settings:
     audit_days: int = setting(
         400, integer(0, 36500), "Days after which entries of the audit trail are deleted. 0 keeps them forever."
     )
+    history_days: int = setting(
+        90, integer(1, 3650), "Days after which events of the security history of accounts are deleted."
+    )
+    deletion_days: int = setting(
+        14, integer(0, 365), "Days after which an account is erased that its user has deleted and can still keep."
+    )
 
     # Processes
     node_name: str | None = setting(

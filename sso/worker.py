@@ -142,7 +142,8 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     await background.start(keep_running, "claim leases", services.game_login.claim_leases.run)
     await background.start(keep_running, "heartbeats", services.game_login.socket_registry.run)
     await background.start(keep_running, "load delay", services.game_login.backpressure.run)
-    await background.start(keep_running, "cleanup", cleanup.run, services.database, services.settings.audit_days)
+    kept_days = services.settings.audit_days, services.settings.history_days
+    await background.start(keep_running, "cleanup", cleanup.run, services.database, *kept_days)
     await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
 
 

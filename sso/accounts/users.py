@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import User, login_key, stored_login
 from sso.db.batch.statement import BatchStatement
@@ -25,10 +26,6 @@ _GET_JWT_HOLDERS = BatchStatement(
 _LIST = Statement(
     """SELECT * FROM users WHERE :search = '' OR login ILIKE :pattern OR user_id = :search
     ORDER BY length(user_id), user_id LIMIT :limit OFFSET :offset"""
-)
-_SET_PASSWORD = Statement(
-    """UPDATE users SET password_hash = :password_hash
-    WHERE user_id = :user_id AND coalesce(CAST(:valid_from AS bigint), valid_from) = valid_from RETURNING user_id"""
 )
 _REHASH = Statement(
     "UPDATE users SET password_hash = :new WHERE user_id = :user_id AND password_hash = :old RETURNING user_id"
@@ -102,22 +99,6 @@ class UserStore:
         rows = await self._database.rows(_LIST, search=search, pattern=f"%{escaped}%", limit=limit, offset=offset)
         return [User.from_row(row) for row in rows]
 
-    async def set_password(self, user_id: str, password_hash: str, valid_from: int | None = None) -> User | None:
-        """Changes the password, revokes everything issued before and returns the changed user.
-
-        ``valid_from`` is that of the user on which the change was based. If it differs by now, nothing is changed and
-        None is returned: a delayed change must not undo the one that revoked its session.
-        """
-
-        async def work(tx: Transaction) -> User | None:
-            values = {"user_id": user_id, "password_hash": password_hash, "valid_from": valid_from}
-            if await tx.value(_SET_PASSWORD, **values) is None:
-                return None
-            await revoke_everything(tx, user_id)
-            return await get_user(tx, user_id)
-
-        return await self._database.transaction(work)
-
     async def rehash(self, user: User, new_hash: str) -> None:
         """Stores a new hash of the same password, made with the current parameters."""
         await self._database.value(_REHASH, user_id=user.user_id, old=user.password_hash, new=new_hash)
@@ -134,11 +115,11 @@ class UserStore:
 
     async def revoke_all(self, user_id: str) -> None:
         """Revokes everything issued to the user. The password stays valid."""
-        await self._database.transaction(lambda tx: revoke_everything(tx, user_id))
+        await self._database.transaction(_revoke_and_record, user_id)
 
     async def revoke_all_except(self, user_id: str, session_id: str) -> None:
         """Revokes everything issued to the user except the browser session with this id."""
-        await self._database.transaction(lambda tx: revoke_everything(tx, user_id, session_id))
+        await self._database.transaction(_revoke_and_record, user_id, session_id)
 
     async def revalidate(self, user: User, sign_in_id: str = "") -> int | None:
         """Returns the database time, in Unix seconds, or None if the user was revoked since it was read.
@@ -168,6 +149,11 @@ async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "")
     await tx.value(_END_OTHER_SESSIONS, user_id=user_id, session_id=kept_session_id)
     for statement in _DELETE_ISSUED:
         await tx.value(statement, user_id=user_id)
+
+
+async def _revoke_and_record(tx: Transaction, user_id: str, kept_session_id: str = "") -> None:
+    await revoke_everything(tx, user_id, kept_session_id)
+    await record_event(tx, user_id, EventKind.SIGNED_OUT_ELSEWHERE)
 
 
 def exportable_fields(user: User) -> dict[str, Any]:

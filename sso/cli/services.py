@@ -4,6 +4,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sso.accounts.password_changes import PasswordChanges
     from sso.accounts.second_factor.changes import SecondFactorChanges
     from sso.accounts.users import UserStore
     from sso.bus.bus import Bus
@@ -80,6 +81,10 @@ class CommandServices:
     @cached_property
     def second_factor_changes(self) -> "SecondFactorChanges":
         return self.complete.second_factor_changes
+
+    @cached_property
+    def password_changes(self) -> "PasswordChanges":
+        return self.complete.password_changes
 
     @cached_property
     def hasher(self) -> "Hasher":

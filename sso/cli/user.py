@@ -49,14 +49,14 @@ def add(
 ) -> None:
     """Add a user with the e-mail address LOGIN and print the user id.
 
-    The password is read from the terminal or, with --password-stdin, from standard input. Otherwise a random one is
-    generated and printed. A missing data directory is created.
+    The password is read from the terminal, where it must be hard to guess, or with --password-stdin from standard
+    input. Otherwise a random one is generated and printed. A missing data directory is created.
 
     \b
     Example:
       sso user add ann@example.com --admin
     """
-    password, generated = read_password(password_stdin)
+    password, generated = read_password(password_stdin, login, nick)
     fields = {"login": login, "nick": nick or login.split("@")[0], "password": password, "email_verified": verified}
     from sso.state.document import DocumentError, parse
 
@@ -182,21 +182,21 @@ def enable(ctx: click.Context, id_or_login: str) -> None:
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 @click.pass_context
 def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> None:
-    """Set a new password. All sessions and tokens end at once.
+    """Set a new password. All sessions and tokens end at once, and the user gets a mail.
 
-    The password is read from the terminal or, with --password-stdin, from standard input. Otherwise a random one is
-    generated and printed.
+    The password is read from the terminal, where it must be hard to guess, or with --password-stdin from standard
+    input. Otherwise a random one is generated and printed.
 
     \b
     Example:
       sso user set-password ann@example.com
     """
-    password, generated = read_password(password_stdin)
+    password, generated = read_password(password_stdin, id_or_login)
 
     async def work(services: CommandServices, user: "User") -> None:
         password_hash = await services.hasher.hash(password)
         await write_audit_entry(services, "user.set_password", user.user_id, {"password": password_hash})
-        await services.users.set_password(user.user_id, password_hash)
+        await services.password_changes.set_by_operator(user, password_hash)
 
     user = _with_user(ctx, id_or_login, work)
     if generated:

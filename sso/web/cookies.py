@@ -10,8 +10,10 @@ SESSION_COOKIE = "sso_session"  # holds the secret of a browser session
 VISIT_COOKIE = "sso_visit"  # before sign-in; after a correct password it identifies the pending second factor
 DEVICE_COOKIE = "sso_device"  # shows that this browser has signed in before; it is no credential
 LANGUAGE_COOKIE = "sso_language"  # the language that was chosen on a page
+CODES_COOKIE = "sso_codes"  # new recovery codes, encrypted, until the next page shows them
 MAX_DEVICE_COOKIE = 1024
 MAX_LANGUAGE_COOKIE = 35  # RFC 5646 section 4.4.1
+MAX_SEALED_COOKIE = 2048
 
 _SECRET = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
@@ -30,6 +32,11 @@ def read_device_cookie() -> str:
 def read_language_cookie() -> str:
     """Returns the value that the browser sent, cut but not checked."""
     return str(request.cookies.get(_full_name(LANGUAGE_COOKIE), ""))[:MAX_LANGUAGE_COOKIE]
+
+
+def read_sealed_cookie(name: str) -> str:
+    """Returns an encrypted value, cut to the maximum length but not checked."""
+    return str(request.cookies.get(_full_name(name), ""))[:MAX_SEALED_COOKIE]
 
 
 def set_cookie(response: Response, name: str, value: str, max_age: int | None = None) -> None:

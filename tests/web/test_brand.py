@@ -59,7 +59,7 @@ def last_mail(server: Server, login: str) -> EmailMessage:
         return next((mail for mail in mails if mail["To"] == login), None)
 
     mail = until(find)
-    assert mail is not None
+    assert isinstance(mail, EmailMessage)
     return mail
 
 
