@@ -93,10 +93,10 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         settings.brand_name,
         settings.brand_accent,
         settings.brand_logo,
-        settings.support_url,
-        settings.privacy_url,
-        settings.terms_url,
-        settings.signin_text,
+        settings.support_url or "",
+        settings.privacy_url or "",
+        settings.terms_url or "",
+        settings.signin_text or "",
     )
     outbox = Outbox(ring, bus, brand)
     recovery_codes = RecoveryCodes(database, ring, outbox, brand.name)

@@ -264,20 +264,20 @@ class Settings:
         "Colour of buttons and links. The white text of buttons must have a contrast of 4.5 to 1 with it.",
         example="#0f766e",
     )
-    support_url: str = setting(
-        "",
+    support_url: str | None = setting(
+        None,
         values.link,
         "Where people get help: `https://`, `http://` or `mailto:`. Pages and mails link to it.",
         example="mailto:support@example.com",
     )
-    privacy_url: str = setting(
-        "", values.link, "The privacy policy. All pages link to it.", example="https://example.com/privacy"
+    privacy_url: str | None = setting(
+        None, values.link, "The privacy policy. All pages link to it.", example="https://example.com/privacy"
     )
-    terms_url: str = setting(
-        "", values.link, "The terms of service. All pages link to it.", example="https://example.com/terms"
+    terms_url: str | None = setting(
+        None, values.link, "The terms of service. All pages link to it.", example="https://example.com/terms"
     )
-    signin_text: str = setting(
-        "", values.line(500), "A text on the sign-in form.", example="Use the account of your game."
+    signin_text: str | None = setting(
+        None, values.line(500), "A text on the sign-in form.", example="Use the account of your game."
     )
 
     # Logs and telemetry
