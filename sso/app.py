@@ -12,10 +12,13 @@ from werkzeug.exceptions import NotFound
 from sso.accounts.account_page.pages import account_pages
 from sso.accounts.account_page.sections import SignedInSections
 from sso.accounts.account_page.view import AccountView
+from sso.accounts.history.pages import HistorySection, history_pages
 from sso.accounts.login.flow import CombinedLoginFlows
 from sso.accounts.login.pages import login_pages
 from sso.accounts.login.routes import login_routes
 from sso.accounts.login.view import LoginCompletion
+from sso.accounts.profile.pages import ProfileSection, profile_pages
+from sso.accounts.profile.store import ProfileStore
 from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
 from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
@@ -140,12 +143,16 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         RecentAuthentication(s.password_login, s.second_factors, s.sessions, s.database.clock),
         shown,
         [
+            ProfileSection(),
             SecondFactorSection(s.recovery_codes),
             SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
+            HistorySection(s.history),
         ],
         life_s,
         s.database.clock,
     )
+    app.register_blueprint(profile_pages(account, ProfileStore(s.database)))
+    app.register_blueprint(history_pages(account, s.history))
     app.register_blueprint(
         account_pages(account, s.users, s.password_changes, s.sessions, s.signed_in_games, s.oauth.connected_sites)
     )

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.history.store import AccountHistory
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
@@ -63,6 +64,7 @@ class Services:
     known_devices: KnownDevices
     session_tokens: SessionTokens
     signed_in_games: SignedInGames
+    history: AccountHistory
     user_jwts: UserJwts
     authentication_data: AuthenticationDataIssuer
     oauth: OAuth
@@ -146,6 +148,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         signed_in_games=SignedInGames(
             database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s
         ),
+        history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
         authentication_data=authentication_data,
         oauth=build_oauth(settings, database, ring, keys, jwts, token_store),

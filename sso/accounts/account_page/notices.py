@@ -13,6 +13,7 @@ class Notice:
 
 
 NOTICES = {
+    "profile": Notice("profile", _("Your profile has been saved.")),
     "password": Notice("password", _("Your password has been changed. You have been signed out everywhere else.")),
     "totp": Notice("two-step", _("Your authenticator app has been set up. You have been signed out everywhere else.")),
     "totp-removed": Notice(
