@@ -16,7 +16,7 @@ _STATE_FIELDS = ("next", "token")
 
 
 def install(environment: Environment) -> None:
-    environment.globals["languages"] = tuple(NAMES.items())
+    environment.globals["page_languages"] = tuple(NAMES.items())
     environment.globals["language_names"] = NAMES
 
 
