@@ -38,6 +38,10 @@ from sso.oauth.pages import authorize_pages
 from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.perm.routes import exchange_routes, permission_routes
 from sso.services import Services
+from sso.upstream.account_pages import IdentitiesSection, identity_pages
+from sso.upstream.pages import upstream_pages
+from sso.upstream.recent_login import LinkLoginFlows
+from sso.upstream.view import UpstreamView
 from sso.web import brand, language_switcher, pages
 from sso.web.access_log import AccessLog
 from sso.web.allowed_hosts import AllowedHosts
@@ -90,6 +94,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         BASE_URL=settings.base_url,
         HTTPS=settings.https,
         SERVICE_NAME=services.brand.name,
+        SIGN_IN_PROVIDERS=services.upstream.provider_list,
         MAX_CONTENT_LENGTH=1024 * 1024,  # read_body has lower limits for most routes
         BODY_TIMEOUT=BODY_TIMEOUT_S,
         SEND_FILE_MAX_AGE_DEFAULT=3600,
@@ -130,7 +135,8 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         )
     )
     completion = LoginCompletion(s.sessions, s.second_factors, s.known_devices, life_s)
-    login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows)
+    recent = RecentAuthentication(s.password_login, s.second_factors, s.sessions, s.database.clock)
+    login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows, LinkLoginFlows(recent))
     app.register_blueprint(
         login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, completion)
     )
@@ -140,12 +146,13 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         s.password_login,
         s.sessions,
         s.known_devices,
-        RecentAuthentication(s.password_login, s.second_factors, s.sessions, s.database.clock),
+        recent,
         shown,
         [
             ProfileSection(),
             SecondFactorSection(s.recovery_codes),
             SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
+            IdentitiesSection(s.upstream.links, s.upstream.provider_list),
             HistorySection(s.history),
         ],
         life_s,
@@ -162,6 +169,11 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         )
     )
     app.register_blueprint(recovery_code_pages(account, s.recovery_codes, shown))
+    upstream_view = UpstreamView(s.upstream.sign_in, login_flows, s.upstream.rate)
+    app.register_blueprint(
+        upstream_pages(upstream_view, s.upstream.sign_in, s.upstream.pending, completion, visitor, recent)
+    )
+    app.register_blueprint(identity_pages(account, upstream_view, s.upstream.sign_in, s.upstream.links))
     app.register_blueprint(
         oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)
     )

@@ -39,6 +39,7 @@ from sso.mail.outbox import MailSender, Outbox
 from sso.mail.smtp import Delivery
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
+from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
 
@@ -69,6 +70,7 @@ class Services:
     authentication_data: AuthenticationDataIssuer
     oauth: OAuth
     game_login: GameLogin
+    upstream: Upstream
     mail_sender: MailSender
     permissions: Permissions
     applications: ApplicationDirectory
@@ -153,6 +155,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         authentication_data=authentication_data,
         oauth=build_oauth(settings, database, ring, keys, jwts, token_store),
         game_login=gsid_wiring.build(settings, database, bus, authentication_data, applications, verifications),
+        upstream=build_upstream(settings, database, ring, outbox, brand.name),
         permissions=permissions,
         applications=applications,
         proxies=proxies,

@@ -20,6 +20,8 @@ NOTICES = {
         "two-step", _("The authenticator app has been removed. You have been signed out everywhere else.")
     ),
     "email-2fa": Notice("two-step", _("Your change has been saved. You have been signed out everywhere else.")),
+    "identity-linked": Notice("identities", _("Your accounts are linked. You can sign in with either.")),
+    "identity-unlinked": Notice("identities", _("The link has been removed.")),
     "recovery-codes": Notice("two-step", _("You have new recovery codes. The old ones no longer work.")),
     "ended": Notice("sessions", _("That session has been signed out.")),
     "ended-others": Notice("sessions", _("You have been signed out everywhere else.")),

@@ -1,11 +1,11 @@
 """The login form, on its own page or on that of a login flow."""
 
 from typing import Any
-from urllib.parse import quote
 
-from quart import Response
+from quart import Response, current_app
 
 from sso.accounts.login.flow import LoginFlow
+from sso.accounts.login.view import next_query
 from sso.web.cookies import VISIT_COOKIE, set_cookie, visit_secret
 from sso.web.csrf import csrf_token
 from sso.web.language import _
@@ -26,6 +26,7 @@ async def show_login_form(
     own = {
         "csrf": csrf_token(secret),
         "next": safe_next(next_path) if next_path else "",
+        "next_query": next_query(next_path),
         "login": login,
     }
     response = await page(
@@ -35,7 +36,8 @@ async def show_login_form(
         site=flow.title if flow else "",
         form_targets=flow.form_targets if flow else (),
         action="/login",
-        here=f"/login?next={quote(own['next'])}" if own["next"] else "/login",
+        here="/login" + next_query(next_path),
+        providers=current_app.config["SIGN_IN_PROVIDERS"].buttons,
         **({**own, **details} if details else {"own": own}),
         **context,
     )
