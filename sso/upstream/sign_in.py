@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from sso.accounts.errors import AccountClosed
 from sso.accounts.model import User
 from sso.accounts.sessions import Session
 from sso.upstream.attempts import AttemptStore, BegunAttempt
