@@ -26,8 +26,8 @@ OTHER_ID = "76561197960265729"
 def changed(url: str, **fields: str | None) -> str:
     """Returns the answer with changed fields; None removes one."""
     parts = urlsplit(url)
-    pairs = dict(parse_qsl(parts.query, keep_blank_values=True))
-    pairs |= {f"openid.{name}": value for name, value in fields.items()}  # type: ignore[misc]
+    pairs: dict[str, str | None] = dict(parse_qsl(parts.query, keep_blank_values=True))
+    pairs |= {f"openid.{name}": value for name, value in fields.items()}
     return parts._replace(query=urlencode({name: value for name, value in pairs.items() if value is not None})).geturl()
 
 
