@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import httpx
 import pytest
 
+from sso.web.csrf import csrf_token
 from tests.kit.builders import PASSWORD
 from tests.kit.oauth import Browser, query_of
 from tests.kit.server import Server
@@ -18,6 +19,7 @@ from tests.upstream.player import (
     is_signed_in,
     link,
     player,
+    press,
     sign_in,
     sign_out,
     to_provider,
@@ -37,23 +39,36 @@ def assert_refused(browser: Browser, answer: httpx.Response) -> None:
     assert not is_signed_in(browser)
 
 
+@pytest.mark.parametrize("trusted", [True, False], ids=["trusted", "untrusted"])
 @pytest.mark.parametrize("verified", [True, False], ids=["verified", "unverified"])
-def test_equal_email_address_links_nothing(server: Server, provider: CodeProvider, verified: bool) -> None:
-    provider_id = add_provider(server, provider, trusted_email=True)
-    victim = player(server)
+def test_equal_email_address_links_nothing(
+    server: Server, provider: CodeProvider, verified: bool, trusted: bool
+) -> None:
+    provider_id = add_provider(server, provider, trusted_email=trusted)
+    victim, attacker = player(server), player(server)
     provider.person = Person(email=victim.login, email_verified=verified)
-    attacker = player(server)
-    page = follow(attacker, sign_in(attacker, provider_id))
-    assert "No account yet" in page.text
-    assert victim.login not in page.text
+    page = follow(attacker, sign_in(attacker, provider_id)).text.replace(victim.login, "EMAIL")
+    assert "No account yet" in page
     assert not is_signed_in(attacker)
     # The page of an identity whose address has no account is the same, so it does not show which addresses have one.
     provider.person = Person(email="nobody@example.com", email_verified=verified)
-    assert follow(attacker, sign_in(attacker, provider_id)).text == page.text
+    assert follow(attacker, sign_in(attacker, provider_id)).text.replace("nobody@example.com", "EMAIL") == page
     # Only the owner of the account can link it.
-    form = attacker.http.get("/login?next=/login/identity/link")
-    assert attacker.submit(form, {"login": victim.login, "password": "guessed"}, form=0).status_code == 401
+    path = "/login?next=/login/identity/link"
+    assert press(attacker, path, "/login", login=victim.login, password="guessed").status_code == 401
     assert attacker.http.get("/login/identity/link").headers["Location"] == "/login?next=/login/identity/link"
+    # And no second account gets the address.
+    form = {"csrf": csrf_of(attacker), "nick": "Mallory"}
+    provider.person = Person(email=victim.login, email_verified=verified)
+    sign_in(attacker, provider_id)
+    answer = attacker.http.post("/login/identity/create", data=form)
+    assert answer.status_code == (409 if trusted and verified else 303)
+    assert not is_signed_in(attacker)
+
+
+def csrf_of(browser: Browser) -> str:
+    """Returns the token of forms in a browser whose identity has no account."""
+    return csrf_token(browser.http.cookies.get("sso_upstream") or "")
 
 
 def test_login_csrf_through_a_provider_is_refused(server: Server, provider: CodeProvider) -> None:
@@ -233,6 +248,5 @@ def test_password_of_the_account_does_not_pass_to_the_provider(server: Server, p
     provider_id = add_provider(server, provider)
     first, second = player(server), player(server)
     sign_in(first, provider_id)
-    form = second.http.get("/login?next=/login/identity/link")
-    second.submit(form, {"login": second.login, "password": PASSWORD}, form=0)
+    press(second, "/login?next=/login/identity/link", "/login", login=second.login, password=PASSWORD)
     assert second.http.get("/login/identity/link").headers["Location"] == "/account"
