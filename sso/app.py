@@ -16,6 +16,8 @@ from sso.accounts.login.flow import CombinedLoginFlows
 from sso.accounts.login.pages import login_pages
 from sso.accounts.login.routes import login_routes
 from sso.accounts.login.view import LoginCompletion
+from sso.accounts.passkeys.pages import passkey_pages
+from sso.accounts.passkeys.section import PasskeySection
 from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
 from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
@@ -87,6 +89,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         BASE_URL=settings.base_url,
         HTTPS=settings.https,
         SERVICE_NAME=SERVICE_NAME,
+        PASSKEYS=services.passkeys.authentication,
         MAX_CONTENT_LENGTH=1024 * 1024,  # read_body has lower limits for most routes
         BODY_TIMEOUT=BODY_TIMEOUT_S,
         SEND_FILE_MAX_AGE_DEFAULT=3600,
@@ -125,7 +128,16 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     completion = LoginCompletion(s.sessions, s.second_factors, s.known_devices, life_s)
     login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows)
     app.register_blueprint(
-        login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, completion)
+        login_pages(
+            visitor,
+            s.password_login,
+            s.second_factors,
+            s.sessions,
+            s.known_devices,
+            login_flows,
+            completion,
+            s.passkeys.authentication,
+        )
     )
     shown = ShownCodes(s.keyring, s.database.clock)
     account = AccountView(
@@ -133,10 +145,13 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         s.password_login,
         s.sessions,
         s.known_devices,
-        RecentAuthentication(s.password_login, s.second_factors, s.sessions, s.database.clock),
+        RecentAuthentication(
+            s.password_login, s.second_factors, s.sessions, s.database.clock, s.passkeys.authentication
+        ),
         shown,
         [
             SecondFactorSection(s.recovery_codes),
+            PasskeySection(s.passkeys.store, s.passkeys.registration, s.passkeys.authentication),
             SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
         ],
         life_s,
@@ -151,6 +166,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         )
     )
     app.register_blueprint(recovery_code_pages(account, s.recovery_codes, shown))
+    app.register_blueprint(passkey_pages(account, s.passkeys.store, s.passkeys.registration, s.passkeys.changes, shown))
     app.register_blueprint(
         oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)
     )

@@ -8,6 +8,7 @@ from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
+from sso.accounts.passkeys.wiring import Passkeys, build_passkeys
 from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.second_factor.changes import SecondFactorChanges
@@ -55,6 +56,7 @@ class Services:
     second_factors: SecondFactors
     second_factor_changes: SecondFactorChanges
     recovery_codes: RecoveryCodes
+    passkeys: Passkeys
     password_login: PasswordLogin
     password_changes: PasswordChanges
     known_devices: KnownDevices
@@ -92,6 +94,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     outbox = Outbox(ring, bus, SERVICE_NAME)
     recovery_codes = RecoveryCodes(database, ring, outbox, SERVICE_NAME)
     factors = SecondFactors(database, users, ring, outbox, SERVICE_NAME, recovery_codes)
+    factor_changes = SecondFactorChanges(database, recovery_codes, outbox, SERVICE_NAME)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     token_store = build_token_store(settings, database)
     jwts = UserJwts(
@@ -127,8 +130,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sessions=SessionStore(database, settings.browser_ttl_s),
         hasher=hasher,
         second_factors=factors,
-        second_factor_changes=SecondFactorChanges(database, recovery_codes, outbox, SERVICE_NAME),
+        second_factor_changes=factor_changes,
         recovery_codes=recovery_codes,
+        passkeys=build_passkeys(settings.base_url, database, ring, outbox, factor_changes, SERVICE_NAME),
         password_login=PasswordLogin(users, hasher, factors, login_rate_limiter, SERVICE_NAME),
         password_changes=PasswordChanges(database, outbox, SERVICE_NAME),
         known_devices=KnownDevices(database, users, ring),
