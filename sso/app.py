@@ -12,12 +12,15 @@ from werkzeug.exceptions import NotFound
 from sso.accounts.account_page.pages import account_pages
 from sso.accounts.account_page.sections import SignedInSections
 from sso.accounts.account_page.view import AccountView
+from sso.accounts.history.pages import HistorySection, history_pages
 from sso.accounts.login.flow import CombinedLoginFlows
 from sso.accounts.login.pages import login_pages
 from sso.accounts.login.routes import login_routes
 from sso.accounts.login.view import LoginCompletion
 from sso.accounts.passkeys.pages import passkey_pages
 from sso.accounts.passkeys.section import PasskeySection
+from sso.accounts.profile.pages import ProfileSection, profile_pages
+from sso.accounts.profile.store import ProfileStore
 from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
 from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
@@ -37,6 +40,10 @@ from sso.oauth.pages import authorize_pages
 from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.perm.routes import exchange_routes, permission_routes
 from sso.services import SERVICE_NAME, Services
+from sso.upstream.account_pages import IdentitiesSection, identity_pages
+from sso.upstream.pages import upstream_pages
+from sso.upstream.recent_login import LinkLoginFlows
+from sso.upstream.view import UpstreamView
 from sso.web import pages
 from sso.web.access_log import AccessLog
 from sso.web.allowed_hosts import AllowedHosts
@@ -90,6 +97,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         HTTPS=settings.https,
         SERVICE_NAME=SERVICE_NAME,
         PASSKEYS=services.passkeys.authentication,
+        SIGN_IN_PROVIDERS=services.upstream.provider_list,
         MAX_CONTENT_LENGTH=1024 * 1024,  # read_body has lower limits for most routes
         BODY_TIMEOUT=BODY_TIMEOUT_S,
         SEND_FILE_MAX_AGE_DEFAULT=3600,
@@ -126,7 +134,10 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         )
     )
     completion = LoginCompletion(s.sessions, s.second_factors, s.known_devices, life_s)
-    login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows)
+    recent = RecentAuthentication(
+        s.password_login, s.second_factors, s.sessions, s.database.clock, s.passkeys.authentication
+    )
+    login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows, LinkLoginFlows(recent))
     app.register_blueprint(
         login_pages(
             visitor,
@@ -145,18 +156,21 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         s.password_login,
         s.sessions,
         s.known_devices,
-        RecentAuthentication(
-            s.password_login, s.second_factors, s.sessions, s.database.clock, s.passkeys.authentication
-        ),
+        recent,
         shown,
         [
+            ProfileSection(),
             SecondFactorSection(s.recovery_codes),
             PasskeySection(s.passkeys.store, s.passkeys.registration, s.passkeys.authentication),
             SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
+            IdentitiesSection(s.upstream.links, s.upstream.provider_list),
+            HistorySection(s.history),
         ],
         life_s,
         s.database.clock,
     )
+    app.register_blueprint(profile_pages(account, ProfileStore(s.database)))
+    app.register_blueprint(history_pages(account, s.history))
     app.register_blueprint(
         account_pages(account, s.users, s.password_changes, s.sessions, s.signed_in_games, s.oauth.connected_sites)
     )
@@ -167,6 +181,11 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     )
     app.register_blueprint(recovery_code_pages(account, s.recovery_codes, shown))
     app.register_blueprint(passkey_pages(account, s.passkeys.store, s.passkeys.registration, s.passkeys.changes, shown))
+    upstream_view = UpstreamView(s.upstream.sign_in, login_flows, s.upstream.rate)
+    app.register_blueprint(
+        upstream_pages(upstream_view, s.upstream.sign_in, s.upstream.pending, completion, visitor, recent)
+    )
+    app.register_blueprint(identity_pages(account, upstream_view, s.upstream.sign_in, s.upstream.links))
     app.register_blueprint(
         oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)
     )

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.history.store import AccountHistory
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
@@ -37,6 +38,7 @@ from sso.mail.outbox import MailSender, Outbox
 from sso.mail.smtp import Delivery
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
+from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
 
@@ -62,10 +64,12 @@ class Services:
     known_devices: KnownDevices
     session_tokens: SessionTokens
     signed_in_games: SignedInGames
+    history: AccountHistory
     user_jwts: UserJwts
     authentication_data: AuthenticationDataIssuer
     oauth: OAuth
     game_login: GameLogin
+    upstream: Upstream
     mail_sender: MailSender
     permissions: Permissions
     applications: ApplicationDirectory
@@ -140,10 +144,12 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         signed_in_games=SignedInGames(
             database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s
         ),
+        history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
         authentication_data=authentication_data,
         oauth=build_oauth(settings, database, ring, keys, jwts, token_store),
         game_login=gsid_wiring.build(settings, database, bus, authentication_data, applications, verifications),
+        upstream=build_upstream(settings, database, ring, outbox, SERVICE_NAME),
         permissions=permissions,
         applications=applications,
         proxies=proxies,

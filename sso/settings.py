@@ -197,6 +197,20 @@ class Settings:
         "get 429. An IPv6 /48 may have ten times as many. 0 means no limit.",
     )
 
+    # Sign-in with other providers
+    rate_upstream: int = setting(
+        60,
+        count,
+        "Requests per minute that begin or finish a sign-in with another provider, from one IPv4 address or IPv6 /64; "
+        "further ones get 429. 0 means no limit.",
+    )
+    upstream_ca_file: Path | None = setting(
+        None,
+        values.certificate_file,
+        "PEM file with the certificates of a private CA, with which the certificates of providers are verified.",
+        example="/etc/ssl/certs/ca-certificates.crt",
+    )
+
     # Games
     vendor: str = setting(
         "sso",

@@ -24,6 +24,7 @@ COMMANDS = {
     "upgrade-db": "Upgrade the embedded database to a new major version of PostgreSQL.",
     "user": "Manage users, their passwords and second factors.",
     "client": "Manage OAuth clients (web sites that use this login) and their secrets.",
+    "idp": "Manage identity providers: other services with which players can sign in.",
     "app": "Manage applications: keys, service JWTs, e-mail secrets.",
     "project": "Manage projects and their members.",
     "role": "Manage roles and assign them to users.",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sso.perm.stores.facts import FactsStore
     from sso.services import Services
     from sso.state.apply import Applier
+    from sso.upstream.provider_store import ProviderStore
 
 
 class CommandServices:
@@ -97,6 +98,12 @@ class CommandServices:
         from sso.oauth.client_store import ClientStore
 
         return ClientStore(self.database, self.keyring)
+
+    @cached_property
+    def identity_providers(self) -> "ProviderStore":
+        from sso.upstream.provider_store import ProviderStore
+
+        return ProviderStore(self.database, self.keyring)
 
     @cached_property
     def facts(self) -> "FactsStore":

@@ -28,6 +28,9 @@ TABLES = (
     "oauth_access_tokens",
     "oauth_grants",
     "untrusted_proxies",
+    "upstream_attempts",
+    "upstream_nonces",
+    "pending_identities",
     "node_workers",
 )
 

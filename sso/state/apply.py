@@ -26,7 +26,16 @@ from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.seed import seed_central_application
 from sso.state.document import ClientPart, Document, UserPart
 from sso.state.location import DocumentError, with_location
-from sso.state.sections import access_keys, applications, groups, memberships, permissions, projects, schemas
+from sso.state.sections import (
+    access_keys,
+    applications,
+    groups,
+    identity_providers,
+    memberships,
+    permissions,
+    projects,
+    schemas,
+)
 from sso.state.summary import CHANGED, CREATED, UNCHANGED, ApplyCounts, ApplySummary
 
 APPLY_SECONDS = 600.0
@@ -98,6 +107,7 @@ class Applier:
             for index, client in enumerate(document.clients):
                 summary.location = f"clients[{index}]"
                 summary.record(summary.location, await self._apply_client(tx, client))
+            await identity_providers.apply(tx, self._actor, self._keyring, summary, document.identity_providers)
             await self._apply_permission_sections(tx, summary, document)
             return summary.counts()
 

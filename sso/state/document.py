@@ -12,7 +12,16 @@ from sso.core.ids import is_user_id
 from sso.core.mail_address import check_mail_address
 from sso.oauth.model import CLIENT_ID
 from sso.state.location import DocumentError
-from sso.state.sections import access_keys, applications, groups, memberships, permissions, projects, schemas
+from sso.state.sections import (
+    access_keys,
+    applications,
+    groups,
+    identity_providers,
+    memberships,
+    permissions,
+    projects,
+    schemas,
+)
 from sso.web.request_model import expectation
 
 __all__ = ["ClientPart", "Document", "DocumentError", "UserPart", "parse"]
@@ -99,6 +108,7 @@ class Document:
 
     users: list[UserPart]
     clients: list[ClientPart]
+    identity_providers: list[identity_providers.IdentityProviderPart]
     projects: list[projects.ProjectPart]
     applications: list[applications.ApplicationPart]
     schemas: list[schemas.SchemaPart]  # with the roles
@@ -110,7 +120,7 @@ class Document:
 
     @property
     def record_count(self) -> int:
-        accounts = len(self.users) + len(self.clients)
+        accounts = len(self.users) + len(self.clients) + len(self.identity_providers)
         schemas_and_roles = sum(bool(part.location) + len(part.roles) for part in self.schemas)
         applications = len(self.applications) + len(self.access_keys) + schemas_and_roles
         projects = len(self.projects) + len(self.groups) + len(self.memberships)
@@ -135,6 +145,7 @@ class Document:
 
 ACCOUNT_SECTIONS = frozenset(("users", "clients"))
 SECTIONS = ACCOUNT_SECTIONS | {
+    "identity_providers",
     "applications",
     "schemas",
     "roles",
@@ -158,6 +169,7 @@ def parse(value: Any) -> Document:
     return Document(
         users=accounts.users,
         clients=accounts.clients,
+        identity_providers=identity_providers.read(value.get("identity_providers", [])),
         projects=projects.read(value.get("projects", []), warnings),
         applications=applications.read(value.get("applications", []), warnings),
         schemas=schemas.read(value.get("schemas", {}), value.get("roles", {}), warnings),

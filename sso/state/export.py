@@ -11,7 +11,7 @@ from sso.db.statement import Statement
 from sso.db.tables import oauth_clients, users
 from sso.db.transaction import Transaction
 from sso.state.apply import APPLY_SECONDS
-from sso.state.sections import applications, groups, memberships, permissions, projects, schemas
+from sso.state.sections import applications, groups, identity_providers, memberships, permissions, projects, schemas
 
 _USERS = Statement(select(users).order_by(users.c.reg_time, users.c.user_id))
 _CLIENTS = Statement(select(oauth_clients).order_by(oauth_clients.c.client_id))
@@ -26,6 +26,7 @@ async def export(database: Database) -> dict[str, Any]:
         return {
             "users": [_user(User.from_row(row)) for row in await tx.rows(_USERS)],
             "clients": [_client(row) for row in await tx.rows(_CLIENTS)],
+            "identity_providers": await identity_providers.export(tx),
             "applications": await applications.export(tx),
             "schemas": application_schemas,
             "roles": roles,

@@ -9,6 +9,7 @@ from sso.core.ids import secret_token
 SESSION_COOKIE = "sso_session"  # holds the secret of a browser session
 VISIT_COOKIE = "sso_visit"  # before sign-in; after a correct password it identifies the pending second factor
 DEVICE_COOKIE = "sso_device"  # shows that this browser has signed in before; it is no credential
+UPSTREAM_COOKIE = "sso_upstream"  # binds a sign-in with another provider to this browser
 CODES_COOKIE = "sso_codes"  # new recovery codes, encrypted, until the next page shows them
 MAX_DEVICE_COOKIE = 1024
 MAX_SEALED_COOKIE = 2048
@@ -42,9 +43,9 @@ def delete_cookie(response: Response, name: str) -> None:
     response.delete_cookie(_full_name(name), path="/", httponly=True, samesite="Lax", secure=_https())
 
 
-def visit_secret() -> tuple[str, bool]:
+def visit_secret(name: str = VISIT_COOKIE) -> tuple[str, bool]:
     """Returns the secret of this visit and whether it is new; the caller must set the cookie of a new one."""
-    secret = read_cookie(VISIT_COOKIE)
+    secret = read_cookie(name)
     return (secret, False) if secret else (secret_token(), True)
 
 

@@ -13,12 +13,15 @@ class Notice:
 
 
 NOTICES = {
+    "profile": Notice("profile", _("Your profile has been saved.")),
     "password": Notice("password", _("Your password has been changed. You have been signed out everywhere else.")),
     "totp": Notice("two-step", _("Your authenticator app has been set up. You have been signed out everywhere else.")),
     "totp-removed": Notice(
         "two-step", _("The authenticator app has been removed. You have been signed out everywhere else.")
     ),
     "email-2fa": Notice("two-step", _("Your change has been saved. You have been signed out everywhere else.")),
+    "identity-linked": Notice("identities", _("Your accounts are linked. You can sign in with either.")),
+    "identity-unlinked": Notice("identities", _("The link has been removed.")),
     "recovery-codes": Notice("two-step", _("You have new recovery codes. The old ones no longer work.")),
     "passkey": Notice("two-step", _("Your passkey has been added. You have been signed out everywhere else.")),
     "passkey-another": Notice("two-step", _("Your passkey has been added.")),

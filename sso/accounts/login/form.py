@@ -5,6 +5,7 @@ from typing import Any
 from quart import Response, current_app
 
 from sso.accounts.login.flow import LoginFlow
+from sso.accounts.login.view import next_query
 from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.web.cookies import VISIT_COOKIE, set_cookie, visit_secret
 from sso.web.csrf import csrf_token
@@ -27,6 +28,7 @@ async def show_login_form(
     own = {
         "csrf": csrf_token(secret),
         "next": safe_next(next_path) if next_path else "",
+        "next_query": next_query(next_path),
         "login": login,
         "passkey_challenge": passkeys.sign_in_challenge(secret),
     }
@@ -38,6 +40,7 @@ async def show_login_form(
         form_targets=flow.form_targets if flow else (),
         action="/login",
         passkey_rp_id=passkeys.relying_party.id if passkeys.relying_party else "",
+        providers=current_app.config["SIGN_IN_PROVIDERS"].buttons,
         **({**own, **details} if details else {"own": own}),
         **context,
     )

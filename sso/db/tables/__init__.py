@@ -40,6 +40,13 @@ from sso.db.tables.perm import (
     user_records,
 )
 from sso.db.tables.schema import schema_compatibility
+from sso.db.tables.upstream import (
+    identity_providers,
+    linked_identities,
+    pending_identities,
+    upstream_attempts,
+    upstream_nonces,
+)
 from sso.db.tables.web import untrusted_proxies
 
 __all__ = [
@@ -53,7 +60,9 @@ __all__ = [
     "game_sessions",
     "game_violations",
     "group_users",
+    "identity_providers",
     "known_factors",
+    "linked_identities",
     "login_challenges",
     "metadata",
     "node_workers",
@@ -64,6 +73,7 @@ __all__ = [
     "oauth_grants",
     "oauth_requests",
     "outbox",
+    "pending_identities",
     "project_members",
     "project_names",
     "projects",
@@ -75,6 +85,8 @@ __all__ = [
     "signing_keys",
     "throttle",
     "untrusted_proxies",
+    "upstream_attempts",
+    "upstream_nonces",
     "user_groups",
     "user_ids",
     "user_records",
