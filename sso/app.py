@@ -22,6 +22,8 @@ from sso.accounts.passkeys.section import PasskeySection
 from sso.accounts.profile.pages import ProfileSection, profile_pages
 from sso.accounts.profile.store import ProfileStore
 from sso.accounts.recent_authentication import RecentAuthentication
+from sso.accounts.registration.challenge import build_challenge
+from sso.accounts.registration.pages import registration_pages
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
 from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
 from sso.accounts.second_factor.section import SecondFactorSection
@@ -97,6 +99,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         HTTPS=settings.https,
         SERVICE_NAME=SERVICE_NAME,
         PASSKEYS=services.passkeys.authentication,
+        REGISTRATION_OPEN=settings.registration == "open",
         SIGN_IN_PROVIDERS=services.upstream.provider_list,
         MAX_CONTENT_LENGTH=1024 * 1024,  # read_body has lower limits for most routes
         BODY_TIMEOUT=BODY_TIMEOUT_S,
@@ -150,6 +153,8 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
             s.passkeys.authentication,
         )
     )
+    challenge = build_challenge(s.settings, s.database, s.keyring)
+    app.register_blueprint(registration_pages(s.registration, challenge, visitor, login_flows, completion))
     shown = ShownCodes(s.keyring, s.database.clock)
     account = AccountView(
         visitor,

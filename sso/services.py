@@ -9,9 +9,11 @@ from sso.accounts.history.store import AccountHistory
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
+from sso.accounts.mailed_links import MailedLinks
 from sso.accounts.passkeys.wiring import Passkeys, build_passkeys
 from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.ports import ApplicationDirectory
+from sso.accounts.registration.wiring import UserRegistration, build_registration
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.second_factor.recovery_codes import RecoveryCodes
@@ -62,6 +64,7 @@ class Services:
     password_login: PasswordLogin
     password_changes: PasswordChanges
     known_devices: KnownDevices
+    registration: UserRegistration
     session_tokens: SessionTokens
     signed_in_games: SignedInGames
     history: AccountHistory
@@ -118,6 +121,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     )
     applications = permissions.login_rules
     login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
+    password_login = PasswordLogin(users, hasher, factors, login_rate_limiter, SERVICE_NAME)
+    links = MailedLinks(database, settings.base_url)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
@@ -137,9 +142,10 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         second_factor_changes=factor_changes,
         recovery_codes=recovery_codes,
         passkeys=build_passkeys(settings.base_url, database, ring, outbox, factor_changes, SERVICE_NAME),
-        password_login=PasswordLogin(users, hasher, factors, login_rate_limiter, SERVICE_NAME),
+        password_login=password_login,
         password_changes=PasswordChanges(database, outbox, SERVICE_NAME),
         known_devices=KnownDevices(database, users, ring),
+        registration=build_registration(settings, database, ring, links, outbox, password_login, SERVICE_NAME),
         session_tokens=tokens,
         signed_in_games=SignedInGames(
             database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s

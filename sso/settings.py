@@ -179,6 +179,35 @@ class Settings:
         "Session tokens and user JWTs can be renewed until this many seconds after the original sign-in.",
     )
 
+    # Registration
+    registration: Literal["closed", "open", "invite"] = setting(
+        "closed",
+        values.choice("closed", "open", "invite"),
+        "Who can create an account by page: `closed` (nobody), `invite` (users with a link of `sso user invite`) or "
+        "`open` (everybody with an e-mail address).",
+    )
+    registration_challenge: str = setting(
+        "proof-of-work",
+        values.matching(
+            r"off|proof-of-work|[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*",
+            "must be off, proof-of-work, or a function as package.module:name",
+        ),
+        "What a browser must do before the registration form sends a mail: `off` (nothing), `proof-of-work`, or your "
+        "own challenge, as the function that returns it: `package.module:name`.",
+    )
+    registration_work_bits: int = setting(
+        18,
+        integer(1, 28),
+        "Difficulty of the proof of work: a browser tries 2 to the power of this number on average. 18 takes about a "
+        "second.",
+    )
+    rate_register: int = setting(
+        20,
+        count,
+        "Registration forms per minute from one IPv4 address or IPv6 /64; an IPv6 /48 may send ten times as many. 0 "
+        "means no limit.",
+    )
+
     # OAuth
     oauth_session_s: int = setting(
         600, seconds, "Seconds from the authorization request to the redemption of the code."

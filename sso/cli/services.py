@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sso.accounts.password_changes import PasswordChanges
+    from sso.accounts.registration.invitations import Invitations
     from sso.accounts.second_factor.changes import SecondFactorChanges
     from sso.accounts.users import UserStore
     from sso.bus.bus import Bus
@@ -82,6 +83,10 @@ class CommandServices:
     @cached_property
     def second_factor_changes(self) -> "SecondFactorChanges":
         return self.complete.second_factor_changes
+
+    @cached_property
+    def invitations(self) -> "Invitations":
+        return self.complete.registration.invitations
 
     @cached_property
     def password_changes(self) -> "PasswordChanges":

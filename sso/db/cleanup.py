@@ -18,6 +18,8 @@ TABLES = (
     "sign_ins",
     "email_codes",
     "mailed_links",
+    "registration_codes",
+    "used_puzzles",
     "used_passkey_challenges",
     "known_factors",
     "throttle",

@@ -8,9 +8,8 @@ from sqlalchemy import bindparam, insert, select, update
 
 from sso.accounts.model import User, login_key
 from sso.accounts.second_factor.codes import totp_purpose
-from sso.accounts.users import revoke_everything
+from sso.accounts.users import revoke_everything, unused_user_id
 from sso.core.encryption import Keyring
-from sso.core.ids import is_user_id
 from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
@@ -49,7 +48,6 @@ _LOCK_APPLICATIONS = Statement(
     """SELECT 1 FROM applications WHERE application_id = ANY(CAST(:ids AS int[]))
     ORDER BY application_id FOR UPDATE"""
 )
-_NEXT_USER_ID = Statement("SELECT CAST(nextval('user_ids') AS text)")
 _LOCK_USER = Statement(
     select(users)
     .where((users.c.user_id == bindparam("user_id")) | (users.c.login_key == bindparam("login_key")))
@@ -161,7 +159,7 @@ class Applier:
         if len(rows) > 1 or (rows and part.user_id and rows[0]["user_id"] != part.user_id):
             raise DocumentError(f"users[{index}].login: belongs to another user_id")
         old = User.from_row(rows[0]) if rows else None
-        user_id = old.user_id if old else part.user_id or await _unused_user_id(tx)
+        user_id = old.user_id if old else part.user_id or await unused_user_id(tx)
         values = self._user_values(part, old, user_id, hashes)
         if old is None:
             await tx.value(Statement(insert(users).values(user_id=user_id, **values)))
@@ -237,15 +235,6 @@ _PASSWORD_HASH = Statement(
         (users.c.user_id == bindparam("user_id")) | (users.c.login_key == bindparam("login_key"))
     )
 )
-
-
-async def _unused_user_id(tx: Transaction) -> str:
-    """Returns the next user id that is not in use: documents may also name ids."""
-    while True:
-        user_id: str = await tx.value(_NEXT_USER_ID)
-        assert is_user_id(user_id)
-        if not await tx.rows(_LOCK_USER, user_id=user_id, login_key=""):
-            return user_id
 
 
 def _user_for_audit(values: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,11 @@ class Notice:
 
 
 NOTICES = {
+    "registered": Notice("profile", _("Welcome! Your account has been created.")),
+    "registered-flow-ended": Notice(
+        "profile",
+        _("Welcome! Your account has been created. The sign-in that you came from has ended: start it there again."),
+    ),
     "profile": Notice("profile", _("Your profile has been saved.")),
     "password": Notice("password", _("Your password has been changed. You have been signed out everywhere else.")),
     "totp": Notice("two-step", _("Your authenticator app has been set up. You have been signed out everywhere else.")),

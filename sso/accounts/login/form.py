@@ -25,12 +25,14 @@ async def show_login_form(
         next_path = flow.path
         login = login or flow.login_hint
     details = flow.details(client_address()) if flow else {}
+    is_open = current_app.config["REGISTRATION_OPEN"]
     own = {
         "csrf": csrf_token(secret),
         "next": safe_next(next_path) if next_path else "",
         "next_query": next_query(next_path),
         "login": login,
         "passkey_challenge": passkeys.sign_in_challenge(secret),
+        "register_url": f"/register{next_query(next_path)}" if is_open else "",
     }
     response = await page(
         flow.page if flow else "login.html",

@@ -218,6 +218,27 @@ mailed_links = Table(
     expiry_index("mailed_links"),
 )
 
+# Codes that were mailed to register an address. The key is the digest of the visit cookie of the browser that asked.
+registration_codes = Table(
+    "registration_codes",
+    metadata,
+    Column("visit", LargeBinary, primary_key=True),
+    Column("login", Text, nullable=False),
+    Column("code", LargeBinary, nullable=False),  # a MAC
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    timestamp_column("expires"),
+    expiry_index("registration_codes"),
+)
+
+# Puzzles of the registration form that were solved. Each is accepted once.
+used_puzzles = Table(
+    "used_puzzles",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    timestamp_column("expires"),
+    expiry_index("used_puzzles"),
+)
+
 # The security history of users (sso.accounts.history).
 account_events = Table(
     "account_events",
