@@ -41,12 +41,12 @@ from sso.oauth.logout_pages import logout_pages
 from sso.oauth.pages import authorize_pages
 from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.perm.routes import exchange_routes, permission_routes
-from sso.services import SERVICE_NAME, Services
+from sso.services import Services
 from sso.upstream.account_pages import IdentitiesSection, identity_pages
 from sso.upstream.pages import upstream_pages
 from sso.upstream.recent_login import LinkLoginFlows
 from sso.upstream.view import UpstreamView
-from sso.web import pages
+from sso.web import brand, language_switcher, pages
 from sso.web.access_log import AccessLog
 from sso.web.allowed_hosts import AllowedHosts
 from sso.web.fast_quart.app import FastQuart
@@ -97,7 +97,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         PARSERS=FairThread(MAX_BODIES_PER_CLIENT),
         BASE_URL=settings.base_url,
         HTTPS=settings.https,
-        SERVICE_NAME=SERVICE_NAME,
+        SERVICE_NAME=services.brand.name,
         PASSKEYS=services.passkeys.authentication,
         REGISTRATION_OPEN=settings.registration == "open",
         SIGN_IN_PROVIDERS=services.upstream.provider_list,
@@ -106,6 +106,8 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         SEND_FILE_MAX_AGE_DEFAULT=3600,
     )
     install_translations(app.jinja_env)
+    brand.install(app.jinja_env, services.brand)
+    language_switcher.install(app.jinja_env)
     pages.install(app.jinja_env)
     _register_routes(app, services, health)
     access_log = AccessLog(metrics, _request_tracing(services))
@@ -128,6 +130,8 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     visitor = Visitor(s.sessions)
     life_s = s.settings.browser_ttl_s
     app.register_blueprint(health_routes(health, s.database, shared_database=s.settings.database_url is not None))
+    app.register_blueprint(brand.brand_routes(s.brand))
+    app.register_blueprint(language_switcher.switcher_routes())
     app.register_blueprint(key_routes(s.keys))
     app.register_blueprint(permission_routes(s.permissions, s.keys.find_pem))
     app.register_blueprint(exchange_routes(s.permissions.exchange_jwt))

@@ -42,6 +42,7 @@ async def show_login_form(
         form_targets=flow.form_targets if flow else (),
         action="/login",
         passkey_rp_id=passkeys.relying_party.id if passkeys.relying_party else "",
+        here="/login" + next_query(next_path),
         providers=current_app.config["SIGN_IN_PROVIDERS"].buttons,
         **({**own, **details} if details else {"own": own}),
         **context,
