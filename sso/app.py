@@ -39,7 +39,7 @@ from sso.keys.routes import key_routes, static_key_responses
 from sso.metrics import Metrics
 from sso.oauth.logout_pages import logout_pages
 from sso.oauth.pages import authorize_pages
-from sso.oauth.routes import discovery_routes, oauth_routes
+from sso.oauth.routes import CROSS_ORIGIN_PATHS, discovery_routes, oauth_routes
 from sso.perm.routes import exchange_routes, permission_routes
 from sso.services import Services
 from sso.upstream.account_pages import IdentitiesSection, identity_pages
@@ -49,6 +49,7 @@ from sso.upstream.view import UpstreamView
 from sso.web import brand, language_switcher, pages
 from sso.web.access_log import AccessLog
 from sso.web.allowed_hosts import AllowedHosts
+from sso.web.cross_origin import CrossOriginAccess
 from sso.web.fast_quart.app import FastQuart
 from sso.web.middleware import Middleware
 from sso.web.request_rules import RequestRules
@@ -113,7 +114,10 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
     access_log = AccessLog(metrics, _request_tracing(services))
     app.rules = RequestRules(AllowedHosts.from_settings(settings))
     security = SecurityHeaders(https=settings.https)
-    Middleware(app.rules, services.forwarding, security, access_log, show_reasons=settings.is_loopback).register(app)
+    cross_origin = CrossOriginAccess(services.oauth.browser_origins.is_allowed, CROSS_ORIGIN_PATHS)
+    Middleware(
+        app.rules, services.forwarding, security, access_log, cross_origin, show_reasons=settings.is_loopback
+    ).register(app)
     app.static_responses = static_key_responses(services.keys, dict(data_headers(https=settings.https)), access_log)
     return app
 
