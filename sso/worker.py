@@ -137,6 +137,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
         await background.start(keep_running, "key files", services.permissions.key_file_import.run)
     await background.start(keep_running, "bus", services.bus.run)
     await background.start(keep_running, "keys", services.keys.run, services.bus)
+    await background.start(keep_running, "identity providers", services.upstream.provider_list.run, services.bus)
     await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
     await background.start(keep_running, "held polls", services.game_login.held_polls.run)
     await background.start(keep_running, "claim leases", services.game_login.claim_leases.run)

@@ -33,8 +33,11 @@ class LoginCompletion:
         set_cookie(response, VISIT_COOKIE, await self._sessions.start_challenge(user))
         return response
 
-    async def start_session(self, signed_in: SignedIn) -> Session:
-        """Starts a session with a new secret and ends those of the cookies that the browser sent."""
+    async def start_session(self, signed_in: SignedIn, *, authenticated: bool = True) -> Session:
+        """Starts a session with a new secret and ends those of the cookies that the browser sent.
+
+        ``authenticated``: the user has just proved who they are, so that important changes need no further proof.
+        """
         return await self._sessions.start(
             signed_in.user,
             signed_in.auth,
@@ -42,6 +45,7 @@ class LoginCompletion:
             browser_label(),
             session=read_cookie(SESSION_COOKIE),
             visit=read_cookie(VISIT_COOKIE),
+            authenticated=authenticated,
         )
 
     def redirect(self, session: Session, path: str) -> Response:
