@@ -103,7 +103,7 @@ def assert_accessible(page: Page) -> None:
 
 
 def test_passkey_from_registration_to_removal(page: Page, site: Server, login: str, screenshot: Screenshot) -> None:
-    # Autofill would answer at once with this authenticator, so presence is simulated only where it is asked for.
+    # Autofill would be answered at once, so the presence of the user is simulated only where it is asked for.
     device, authenticator = add_authenticator(page)
     sign_in(page, site, login)
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
@@ -122,9 +122,9 @@ def test_passkey_from_registration_to_removal(page: Page, site: Server, login: s
     device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": False})
     sign_out(page)
     sign_in(page, site, login)
-    expect(page.get_by_role("heading", level=1)).to_have_text("Enter your code")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Use your passkey")
     screenshot("second-step-with-passkey")
-    page.get_by_text("Lost your phone?").click()
+    page.get_by_text("Lost your passkey?").click()
     expect(page.get_by_label("Recovery code")).to_be_visible()
     screenshot("second-step-lost-phone")
     device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": True})
