@@ -108,7 +108,7 @@ def test_invalid_assertions_are_refused(app: Site, browser: Browser, changes: di
     assert app.redeem(code, headers={}, **fields(assertion(app))).status_code == 200  # the code still works
 
 
-@pytest.mark.parametrize("token", ["x", "a.b.c", "a" * 5000, "e30.e30.e30", "é"])
+@pytest.mark.parametrize("token", ["x", "a.b.c", "a" * 4096, "e30.e30.e30", "é"])
 def test_malformed_assertions_are_refused(app: Site, token: str) -> None:
     form = fields(token, grant_type="authorization_code", code="x", redirect_uri=app.redirect_uri)
     assert error_of(app.http.post(TOKEN, data=form)) == (401, "invalid_client")
@@ -170,7 +170,7 @@ def test_client_add_reads_the_keys_from_a_file(server: Server, tmp_path: Path) -
     ("jwk", "error"),
     [
         ({"kty": "oct", "k": "AAAA"}, "public key"),
-        ({"kty": "RSA", "n": "AQAB", "e": "AQAB"}, "2048 to 8192 bits"),
+        ({"kty": "RSA", "n": "AQAB", "e": "AQAB"}, "keys[0]: "),
         ({**JWKS["keys"][0], "e": "AQAAAAAB"}, "exponent"),
         ({**JWKS["keys"][0], "d": "AQAB"}, "private"),
         ({**JWKS["keys"][0], "alg": "PS256"}, "alg: expected"),
