@@ -110,7 +110,7 @@ class Browser:
         return self
 
     def submit(self, page: httpx.Response, fields: dict[str, str], form: int = -1, **options: Any) -> httpx.Response:
-        """Submits a form of a page that has the fields (by default the last one), like a browser: with hidden fields."""
+        """Submits a form of a page, by default the last one that has the fields, with its hidden fields."""
         forms = re.findall(r'<form[^>]*action="([^"]*)"[^>]*>(.*?)</form>', page.text, re.DOTALL)
         with_fields = [found for found in forms if all(f'name="{name}"' in found[1] for name in fields)]
         action, inside = (with_fields or forms)[form]
