@@ -23,13 +23,11 @@ async def show_login_form(
         next_path = flow.path
         login = login or flow.login_hint
     details = flow.details(client_address()) if flow else {}
-    is_open = current_app.config["REGISTRATION_OPEN"]
     own = {
         "csrf": csrf_token(secret),
         "next": safe_next(next_path) if next_path else "",
         "next_query": next_query(next_path),
         "login": login,
-        "register_url": f"/register{next_query(next_path)}" if is_open else "",
     }
     response = await page(
         flow.page if flow else "login.html",
@@ -38,6 +36,7 @@ async def show_login_form(
         site=flow.title if flow else "",
         form_targets=flow.form_targets if flow else (),
         action="/login",
+        can_register=current_app.config["REGISTRATION_OPEN"],
         providers=current_app.config["SIGN_IN_PROVIDERS"].buttons,
         **({**own, **details} if details else {"own": own}),
         **context,

@@ -8,7 +8,7 @@ from quart import Blueprint, Response, request
 from sso.accounts.account_page.notices import account_url
 from sso.accounts.errors import TooManyAttempts
 from sso.accounts.login.flow import LoginFlow, LoginFlows
-from sso.accounts.login.pages import retry_message
+from sso.accounts.login.messages import retry_message
 from sso.accounts.login.view import LoginCompletion, next_query
 from sso.accounts.model import SignedIn, User, stored_login
 from sso.accounts.nickname import InvalidNickname, parse_nickname
