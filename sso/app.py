@@ -37,16 +37,17 @@ from sso.keys.routes import key_routes, static_key_responses
 from sso.metrics import Metrics
 from sso.oauth.logout_pages import logout_pages
 from sso.oauth.pages import authorize_pages
-from sso.oauth.routes import discovery_routes, oauth_routes
+from sso.oauth.routes import CROSS_ORIGIN_PATHS, discovery_routes, oauth_routes
 from sso.perm.routes import exchange_routes, permission_routes
-from sso.services import SERVICE_NAME, Services
+from sso.services import Services
 from sso.upstream.account_pages import IdentitiesSection, identity_pages
 from sso.upstream.pages import upstream_pages
 from sso.upstream.recent_login import LinkLoginFlows
 from sso.upstream.view import UpstreamView
-from sso.web import pages
+from sso.web import brand, language_switcher, pages
 from sso.web.access_log import AccessLog
 from sso.web.allowed_hosts import AllowedHosts
+from sso.web.cross_origin import CrossOriginAccess
 from sso.web.fast_quart.app import FastQuart
 from sso.web.middleware import Middleware
 from sso.web.request_rules import RequestRules
@@ -95,7 +96,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         PARSERS=FairThread(MAX_BODIES_PER_CLIENT),
         BASE_URL=settings.base_url,
         HTTPS=settings.https,
-        SERVICE_NAME=SERVICE_NAME,
+        SERVICE_NAME=services.brand.name,
         REGISTRATION_OPEN=settings.registration == "open",
         SIGN_IN_PROVIDERS=services.upstream.provider_list,
         MAX_CONTENT_LENGTH=1024 * 1024,  # read_body has lower limits for most routes
@@ -103,12 +104,17 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         SEND_FILE_MAX_AGE_DEFAULT=3600,
     )
     install_translations(app.jinja_env)
+    brand.install(app.jinja_env, services.brand)
+    language_switcher.install(app.jinja_env)
     pages.install(app.jinja_env)
     _register_routes(app, services, health)
     access_log = AccessLog(metrics, _request_tracing(services))
     app.rules = RequestRules(AllowedHosts.from_settings(settings))
     security = SecurityHeaders(https=settings.https)
-    Middleware(app.rules, services.forwarding, security, access_log, show_reasons=settings.is_loopback).register(app)
+    cross_origin = CrossOriginAccess(services.oauth.browser_origins.is_allowed, CROSS_ORIGIN_PATHS)
+    Middleware(
+        app.rules, services.forwarding, security, access_log, cross_origin, show_reasons=settings.is_loopback
+    ).register(app)
     app.static_responses = static_key_responses(services.keys, dict(data_headers(https=settings.https)), access_log)
     return app
 
@@ -125,6 +131,8 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     visitor = Visitor(s.sessions)
     life_s = s.settings.browser_ttl_s
     app.register_blueprint(health_routes(health, s.database, shared_database=s.settings.database_url is not None))
+    app.register_blueprint(brand.brand_routes(s.brand))
+    app.register_blueprint(language_switcher.switcher_routes())
     app.register_blueprint(key_routes(s.keys))
     app.register_blueprint(permission_routes(s.permissions, s.keys.find_pem))
     app.register_blueprint(exchange_routes(s.permissions.exchange_jwt))

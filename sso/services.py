@@ -24,6 +24,7 @@ from sso.accounts.users import UserStore
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
 from sso.config import Settings
+from sso.core.brand import Brand
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.core.signature_verification import SignatureVerificationPool
@@ -35,6 +36,7 @@ from sso.keys.keyset import KeySet
 from sso.keys.master_key import open_keyring
 from sso.keys.rotation import KeyRotation
 from sso.keys.store import KeyStore
+from sso.mail.content import mail_logo
 from sso.mail.outbox import MailSender, Outbox
 from sso.mail.smtp import Delivery
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
@@ -47,6 +49,7 @@ from sso.web.forwarding_monitor import ForwardingMonitor
 @dataclass(frozen=True)
 class Services:
     settings: Settings
+    brand: Brand
     database: Database
     keyring: Keyring
     bus: Bus
@@ -78,9 +81,6 @@ class Services:
     forwarding: ForwardingMonitor
 
 
-SERVICE_NAME = "Sign-on"
-
-
 @asynccontextmanager
 async def open_services(settings: Settings, dsn: str, telemetry: Telemetry | None = None) -> AsyncIterator[Services]:
     """Connects to the database and yields the services."""
@@ -96,9 +96,18 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     key_store = KeyStore(database)
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
-    outbox = Outbox(ring, bus, SERVICE_NAME)
-    recovery_codes = RecoveryCodes(database, ring, outbox, SERVICE_NAME)
-    factors = SecondFactors(database, users, ring, outbox, SERVICE_NAME, recovery_codes)
+    brand = Brand(
+        settings.brand_name,
+        settings.brand_accent,
+        settings.brand_logo,
+        settings.support_url or "",
+        settings.privacy_url or "",
+        settings.terms_url or "",
+        settings.signin_text or "",
+    )
+    outbox = Outbox(ring, bus, brand)
+    recovery_codes = RecoveryCodes(database, ring, outbox, brand.name)
+    factors = SecondFactors(database, users, ring, outbox, brand.name, recovery_codes)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     token_store = build_token_store(settings, database)
     jwts = UserJwts(
@@ -118,7 +127,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     )
     applications = permissions.login_rules
     login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
-    password_login = PasswordLogin(users, hasher, factors, login_rate_limiter, SERVICE_NAME)
+    password_login = PasswordLogin(users, hasher, factors, login_rate_limiter, brand.name)
     links = MailedLinks(database, settings.base_url)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
@@ -126,6 +135,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     delivery = Delivery(smtp_url, settings.data_dir / "mail", settings.smtp_ca_file)
     return Services(
         settings=settings,
+        brand=brand,
         database=database,
         keyring=ring,
         bus=bus,
@@ -136,12 +146,12 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sessions=SessionStore(database, settings.browser_ttl_s),
         hasher=hasher,
         second_factors=factors,
-        second_factor_changes=SecondFactorChanges(database, recovery_codes, outbox, SERVICE_NAME),
+        second_factor_changes=SecondFactorChanges(database, recovery_codes, outbox, brand.name),
         recovery_codes=recovery_codes,
         password_login=password_login,
-        password_changes=PasswordChanges(database, outbox, SERVICE_NAME),
+        password_changes=PasswordChanges(database, outbox, brand.name),
         known_devices=KnownDevices(database, users, ring),
-        registration=build_registration(settings, database, ring, links, outbox, password_login, SERVICE_NAME),
+        registration=build_registration(settings, database, ring, links, outbox, password_login, brand.name),
         session_tokens=tokens,
         signed_in_games=SignedInGames(
             database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s
@@ -151,10 +161,10 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         authentication_data=authentication_data,
         oauth=build_oauth(settings, database, ring, keys, jwts, token_store),
         game_login=gsid_wiring.build(settings, database, bus, authentication_data, applications, verifications),
-        upstream=build_upstream(settings, database, ring, outbox, SERVICE_NAME),
+        upstream=build_upstream(settings, database, ring, outbox, brand.name),
         permissions=permissions,
         applications=applications,
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),
-        mail_sender=MailSender(database, ring, settings.mail_from, delivery),
+        mail_sender=MailSender(database, ring, settings.mail_from, delivery, mail_logo(brand)),
     )

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 from sso.core import setting_values as values
 from sso.core.bind_address import parse_binds, public_bind
+from sso.core.colour import Colour
+from sso.core.logo import Logo
 from sso.core.net import Network, parse_address, parse_networks
 from sso.core.setting import setting
 from sso.core.setting_values import SecretText, count, integer, seconds
@@ -289,6 +291,36 @@ class Settings:
         "Sender of mails.",
         example="Sign-on <sso@example.com>",
         default_text="`sso@` and the host of SSO_BASE_URL",
+    )
+
+    # Brand
+    brand_name: str = setting("Sign-on", values.line(64), "Name of the service on its pages and in its mails.")
+    brand_logo: Logo | None = setting(
+        None,
+        values.logo,
+        "Logo on the pages: an SVG, PNG or WebP file of at most 256 KiB. Mails contain it if it is a PNG file.",
+        example="/etc/sso/logo.svg",
+    )
+    brand_accent: Colour | None = setting(
+        None,
+        values.accent,
+        "Colour of buttons and links. The white text of buttons must have a contrast of 4.5 to 1 with it.",
+        example="#0f766e",
+    )
+    support_url: str | None = setting(
+        None,
+        values.link,
+        "Where people get help: `https://`, `http://` or `mailto:`. Pages and mails link to it.",
+        example="mailto:support@example.com",
+    )
+    privacy_url: str | None = setting(
+        None, values.link, "The privacy policy. All pages link to it.", example="https://example.com/privacy"
+    )
+    terms_url: str | None = setting(
+        None, values.link, "The terms of service. All pages link to it.", example="https://example.com/terms"
+    )
+    signin_text: str | None = setting(
+        None, values.line(500), "A text on the sign-in form.", example="Use the account of your game."
     )
 
     # Logs and telemetry

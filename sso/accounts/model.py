@@ -38,6 +38,7 @@ class User:
     valid_from: int
     deletion_due: datetime | None  # when the account, which is disabled until then, will be erased
     deletion_by: str | None  # "user", "operator" or "disabled"
+    updated: datetime | None
 
     @property
     def second_factors(self) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def program(ctx: click.Context, config_file: Path | None) -> None:
     Example:
       sso serve
       sso user add ann@example.com --admin
-      sso client add shop --host shop.example.com
+      sso client add shop --profile oidc --host shop.example.com
     """
     ctx.obj = config_file
 

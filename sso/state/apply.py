@@ -14,20 +14,19 @@ from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
-from sso.db.tables import oauth_clients, users
+from sso.db.tables import users
 from sso.db.transaction import TRANSACTION_SETTINGS, Transaction
-from sso.oauth.client_store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
-from sso.oauth.model import Client
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import audit
 from sso.perm.stores.applications import NAME_TAKEN
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.seed import seed_central_application
-from sso.state.document import ClientPart, Document, UserPart
+from sso.state.document import Document, UserPart
 from sso.state.location import DocumentError, with_location
 from sso.state.sections import (
     access_keys,
     applications,
+    clients,
     groups,
     identity_providers,
     memberships,
@@ -53,10 +52,6 @@ _LOCK_USER = Statement(
     .where((users.c.user_id == bindparam("user_id")) | (users.c.login_key == bindparam("login_key")))
     .with_for_update()
 )
-_LOCK_CLIENT = Statement(
-    select(oauth_clients).where(oauth_clients.c.client_id == bindparam("client_id")).with_for_update()
-)
-
 
 # Error texts for unique constraints. A concurrent change can violate them although this code has checked.
 _CONSTRAINT_ERRORS = {
@@ -104,7 +99,8 @@ class Applier:
                 summary.record(summary.location, await self._apply_user(tx, index, user, hashes))
             for index, client in enumerate(document.clients):
                 summary.location = f"clients[{index}]"
-                summary.record(summary.location, await self._apply_client(tx, client))
+                outcome = await clients.apply(tx, self._actor, self._keyring, summary.location, client)
+                summary.record(summary.location, outcome)
             await identity_providers.apply(tx, self._actor, self._keyring, summary, document.identity_providers)
             await self._apply_permission_sections(tx, summary, document)
             return summary.counts()
@@ -196,39 +192,6 @@ class Applier:
         """Writes an audit entry with the changed fields."""
         await audit.write(tx, self._actor, operation, target, before, after)
 
-    async def _apply_client(self, tx: Transaction, part: ClientPart) -> str:
-        old = await tx.row(_LOCK_CLIENT, client_id=part.client_id)
-        values = part.model_dump(exclude_none=True, exclude={"client_id", "client_secret", "public"})
-        purpose = secret_purpose(part.client_id)
-        if part.client_secret is not None and (
-            old is None
-            or old["secret_sealed"] is None
-            or self._keyring.decrypt(purpose, old["secret_sealed"]) != part.client_secret
-        ):
-            values |= {"secret_sealed": self._keyring.encrypt(purpose, part.client_secret), "second_sealed": None}
-        if old is None:
-            if part.public is False and part.client_secret is None:
-                # A new client without a secret would be a public client, which does not authenticate.
-                raise DocumentError("client_secret: is required for a new client that is not public")
-            await tx.value(Statement(insert(oauth_clients).values(client_id=part.client_id, **values)))
-            await self._write_audit_entry(tx, "client.create", part.client_id, None, _client_for_audit(values))
-            return CREATED
-        changed = {name: value for name, value in values.items() if old[name] != value}
-        if not changed:
-            return UNCHANGED
-        await tx.value(
-            Statement(update(oauth_clients).where(oauth_clients.c.client_id == part.client_id).values(**changed))
-        )
-        before = {name: old[name] for name in changed}
-        await self._write_audit_entry(
-            tx, "client.save", part.client_id, _client_for_audit(before), _client_for_audit(changed)
-        )
-        if changed.get("disabled"):
-            await revoke_grants(tx, part.client_id)
-        elif changed.keys() & {"redirect_hosts", "redirect_uris"}:
-            await revoke_grants_at_removed_uris(tx, Client.from_row(old), Client.from_row({**old, **changed}))
-        return CHANGED
-
 
 _PASSWORD_HASH = Statement(
     select(users.c.password_hash).where(
@@ -240,10 +203,6 @@ _PASSWORD_HASH = Statement(
 def _user_for_audit(values: dict[str, Any]) -> dict[str, Any]:
     """Returns the columns under their names in the audit trail, which blanks the secrets."""
     return _rename(values, {"password_hash": "password", "totp_sealed": "totp_secret", "login_key": None})
-
-
-def _client_for_audit(values: dict[str, Any]) -> dict[str, Any]:
-    return _rename(values, {"secret_sealed": "client_secret", "second_sealed": None})
 
 
 def _rename(values: dict[str, Any], names: dict[str, str | None]) -> dict[str, Any]:

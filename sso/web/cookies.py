@@ -9,9 +9,11 @@ from sso.core.ids import secret_token
 SESSION_COOKIE = "sso_session"  # holds the secret of a browser session
 VISIT_COOKIE = "sso_visit"  # before sign-in; after a correct password it identifies the pending second factor
 DEVICE_COOKIE = "sso_device"  # shows that this browser has signed in before; it is no credential
+LANGUAGE_COOKIE = "sso_language"  # the language that was chosen on a page
 UPSTREAM_COOKIE = "sso_upstream"  # binds a sign-in with another provider to this browser
 CODES_COOKIE = "sso_codes"  # new recovery codes, encrypted, until the next page shows them
 MAX_DEVICE_COOKIE = 1024
+MAX_LANGUAGE_COOKIE = 35  # RFC 5646 section 4.4.1
 MAX_SEALED_COOKIE = 2048
 
 _SECRET = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -26,6 +28,11 @@ def read_cookie(name: str) -> str:
 def read_device_cookie() -> str:
     """Returns the value that the browser sent, cut to the maximum length but not checked."""
     return str(request.cookies.get(_full_name(DEVICE_COOKIE), ""))[:MAX_DEVICE_COOKIE]
+
+
+def read_language_cookie() -> str:
+    """Returns the value that the browser sent, cut but not checked."""
+    return str(request.cookies.get(_full_name(LANGUAGE_COOKIE), ""))[:MAX_LANGUAGE_COOKIE]
 
 
 def read_sealed_cookie(name: str) -> str:

@@ -73,7 +73,7 @@ def test_command_does_not_create_a_data_directory(command: tuple[str, ...], tmp_
         "app list",
         "audit",
         "backup file --no-keys",
-        "client add shop --host shop.example.com",
+        "client add shop --profile oidc --host shop.example.com",
         "client list",
         "doctor",
         "export",

@@ -37,6 +37,7 @@ async def show_login_form(
         form_targets=flow.form_targets if flow else (),
         action="/login",
         can_register=current_app.config["REGISTRATION_OPEN"],
+        here="/login" + next_query(next_path),
         providers=current_app.config["SIGN_IN_PROVIDERS"].buttons,
         **({**own, **details} if details else {"own": own}),
         **context,

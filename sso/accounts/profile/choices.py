@@ -3,7 +3,7 @@
 import unicodedata
 from functools import cache
 
-from sso.core.language import LANGUAGES
+from sso.core.language import LANGUAGES, NAMES
 
 Choice = tuple[str, str]  # the stored value and its name
 
@@ -11,10 +11,9 @@ Choice = tuple[str, str]  # the stored value and its name
 _OTHER_CODES = frozenset(["AC", "CP", "CQ", "DG", "EA", "EU", "EZ", "IC", "QO", "TA", "UN", "XA", "XB", "XK", "ZZ"])
 
 
-@cache
 def languages() -> tuple[Choice, ...]:
     """Returns the languages of the pages, each with its name in that language."""
-    return tuple((language, _name_in_itself(language)) for language in LANGUAGES)
+    return tuple(NAMES.items())
 
 
 @cache
@@ -29,13 +28,6 @@ def countries(language: str) -> tuple[Choice, ...]:
 
 def is_country(code: str) -> bool:
     return any(code == other for other, _ in countries(LANGUAGES[0]))
-
-
-def _name_in_itself(language: str) -> str:
-    from babel import Locale
-
-    name = Locale.parse(language, sep="-").display_name or language
-    return name[:1].upper() + name[1:]
 
 
 def _sort_key(name: str) -> str:

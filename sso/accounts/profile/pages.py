@@ -12,7 +12,8 @@ from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.profile.choices import countries, languages
 from sso.accounts.profile.store import InvalidProfile, ProfileStore, chosen_language, parse_profile
 from sso.accounts.sessions import Session
-from sso.core.language import current_language
+from sso.core.language import LANGUAGES, current_language
+from sso.web.language import remember_choice
 from sso.web.redirects import see_other
 
 
@@ -45,6 +46,9 @@ def profile_pages(account: AccountView, profiles: ProfileStore) -> Blueprint:
             problem = FormProblem(error.text, field=error.field)
             return await account.show(session, problem, "profile", entered=entered)
         await profiles.save(session.user.user_id, profile)
-        return see_other(account_url("profile"))
+        response = see_other(account_url("profile"))
+        if profile.lang in LANGUAGES and profile.lang != session.user.lang:
+            remember_choice(response, profile.lang)  # the page must not stay in a language chosen before
+        return response
 
     return routes

@@ -59,6 +59,8 @@ users = Table(
     bool_column("disabled"),
     # Unix seconds: tokens and sessions from before this moment are invalid (password changed, user disabled).
     Column("valid_from", BigInteger, nullable=False, server_default=text("0")),
+    # When login, nick, lang or email_verified was changed; a trigger sets it. NULL: not since the registration.
+    timestamp_column("updated", nullable=True),
     # When the account will be erased. It is disabled until then.
     timestamp_column("deletion_due", nullable=True),
     # Who may keep it: user; operator (support only); disabled (support only, and it stays disabled).
