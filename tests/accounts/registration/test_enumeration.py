@@ -83,7 +83,7 @@ def visible(response: httpx.Response, address: str) -> list[object]:
 def test_responses_are_the_same_for_known_and_unknown_addresses(
     open_server: Server, known: list[str], attempt: Attempt
 ) -> None:
-    seen = []
+    seen: list[list[object]] = []
     for address in (known[-1], unknown(0)):
         with Browser(open_server) as browser:
             seen.append([visible(response, address) for response in attempt(browser, address)])
