@@ -17,6 +17,8 @@ from sso.accounts.login.flow import CombinedLoginFlows
 from sso.accounts.login.pages import login_pages
 from sso.accounts.login.routes import login_routes
 from sso.accounts.login.view import LoginCompletion
+from sso.accounts.passkeys.pages import passkey_pages
+from sso.accounts.passkeys.section import PasskeySection
 from sso.accounts.profile.pages import ProfileSection, profile_pages
 from sso.accounts.profile.store import ProfileStore
 from sso.accounts.recent_authentication import RecentAuthentication
@@ -97,6 +99,7 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         BASE_URL=settings.base_url,
         HTTPS=settings.https,
         SERVICE_NAME=services.brand.name,
+        PASSKEYS=services.passkeys.authentication,
         REGISTRATION_OPEN=settings.registration == "open",
         SIGN_IN_PROVIDERS=services.upstream.provider_list,
         MAX_CONTENT_LENGTH=1024 * 1024,  # read_body has lower limits for most routes
@@ -142,10 +145,21 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         )
     )
     completion = LoginCompletion(s.sessions, s.second_factors, s.known_devices, life_s)
-    recent = RecentAuthentication(s.password_login, s.second_factors, s.sessions, s.database.clock)
+    recent = RecentAuthentication(
+        s.password_login, s.second_factors, s.sessions, s.database.clock, s.passkeys.authentication
+    )
     login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows, LinkLoginFlows(recent))
     app.register_blueprint(
-        login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, completion)
+        login_pages(
+            visitor,
+            s.password_login,
+            s.second_factors,
+            s.sessions,
+            s.known_devices,
+            login_flows,
+            completion,
+            s.passkeys.authentication,
+        )
     )
     challenge = build_challenge(s.settings, s.database, s.keyring)
     app.register_blueprint(registration_pages(s.registration, challenge, visitor, login_flows, completion))
@@ -160,6 +174,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         [
             ProfileSection(),
             SecondFactorSection(s.recovery_codes),
+            PasskeySection(s.passkeys.store, s.passkeys.registration, s.passkeys.authentication),
             SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
             IdentitiesSection(s.upstream.links, s.upstream.provider_list),
             HistorySection(s.history),
@@ -178,9 +193,12 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         )
     )
     app.register_blueprint(recovery_code_pages(account, s.recovery_codes, shown))
+    app.register_blueprint(passkey_pages(account, s.passkeys.store, s.passkeys.registration, s.passkeys.changes, shown))
     upstream_view = UpstreamView(s.upstream.sign_in, login_flows, s.upstream.rate)
     app.register_blueprint(
-        upstream_pages(upstream_view, s.upstream.sign_in, s.upstream.pending, completion, visitor, recent)
+        upstream_pages(
+            upstream_view, s.upstream.sign_in, s.upstream.pending, s.upstream.registration, completion, visitor, recent
+        )
     )
     app.register_blueprint(identity_pages(account, upstream_view, s.upstream.sign_in, s.upstream.links))
     app.register_blueprint(

@@ -10,6 +10,7 @@ from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
 from sso.accounts.mailed_links import MailedLinks
+from sso.accounts.passkeys.wiring import Passkeys, build_passkeys
 from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.registration.wiring import UserRegistration, build_registration
@@ -62,6 +63,7 @@ class Services:
     second_factors: SecondFactors
     second_factor_changes: SecondFactorChanges
     recovery_codes: RecoveryCodes
+    passkeys: Passkeys
     password_login: PasswordLogin
     password_changes: PasswordChanges
     known_devices: KnownDevices
@@ -108,6 +110,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     outbox = Outbox(ring, bus, brand)
     recovery_codes = RecoveryCodes(database, ring, outbox, brand.name)
     factors = SecondFactors(database, users, ring, outbox, brand.name, recovery_codes)
+    factor_changes = SecondFactorChanges(database, recovery_codes, outbox, brand.name)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     token_store = build_token_store(settings, database)
     jwts = UserJwts(
@@ -146,8 +149,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sessions=SessionStore(database, settings.browser_ttl_s),
         hasher=hasher,
         second_factors=factors,
-        second_factor_changes=SecondFactorChanges(database, recovery_codes, outbox, brand.name),
+        second_factor_changes=factor_changes,
         recovery_codes=recovery_codes,
+        passkeys=build_passkeys(settings.base_url, database, ring, outbox, factor_changes, brand.name),
         password_login=password_login,
         password_changes=PasswordChanges(database, outbox, brand.name),
         known_devices=KnownDevices(database, users, ring),
