@@ -31,7 +31,6 @@ async def show_login_form(
         "next_query": next_query(next_path),
         "login": login,
         "passkey_challenge": passkeys.sign_in_challenge(secret),
-        "register_url": f"/register{next_query(next_path)}" if is_open else "",
     }
     response = await page(
         flow.page if flow else "login.html",
