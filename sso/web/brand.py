@@ -46,6 +46,7 @@ def install(environment: Environment, brand: Brand) -> None:
         brand.terms_url,
     )
     environment.globals["service_name"] = brand.name
+    environment.globals["support_url"] = brand.support_url
 
 
 def named_links(support: str, privacy: str, terms: str) -> tuple[tuple[Text, str], ...]:
