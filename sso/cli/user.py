@@ -146,8 +146,7 @@ def show(ctx: click.Context, id_or_login: str, form: Format | None) -> None:
         "reg_time": int(user.reg_time.timestamp()),
         "disabled": user.disabled,
     }
-    if user.deletion_due:
-        more |= {"deletion_due": int(user.deletion_due.timestamp()), "deletion_by": user.deletion_by}
+    more |= user_data.pending_deletion(user)
     if blocked:
         more["blocked_factors"] = blocked
     print_record(form, exportable_fields(user) | more)
@@ -266,10 +265,8 @@ def end_sessions(ctx: click.Context, id_or_login: str) -> None:
     click.echo(f"{user.login} is signed out everywhere")
 
 
-for data_command in (user_data.delete, user_data.restore, user_data.export):
-    command.add_command(data_command)
-command.add_command(invite)
-command.add_command(invitations)
+for other in (user_data.delete, user_data.restore, user_data.export, invite, invitations):
+    command.add_command(other)
 
 
 def _listed(user: "User") -> Record:

@@ -109,6 +109,13 @@ def export(ctx: click.Context, id_or_login: str) -> None:
     click.echo(with_services(ctx, work, with_permissions=False), nl=False)
 
 
+def pending_deletion(user: "User") -> dict[str, str | int]:
+    """Returns what `sso user show` tells about the deletion of an account."""
+    if user.deletion_due is None:
+        return {}
+    return {"deletion_due": int(user.deletion_due.timestamp()), "deletion_by": user.deletion_by or ""}
+
+
 async def _find(services: CommandServices, id_or_login: str) -> "User":
     user = await services.users.find(id_or_login)
     if user is None:

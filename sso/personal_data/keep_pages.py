@@ -10,7 +10,7 @@ from sso.accounts.history.texts import format_day
 from sso.accounts.login.flow import LoginFlow, LoginFlows
 from sso.accounts.login.messages import BLOCKED, retry_message, wrong_code_message
 from sso.accounts.login.password_login import PasswordLogin
-from sso.accounts.login.view import LoginCompletion
+from sso.accounts.login.view import LoginCompletion, next_query
 from sso.accounts.model import SignedIn, User
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.core.errors import RetryLater
@@ -115,6 +115,8 @@ def keep_pages(
         if kept is None:
             return see_other("/login")
         session = await completion.start_session(SignedIn(kept, auth))
+        if flow and session.must_enrol:
+            return completion.redirect(session, "/login" + next_query(next_path))
         return completion.redirect(session, await flow.complete(session) if flow else safe_next(next_path))
 
     async def check_code(user: User, code: str) -> SignedIn | FormProblem:

@@ -221,7 +221,11 @@ def login_pages(
             session = await completion.start_session(signed_in)
         except AccountClosed as closed:
             return await closed_account.show(closed, flow, next_path)
-        return completion.redirect(session, await flow.complete(session) if flow else safe_next(next_path))
+        if flow is None:
+            return completion.redirect(session, safe_next(next_path))
+        if session.must_enrol:
+            return completion.redirect(session, "/login" + next_query(next_path))
+        return completion.redirect(session, await flow.complete(session))
 
     return routes
 
