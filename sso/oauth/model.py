@@ -106,6 +106,7 @@ class IssuedTokens(NamedTuple):
     auth_time: int
     auth: str
     now: int
+    issued_at: int  # before ``now`` if a repeated request gets the same tokens
     access_exp: int
     # The grant's current refresh token; None without the scope offline_access.
     current_token_id: str | None

@@ -49,7 +49,8 @@ def oauth_routes(
     async def token() -> Response:
         body = await read_model(TokenRequest, require_type=True)
         credentials = await verify_assertion(body) if body.client_assertion else _credentials(body)
-        return reply(await token_endpoint.respond(body, credentials), headers=NO_STORE)
+        idempotency_key = request.headers.get("Idempotency-Key")
+        return reply(await token_endpoint.respond(body, credentials, idempotency_key), headers=NO_STORE)
 
     @routes.post(REVOKE)
     async def revoke() -> Response:

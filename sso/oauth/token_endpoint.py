@@ -15,7 +15,9 @@ class TokenEndpoint:
         self._authorization_code = authorization_code
         self._refresh_token = refresh_token
 
-    def respond(self, request: TokenRequest, credentials: ClientCredentials) -> Awaitable[dict[str, Any]]:
+    def respond(
+        self, request: TokenRequest, credentials: ClientCredentials, idempotency_key: str | None = None
+    ) -> Awaitable[dict[str, Any]]:
         """Returns the awaitable token response.
 
         If a request does not name its client, the client is that of the code or of the refresh token.
@@ -24,7 +26,7 @@ class TokenEndpoint:
             case "authorization_code":
                 return self._authorization_code.respond(request, credentials)
             case "refresh_token":
-                return self._refresh_token.respond(request, credentials)
+                return self._refresh_token.respond(request, credentials, idempotency_key)
             case _:
                 request.require("grant_type")
                 raise UnsupportedGrantType

@@ -76,7 +76,7 @@ REDEEM = BatchStatement(
         INSERT INTO oauth_access_tokens (digest, grant_id, expires)
         SELECT access_digest, grant_id, to_timestamp(t + least(access_s, grant_max_s)) FROM redeemed, clock
     )
-    SELECT redeemed.*, t AS now, t + least(access_s, grant_max_s) AS access_exp,
+    SELECT redeemed.*, t AS now, t AS issued_at, t + least(access_s, grant_max_s) AS access_exp,
         new_grants.head_issued AS current_token_issued, new_grants.head_exp AS current_token_exp
     FROM redeemed JOIN new_grants ON new_grants.id = redeemed.grant_id, clock""",  # noqa: S608 - constants only
     columns={
@@ -127,30 +127,34 @@ ROTATE = BatchStatement(
         WHERE g.id = locked_grants.id AND g.id = s.grant_id AND g.head = s.token_id
             AND s.authenticated AND s.redirect_uri_matches AND s.grant_valid
         RETURNING s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.ends, g.head, g.head_issued,
-            g.head_exp
+            g.head_exp, t AS issued_at
     ), retried_grants AS (
-        -- Retries: the previous token was presented again within the leeway. They get the current token once more.
-        SELECT s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.ends, g.head, g.head_issued, g.head_exp
-        FROM checked s JOIN locked_grants ON locked_grants.id = s.grant_id
+        -- Retries get the current token once more: the previous token was presented again within the leeway, or with
+        -- the idempotency key that the current token was derived from.
+        SELECT s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.ends, g.head, g.head_issued, g.head_exp,
+            CASE WHEN g.head = s.new_token_id THEN g.head_issued ELSE t END AS issued_at
+        FROM clock, checked s JOIN locked_grants ON locked_grants.id = s.grant_id
             JOIN oauth_grants g ON g.id = locked_grants.id
         -- With a leeway of 0 there are no retries, even if this transaction began before the rotation that it sees.
-        WHERE g.previous = s.token_id AND s.leeway_s > 0 AND g.rotated > now() - make_interval(secs => s.leeway_s)
-            AND s.authenticated AND s.redirect_uri_matches AND s.grant_valid
+        WHERE g.previous = s.token_id AND s.authenticated AND s.redirect_uri_matches AND s.grant_valid
+            AND ((s.leeway_s > 0 AND g.rotated > now() - make_interval(secs => s.leeway_s))
+                OR (g.head = s.new_token_id AND g.rotated > now() - make_interval(secs => s.retry_s)))
             AND NOT EXISTS (SELECT FROM rotated_grants WHERE rotated_grants.id = g.id)
     ), issued AS (
         -- The grants that get new tokens.
         SELECT * FROM rotated_grants UNION ALL SELECT * FROM retried_grants
     ), new_access_tokens AS (
-        -- One access token for each of them.
+        -- One access token for each of them, unless a retry gets the same one.
         INSERT INTO oauth_access_tokens (digest, grant_id, expires)
-        SELECT s.access_digest, issued.id, to_timestamp(least(t + s.access_s, issued.ends))
-        FROM clock, issued JOIN checked s ON s.n = issued.n
+        SELECT s.access_digest, issued.id, to_timestamp(least(issued_at + s.access_s, issued.ends))
+        FROM issued JOIN checked s ON s.n = issued.n
+        ON CONFLICT (digest) DO NOTHING
     )
     SELECT c.*, s.n, s.grant_exists, s.authenticated, s.redirect_uri_matches, s.grant_valid, s.grant_redirect_uri,
         s.snapshot_token_id, s.login, s.nick, s.lang, s.email_verified, s.updated_at, issued.id AS grant_id,
         issued.user_id, issued.scopes, issued.nonce, issued.auth_time, issued.auth, issued.head AS current_token_id,
-        issued.head_issued AS current_token_issued, issued.head_exp AS current_token_exp, t AS now,
-        least(t + s.access_s, issued.ends) AS access_exp
+        issued.head_issued AS current_token_issued, issued.head_exp AS current_token_exp, t AS now, issued_at,
+        least(issued_at + s.access_s, issued.ends) AS access_exp
     FROM clock, checked s JOIN oauth_clients c ON c.client_id = s.client_id LEFT JOIN issued ON issued.n = s.n""",  # noqa: S608
     columns={
         "client_id": "text",
@@ -165,6 +169,7 @@ ROTATE = BatchStatement(
         "access_s": "bigint",
         "refresh_s": "bigint",
         "leeway_s": "bigint",
+        "retry_s": "bigint",
     },
 )
 REVOKE_REFRESH_TOKEN = Statement(

@@ -76,7 +76,7 @@ def build_oauth(
         connected_sites=ConnectedSites(database),
         token_endpoint=TokenEndpoint(
             AuthorizationCodeGrant(client_cache, token_store, token_issuer),
-            RefreshTokenGrant(client_cache, token_store, token_issuer),
+            RefreshTokenGrant(client_cache, token_store, token_issuer, keyring),
         ),
         revocation=Revocation(clients, token_store, token_issuer),
         token_exchange=TokenExchange(token_store, token_issuer, jwts, settings.id_ttl_s, database.clock),
