@@ -6,14 +6,21 @@ from typing import Any
 from sso.oauth.client_auth import ClientCredentials
 from sso.oauth.errors import UnsupportedGrantType
 from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
+from sso.oauth.grant_types.client_credentials import ClientCredentialsGrant
 from sso.oauth.grant_types.refresh_token import RefreshTokenGrant
 from sso.oauth.token_request import TokenRequest
 
 
 class TokenEndpoint:
-    def __init__(self, authorization_code: AuthorizationCodeGrant, refresh_token: RefreshTokenGrant) -> None:
+    def __init__(
+        self,
+        authorization_code: AuthorizationCodeGrant,
+        refresh_token: RefreshTokenGrant,
+        client_credentials: ClientCredentialsGrant,
+    ) -> None:
         self._authorization_code = authorization_code
         self._refresh_token = refresh_token
+        self._client_credentials = client_credentials
 
     def respond(
         self, request: TokenRequest, credentials: ClientCredentials, idempotency_key: str | None = None
@@ -27,6 +34,8 @@ class TokenEndpoint:
                 return self._authorization_code.respond(request, credentials)
             case "refresh_token":
                 return self._refresh_token.respond(request, credentials, idempotency_key)
+            case "client_credentials":
+                return self._client_credentials.respond(request, credentials)
             case _:
                 request.require("grant_type")
                 raise UnsupportedGrantType

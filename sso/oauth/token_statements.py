@@ -17,7 +17,7 @@ _USER_CLAIMS = """u.login, u.nick, u.lang, u.email_verified,
 # The client may have changed since it was authenticated. ``matched_secret`` is the encrypted secret that matched the
 # credentials, "" for a public client, and the JWK set for private_key_jwt: it must still be that of the client, and the
 # profile and the authentication method must be the same.
-_AUTHENTICATED = """NOT c.disabled AND c.profile = item.profile
+AUTHENTICATED = """NOT c.disabled AND c.profile = item.profile
                 AND c.token_endpoint_auth_method = item.auth_method
                 AND ((item.matched_secret = c.secret_sealed AND coalesce(c.secret_expires > now(), true))
                 OR (item.matched_secret = c.second_sealed AND coalesce(c.second_expires > now(), true))
@@ -53,7 +53,7 @@ REDEEM = BatchStatement(
         FROM item JOIN locked_codes k USING (digest, client_id, redirect_uri)
             JOIN users u USING (user_id) JOIN oauth_clients c USING (client_id)
         WHERE k.expires > now() AND k.failures < {MAX_CODE_FAILURES} AND NOT u.disabled AND k.issued >= u.valid_from
-            AND k.challenge IS NOT DISTINCT FROM item.challenge AND {_AUTHENTICATED}
+            AND k.challenge IS NOT DISTINCT FROM item.challenge AND {AUTHENTICATED}
             AND 'authorization_code' = ANY (c.grant_types)
             AND jsonb_build_array(c.redirect_hosts, c.redirect_uris) = CAST(item.client_redirects AS jsonb)
     ), redeemed AS (
@@ -110,7 +110,7 @@ ROTATE = BatchStatement(
         -- Each item with the result of every check, as of the statement's snapshot.
         SELECT item.*, {_USER_CLAIMS}, g.head AS snapshot_token_id, g.redirect_uri AS grant_redirect_uri,
             g.id IS NOT NULL AS grant_exists,
-            coalesce({_AUTHENTICATED}, false) AS authenticated,
+            coalesce({AUTHENTICATED}, false) AS authenticated,
             coalesce(g.redirect_uri = item.redirect_uri OR (item.redirect_uri = '' AND c.profile = 'oidc'), false)
                 AS redirect_uri_matches,
             coalesce(NOT u.disabled AND g.issued >= u.valid_from AND g.head_exp > t AND g.ends > t
@@ -181,7 +181,10 @@ REVOKE_REFRESH_TOKEN = Statement(
 )
 REVOKE_GRANT = Statement("DELETE FROM oauth_grants WHERE id = :grant_id AND client_id = :client_id RETURNING id")
 REVOKE_ACCESS_TOKEN = Statement(
-    """DELETE FROM oauth_access_tokens a USING oauth_grants g
+    """WITH service_tokens AS (
+        DELETE FROM oauth_service_tokens WHERE digest = :digest AND client_id = :client_id
+    )
+    DELETE FROM oauth_access_tokens a USING oauth_grants g
     WHERE a.digest = :digest AND g.id = a.grant_id AND g.client_id = :client_id"""
 )
 FIND_ACCESS_TOKEN = BatchStatement(
