@@ -112,7 +112,7 @@ class Browser:
     def submit(self, page: httpx.Response, fields: dict[str, str], form: int = -1, **options: Any) -> httpx.Response:
         """Submits a form of a page (by default the last one) with its hidden fields, like a browser."""
         forms = re.findall(r'<form[^>]*action="([^"]*)"[^>]*>(.*?)</form>', page.text, re.DOTALL)
-        action, inside = forms[form]
+        action, inside = [found for found in forms if found[0] != "/login/passkey"][form]  # that one needs JavaScript
         hidden = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', inside)
         data = {name: html.unescape(value) for name, value in hidden} | fields
         return self.http.post(html.unescape(action), data=data, **options)
