@@ -98,8 +98,8 @@ def test_steam_player_registers_with_an_address_and_is_linked(server: Server, st
     assert sent.headers["Location"] == "/register/code?next=/login/identity/link"
     code = mailed_codes(server, address)[-1]
     answer = press(browser, sent.headers["Location"], "/register/code", otp=code)
-    fields = {"nick": "Gordon", "password": "seven crowbars in the lambda complex"}
-    answer = press(browser, answer.headers["Location"], "/register/complete", **fields)
+    path, password = answer.headers["Location"], "seven crowbars in the lambda complex"
+    answer = press(browser, path, "/register/complete", nick="Gordon", password=password)
     assert answer.headers["Location"] == "/login/identity/link"
     press(browser, "/login/identity/link", "/login/identity/link")
     sign_out(browser)
