@@ -204,7 +204,12 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(identity_pages(account, upstream_view, s.upstream.sign_in, s.upstream.links))
     app.register_blueprint(
         oauth_routes(
-            s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange, s.oauth.assertions
+            s.oauth.token_endpoint,
+            s.oauth.revocation,
+            s.oauth.token_store,
+            s.oauth.token_exchange,
+            s.oauth.assertions,
+            s.oauth.introspection,
         )
     )
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))
