@@ -41,7 +41,7 @@ TEXTS = {
 }
 METHODS = {
     "login": _("with the password"),
-    "otp": _("with the password and a second step"),
+    "otp": _("with a second step or a passkey"),
     "gsid": _("confirmed in a browser"),
 }
 WARNINGS = (EventKind.SIGN_IN_FAILED, EventKind.CODE_FAILED)
