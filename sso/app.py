@@ -12,14 +12,23 @@ from werkzeug.exceptions import NotFound
 from sso.accounts.account_page.pages import account_pages
 from sso.accounts.account_page.sections import SignedInSections
 from sso.accounts.account_page.view import AccountView
+from sso.accounts.email_address.link_pages import email_link_pages
+from sso.accounts.email_address.pages import email_pages
+from sso.accounts.email_address.section import EmailSection
 from sso.accounts.login.flow import CombinedLoginFlows
 from sso.accounts.login.pages import login_pages
 from sso.accounts.login.routes import login_routes
 from sso.accounts.login.view import LoginCompletion
+from sso.accounts.password_reset.pages import password_reset_pages
+from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
+from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
+from sso.accounts.second_factor.section import SecondFactorSection
+from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import Visitor
 from sso.core.fair_thread import FairThread
 from sso.core.language import install_translations
+from sso.db.rate_limit import RateLimiter
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes
 from sso.gsid.sockets import game_sockets
@@ -45,6 +54,7 @@ from sso.web.websocket import WebSocketConnection
 BODY_TIMEOUT_S = 30
 MAX_BODIES_PER_CLIENT = 64  # costly bodies of one client that wait for the parser thread
 MAX_FILE_NAME = 100
+RESETS_DIVISOR = 6  # a network may ask for a sixth as many links that reset a password as it may have failed logins
 
 
 class OrjsonProvider(JSONProvider):
@@ -115,20 +125,45 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(exchange_routes(s.permissions.exchange_jwt))
     app.register_blueprint(
         login_routes(
-            s.password_login, s.second_factors, s.session_tokens, s.known_devices, s.authentication_data, s.applications
+            s.password_login,
+            s.second_factors,
+            s.session_tokens,
+            s.known_devices,
+            s.authentication_data,
+            s.applications,
+            s.sign_in_notices,
         )
     )
-    completion = LoginCompletion(s.sessions, s.second_factors, s.known_devices, life_s)
+    completion = LoginCompletion(s.sessions, s.second_factors, s.known_devices, s.sign_in_notices, life_s)
     login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows)
     app.register_blueprint(
         login_pages(visitor, s.password_login, s.second_factors, s.sessions, s.known_devices, login_flows, completion)
     )
+    app.register_blueprint(
+        password_reset_pages(
+            s.reset_requests,
+            s.password_reset,
+            s.password_login,
+            s.second_factors,
+            s.known_devices,
+            login_flows,
+            completion,
+            RateLimiter(s.database, "password reset", -(-s.settings.rate_login // RESETS_DIVISOR)),
+        )
+    )
+    shown = ShownCodes(s.keyring, s.database.clock)
     account = AccountView(
         visitor,
         s.password_login,
         s.sessions,
         s.known_devices,
-        [SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites)],
+        RecentAuthentication(s.password_login, s.second_factors, s.sessions, s.database.clock),
+        shown,
+        [
+            EmailSection(s.email_verification, s.email_change),
+            SecondFactorSection(s.recovery_codes),
+            SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
+        ],
         life_s,
         s.database.clock,
     )
@@ -137,9 +172,12 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     )
     app.register_blueprint(
         second_factor_pages(
-            account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring, s.database.clock)
+            account, s.second_factors, s.second_factor_changes, TotpEnrolments(s.keyring, s.database.clock), shown
         )
     )
+    app.register_blueprint(recovery_code_pages(account, s.recovery_codes, shown))
+    app.register_blueprint(email_pages(account, s.email_verification, s.email_change, s.sign_in_notices))
+    app.register_blueprint(email_link_pages(s.email_verification, s.email_change))
     app.register_blueprint(
         oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)
     )

@@ -5,15 +5,22 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.email_address.change import EmailChange
+from sso.accounts.email_address.verification import EmailVerification
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
+from sso.accounts.mailed_links import MailedLinks
 from sso.accounts.password_changes import PasswordChanges
+from sso.accounts.password_reset.requests import ResetRequests
+from sso.accounts.password_reset.reset import PasswordReset
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
+from sso.accounts.second_factor.recovery_codes import RecoveryCodes
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
+from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
@@ -53,8 +60,14 @@ class Services:
     hasher: Hasher
     second_factors: SecondFactors
     second_factor_changes: SecondFactorChanges
+    recovery_codes: RecoveryCodes
     password_login: PasswordLogin
     password_changes: PasswordChanges
+    reset_requests: ResetRequests
+    password_reset: PasswordReset
+    email_verification: EmailVerification
+    email_change: EmailChange
+    sign_in_notices: SignInNotices
     known_devices: KnownDevices
     session_tokens: SessionTokens
     signed_in_games: SignedInGames
@@ -88,7 +101,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
     outbox = Outbox(ring, bus, SERVICE_NAME)
-    factors = SecondFactors(database, users, ring, outbox, SERVICE_NAME)
+    recovery_codes = RecoveryCodes(database, ring, outbox, SERVICE_NAME)
+    factors = SecondFactors(database, users, ring, outbox, SERVICE_NAME, recovery_codes)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     token_store = build_token_store(settings, database)
     jwts = UserJwts(
@@ -112,6 +126,10 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
     delivery = Delivery(smtp_url, settings.data_dir / "mail", settings.smtp_ca_file)
+    known_devices = KnownDevices(database, users, ring)
+    sign_in_notices = SignInNotices(database, known_devices, applications, outbox, settings.base_url, SERVICE_NAME)
+    links = MailedLinks(database, settings.base_url)
+    password_changes = PasswordChanges(database, outbox, SERVICE_NAME)
     return Services(
         settings=settings,
         database=database,
@@ -124,10 +142,16 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sessions=SessionStore(database, settings.browser_ttl_s),
         hasher=hasher,
         second_factors=factors,
-        second_factor_changes=SecondFactorChanges(database, outbox, SERVICE_NAME),
+        second_factor_changes=SecondFactorChanges(database, recovery_codes, outbox, SERVICE_NAME),
+        recovery_codes=recovery_codes,
         password_login=PasswordLogin(users, hasher, factors, login_rate_limiter, SERVICE_NAME),
-        password_changes=PasswordChanges(database, outbox, SERVICE_NAME),
-        known_devices=KnownDevices(database, users, ring),
+        password_changes=password_changes,
+        reset_requests=ResetRequests(database, links, outbox, SERVICE_NAME),
+        password_reset=PasswordReset(database, users, links, password_changes, outbox),
+        email_verification=EmailVerification(database, users, links, outbox, SERVICE_NAME),
+        email_change=EmailChange(database, users, links, outbox, SERVICE_NAME),
+        sign_in_notices=sign_in_notices,
+        known_devices=known_devices,
         session_tokens=tokens,
         signed_in_games=SignedInGames(
             database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s
@@ -135,7 +159,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         user_jwts=jwts,
         authentication_data=authentication_data,
         oauth=build_oauth(settings, database, ring, keys, jwts, token_store),
-        game_login=gsid_wiring.build(settings, database, bus, authentication_data, applications, verifications),
+        game_login=gsid_wiring.build(
+            settings, database, bus, authentication_data, applications, verifications, sign_in_notices
+        ),
         permissions=permissions,
         applications=applications,
         proxies=proxies,

@@ -15,10 +15,13 @@ class Visitor:
     def __init__(self, sessions: SessionStore) -> None:
         self._sessions = sessions
 
-    async def session(self) -> Session | None:
-        """Returns the session of the browser's cookie, if it is valid. Pages are then shown in the user's language."""
+    async def session(self, *, may_enrol: bool = False) -> Session | None:
+        """Returns the session of the browser's cookie, if it is valid. Pages are then shown in the user's language.
+
+        A session whose user must set up a second factor first is returned only with ``may_enrol``.
+        """
         secret = read_cookie(SESSION_COOKIE)
-        session = await self._sessions.look_up(secret, client_address()) if secret else None
+        session = await self._sessions.look_up(secret, client_address(), may_enrol=may_enrol) if secret else None
         if session:
             language.use_user_language(session.user.lang)
         return session

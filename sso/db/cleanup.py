@@ -18,6 +18,7 @@ TABLES = (
     "sign_ins",
     "email_codes",
     "mailed_links",
+    "used_passkey_challenges",
     "known_factors",
     "throttle",
     "game_sessions",

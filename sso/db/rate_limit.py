@@ -77,7 +77,8 @@ _COUNT = BatchStatement(
 # A turn is the first event after a pause: the key is then blocked for the pause. Of concurrent callers, one gets it.
 _CLAIM_TURN = Statement(
     f"""WITH events AS (
-        SELECT CAST(:key AS bytea) AS key, 1 AS added, 1 AS max_events, CAST(:pause AS float) AS block_s, false AS backoff
+        SELECT CAST(:key AS bytea) AS key, 1 AS added, 1 AS max_events, CAST(:pause AS float) AS block_s,
+            false AS backoff
     ), claimed AS (
         {count_events("events")} WHERE t.blocked_until <= now() RETURNING key
     )

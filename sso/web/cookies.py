@@ -10,7 +10,9 @@ SESSION_COOKIE = "sso_session"  # holds the secret of a browser session
 VISIT_COOKIE = "sso_visit"  # before sign-in; after a correct password it identifies the pending second factor
 DEVICE_COOKIE = "sso_device"  # shows that this browser has signed in before; it is no credential
 RESET_COOKIE = "sso_reset"  # the secret of a link that resets a password
+CODES_COOKIE = "sso_codes"  # new recovery codes, encrypted, until the next page shows them
 MAX_DEVICE_COOKIE = 1024
+MAX_SEALED_COOKIE = 2048
 
 _SECRET = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
@@ -29,6 +31,11 @@ def read_cookie(name: str) -> str:
 def read_device_cookie() -> str:
     """Returns the value that the browser sent, cut to the maximum length but not checked."""
     return str(request.cookies.get(_full_name(DEVICE_COOKIE), ""))[:MAX_DEVICE_COOKIE]
+
+
+def read_sealed_cookie(name: str) -> str:
+    """Returns an encrypted value, cut to the maximum length but not checked."""
+    return str(request.cookies.get(_full_name(name), ""))[:MAX_SEALED_COOKIE]
 
 
 def set_cookie(response: Response, name: str, value: str, max_age: int | None = None) -> None:

@@ -46,6 +46,10 @@ async def fill_outbox(services: Services) -> None:
     await Outbox(services.keyring, services.bus, "Sign-on").put(services.database, "ann@example.com", content, "en")
 
 
+async def fill_recovery_codes(services: Services) -> None:
+    assert await services.database.transaction(services.recovery_codes.replace, "7")
+
+
 async def nothing_more(services: Services) -> None:
     """The column was filled together with another one."""
 
@@ -80,6 +84,7 @@ async def fill_access_keys(services: Services) -> None:
 # A new sealed column needs an entry here, so that the tests cover it.
 FILL: dict[str, Callable[[Services], Awaitable[None]]] = {
     "users.totp_sealed": fill_users,
+    "recovery_code_sets.key_sealed": fill_recovery_codes,
     "outbox.body_sealed": fill_outbox,
     "outbox.html_sealed": nothing_more,
     "signing_keys.private_sealed": fill_signing_keys,

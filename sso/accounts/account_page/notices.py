@@ -13,12 +13,19 @@ class Notice:
 
 
 NOTICES = {
+    "verification-sent": Notice("email", _("We have sent you a mail. Open the link in it to verify your address.")),
+    "email-requested": Notice(
+        "email", _("We have sent a mail to the new address. Open the link in it to confirm the change.")
+    ),
+    "email-cancelled": Notice("email", _("The change of your e-mail address has been cancelled.")),
+    "sign-in-notices": Notice("email", _("Your change has been saved.")),
     "password": Notice("password", _("Your password has been changed. You have been signed out everywhere else.")),
     "totp": Notice("two-step", _("Your authenticator app has been set up. You have been signed out everywhere else.")),
     "totp-removed": Notice(
         "two-step", _("The authenticator app has been removed. You have been signed out everywhere else.")
     ),
     "email-2fa": Notice("two-step", _("Your change has been saved. You have been signed out everywhere else.")),
+    "recovery-codes": Notice("two-step", _("You have new recovery codes. The old ones no longer work.")),
     "ended": Notice("sessions", _("That session has been signed out.")),
     "ended-others": Notice("sessions", _("You have been signed out everywhere else.")),
     "game-ended": Notice("games", _("You have been signed out of that game.")),

@@ -5,8 +5,9 @@ Changes that a person with a borrowed browser must not make ask for the password
 
 from quart import Blueprint, Response, request
 
+from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.account_page.notices import NOTICES, account_url
-from sso.accounts.account_page.view import AccountView, FormProblem, NotSignedIn
+from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.ports import ConnectedSiteStore
 from sso.accounts.sessions import SessionStore
@@ -40,7 +41,10 @@ def account_pages(
         if isinstance(password_hash, FormProblem):
             return await account.show(session, password_hash, "password")
         user = await password_changes.change(session.user, password_hash)
-        return await account.restart_session(session, user, session.auth, "password") if user else see_other("/account")
+        if user is None:
+            return see_other("/account")
+        is_authenticated = not user.second_factors  # the form asks for no code
+        return await account.restart_session(session, user, session.auth, "password", authenticated=is_authenticated)
 
     @routes.post("/sessions/end")
     async def end_session() -> Response:

@@ -3,7 +3,9 @@
 The address is the login, so ``login`` and ``login_key`` change together. Everything else refers to the user id.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from sso.accounts.email_address import verification
 from sso.accounts.email_address.mails import (
@@ -27,6 +29,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.mail.outbox import Outbox
 
+Result = TypeVar("Result")
 CHANGE, UNDO = "email_change", "email_undo"
 # Pauses between mails that one user requests, and between mails to one new address, which may be a stranger's.
 USER_PAUSE_S, ADDRESS_PAUSE_S = 60, 600
@@ -170,7 +173,7 @@ class EmailChange:
             await self._links.revoke(tx, purpose, link.user_id)
         return True
 
-    async def _run[Result](self, work: "Callable[[Transaction], Awaitable[Result]]") -> Result:
+    async def _run(self, work: Callable[[Transaction], Awaitable[Result]]) -> Result:
         try:
             result = await self._database.transaction(work)
         except UniqueViolation:

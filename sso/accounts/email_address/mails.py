@@ -42,7 +42,9 @@ def changed_mail(new_login: str, undo_url: str, service_name: str) -> MailConten
     return MailContent(
         Text("The e-mail address of your account for %(service)s was changed", service=service_name),
         (
-            Text("Your account now has the e-mail address %(address)s. Sign in with it from now on.", address=new_login),
+            Text(
+                "Your account now has the e-mail address %(address)s. Sign in with it from now on.", address=new_login
+            ),
             Text("If this was not you, undo the change with this link:"),
         ),
         (

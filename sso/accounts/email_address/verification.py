@@ -38,9 +38,7 @@ class EmailVerification:
         async def work(tx: Transaction) -> bool:
             if not await claim_turn(tx, _turn(user), RESEND_S):
                 return False
-            url = await self._links.create(
-                tx, PURPOSE, "/email/verify", LINK_S, user.user_id, login_key=user.login_key
-            )
+            url = await self._links.create(tx, PURPOSE, "/email/verify", LINK_S, user.user_id, login_key=user.login_key)
             await self._outbox.put(tx, user.login, _mail(url, self._service_name), language)
             return True
 

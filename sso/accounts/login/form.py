@@ -5,6 +5,7 @@ from typing import Any
 from quart import Response
 
 from sso.accounts.login.flow import LoginFlow
+from sso.accounts.login.view import next_query
 from sso.web.cookies import VISIT_COOKIE, set_cookie, visit_secret
 from sso.web.csrf import csrf_token
 from sso.web.language import _
@@ -25,6 +26,7 @@ async def show_login_form(
     own = {
         "csrf": csrf_token(secret),
         "next": safe_next(next_path) if next_path else "",
+        "next_query": next_query(next_path),
         "login": login,
     }
     response = await page(

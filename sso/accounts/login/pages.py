@@ -4,10 +4,11 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.errors import InvalidCredentials, LoginBusy, SecondFactorBlocked
+from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlow, LoginFlows
 from sso.accounts.login.form import show_login_form
+from sso.accounts.login.messages import BLOCKED, WRONG_PASSWORD, retry_message, wrong_code_message
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.view import LoginCompletion, next_query
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
@@ -15,7 +16,6 @@ from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.sessions import SessionStore
 from sso.accounts.visitor import Visitor
 from sso.core.errors import RetryLater
-from sso.core.language import Text, plural
 from sso.web import language
 from sso.web.client_connection import client_connection
 from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, read_device_cookie
@@ -24,20 +24,6 @@ from sso.web.language import _
 from sso.web.pages import form_fields, page
 from sso.web.redirects import safe_next, see_other
 from sso.web.request import client_address
-
-WRONG_PASSWORD = _("The e-mail address or password is incorrect.")
-WRONG_CODE = _("This code is incorrect or has already been used.")
-BLOCKED = _("Too many wrong codes were entered, so this account no longer accepts codes. Ask support to unblock it.")
-
-
-def retry_message(error: RetryLater) -> Text:
-    if isinstance(error, LoginBusy):
-        return _("Too many people are signing in right now. Please try again in a moment.")
-    return plural(
-        "Too many attempts. Please wait a second and try again.",
-        "Too many attempts. Please wait %(count)s seconds and try again.",
-        error.retry_after,
-    )
 
 
 def login_pages(
@@ -123,11 +109,12 @@ def login_pages(
             expired = _("This sign-in has expired. Please sign in again.")
             flow = await find_flow(form.get("next"))
             return await show_login_form(flow, form.get("next"), problem=expired, status=401)
+        code = form.get("otp", "")
         try:
-            code = form.get("otp", "").replace(" ", "")
             outcome = await password_login.check_code(user, code, client_address(), await known_device(user.login_key))
         except InvalidCredentials:
-            return await show_code_form(user, form.get("next"), problem=WRONG_CODE, status=401)
+            problem = wrong_code_message(factors, user, code)
+            return await show_code_form(user, form.get("next"), problem=problem, status=401)
         except SecondFactorBlocked as error:
             return await show_code_form(user, form.get("next"), problem=BLOCKED, status=error.status)
         except RetryLater as error:
@@ -152,7 +139,7 @@ def login_pages(
     async def logout() -> Response:
         form = await form_fields()
         response = see_other("/login" + next_query(form.get("next")))
-        session = await visitor.session()
+        session = await visitor.session(may_enrol=True)
         if session:
             check_csrf(session.secret, form.get("csrf"))
             await sessions.end(session.user.user_id, session.id)

@@ -8,9 +8,10 @@ from sso.accounts.known_devices import KnownDevices
 from sso.accounts.model import SignedIn, User
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.sessions import Session, SessionStore
+from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.visitor import browser_label, remember_browser
 from sso.web import language
-from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, set_cookie
+from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, read_device_cookie, set_cookie
 from sso.web.redirects import safe_next, see_other
 from sso.web.request import client_address
 
@@ -18,10 +19,18 @@ from sso.web.request import client_address
 class LoginCompletion:
     """Each kind of login (password, passkey, another provider) ends here."""
 
-    def __init__(self, sessions: SessionStore, factors: SecondFactors, devices: KnownDevices, life_s: int) -> None:
+    def __init__(
+        self,
+        sessions: SessionStore,
+        factors: SecondFactors,
+        devices: KnownDevices,
+        notices: SignInNotices,
+        life_s: int,
+    ) -> None:
         self._sessions = sessions
         self._factors = factors
         self._devices = devices
+        self._notices = notices
         self._life_s = life_s
 
     async def ask_for_code(self, user: User, next_path: str | None) -> Response:
@@ -34,8 +43,11 @@ class LoginCompletion:
         return response
 
     async def start_session(self, signed_in: SignedIn) -> Session:
-        """Starts a session with a new secret and ends those of the cookies that the browser sent."""
-        return await self._sessions.start(
+        """Starts a session with a new secret and ends those of the cookies that the browser sent.
+
+        The user is told about a browser that is not known yet.
+        """
+        session = await self._sessions.start(
             signed_in.user,
             signed_in.auth,
             client_address(),
@@ -43,6 +55,9 @@ class LoginCompletion:
             session=read_cookie(SESSION_COOKIE),
             visit=read_cookie(VISIT_COOKIE),
         )
+        label, address = browser_label(), client_address()
+        await self._notices.browser_signed_in(signed_in.user, read_device_cookie(), label, address)
+        return session
 
     def redirect(self, session: Session, path: str) -> Response:
         """Redirects with the cookies of the new session."""

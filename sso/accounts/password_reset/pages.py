@@ -9,13 +9,14 @@ from quart import Blueprint, Response, request
 from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked, TooManyAttempts
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlows
-from sso.accounts.login.pages import BLOCKED, WRONG_CODE, retry_message
+from sso.accounts.login.messages import BLOCKED, retry_message, wrong_code_message
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.view import LoginCompletion
 from sso.accounts.model import SignedIn
 from sso.accounts.password_reset.requests import LINK_S, ResetRequest, ResetRequests
 from sso.accounts.password_reset.reset import PasswordReset, PendingReset
 from sso.accounts.password_rules import MIN_LENGTH, UnacceptablePassword
+from sso.accounts.second_factor.codes import SecondFactors
 from sso.core.errors import ApiError, RetryLater
 from sso.core.language import Text, current_language
 from sso.db.rate_limit import RateLimiter
@@ -56,6 +57,7 @@ def password_reset_pages(
     requests: ResetRequests,
     reset: PasswordReset,
     password_login: PasswordLogin,
+    factors: SecondFactors,
     devices: KnownDevices,
     login_flows: LoginFlows,
     completion: LoginCompletion,
@@ -138,9 +140,10 @@ def password_reset_pages(
             return
         device = await devices.recognize_browser(owner.login_key, read_device_cookie())
         try:
-            await password_login.check_code(owner, form.get("otp", "").replace(" ", ""), client_address(), device)
+            await password_login.check_code(owner, form.get("otp", ""), client_address(), device)
         except InvalidCredentials as error:
-            raise ResetRejected(WRONG_CODE, "otp", error) from None
+            message = wrong_code_message(factors, owner, form.get("otp", ""))
+            raise ResetRejected(message, "otp", error) from None
         except SecondFactorBlocked as error:
             raise ResetRejected(BLOCKED, "otp", error) from None
         except RetryLater as error:

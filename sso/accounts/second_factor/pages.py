@@ -7,9 +7,13 @@ import orjson
 import segno
 from quart import Blueprint, Response
 
-from sso.accounts.account_page.view import AccountView, FormProblem, NotSignedIn
-from sso.accounts.second_factor.changes import SecondFactorChanges
+from sso.accounts.account_page.form_problem import FormProblem
+from sso.accounts.account_page.view import AccountView, NotSignedIn
+from sso.accounts.second_factor.changes import FactorChange, SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
+from sso.accounts.second_factor.recovery_code_pages import show_codes_next
+from sso.accounts.second_factor.recovery_codes import normalized_code
+from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.sessions import Session
 from sso.core.encryption import EncryptionError, Keyring
 from sso.db.clock import DatabaseClock
@@ -19,7 +23,7 @@ from sso.web.pages import page
 from sso.web.redirects import see_other
 
 SETUP_S = 600
-FORMS = ("totp", "email_2fa")  # forms of the account page that need a code
+FORMS = ("totp", "email_2fa", "recovery", "email")  # forms of the account page that need a code
 SENT = _("We have sent you a code. Check your e-mail.")
 
 
@@ -49,7 +53,11 @@ class TotpEnrolments:
 
 
 def second_factor_pages(
-    account: AccountView, factors: SecondFactors, changes: SecondFactorChanges, enrolments: TotpEnrolments
+    account: AccountView,
+    factors: SecondFactors,
+    changes: SecondFactorChanges,
+    enrolments: TotpEnrolments,
+    shown: ShownCodes,
 ) -> Blueprint:
     routes = Blueprint("factors", __name__, url_prefix="/account")
 
@@ -61,6 +69,7 @@ def second_factor_pages(
         session: Session, setup: str, problem: FormProblem | None = None, notice: str | None = None
     ) -> Response:
         secret = enrolments.decrypt(session, setup)
+        uri = factors.totp_uri(session.user, secret)
         return await page(
             "totp_setup.html",
             status=problem.status if problem else 200,
@@ -71,9 +80,8 @@ def second_factor_pages(
             user=session.user,
             second_factors=session.user.second_factors,
             csrf=csrf_token(session.secret),
-            qr_svg=str(
-                segno.make(factors.totp_uri(session.user, secret), error="m").svg_inline(omitsize=True, border=1)
-            ),
+            totp_uri=uri,
+            qr_svg=str(segno.make(uri, error="m").svg_inline(omitsize=True, border=1)),
             secret=" ".join(secret[start : start + 4] for start in range(0, len(secret), 4)),
             setup=setup,
         )
@@ -97,14 +105,14 @@ def second_factor_pages(
             )
         except (EncryptionError, ValueError):
             return see_other("/account/totp")
-        step = factors.matching_totp_step(secret, form.get("otp", "").replace(" ", ""))
+        step = factors.matching_totp_step(secret, normalized_code(form.get("otp", "")))
         problem = await account.confirm(session, form) if step else None
         if step is None:
             problem = FormProblem(_("This code is incorrect. Is the clock on your phone right?"))
         if problem or step is None:
             return await show_setup(session, setup, problem)
-        user = await changes.set_totp(session.user, factors.encrypt_totp(session.user.user_id, secret), step)
-        return await account.restart_session(session, user, "otp", "totp") if user else see_other("/account")
+        change = await changes.set_totp(session.user, factors.encrypt_totp(session.user.user_id, secret), step)
+        return await finish(session, change, "otp", "totp")
 
     @routes.post("/totp/code")
     async def send_code_for_setup() -> Response:
@@ -132,22 +140,24 @@ def second_factor_pages(
         session, form = await account.submitted_form()
         if problem := await account.confirm(session, form):
             return await account.show(session, problem, "totp")
-        user = await changes.set_totp(session.user, None) if session.user.totp_sealed else None
-        return (
-            await account.restart_session(session, user, _auth(session), "totp-removed")
-            if user
-            else see_other("/account")
-        )
+        change = await changes.set_totp(session.user, None) if session.user.totp_sealed else None
+        return await finish(session, change, _auth(session), "totp-removed")
 
     @routes.post("/email-2fa")
     async def set_email_codes() -> Response:
         session, form = await account.submitted_form()
         if problem := await account.confirm(session, form):
             return await account.show(session, problem, "email_2fa")
-        user = await changes.set_email(session.user, form.get("enable") == "1")
-        return (
-            await account.restart_session(session, user, _auth(session), "email-2fa") if user else see_other("/account")
-        )
+        change = await changes.set_email(session.user, form.get("enable") == "1")
+        return await finish(session, change, _auth(session), "email-2fa")
+
+    async def finish(session: Session, change: FactorChange | None, auth: str, done: str) -> Response:
+        """Restarts the session after a change, and shows the recovery codes if the change has made some."""
+        if change is None:
+            return see_other("/account")
+        response = await account.restart_session(session, change.user, auth, done)
+        codes = change.recovery_codes
+        return show_codes_next(response, shown, change.user, codes) if codes else response
 
     return routes
 
