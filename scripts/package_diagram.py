@@ -21,6 +21,7 @@ BOXES = {
     "oauth": "oauth\nOAuth 2.0, OpenID Connect",
     "gsid": "gsid\ngame login",
     "perm": "perm\npermissions",
+    "upstream": "upstream\nsign-in with other providers",
     "accounts": "accounts\nlogin, sessions, account page",
     "mail": "mail\noutbox, SMTP",
     "nodes": "nodes\nheartbeats of the nodes",

@@ -227,6 +227,14 @@ def _addresses(settings: Settings) -> Iterator[Finding]:
     if settings.smtp_url is None:
         folder = settings.data_dir / "mail"
         yield Finding("mail", False, f"is written to {folder}", "set SSO_SMTP_URL to send it", warning=True)
+        if settings.registration == "open":
+            yield Finding(
+                "registration",
+                False,
+                "is open, but new users do not get the mail that confirms their address",
+                "set SSO_SMTP_URL, or close it with SSO_REGISTRATION=closed",
+                warning=True,
+            )
     descriptors = os.sysconf("SC_OPEN_MAX")
     yield Finding(
         "open files", descriptors >= 4096, f"{descriptors} for each process", "raise `ulimit -n`", warning=True

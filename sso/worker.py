@@ -138,6 +138,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
         await background.start(keep_running, "key files", services.permissions.key_file_import.run)
     await background.start(keep_running, "bus", services.bus.run)
     await background.start(keep_running, "keys", services.keys.run, services.bus)
+    await background.start(keep_running, "identity providers", services.upstream.provider_list.run, services.bus)
     await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
     await background.start(keep_running, "password resets", services.reset_requests.run)
     await background.start(keep_running, "held polls", services.game_login.held_polls.run)

@@ -40,6 +40,7 @@ class User:
     first_sign_in: datetime | None  # NULL also if it was before this was recorded
     deletion_due: datetime | None  # when the account, which is disabled until then, will be erased
     deletion_by: str | None  # "user", "operator" or "disabled"
+    updated: datetime | None
 
     @property
     def second_factors(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from typing import Any
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import User, login_key, stored_login
+from sso.core.ids import is_user_id
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
@@ -24,6 +25,14 @@ _GET_JWT_HOLDERS = BatchStatement(
     """SELECT item.n, u.* FROM {items} JOIN users u ON u.user_id = item.user_id
     WHERE NOT EXISTS (SELECT FROM sign_ins s WHERE s.id = item.sign_in AND s.ended)""",
     columns={"user_id": "text", "sign_in": "text"},
+)
+_NEXT_USER_ID = Statement("SELECT CAST(nextval('user_ids') AS text)")
+_IS_ID_USED = Statement("SELECT EXISTS (SELECT FROM users WHERE user_id = :user_id)")
+_IS_LOGIN_USED = Statement("SELECT EXISTS (SELECT FROM users WHERE login_key = :login_key)")
+_CREATE = Statement(
+    """INSERT INTO users (user_id, login, login_key, password_hash, nick, lang, email_verified)
+    VALUES (:user_id, :login, :login_key, :password_hash, :nick, :lang, :email_verified)
+    ON CONFLICT DO NOTHING RETURNING *"""
 )
 _LIST = Statement(
     """SELECT * FROM users WHERE :search = '' OR login ILIKE :pattern OR user_id = :search
@@ -152,6 +161,41 @@ async def get_user(tx: Runner, user_id: str) -> User:
 async def lock_user(tx: Runner, user_id: str) -> None:
     """Makes other changes of the user wait until the transaction ends. Changes lock the user before other rows."""
     await tx.value(_LOCK, user_id=user_id)
+
+
+async def unused_user_id(tx: Runner) -> str:
+    """Returns the next user id that is not in use: documents of desired state may also name ids."""
+    while True:
+        user_id: str = await tx.value(_NEXT_USER_ID)
+        assert is_user_id(user_id)
+        if not await tx.value(_IS_ID_USED, user_id=user_id):
+            return user_id
+
+
+async def is_login_used(tx: Runner, login: str) -> bool:
+    is_used: bool = await tx.value(_IS_LOGIN_USED, login_key=login_key(login))
+    return is_used
+
+
+async def create_user(
+    tx: Runner, login: str, password_hash: str, nick: str, lang: str, *, email_verified: bool
+) -> User | None:
+    """Creates a user. Returns None if the login is taken; of several concurrent calls, one creates the user."""
+    while True:
+        row = await tx.row(
+            _CREATE,
+            user_id=await unused_user_id(tx),
+            login=stored_login(login),
+            login_key=login_key(login),
+            password_hash=password_hash,
+            nick=nick,
+            lang=lang,
+            email_verified=email_verified,
+        )
+        if row:
+            return User.from_row(row)
+        if await is_login_used(tx, login):
+            return None
 
 
 async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "") -> None:

@@ -7,6 +7,7 @@ import click
 
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.groups import Subcommands
+from sso.cli.invitation import invitations, invite
 from sso.cli.new_password import read_password
 from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
 from sso.cli.services import CommandServices
@@ -260,6 +261,10 @@ def end_sessions(ctx: click.Context, id_or_login: str) -> None:
 
     user = _with_user(ctx, id_or_login, work)
     click.echo(f"{user.login} is signed out everywhere")
+
+
+command.add_command(invite)
+command.add_command(invitations)
 
 
 def _listed(user: "User") -> Record:

@@ -24,6 +24,7 @@ from sso.core.keys import PrivateKey, PublicKey, algorithm_of, signature_with
 SKEW_S = 30
 # More than the longest token that we issue: one with the longest nickname and nonce, or with a device's key.
 MAX_TOKEN = 16 * 1024
+MAX_ID_TOKEN_AGE_S = 600  # an ID token of another provider was just issued
 MAX_CACHED_HEADERS = 64
 MAX_HEADER = 1024  # a header is parsed before the signature is verified, so it is untrusted
 # Header members that change how a token is processed. They are not implemented, so tokens with them are rejected.
@@ -121,21 +122,62 @@ def kid_of(token: str) -> str:
     header = token.partition(".")[0]
     if len(header) > MAX_HEADER:
         raise InvalidToken("bad header")
-    return _parse_header(header)[0]
+    kid = _parse_header(header)[0]
+    if not kid:
+        raise InvalidToken("bad kid")
+    return kid
 
 
 @lru_cache(MAX_CACHED_HEADERS)
 def _parse_header(part: str) -> tuple[str, object]:
-    """Returns the ``kid`` and ``alg`` of a header. All tokens of a key have the same header, so it is cached."""
+    """Returns the ``kid`` ("" if there is none) and ``alg`` of a header.
+
+    All tokens of a key have the same header, so it is cached.
+    """
     header = _parse_part(part, "header")
     if not header.keys().isdisjoint(UNSUPPORTED_MEMBERS):
         raise InvalidToken("unsupported header member")
     if str(header.get("typ", "JWT")).upper() != "JWT":
         raise InvalidToken("bad header typ")
-    kid = header.get("kid")
-    if not isinstance(kid, str) or not 0 < len(kid) <= 128:
+    kid = header.get("kid", "")
+    if not isinstance(kid, str) or len(kid) > 128:
         raise InvalidToken("bad kid")
     return kid, header.get("alg")
+
+
+def optional_kid_of(token: str) -> str:
+    """Returns the ``kid`` of a token of another issuer, which is not verified yet; "" if it has none."""
+    if len(token) > MAX_TOKEN or SHAPE.fullmatch(token) is None or token.index(".") > MAX_HEADER:
+        raise InvalidToken("not a JWT")
+    return _parse_header(token.partition(".")[0])[0]
+
+
+@dataclass(frozen=True)
+class IdTokenVerifier:
+    """Verifies ID tokens of another OpenID provider, by the rules of OpenID Connect Core §3.1.3.7."""
+
+    issuer: str
+    client_id: str
+
+    def verify(self, token: str, key: PublicKey, nonce: str, now: float) -> Claims:
+        """Returns the claims. The caller has found the key by the ``kid`` of the token."""
+        optional_kid_of(token)
+        claims = _signed_claims(token, key)
+        if claims.get("iss") != self.issuer:
+            raise InvalidToken("wrong iss")
+        audience = claims.get("aud")
+        if audience != self.client_id and not (isinstance(audience, list) and self.client_id in audience):
+            raise InvalidToken("wrong aud")
+        several = isinstance(audience, list) and len(audience) > 1
+        if claims.get("azp", None if several else self.client_id) != self.client_id:
+            raise InvalidToken("wrong azp")
+        _check_times(claims, now, SKEW_S)
+        if claims["iat"] < now - MAX_ID_TOKEN_AGE_S:
+            raise InvalidToken("bad iat")
+        sent = claims.get("nonce")
+        if not isinstance(sent, str) or not hmac.compare_digest(sent.encode(), nonce.encode()):
+            raise InvalidToken("wrong nonce")
+        return claims
 
 
 def peek_claim(token: str, name: str) -> tuple[str, Any]:

@@ -18,6 +18,8 @@ TABLES = (
     "sign_ins",
     "email_codes",
     "mailed_links",
+    "registration_codes",
+    "used_puzzles",
     "used_passkey_challenges",
     "known_factors",
     "throttle",
@@ -28,6 +30,9 @@ TABLES = (
     "oauth_access_tokens",
     "oauth_grants",
     "untrusted_proxies",
+    "upstream_attempts",
+    "upstream_nonces",
+    "pending_identities",
     "node_workers",
 )
 

@@ -142,3 +142,39 @@ class RateLimiter:
     async def _count(self, network: Address | Network, limit: int) -> int:
         count = await self._counter.add(digest(f"{self._name}:{network}"))
         return count.seconds_left if count.number > limit else 0
+
+
+_COUNT_IN_WINDOW = Statement(
+    """WITH counted AS (
+        INSERT INTO throttle AS t (key, failures, since, blocked_until, expires)
+        VALUES (:key, 1, now(), '-infinity', now() + make_interval(secs => :window))
+        ON CONFLICT (key) DO UPDATE SET (failures, since, expires) = (
+            SELECT CASE WHEN t.expires < now() THEN 1 ELSE t.failures + 1 END,
+                CASE WHEN t.expires < now() THEN now() ELSE t.since END,
+                CASE WHEN t.expires < now() THEN excluded.expires ELSE t.expires END
+        ) WHERE t.expires < now() OR t.failures < :max_events
+        RETURNING key
+    )
+    SELECT CASE WHEN EXISTS (SELECT FROM counted) THEN 0 ELSE coalesce((
+        SELECT greatest(1, CAST(ceil(extract(epoch FROM expires - now())) AS int)) FROM throttle WHERE key = :key
+    ), 1) END"""
+)
+
+
+class WindowLimiter:
+    """Limits events of one kind per subject, such as mails to one address, within a window that may be long."""
+
+    def __init__(self, name: str, max_events: int, window_s: int) -> None:
+        self._name = name
+        self._max_events = max_events
+        self._window_s = window_s
+
+    async def add(self, tx: Runner, subject: str) -> int:
+        """Counts an event and returns 0. Beyond the limit it counts nothing and returns the seconds to wait."""
+        wait_s: int = await tx.value(
+            _COUNT_IN_WINDOW,
+            key=digest(f"{self._name}:{subject}"),
+            max_events=self._max_events,
+            window=float(self._window_s),
+        )
+        return wait_s

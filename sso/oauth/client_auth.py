@@ -14,6 +14,9 @@ from sso.oauth.model import CLIENT_ID, Client
 BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/-]+=*) *", re.ASCII)
 BASIC = re.compile(r"[Bb][Aa][Ss][Ii][Cc] +([A-Za-z0-9+/]+={0,2}) *", re.ASCII)
 
+# The values of token_endpoint_auth_method that require one method, with its name in ClientCredentials.
+_METHODS = {"client_secret_basic": "basic", "client_secret_post": "body", "none": "none"}
+
 
 @dataclass(frozen=True)
 class ClientCredentials:
@@ -81,14 +84,17 @@ def authenticate_client(
     """Returns the encrypted form of the secret that matches the credentials, or None if authentication fails.
 
     A public client has no secret: it authenticates by its client_id alone, and the result is "". ``secrets`` are
-    pairs of a secret and its encrypted form. A strict client may use the ``strict_methods`` only, an oidc client all
-    methods. Secrets are compared in constant time; as bytes, because ``compare_digest`` accepts only ASCII text.
+    pairs of a secret and its encrypted form. A strict client may use the ``strict_methods`` only, an oidc client its
+    ``token_endpoint_auth_method`` or, without one, all methods. Secrets are compared in constant time; as bytes,
+    because ``compare_digest`` accepts only ASCII text.
     """
     if client.disabled or credentials.client_id not in ("", client.client_id):
         return None
     if client.is_public:
         return "" if credentials.client_id and not credentials.bearer and not credentials.secrets else None
     if client.profile == "strict" and credentials.method not in strict_methods:
+        return None
+    if (expected_method := _METHODS.get(client.token_endpoint_auth_method)) and credentials.method != expected_method:
         return None
     matched = None
     for secret, sealed in secrets:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sso.core.language import LANGUAGES
+from sso.oauth.claims import ACR_VALUES
 from sso.oauth.model import PROMPTS, SCOPES
 
 
@@ -26,11 +27,12 @@ def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, An
         "token_endpoint_auth_methods_supported": auth_methods,
         "revocation_endpoint_auth_methods_supported": auth_methods,
         "code_challenge_methods_supported": ["S256"],
+        "acr_values_supported": list(ACR_VALUES),
         "prompt_values_supported": sorted(PROMPTS),
         "claim_types_supported": ["normal"],
         "claims_supported": [
-            "iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "nonce", "email", "email_verified", "nickname",
-            "phone_verified",
+            "iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "acr", "amr", "nonce", "email", "email_verified",
+            "name", "nickname", "preferred_username", "locale", "updated_at", "phone_verified",
         ],
         "ui_locales_supported": list(LANGUAGES),
         "claims_parameter_supported": False,

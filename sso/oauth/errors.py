@@ -13,6 +13,15 @@ class InvalidGrant(ApiError):
     message = "the code or token is not valid"
 
 
+class UnauthorizedClient(ApiError):
+    """The client may not use this grant type."""
+
+    code = "unauthorized_client"
+
+    def __init__(self, grant_type: str) -> None:
+        super().__init__(f"grant_type: {grant_type} is not one of the client's grant_types")
+
+
 class UnsupportedGrantType(ApiError):
     code = "unsupported_grant_type"
     message = "grant_type: expected authorization_code or refresh_token"

@@ -3,6 +3,7 @@
 from quart import Blueprint, Response, request
 
 from sso.keys.keyset import KeySet
+from sso.keys.routes import PATHS as KEY_PATHS
 from sso.oauth.client_auth import ClientCredentials, bearer_token, client_credentials
 from sso.oauth.discovery import discovery_document
 from sso.oauth.revocation import Revocation
@@ -15,9 +16,13 @@ from sso.web.request import client_address, read_model, text_header
 from sso.web.request_model import RequestModel
 from sso.web.response import reply
 
+DISCOVERY = "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"
+TOKEN, USERINFO, REVOKE = "/proxy/oauth/token", "/proxy/oauth/userinfo", "/proxy/oauth/token/revoke"
+# The endpoints that the pages of browser apps may call.
+CROSS_ORIGIN_PATHS = frozenset({*DISCOVERY, *KEY_PATHS, TOKEN, USERINFO, REVOKE})
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 # The document lists the algorithms of the published keys, so it is cached no longer than the key set.
-PUBLIC = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin": "*"}
+PUBLIC = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin": "*", "Vary": "Origin"}
 
 
 class RevokeRequest(RequestModel):
@@ -32,18 +37,18 @@ def oauth_routes(
 ) -> Blueprint:
     routes = Blueprint("oauth", __name__)
 
-    @routes.post("/proxy/oauth/token")
+    @routes.post(TOKEN)
     async def token() -> Response:
         body = await read_model(TokenRequest, require_type=True)
         return reply(await token_endpoint.respond(body, _credentials(body)), headers=NO_STORE)
 
-    @routes.post("/proxy/oauth/token/revoke")
+    @routes.post(REVOKE)
     async def revoke() -> Response:
         body = await read_model(RevokeRequest)
         await revocation.revoke(_credentials(body), body.refresh_token, body.token)
         return reply({"status": "ok"}, headers=NO_STORE)
 
-    @routes.route("/proxy/oauth/userinfo", methods=["GET", "POST"])
+    @routes.route(USERINFO, methods=["GET", "POST"])
     async def userinfo() -> Response:
         return reply(userinfo_claims(await require_access_token(token_store, _bearer())), headers=NO_STORE)
 
@@ -62,8 +67,8 @@ def oauth_routes(
 def discovery_routes(keys: KeySet, base_url: str) -> Blueprint:
     routes = Blueprint("discovery", __name__)
 
-    @routes.get("/.well-known/openid-configuration")
-    @routes.get("/.well-known/oauth-authorization-server")
+    @routes.get(DISCOVERY[0])
+    @routes.get(DISCOVERY[1])
     async def discovery() -> Response:
         return reply(discovery_document(base_url, keys.algorithms()), headers=PUBLIC)
 

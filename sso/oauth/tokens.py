@@ -7,6 +7,7 @@ from sso.core.jwt import InvalidToken, Verifier
 from sso.db.clock import DatabaseClock
 from sso.keys.keyset import KeySet
 from sso.keys.signing_pool import SigningPool
+from sso.oauth.claims import scope_claims, sign_in_claims
 from sso.oauth.model import IssuedTokens
 
 ID_TOKEN, REFRESH_TOKEN = "id_token", "refresh_token"
@@ -57,12 +58,9 @@ class TokenIssuer:
         claims = self._claims(ID_TOKEN, issued, issued.now, issued.now + self._id_token_s)
         if issued.nonce is not None:
             claims["nonce"] = issued.nonce
-        if "email" in issued.scopes:
-            claims["email"] = issued.login
-        if "profile" in issued.scopes:
-            claims["nickname"] = issued.nick
+        claims |= scope_claims(issued)
         if issued.profile == "oidc":
-            claims["auth_time"] = issued.auth_time
+            claims |= sign_in_claims(issued.auth, issued.auth_time)
         return await self._signing_pool.sign(self._keys.signer(issued.id_alg), claims)
 
     def _refresh_token(self, issued: IssuedTokens) -> str:

@@ -12,6 +12,7 @@ from sso.keys.keyset import KeySet
 from sso.keys.signing_pool import SigningPool
 from sso.oauth.authorization_store import AuthorizationStore
 from sso.oauth.authorize import Authorize
+from sso.oauth.browser_origins import BrowserOrigins
 from sso.oauth.client_cache import ClientCache
 from sso.oauth.client_store import ClientStore
 from sso.oauth.connected_sites import ConnectedSites
@@ -38,6 +39,7 @@ class OAuth:
     token_exchange: TokenExchange
     logout: Logout
     authorize_rate: RateLimiter
+    browser_origins: BrowserOrigins
 
 
 def build_token_store(settings: Settings, database: Database) -> TokenStore:
@@ -71,4 +73,5 @@ def build_oauth(
         token_exchange=TokenExchange(token_store, token_issuer, jwts, settings.id_ttl_s, database.clock),
         logout=Logout(clients, token_issuer, allow_http=allow_http),
         authorize_rate=RateLimiter(database, "authorize", settings.rate_authorize),
+        browser_origins=BrowserOrigins(database, allow_http=allow_http),
     )

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 import trio
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric import padding
 from trio_websocket import ConnectionClosed
 
 from sso.core.keys import public_der, public_pem
 from tests.faults import SLACK
 from tests.kit.browser import AuthenticatorApp, Browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.game import rsa_key
 from tests.kit.held import (
     SOCKET,
     Answer,
@@ -39,9 +40,9 @@ HEARTBEAT_S = 1
 CANCELLED_S = 1.0
 UNWANTED_CANCEL_S = 0.1  # enough for the server to cancel the poll, if it wrongly did
 UNKNOWN = "6a9ff4b2-3c1d-4e5f-8a7b-9c0d1e2f3a4b"
-PRIVATE_KEY = rsa.generate_private_key(65537, 2048)
+PRIVATE_KEY = rsa_key()
 PUBLIC_KEY = public_pem(PRIVATE_KEY.public_key())
-OTHER_KEY = rsa.generate_private_key(65537, 2048)
+OTHER_KEY = rsa_key(1)
 
 
 @pytest.fixture(scope="module")

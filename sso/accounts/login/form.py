@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from quart import Response
+from quart import Response, current_app
 
 from sso.accounts.login.flow import LoginFlow
 from sso.accounts.login.view import next_query
+from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.web.cookies import VISIT_COOKIE, set_cookie, visit_secret
 from sso.web.csrf import csrf_token
 from sso.web.language import _
@@ -19,15 +20,19 @@ async def show_login_form(
 ) -> Response:
     """``next_path`` is where to go after the login if there is no flow, or if it is no longer known."""
     secret, is_new = visit_secret()
+    passkeys: PasskeyAuthentication = current_app.config["PASSKEYS"]
     if flow:
         next_path = flow.path
         login = login or flow.login_hint
     details = flow.details(client_address()) if flow else {}
+    is_open = current_app.config["REGISTRATION_OPEN"]
     own = {
         "csrf": csrf_token(secret),
         "next": safe_next(next_path) if next_path else "",
         "next_query": next_query(next_path),
         "login": login,
+        "passkey_challenge": passkeys.sign_in_challenge(secret),
+        "register_url": f"/register{next_query(next_path)}" if is_open else "",
     }
     response = await page(
         flow.page if flow else "login.html",
@@ -36,6 +41,9 @@ async def show_login_form(
         site=flow.title if flow else "",
         form_targets=flow.form_targets if flow else (),
         action="/login",
+        passkey_rp_id=passkeys.relying_party.id if passkeys.relying_party else "",
+        here="/login" + next_query(next_path),
+        providers=current_app.config["SIGN_IN_PROVIDERS"].buttons,
         **({**own, **details} if details else {"own": own}),
         **context,
     )

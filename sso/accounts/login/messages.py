@@ -9,6 +9,8 @@ from sso.web.language import _
 
 WRONG_PASSWORD = _("The e-mail address or password is incorrect.")
 WRONG_CODE = _("This code is incorrect or has already been used.")
+WRONG_PASSKEY = _("Your passkey was not accepted. Please try again, or sign in in another way.")
+EXPIRED = _("This sign-in has expired. Please sign in again.")
 USED_CODE = _("You have already used this code. Please wait until your app shows the next one, at most 30 seconds.")
 BLOCKED = _("Too many wrong codes were entered, so this account no longer accepts codes. Ask support to unblock it.")
 

@@ -8,10 +8,18 @@ from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlow, LoginFlows
 from sso.accounts.login.form import show_login_form
-from sso.accounts.login.messages import BLOCKED, WRONG_PASSWORD, retry_message, wrong_code_message
+from sso.accounts.login.messages import (
+    BLOCKED,
+    EXPIRED,
+    WRONG_PASSKEY,
+    WRONG_PASSWORD,
+    retry_message,
+    wrong_code_message,
+)
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.view import LoginCompletion, next_query
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
+from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.sessions import SessionStore
 from sso.accounts.visitor import Visitor
@@ -34,6 +42,7 @@ def login_pages(
     devices: KnownDevices,
     login_flows: LoginFlows,
     completion: LoginCompletion,
+    passkeys: PasskeyAuthentication,
 ) -> Blueprint:
     routes = Blueprint("login_pages", __name__)
 
@@ -92,6 +101,19 @@ def login_pages(
             return await ask_for_code(outcome.user, form.get("next"))
         return await finish_login(outcome, flow, form.get("next"))
 
+    @routes.post("/login/passkey")
+    async def passkey_login() -> Response:
+        form = await form_fields()
+        visit, next_path = read_cookie(VISIT_COOKIE), form.get("next")
+        check_csrf(visit, form.get("csrf"))
+        flow = await find_flow(next_path)
+        try:
+            signed_in = await passkeys.sign_in(form.get("credential", ""), visit, client_address())
+        except InvalidCredentials:
+            return await show_login_form(flow, next_path, problem=WRONG_PASSKEY, status=401)
+        language.use_user_language(signed_in.user.lang)
+        return await finish_login(signed_in, flow, next_path)
+
     @routes.get("/login/code")
     async def code_form() -> Response:
         user = await sessions.challenged_user(read_cookie(VISIT_COOKIE))
@@ -106,9 +128,8 @@ def login_pages(
         check_csrf(secret, form.get("csrf"))
         user = await sessions.challenged_user(secret)
         if user is None:
-            expired = _("This sign-in has expired. Please sign in again.")
             flow = await find_flow(form.get("next"))
-            return await show_login_form(flow, form.get("next"), problem=expired, status=401)
+            return await show_login_form(flow, form.get("next"), problem=EXPIRED, status=401)
         code = form.get("otp", "")
         try:
             outcome = await password_login.check_code(user, code, client_address(), await known_device(user.login_key))
@@ -122,6 +143,21 @@ def login_pages(
                 user, form.get("next"), problem=retry_message(error), status=error.status, headers=error.headers
             )
         return await finish_login(outcome, await find_flow(form.get("next")), form.get("next"))
+
+    @routes.post("/login/code/passkey")
+    async def second_factor_passkey() -> Response:
+        form = await form_fields()
+        secret, next_path = read_cookie(VISIT_COOKIE), form.get("next")
+        check_csrf(secret, form.get("csrf"))
+        user = await sessions.challenged_user(secret)
+        if user is None:
+            return await show_login_form(await find_flow(next_path), next_path, problem=EXPIRED, status=401)
+        try:
+            credential = form.get("credential", "")
+            signed_in = await passkeys.check_second_factor(user, credential, secret, client_address())
+        except InvalidCredentials:
+            return await show_code_form(user, next_path, problem=WRONG_PASSKEY, status=401)
+        return await finish_login(signed_in, await find_flow(next_path), next_path)
 
     @routes.post("/login/code/resend")
     async def resend() -> Response:
@@ -172,6 +208,7 @@ def login_pages(
             resend_action="/login/code/resend",
             next=safe_next(next_path) if next_path else "",
             second_factors=user.second_factors,
+            passkey_options=await passkeys.second_factor_options(user, read_cookie(VISIT_COOKIE)),
             email_hint=mask_email(user.login),
             **context,
         )

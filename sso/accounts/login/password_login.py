@@ -57,6 +57,7 @@ class PasswordLogin:
         attempt = LoginAttempt(user.login_key, address, device)
         await self._rate_limiter.charge(attempt)
         if not await self._factors.check(user, code):
+            await self._rate_limiter.record_wrong_code(attempt, user)
             raise InvalidCredentials
         await self._rate_limiter.refund(attempt)
         return SignedIn(user, "otp")

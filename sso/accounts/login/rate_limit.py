@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from sso.accounts.errors import TooManyAttempts
-from sso.accounts.history.events import FAILED_ATTEMPT, EventKind
+from sso.accounts.history.events import FAILED_ATTEMPT, EventKind, record_failure
 from sso.accounts.model import User
 from sso.core.ids import digest
 from sso.core.net import SITE_FACTOR, Address, client_networks
@@ -164,6 +164,10 @@ class LoginRateLimiter:
     async def charge(self, attempt: LoginAttempt) -> None:
         """Counts an attempt before it is checked. Raises TooManyAttempts if it must not be checked at all."""
         await self._charge(attempt, None)
+
+    async def record_wrong_code(self, attempt: LoginAttempt, user: User) -> None:
+        """Adds a wrong code, which was charged before, to the history of the user."""
+        await record_failure(self._database, user.user_id, EventKind.CODE_FAILED, str(attempt.address))
 
     async def _charge(self, attempt: LoginAttempt, failed_user_id: str | None) -> None:
         failure = {

@@ -42,9 +42,10 @@ class LoginCompletion:
         set_cookie(response, VISIT_COOKIE, await self._sessions.start_challenge(user))
         return response
 
-    async def start_session(self, signed_in: SignedIn) -> Session:
+    async def start_session(self, signed_in: SignedIn, *, authenticated: bool = True) -> Session:
         """Starts a session with a new secret and ends those of the cookies that the browser sent.
 
+        ``authenticated``: the user has just proved who they are, so that important changes need no further proof.
         The user is told about a browser that is not known yet.
         """
         session = await self._sessions.start(
@@ -54,6 +55,7 @@ class LoginCompletion:
             browser_label(),
             session=read_cookie(SESSION_COOKIE),
             visit=read_cookie(VISIT_COOKIE),
+            authenticated=authenticated,
         )
         label, address = browser_label(), client_address()
         await self._notices.browser_signed_in(signed_in.user, read_device_cookie(), label, address)

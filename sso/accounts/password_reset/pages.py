@@ -9,10 +9,11 @@ from quart import Blueprint, Response, request
 from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked, TooManyAttempts
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlows
-from sso.accounts.login.messages import BLOCKED, retry_message, wrong_code_message
+from sso.accounts.login.messages import BLOCKED, WRONG_PASSKEY, retry_message, wrong_code_message
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.view import LoginCompletion
 from sso.accounts.model import SignedIn
+from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.accounts.password_reset.requests import LINK_S, ResetRequest, ResetRequests
 from sso.accounts.password_reset.reset import PasswordReset, PendingReset
 from sso.accounts.password_rules import MIN_LENGTH, UnacceptablePassword
@@ -58,6 +59,7 @@ def password_reset_pages(
     reset: PasswordReset,
     password_login: PasswordLogin,
     factors: SecondFactors,
+    passkeys: PasskeyAuthentication,
     devices: KnownDevices,
     login_flows: LoginFlows,
     completion: LoginCompletion,
@@ -140,6 +142,12 @@ def password_reset_pages(
             return
         device = await devices.recognize_browser(owner.login_key, read_device_cookie())
         try:
+            if credential := form.get("credential"):
+                await passkeys.check_second_factor(owner, credential, read_cookie(RESET_COOKIE), client_address())
+                return
+        except InvalidCredentials as error:
+            raise ResetRejected(WRONG_PASSKEY, "otp", error) from None
+        try:
             await password_login.check_code(owner, form.get("otp", ""), client_address(), device)
         except InvalidCredentials as error:
             message = wrong_code_message(factors, owner, form.get("otp", ""))
@@ -190,6 +198,7 @@ def password_reset_pages(
             csrf=csrf_token(read_cookie(RESET_COOKIE)),
             login=pending.user.login,
             second_factors=pending.factor_owner.second_factors,
+            passkey_options=await passkeys.second_factor_options(pending.user, read_cookie(RESET_COOKIE)),
             password_min=MIN_LENGTH,
         )
 

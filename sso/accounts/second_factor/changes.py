@@ -22,6 +22,7 @@ SUBJECT = Text("Two-step sign-in for %(service)s was changed")
 ADVICE = Text(
     "You have been signed out everywhere else. If this was not you, change your password and ask support for help."
 )
+WARNING = Text("If this was not you, change your password and ask support for help.")
 APP_ON = Text("An authenticator app was set up for your account.")
 APP_OFF = Text("The authenticator app was removed from your account.")
 MAIL_ON = Text("Codes by e-mail were turned on for your account.")
@@ -77,21 +78,41 @@ class SecondFactorChanges:
     async def _change(
         self, user: User, factor: str, change: Text, event: EventKind, statement: Statement, **values: object
     ) -> FactorChange | None:
-        content = MailContent(Text(SUBJECT, service=self._service_name), (change, ADVICE))
-
         async def work(tx: Transaction) -> FactorChange | None:
             if await tx.value(statement, user_id=user.user_id, **values) is None:
                 return None
-            await revoke_everything(tx, user.user_id)
-            await clear_attempts(tx, user.user_id, factor)
-            await self._outbox.put(tx, user.login, content, user.lang)
-            await record_event(tx, user.user_id, event)
-            changed_user = await get_user(tx, user.user_id)
-            return FactorChange(changed_user, await self._update_recovery_codes(tx, user, changed_user))
+            return await self.finish(tx, user, factor, change, event)
 
         changed = await self._database.transaction(work)
-        self._outbox.wake_senders()
+        self.wake_senders()
         return changed
+
+    async def finish(
+        self,
+        tx: Transaction,
+        user: User,
+        factor: str,
+        change: Text,
+        event: EventKind,
+        *,
+        revoke: bool = True,
+        **detail: object,
+    ) -> FactorChange:
+        """Does what every change of a factor entails, in its transaction: revocation, notice, history, recovery codes.
+
+        ``user`` is the user before the change. Call ``wake_senders`` after the commit.
+        """
+        if revoke:
+            await revoke_everything(tx, user.user_id)
+        await clear_attempts(tx, user.user_id, factor)
+        content = MailContent(Text(SUBJECT, service=self._service_name), (change, ADVICE if revoke else WARNING))
+        await self._outbox.put(tx, user.login, content, user.lang)
+        await record_event(tx, user.user_id, event, **detail)
+        changed_user = await get_user(tx, user.user_id)
+        return FactorChange(changed_user, await self._update_recovery_codes(tx, user, changed_user))
+
+    def wake_senders(self) -> None:
+        self._outbox.wake_senders()
 
     async def _update_recovery_codes(self, tx: Transaction, before: User, after: User) -> tuple[str, ...]:
         """Makes codes with the first factor, and deletes them with the last one."""

@@ -48,6 +48,7 @@ def recovery_code_pages(account: AccountView, recovery_codes: RecoveryCodes, sho
             return see_other(next_path)
         response = await page(
             "recovery_codes.html",
+            here="",
             page_title=_("Your recovery codes"),
             user=session.user,
             csrf=csrf_token(session.secret),
@@ -81,7 +82,7 @@ def recovery_code_pages(account: AccountView, recovery_codes: RecoveryCodes, sho
             login=session.user.login,
         )
         advice = _("Each code works once. Keep them in a safe place.")
-        text = "\r\n".join([str(title), str(advice), "", *codes, ""])
+        text = "\r\n".join([title.translated(), advice.translated(), "", *codes, ""])
         disposition = {"Content-Disposition": f'attachment; filename="{FILE_NAME}"'}
         return Response(text, 200, disposition, content_type="text/plain; charset=utf-8")
 

@@ -60,6 +60,8 @@ users = Table(
     bool_column("disabled"),
     # Unix seconds: tokens and sessions from before this moment are invalid (password changed, user disabled).
     Column("valid_from", BigInteger, nullable=False, server_default=text("0")),
+    # When login, nick, lang or email_verified was changed; a trigger sets it. NULL: not since the registration.
+    timestamp_column("updated", nullable=True),
     # When the account will be erased. It is disabled until then.
     Column("sign_in_notices", Boolean, nullable=False, server_default=text("true")),  # mails about new devices
     timestamp_column("first_sign_in", nullable=True),
@@ -219,6 +221,27 @@ mailed_links = Table(
     timestamp_column("expires"),
     Index("ix_mailed_links_user_id", "user_id"),
     expiry_index("mailed_links"),
+)
+
+# Codes that were mailed to register an address. The key is the digest of the visit cookie of the browser that asked.
+registration_codes = Table(
+    "registration_codes",
+    metadata,
+    Column("visit", LargeBinary, primary_key=True),
+    Column("login", Text, nullable=False),
+    Column("code", LargeBinary, nullable=False),  # a MAC
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    timestamp_column("expires"),
+    expiry_index("registration_codes"),
+)
+
+# Puzzles of the registration form that were solved. Each is accepted once.
+used_puzzles = Table(
+    "used_puzzles",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    timestamp_column("expires"),
+    expiry_index("used_puzzles"),
 )
 
 # The security history of users (sso.accounts.history).

@@ -29,6 +29,10 @@ oauth_clients = Table(
     bool_column("first_party"),
     bool_column("disabled"),
     created_column(),
+    text_array_column("grant_types", "authorization_code", "refresh_token"),
+    text_column("token_endpoint_auth_method"),  # empty: any method that fits whether it has a secret
+    text_array_column("post_logout_redirect_uris"),  # none: any URI at the origin of a redirect URI
+    text_array_column("origins"),  # of its pages in browsers, in addition to those of its redirect URIs
 )
 
 
@@ -74,6 +78,7 @@ oauth_codes = Table(
     timestamp_column("redeemed", nullable=True),
     Column("grant_id", Text),  # the grant that it was redeemed for; a replay revokes it
     timestamp_column("expires"),  # of a redeemed code: how long a replay is detected
+    text_column("auth"),  # how the user signed in: `auth` of the browser session
     expiry_index("oauth_codes"),
     Index("ix_oauth_codes_user_id", "user_id"),
     Index("ix_oauth_codes_client_id", "client_id"),
@@ -100,6 +105,7 @@ oauth_grants = Table(
     created_column(),
     timestamp_column("last_used"),
     timestamp_column("expires"),
+    text_column("auth"),
     expiry_index("oauth_grants"),
     Index("ix_oauth_grants_user_id", "user_id"),
     Index("ix_oauth_grants_client_id", "client_id"),

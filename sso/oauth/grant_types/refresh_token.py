@@ -8,7 +8,7 @@ from sso.core.errors import ApiError
 from sso.core.ids import secret_token
 from sso.oauth.client_auth import ClientCredentials
 from sso.oauth.client_cache import ClientCache
-from sso.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest
+from sso.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest, UnauthorizedClient
 from sso.oauth.model import Client, Profile
 from sso.oauth.token_request import TokenRequest
 from sso.oauth.token_store import RotationResult, TokenStore
@@ -79,6 +79,8 @@ class RefreshTokenGrant:
             if result.grant_exists:
                 log.warning("oauth.refresh_not_authenticated", client=client.client_id, grant=presented.grant_id[:8])
             return InvalidClient(credentials.scheme)
+        if "refresh_token" not in client.grant_types:
+            return UnauthorizedClient("refresh_token")
         if result.grant_exists and result.grant_valid:
             # The token was already replaced, so two parties hold it: one of them may be a thief.
             log.warning("oauth.refresh_replayed", client=client.client_id, grant=presented.grant_id[:8])

@@ -1,0 +1,140 @@
+"""OAuth clients."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+from sqlalchemy import bindparam, insert, select, update
+
+from sso.core.encryption import Keyring
+from sso.db.statement import Statement
+from sso.db.tables import oauth_clients
+from sso.db.transaction import Transaction
+from sso.oauth.client_store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
+from sso.oauth.model import CLIENT_ID, AuthMethod, Client, GrantType, Profile
+from sso.oauth.redirect_uris import browser_origin, is_redirect_uri
+from sso.perm.stores import audit
+from sso.perm.stores.audit import AuditActor
+from sso.state.location import DocumentError, with_location
+from sso.state.summary import CHANGED, CREATED, UNCHANGED
+from sso.state.values import AccountPart, Host, Text, matching, without_control_characters
+
+_LOCK = Statement(select(oauth_clients).where(oauth_clients.c.client_id == bindparam("client_id")).with_for_update())
+_ALL = Statement(select(oauth_clients).order_by(oauth_clients.c.client_id))
+_AUDIT_NAMES = {"secret_sealed": "client_secret", "second_sealed": None}
+_ALWAYS_EXPORTED = (
+    "client_id", "name", "redirect_hosts", "redirect_uris", "profile", "id_alg", "consent", "first_party",
+    "grant_types",
+)  # fmt: skip
+_EXPORTED_IF_SET = ("disabled", "token_endpoint_auth_method", "post_logout_redirect_uris", "origins")
+
+
+def _absolute_uri(uri: str) -> str:
+    if not is_redirect_uri(uri, (), (uri,), allow_http=True):
+        raise ValueError("must be an absolute http or https URI without fragment and user-info")
+    return uri
+
+
+def _origin(text: str) -> str:
+    if not text or browser_origin(text) != text:
+        raise ValueError("must be an origin such as https://app.example.com, in lower case and without a path")
+    return text
+
+
+Uri = Annotated[str, AfterValidator(_absolute_uri)]
+Origin = Annotated[str, AfterValidator(_origin)]
+
+
+class ClientPart(AccountPart):
+    client_id: Annotated[str, matching(CLIENT_ID, "1 to 64 letters, digits, dots, dashes, underscores")]
+    client_secret: (
+        Annotated[str, Field(min_length=16, max_length=512), AfterValidator(without_control_characters)] | None
+    ) = None
+    name: Text | None = None
+    redirect_hosts: list[Host] | None = None
+    redirect_uris: list[Text] | None = None
+    profile: Profile | None = None
+    id_alg: Literal["", "ES256", "EdDSA"] | None = None
+    public: bool | None = None  # false: the client has a secret, which exports leave out
+    consent: bool | None = None
+    first_party: bool | None = None
+    disabled: bool | None = None
+    grant_types: Annotated[list[GrantType], Field(min_length=1)] | None = None
+    token_endpoint_auth_method: AuthMethod | None = None
+    post_logout_redirect_uris: list[Uri] | None = None
+    origins: list[Origin] | None = None
+
+
+async def apply(tx: Transaction, actor: AuditActor, keyring: Keyring, location: str, part: ClientPart) -> str:
+    """Creates or changes the client. Returns which of both it did, or that nothing changed."""
+    old = await tx.row(_LOCK, client_id=part.client_id)
+    values = _values(part, keyring, old)
+    if problem := _contradiction(part, {**(old or _NEW), **values}):
+        raise DocumentError(with_location(location, problem))
+    if old is None:
+        await tx.value(Statement(insert(oauth_clients).values(client_id=part.client_id, **values)))
+        await audit.write(tx, actor, "client.create", part.client_id, None, _for_audit(values))
+        return CREATED
+    changed = {name: value for name, value in values.items() if old[name] != value}
+    if not changed:
+        return UNCHANGED
+    await tx.value(
+        Statement(update(oauth_clients).where(oauth_clients.c.client_id == part.client_id).values(**changed))
+    )
+    before = {name: old[name] for name in changed}
+    await audit.write(tx, actor, "client.save", part.client_id, _for_audit(before), _for_audit(changed))
+    if changed.get("disabled"):
+        await revoke_grants(tx, part.client_id)
+    elif changed.keys() & {"redirect_hosts", "redirect_uris"}:
+        await revoke_grants_at_removed_uris(tx, Client.from_row(old), Client.from_row({**old, **changed}))
+    return CHANGED
+
+
+# The values of a new client that the checks need.
+_NEW: dict[str, Any] = {"profile": "strict", "token_endpoint_auth_method": "", "secret_sealed": None}
+
+
+def _values(part: ClientPart, keyring: Keyring, old: Any) -> dict[str, Any]:
+    """Returns the columns that the document sets."""
+    values = part.model_dump(exclude_none=True, exclude={"client_id", "client_secret", "public"})
+    if "grant_types" in values:
+        values["grant_types"] = list(dict.fromkeys(values["grant_types"]))
+    purpose = secret_purpose(part.client_id)
+    if part.client_secret is not None:
+        unchanged = (
+            old and old["secret_sealed"] and keyring.decrypt(purpose, old["secret_sealed"]) == part.client_secret
+        )
+        if not unchanged:
+            values |= {"secret_sealed": keyring.encrypt(purpose, part.client_secret), "second_sealed": None}
+    elif part.token_endpoint_auth_method == "none":  # noqa: S105 - a method
+        values |= {"secret_sealed": None, "second_sealed": None}
+    return values
+
+
+def _contradiction(part: ClientPart, row: dict[str, Any]) -> str | None:
+    """Returns which attributes of the client contradict each other."""
+    method = row["token_endpoint_auth_method"]
+    if method and row["profile"] != "oidc":
+        return "token_endpoint_auth_method: needs the profile oidc"
+    if method == "none" and (row["secret_sealed"] is not None or part.public is False):
+        return "token_endpoint_auth_method: with none the client is public and has no client_secret"
+    if row["secret_sealed"] is None and (method.startswith("client_secret") or part.public is False):
+        # Without a secret it would be a public client, which does not authenticate.
+        return "client_secret: is required for a client that is not public"
+    return None
+
+
+def _for_audit(values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the columns under their names in the audit trail, which blanks the secrets."""
+    renamed = {_AUDIT_NAMES.get(name, name): value for name, value in values.items()}
+    return {name: value for name, value in renamed.items() if name is not None}
+
+
+async def export(tx: Transaction) -> list[dict[str, Any]]:
+    return [_exported(row) for row in await tx.rows(_ALL)]
+
+
+def _exported(row: Any) -> dict[str, Any]:
+    fields = {name: row[name] for name in _ALWAYS_EXPORTED} | {
+        name: row[name] for name in _EXPORTED_IF_SET if row[name]
+    }
+    return fields | ({"public": row["secret_sealed"] is None} if row["profile"] == "oidc" else {})

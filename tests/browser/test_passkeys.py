@@ -1,0 +1,156 @@
+"""Passkeys in Chromium with its virtual authenticator: registration, sign-in, autofill, second factor, removal."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser as Chromium
+from playwright.sync_api import CDPSession, Page, expect
+
+from tests.browser.conftest import HEIGHT, Screenshot, Window, _thread
+from tests.kit import postgres
+from tests.kit.browser import new_user
+from tests.kit.builders import PASSWORD
+from tests.kit.server import QUICK, Server, running
+
+pytestmark = pytest.mark.browser
+
+AUTHENTICATOR = {
+    "protocol": "ctap2",
+    "transport": "internal",
+    "hasResidentKey": True,
+    "hasUserVerification": True,
+    "isUserVerified": True,
+    "automaticPresenceSimulation": True,
+}
+desktop_only = pytest.mark.parametrize("width", [1280])  # the window size makes no difference
+
+
+@pytest.fixture(scope="module")
+def site(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that is opened as localhost: browsers allow no passkeys for an IP address."""
+    dsn = postgres_server.fresh()
+    with running(tmp_path_factory.mktemp("site"), **QUICK, SSO_DATABASE_URL=dsn, SSO_RATE_LOGIN="0") as server:
+        server.base_url = server.base_url.replace("127.0.0.1", "localhost")
+        yield server
+
+
+@pytest.fixture
+def window(chromium: Chromium, width: int) -> Iterator[Window]:
+    """A window with JavaScript, which passkeys need."""
+    window = _thread.submit(Window, chromium, viewport={"width": width, "height": HEIGHT}).result()
+    yield window
+    _thread.submit(window.context.close).result()
+    assert window.errors == []
+
+
+@pytest.fixture
+def login(site: Server) -> str:
+    return new_user(site, nick="Ann Wanderer")
+
+
+def add_authenticator(page: Page, **options: object) -> tuple[CDPSession, str]:
+    device = page.context.new_cdp_session(page)
+    device.send("WebAuthn.enable")
+    answer = device.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR | options})
+    return device, str(answer["authenticatorId"])
+
+
+def sign_in(page: Page, site: Server, login: str) -> None:
+    page.goto(f"{site.base_url}/login")
+    page.get_by_label("E-mail").fill(login)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+
+
+def sign_out(page: Page) -> None:
+    page.get_by_role("button", name="Sign out", exact=True).first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+
+
+def register(page: Page, name: str = "My laptop") -> None:
+    page.get_by_text("Add a passkey").first.click()
+    page.get_by_label("Name", exact=True).first.fill(name)
+    page.get_by_role("button", name="Add a passkey").click()
+    expect(page.get_by_role("status")).to_contain_text("Your passkey has been added.")
+
+
+def assert_accessible(page: Page) -> None:
+    violations = Axe().run(page).response["violations"]
+    assert [each["id"] for each in violations if each["impact"] in ("serious", "critical")] == []
+
+
+def test_passkey_from_registration_to_removal(
+    page: Page, site: Server, login: str, screenshot: Screenshot, tmp_path: Path
+) -> None:
+    # Autofill would answer at once with this authenticator, so presence is simulated only where it is asked for.
+    device, authenticator = add_authenticator(page)
+    sign_in(page, site, login)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+    register(page)
+    expect(page.locator(".codes code")).to_have_count(10)
+    screenshot("passkey-added")
+    assert_accessible(page)
+
+    device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": False})
+    sign_out(page)
+    screenshot("login-with-passkey")
+    assert_accessible(page)
+    device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": True})
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+    expect(page.get_by_text("Last used just now").first).to_be_visible()
+
+    device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": False})
+    sign_out(page)
+    sign_in(page, site, login)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Enter your code")
+    screenshot("second-step-with-passkey")
+    page.get_by_text("Lost your phone?").click()
+    expect(page.get_by_label("Recovery code")).to_be_visible()
+    screenshot("second-step-lost-phone")
+    assert_accessible(page)
+    device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": True})
+    page.get_by_role("button", name="Use your passkey").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+
+    page.get_by_text("Change My laptop").click()
+    screenshot("passkey-change")
+    page.get_by_role("button", name="Remove passkey").click()
+    expect(page.get_by_role("status")).to_contain_text("The passkey has been removed.")
+    device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": False})
+    sign_out(page)
+    sign_in(page, site, login)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+
+
+@desktop_only
+def test_autofill_signs_in_without_a_click(page: Page, site: Server, login: str) -> None:
+    """The virtual authenticator answers a conditional request as a user who chooses the passkey in the autofill."""
+    add_authenticator(page)
+    sign_in(page, site, login)
+    register(page)
+    page.get_by_role("button", name="Sign out", exact=True).first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+    expect(page.get_by_text("Last used just now").first).to_be_visible()
+
+
+@desktop_only
+def test_refused_passkey_shows_an_error_and_the_password_still_works(page: Page, site: Server, login: str) -> None:
+    add_authenticator(page)  # without a passkey
+    page.goto(f"{site.base_url}/login")
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.get_by_role("alert")).to_contain_text("That did not work.")
+    sign_in(page, site, login)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+
+
+@desktop_only
+def test_passkey_confirms_a_change(page: Page, site: Server, login: str) -> None:
+    add_authenticator(page)
+    sign_in(page, site, login)
+    register(page)
+    page.get_by_text("Turn on codes by e-mail").click()
+    page.get_by_role("button", name="Use a passkey instead").locator("visible=true").click()
+    expect(page.get_by_role("status")).to_contain_text("Your change has been saved.")
