@@ -224,7 +224,9 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(passkey_pages(account, s.passkeys.store, s.passkeys.registration, s.passkeys.changes, shown))
     upstream_view = UpstreamView(s.upstream.sign_in, login_flows, s.upstream.rate)
     app.register_blueprint(
-        upstream_pages(upstream_view, s.upstream.sign_in, s.upstream.pending, completion, visitor, recent)
+        upstream_pages(
+            upstream_view, s.upstream.sign_in, s.upstream.pending, s.upstream.registration, completion, visitor, recent
+        )
     )
     app.register_blueprint(identity_pages(account, upstream_view, s.upstream.sign_in, s.upstream.links))
     app.register_blueprint(

@@ -178,7 +178,7 @@ async def is_login_used(tx: Runner, login: str) -> bool:
 
 
 async def create_user(
-    tx: Runner, login: str, password_hash: str, nick: str, lang: str, *, email_verified: bool
+    tx: Runner, login: str, password_hash: str | None, nick: str, lang: str, *, email_verified: bool
 ) -> User | None:
     """Creates a user. Returns None if the login is taken; of several concurrent calls, one creates the user."""
     while True:

@@ -1,23 +1,26 @@
 """The pages of a sign-in with another provider: the way there and back, and an identity that has no account yet."""
 
 from collections.abc import Mapping
-from typing import assert_never
+from typing import Any, assert_never
 from urllib.parse import parse_qsl
 
 from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.notices import account_url
 from sso.accounts.errors import InvalidCredentials, TooManyAttempts
+from sso.accounts.login.messages import retry_message
 from sso.accounts.login.view import LoginCompletion, next_query
 from sso.accounts.model import SignedIn
+from sso.accounts.nickname import InvalidNickname, parse_nickname
 from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.visitor import Visitor
-from sso.core.language import Text
+from sso.core.language import Text, current_language
 from sso.upstream.attempts import BegunAttempt
 from sso.upstream.errors import AttemptExpired, InvalidAnswer, UpstreamError
 from sso.upstream.model import IdentityProvider
-from sso.upstream.pending_identities import PendingIdentities
+from sso.upstream.pending_identities import PendingIdentities, PendingIdentity
 from sso.upstream.recent_login import LINK_PATH
+from sso.upstream.registration import AccountExists, IdentityRegistration
 from sso.upstream.sign_in import (
     AUTH,
     IdentityBelongsToOther,
@@ -37,11 +40,14 @@ from sso.web.redirects import safe_next, see_other
 MAX_PARAMETERS = 64
 BELONGS_TO_OTHER = _("This %(provider)s account is already linked with another account here.")
 
+ACCOUNT_EXISTS = _("There is already an account with your e-mail address. Sign in to it once, to link the two.")
+
 
 def upstream_pages(
     view: UpstreamView,
     sign_in: UpstreamSignIn,
     pending_identities: PendingIdentities,
+    registration: IdentityRegistration,
     completion: LoginCompletion,
     visitor: Visitor,
     recent: RecentAuthentication,
@@ -100,15 +106,46 @@ def upstream_pages(
     async def unknown_identity() -> Response:
         """Shows what to do with an identity that is not linked. Whether its e-mail has an account is not disclosed."""
         pending = await pending_identities.get(read_cookie(UPSTREAM_COOKIE))
+        return see_other("/login") if pending is None else await show_unknown(pending, pending.identity.name)
+
+    @routes.post("/login/identity/create")
+    async def create() -> Response:
+        form = await form_fields()
+        browser_secret = read_cookie(UPSTREAM_COOKIE)
+        check_csrf(browser_secret, form.get("csrf"))
+        pending = await pending_identities.get(browser_secret)
         if pending is None:
             return see_other("/login")
+        try:
+            nick = parse_nickname(form.get("nick", ""))
+        except InvalidNickname as error:
+            return await show_unknown(pending, form.get("nick", ""), problem=error.text, status=422)
+        try:
+            await view.count_request()
+            provider = await sign_in.provider(pending.provider_id)
+            created = await registration.create(provider, browser_secret, nick, current_language.get())
+        except TooManyAttempts as error:
+            return await show_unknown(pending, nick, problem=retry_message(error), status=429, headers=error.headers)
+        except AccountExists:
+            return await show_unknown(pending, nick, problem=ACCOUNT_EXISTS, status=409)
+        if created is None:
+            return see_other("/login")
+        session = await completion.start_session(SignedIn(created.user, AUTH))
+        return completion.redirect(session, "/login" + next_query(created.next_path))
+
+    async def show_unknown(pending: PendingIdentity, nick: str, **context: Any) -> Response:
         provider = await sign_in.provider(pending.provider_id)
         return await page(
             "unknown_identity.html",
             page_title=_("No account yet"),
+            csrf=csrf_token(read_cookie(UPSTREAM_COOKIE)),
             provider=provider.name,
             identity=pending.identity.name,
-            link_path=f"/login?next={LINK_PATH}",
+            nick=nick,
+            email=registration.verified_address(provider, pending),
+            register_url=f"/register?next={LINK_PATH}" if registration.is_open else "",
+            link_url=f"/login?next={LINK_PATH}",
+            **context,
         )
 
     @routes.get(LINK_PATH)

@@ -15,6 +15,7 @@ from sso.upstream.oauth2 import OAuth2
 from sso.upstream.openid_connect import OpenIdConnect
 from sso.upstream.pending_identities import PendingIdentities
 from sso.upstream.provider_store import ProviderList, ProviderStore
+from sso.upstream.registration import IdentityRegistration
 from sso.upstream.sign_in import UpstreamSignIn
 from sso.upstream.steam import Steam
 
@@ -26,6 +27,7 @@ class Upstream:
     links: LinkedIdentities
     pending: PendingIdentities
     sign_in: UpstreamSignIn
+    registration: IdentityRegistration
     rate: RateLimiter
 
 
@@ -48,5 +50,6 @@ def build_upstream(
         links=links,
         pending=pending,
         sign_in=UpstreamSignIn(providers, adapters, attempts, links, pending, settings.base_url),
+        registration=IdentityRegistration(database, links, pending, is_open=settings.registration == "open"),
         rate=RateLimiter(database, "upstream", settings.rate_upstream),
     )

@@ -11,7 +11,8 @@ from tests.upstream.stand_ins import CodeProvider, SteamStandIn
 @pytest.fixture(scope="package")
 def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
-    with running(tmp_path_factory.mktemp("upstream"), **settings, SSO_RATE_UPSTREAM="0") as server:
+    settings |= {"SSO_RATE_UPSTREAM": "0", "SSO_REGISTRATION": "open", "SSO_REGISTRATION_CHALLENGE": "off"}
+    with running(tmp_path_factory.mktemp("upstream"), **settings) as server:
         yield server
         oauth.close_all()
 

@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from tests.kit.browser import Forms
+from tests.kit.builders import PASSWORD
 from tests.kit.oauth import Browser, new_browser
 from tests.kit.server import Server
 from tests.upstream.stand_ins import CLIENT_ID, SECRET, CodeProvider, SteamStandIn
@@ -76,13 +78,16 @@ def follow(browser: Browser, answer: httpx.Response) -> httpx.Response:
 def link(browser: Browser, provider_id: str) -> None:
     """Links the identity at the provider with the account of the browser's user."""
     assert follow(browser, sign_in(browser, provider_id)).status_code == 200
-    page = browser.http.get("/login?next=/login/identity/link")
-    from tests.kit.builders import PASSWORD
-
-    answer = browser.submit(page, {"login": browser.login, "password": PASSWORD}, form=0)
+    answer = press(browser, "/login?next=/login/identity/link", "/login", login=browser.login, password=PASSWORD)
     assert answer.headers.get("Location") == "/login/identity/link", answer.text
-    answer = browser.submit(browser.http.get("/login/identity/link"), {})
+    answer = press(browser, "/login/identity/link", "/login/identity/link")
     assert answer.headers["Location"] == "/account?done=identity-linked#identities", answer.text
+
+
+def press(browser: Browser, path: str, action: str, /, number: int = 0, **fields: str) -> httpx.Response:
+    """Opens a page and submits its form with this action (if there are several, the one with this number)."""
+    forms = Forms(browser.http.get(path).text).by_action
+    return browser.http.post(action, data=forms[action][number] | fields)
 
 
 def is_signed_in(browser: Browser) -> bool:
