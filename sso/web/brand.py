@@ -42,6 +42,7 @@ def install(environment: Environment, brand: Brand) -> None:
         brand.signin_text,
     )
     environment.globals["service_name"] = brand.name
+    environment.globals["support_url"] = brand.support_url
 
 
 def named_links(support: str, privacy: str, terms: str) -> tuple[tuple[Text, str], ...]:
