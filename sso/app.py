@@ -156,7 +156,9 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
             s.sign_in_notices,
         )
     )
-    completion = LoginCompletion(s.sessions, s.second_factors, s.known_devices, s.sign_in_notices, life_s)
+    completion = LoginCompletion(
+        s.sessions, s.second_factors, s.second_factor_requirement, s.known_devices, s.sign_in_notices, life_s
+    )
     recent = RecentAuthentication(
         s.password_login, s.second_factors, s.sessions, s.database.clock, s.passkeys.authentication
     )
@@ -196,6 +198,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         s.known_devices,
         recent,
         shown,
+        s.second_factor_requirement,
         [
             EmailSection(s.email_verification, s.email_change),
             ProfileSection(),
@@ -230,7 +233,9 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     )
     app.register_blueprint(identity_pages(account, upstream_view, s.upstream.sign_in, s.upstream.links))
     app.register_blueprint(
-        oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)
+        oauth_routes(
+            s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange, s.oauth.assertions
+        )
     )
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))
     app.register_blueprint(authorize_pages(s.oauth.authorize, visitor, s.oauth.authorize_rate))

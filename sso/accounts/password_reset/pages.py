@@ -11,13 +11,14 @@ from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlows
 from sso.accounts.login.messages import BLOCKED, WRONG_PASSKEY, retry_message, wrong_code_message
 from sso.accounts.login.password_login import PasswordLogin
-from sso.accounts.login.view import LoginCompletion
+from sso.accounts.login.view import LoginCompletion, next_query
 from sso.accounts.model import SignedIn
 from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.accounts.password_reset.requests import LINK_S, ResetRequest, ResetRequests
 from sso.accounts.password_reset.reset import PasswordReset, PendingReset
 from sso.accounts.password_rules import MIN_LENGTH, UnacceptablePassword
 from sso.accounts.second_factor.codes import SecondFactors
+from sso.accounts.sessions import Session
 from sso.core.errors import ApiError, RetryLater
 from sso.core.language import Text, current_language
 from sso.db.rate_limit import RateLimiter
@@ -118,7 +119,7 @@ def password_reset_pages(
         if user is None:
             return await show_invalid_link()
         session = await completion.start_session(SignedIn(user, "otp" if user.second_factors else "login"))
-        response = completion.redirect(session, await continue_path(pending))
+        response = completion.redirect(session, await continue_path(pending, session))
         delete_cookie(response, RESET_COOKIE)
         return response
 
@@ -157,12 +158,14 @@ def password_reset_pages(
         except RetryLater as error:
             raise ResetRejected(retry_message(error), "otp", error) from None
 
-    async def continue_path(pending: PendingReset) -> str:
+    async def continue_path(pending: PendingReset, session: Session) -> str:
         """Returns where the player came from.
 
         The flow continues there with its question. It is not completed here: a stranger may have asked for the link,
         with a flow of their own.
         """
+        if session.must_enrol:
+            return "/login" + next_query(pending.next_path)
         try:
             flow = await login_flows.find(safe_next(pending.next_path)) if pending.next_path else None
         except ApiError:  # the flow has ended
