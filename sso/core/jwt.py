@@ -48,9 +48,10 @@ class Signer:
     key: PrivateKey
     algorithm: str
 
-    def sign(self, claims: Mapping[str, Any]) -> str:
+    def sign(self, claims: Mapping[str, Any], header_type: str = "JWT") -> str:
         """Returns a token. ``kid`` is in the header, for JWT libraries, and in the claims, as §2.1 demands."""
-        signed = b"%b.%b" % (self._header, _base64url(orjson.dumps({**claims, "kid": self.kid})))
+        header = self._header if header_type == "JWT" else self._encode_header(header_type)
+        signed = b"%b.%b" % (header, _base64url(orjson.dumps({**claims, "kid": self.kid})))
         return (b"%b.%b" % (signed, _base64url(self._signature(signed)))).decode()
 
     def claims_of(self, token: str) -> Claims:
@@ -70,7 +71,10 @@ class Signer:
 
     @cached_property
     def _header(self) -> bytes:
-        return _base64url(orjson.dumps({"alg": self.algorithm, "kid": self.kid, "typ": "JWT"}))
+        return self._encode_header("JWT")
+
+    def _encode_header(self, header_type: str) -> bytes:
+        return _base64url(orjson.dumps({"alg": self.algorithm, "kid": self.kid, "typ": header_type}))
 
     @cached_property
     def _signature(self) -> Callable[[bytes], bytes]:
@@ -147,7 +151,8 @@ def _parse_header(part: str) -> tuple[str, object]:
     header = _parse_part(part, "header")
     if not header.keys().isdisjoint(UNSUPPORTED_MEMBERS):
         raise InvalidToken("unsupported header member")
-    if str(header.get("typ", "JWT")).upper() != "JWT":
+    # The claim `typ` tells the kinds of tokens apart.
+    if str(header.get("typ", "JWT")).upper() not in ("JWT", "AT+JWT"):
         raise InvalidToken("bad header typ")
     kid = header.get("kid", "")
     if not isinstance(kid, str) or len(kid) > 128:

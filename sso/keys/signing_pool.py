@@ -27,13 +27,13 @@ class SigningPool(trio.abc.Instrument):
         """Trio calls this at the start of each iteration of the event loop."""
         self._signed_in_iteration = 0
 
-    async def sign(self, signer: Signer, claims: Mapping[str, Any]) -> str:
+    async def sign(self, signer: Signer, claims: Mapping[str, Any], header_type: str = "JWT") -> str:
         if not self._spare_core or signer.algorithm in CHEAP_ALGORITHMS:
-            return signer.sign(claims)
+            return signer.sign(claims, header_type)
         if self._signed_in_iteration is None:
             self._signed_in_iteration = 0
             trio.lowlevel.add_instrument(self)
         self._signed_in_iteration += 1
         if self._signed_in_iteration <= INLINE_SIGNATURES:
-            return signer.sign(claims)
-        return await self._threads.run(signer.sign, claims)
+            return signer.sign(claims, header_type)
+        return await self._threads.run(signer.sign, claims, header_type)
