@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from sso.core.algorithms import CHEAP_ALGORITHMS
-from sso.core.jwt import Signer
+from sso.core.jwt import JWT, Signer
 from sso.core.thread_pool import ThreadPool
 
 INLINE_SIGNATURES = 4  # per iteration of the event loop
@@ -27,7 +27,7 @@ class SigningPool(trio.abc.Instrument):
         """Trio calls this at the start of each iteration of the event loop."""
         self._signed_in_iteration = 0
 
-    async def sign(self, signer: Signer, claims: Mapping[str, Any], header_type: str = "JWT") -> str:
+    async def sign(self, signer: Signer, claims: Mapping[str, Any], header_type: str = JWT) -> str:
         if not self._spare_core or signer.algorithm in CHEAP_ALGORITHMS:
             return signer.sign(claims, header_type)
         if self._signed_in_iteration is None:

@@ -8,14 +8,13 @@ import base64
 from typing import Any
 
 from sso.core.ids import digest
-from sso.core.jwt import InvalidToken, Verifier, looks_like_jwt
+from sso.core.jwt import ACCESS_TOKEN_JWT, InvalidToken, Verifier, looks_like_jwt
 from sso.db.clock import DatabaseClock
 from sso.keys.keyset import KeySet
 from sso.oauth.claims import sign_in_claims
 from sso.oauth.model import IssuedTokens
 
 TYP = "access_token"
-HEADER_TYPE = "at+jwt"
 
 
 class AccessTokenDigests:
@@ -24,7 +23,7 @@ class AccessTokenDigests:
     def __init__(self, keys: KeySet, issuer: str, clock: DatabaseClock) -> None:
         self._keys = keys
         self._clock = clock
-        self._verifier = Verifier(typ=TYP, issuer=issuer)
+        self._verifier = Verifier(typ=TYP, issuer=issuer, header_type=ACCESS_TOKEN_JWT)
 
     def of(self, access_token: str) -> bytes:
         """Returns the digest of an opaque token or of a JWT of this service. Of other texts, one that no token has."""
