@@ -202,7 +202,9 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     )
     app.register_blueprint(identity_pages(account, upstream_view, s.upstream.sign_in, s.upstream.links))
     app.register_blueprint(
-        oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)
+        oauth_routes(
+            s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange, s.oauth.assertions
+        )
     )
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))
     app.register_blueprint(authorize_pages(s.oauth.authorize, visitor, s.oauth.authorize_rate))

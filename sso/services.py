@@ -163,7 +163,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
         authentication_data=authentication_data,
-        oauth=build_oauth(settings, database, ring, keys, jwts, token_store),
+        oauth=build_oauth(settings, database, ring, keys, jwts, token_store, verifications),
         game_login=gsid_wiring.build(settings, database, bus, authentication_data, applications, verifications),
         upstream=build_upstream(settings, database, ring, outbox, brand.name),
         permissions=permissions,

@@ -17,7 +17,7 @@ PROMPTS = frozenset({"none", "login", "consent", "select_account"})
 Profile = Literal["oidc", "strict"]
 GrantType = Literal["authorization_code", "refresh_token"]
 # The method names of RFC 7591. "" is any method that fits whether the client has a secret.
-AuthMethod = Literal["", "client_secret_basic", "client_secret_post", "none"]
+AuthMethod = Literal["", "client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,9 @@ class Client:
     grant_types: tuple[str, ...] = ("authorization_code", "refresh_token")
     token_endpoint_auth_method: AuthMethod = ""
     origins: tuple[str, ...] = ()  # of its pages in browsers, in addition to those of its redirect URIs
+    jwks: str = field(default="", repr=False)  # the JSON of its JWK set, "" without one
+    secret_expires: datetime | None = None  # None: never
+    second_expires: datetime | None = None
     post_logout_redirect_uris: tuple[str, ...] = ()  # exact; without any, the origins of the redirect URIs count
 
     @property

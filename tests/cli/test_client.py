@@ -33,6 +33,9 @@ def test_client_add_prints_the_secret_and_client_show_does_not(server: Server) -
         "token_endpoint_auth_method": "",
         "post_logout_redirect_uris": [],
         "origins": [],
+        "jwks": None,
+        "secret_expires": None,
+        "second_expires": None,
         "secrets": 1,
     }
     listed = server.sso("client", "list").stdout

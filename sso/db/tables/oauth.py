@@ -33,6 +33,19 @@ oauth_clients = Table(
     text_column("token_endpoint_auth_method"),  # empty: any method that fits whether it has a secret
     text_array_column("post_logout_redirect_uris"),  # none: any URI at the origin of a redirect URI
     text_array_column("origins"),  # of its pages in browsers, in addition to those of its redirect URIs
+    text_column("jwks"),  # a JWK set with the keys that sign its assertions (private_key_jwt)
+    timestamp_column("secret_expires", nullable=True),  # NULL: never
+    timestamp_column("second_expires", nullable=True),
+)
+
+
+# The ids (jti) of client assertions that were used.
+oauth_used_jtis = Table(
+    "oauth_used_jtis",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    timestamp_column("expires"),
+    expiry_index("oauth_used_jtis"),
 )
 
 
