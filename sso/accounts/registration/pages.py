@@ -193,7 +193,7 @@ def registration_pages(
             # A user who must set up a second factor does so first.
             may_complete = is_same_browser and not session.must_enrol
             path = await flow.complete(session) if may_complete else flow.continue_path
-        elif link.next_path in ("", DEFAULT_PATH):
+        elif not link.next_path or link.next_path.startswith(DEFAULT_PATH):
             path = account_url("registered")
         else:
             path = account_url("registered-flow-ended")
