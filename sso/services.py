@@ -17,6 +17,7 @@ from sso.accounts.registration.wiring import UserRegistration, build_registratio
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.second_factor.recovery_codes import RecoveryCodes
+from sso.accounts.second_factor.requirement import SecondFactorRequirement
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
@@ -40,6 +41,7 @@ from sso.keys.store import KeyStore
 from sso.mail.content import mail_logo
 from sso.mail.outbox import MailSender, Outbox
 from sso.mail.smtp import Delivery
+from sso.oauth.service_token_store import ServiceTokenStore
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
 from sso.upstream.wiring import Upstream, build_upstream
@@ -64,6 +66,7 @@ class Services:
     second_factor_changes: SecondFactorChanges
     recovery_codes: RecoveryCodes
     passkeys: Passkeys
+    second_factor_requirement: SecondFactorRequirement
     password_login: PasswordLogin
     password_changes: PasswordChanges
     known_devices: KnownDevices
@@ -117,12 +120,14 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         keys, users, token_store, settings.base_url, settings.jwt_ttl_s, settings.token_max_s, database.clock
     )
     verifications = SignatureVerificationPool()
+    service_tokens = ServiceTokenStore(database, settings.access_ttl_s)
     permissions = build_permissions(
         database,
         ring,
         jwts,
         users.find,
         verifications,
+        service_tokens.application_of,
         settings.base_url,
         settings.data_dir / "keys",
         settings.node_name or "",
@@ -151,6 +156,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         second_factors=factors,
         second_factor_changes=factor_changes,
         recovery_codes=recovery_codes,
+        second_factor_requirement=SecondFactorRequirement(settings.require_2fa, applications),
         passkeys=build_passkeys(settings.base_url, database, ring, outbox, factor_changes, brand.name),
         password_login=password_login,
         password_changes=PasswordChanges(database, outbox, brand.name),
@@ -163,7 +169,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
         authentication_data=authentication_data,
-        oauth=build_oauth(settings, database, ring, keys, jwts, token_store, verifications),
+        oauth=build_oauth(settings, database, ring, keys, jwts, token_store, verifications, service_tokens),
         game_login=gsid_wiring.build(settings, database, bus, authentication_data, applications, verifications),
         upstream=build_upstream(settings, database, ring, outbox, brand.name),
         permissions=permissions,

@@ -34,6 +34,8 @@ def test_client_add_prints_the_secret_and_client_show_does_not(server: Server) -
         "post_logout_redirect_uris": [],
         "origins": [],
         "jwks": None,
+        "application_id": 0,
+        "resource_server": False,
         "secret_expires": None,
         "second_expires": None,
         "secrets": 1,

@@ -189,10 +189,10 @@ def registration_pages(
         """
         flow, is_same_browser = await find_flow(link.next_path), was_requested_by(link.link, read_cookie(VISIT_COOKIE))
         session = await login_completion.start_session(SignedIn(user, "login"))
-        if flow:
-            # A user who must set up a second factor does so first.
-            may_complete = is_same_browser and not session.must_enrol
-            path = await flow.complete(session) if may_complete else flow.continue_path
+        if flow and session.must_enrol:
+            path = "/login" + next_query(link.next_path)
+        elif flow:
+            path = await flow.complete(session) if is_same_browser else flow.continue_path
         elif not link.next_path or link.next_path.startswith(DEFAULT_PATH):
             path = account_url("registered")
         else:
