@@ -44,6 +44,8 @@ from sso.mail.smtp import Delivery
 from sso.oauth.service_token_store import ServiceTokenStore
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
+from sso.personal_data.deletion import AccountDeletion
+from sso.personal_data.erasure import AccountErasure
 from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
@@ -74,6 +76,8 @@ class Services:
     session_tokens: SessionTokens
     signed_in_games: SignedInGames
     history: AccountHistory
+    deletion: AccountDeletion
+    erasure: AccountErasure
     user_jwts: UserJwts
     authentication_data: AuthenticationDataIssuer
     oauth: OAuth
@@ -166,6 +170,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         signed_in_games=SignedInGames(
             database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s
         ),
+        deletion=AccountDeletion(database, outbox, brand.name, settings.base_url, settings.deletion_days),
+        erasure=AccountErasure(database),
         history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
         authentication_data=authentication_data,
