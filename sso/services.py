@@ -129,7 +129,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     factors = SecondFactors(database, users, ring, outbox, brand.name, recovery_codes)
     factor_changes = SecondFactorChanges(database, recovery_codes, outbox, brand.name)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
-    token_store = build_token_store(settings, database)
+    token_store = build_token_store(settings, database, keys)
     jwts = UserJwts(
         keys, users, token_store, settings.base_url, settings.jwt_ttl_s, settings.token_max_s, database.clock
     )

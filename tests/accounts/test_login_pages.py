@@ -159,7 +159,7 @@ def failed_login(browser: Browser, login: str, password: str) -> tuple[object, o
     """Returns everything in the responses of page and API that could reveal whether the user exists."""
     page = browser.sign_in(login, password)
     api = browser.http.post("/proxy/api/login", json={"login": login, "password": password})
-    text = re.sub(r'name="csrf" value="[^"]*"', "", page.text).replace(login, "LOGIN")
+    text = re.sub(r'name="csrf" value="[^"]*"|"challenge":"[^"]*"', "", page.text).replace(login, "LOGIN")
     return (page.status_code, shown(page), text), (api.status_code, shown(api), api.content)
 
 
