@@ -21,6 +21,7 @@ AUTHORIZE = "/proxy/oauth/authorize"
 TOKEN = "/proxy/oauth/token"
 USERINFO = "/proxy/oauth/userinfo"
 REVOKE = "/proxy/oauth/token/revoke"
+INTROSPECT = "/proxy/oauth/introspect"
 
 ALGORITHMS = ["RS256", "ES256", "EdDSA"]
 
@@ -105,7 +106,7 @@ class Browser:
         self.http = _new_client(self.server)
 
     def sign_in(self) -> "Browser":
-        answer = self.submit(self.http.get("/login"), {"login": self.login, "password": PASSWORD})
+        answer = self.submit(self.http.get("/login"), {"login": self.login, "password": PASSWORD}, form=0)
         assert answer.status_code == 303, answer.text
         return self
 
