@@ -12,6 +12,9 @@ from werkzeug.exceptions import NotFound
 from sso.accounts.account_page.pages import account_pages
 from sso.accounts.account_page.sections import SignedInSections
 from sso.accounts.account_page.view import AccountView
+from sso.accounts.email_address.link_pages import email_link_pages
+from sso.accounts.email_address.pages import email_pages
+from sso.accounts.email_address.section import EmailSection
 from sso.accounts.history.pages import HistorySection, history_pages
 from sso.accounts.login.flow import CombinedLoginFlows
 from sso.accounts.login.pages import login_pages
@@ -19,6 +22,7 @@ from sso.accounts.login.routes import login_routes
 from sso.accounts.login.view import LoginCompletion
 from sso.accounts.passkeys.pages import passkey_pages
 from sso.accounts.passkeys.section import PasskeySection
+from sso.accounts.password_reset.pages import password_reset_pages
 from sso.accounts.profile.pages import ProfileSection, profile_pages
 from sso.accounts.profile.store import ProfileStore
 from sso.accounts.recent_authentication import RecentAuthentication
@@ -31,6 +35,7 @@ from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import Visitor
 from sso.core.fair_thread import FairThread
 from sso.core.language import install_translations
+from sso.db.rate_limit import RateLimiter
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes
 from sso.gsid.sockets import game_sockets
@@ -41,6 +46,9 @@ from sso.oauth.logout_pages import logout_pages
 from sso.oauth.pages import authorize_pages
 from sso.oauth.routes import CROSS_ORIGIN_PATHS, discovery_routes, oauth_routes
 from sso.perm.routes import exchange_routes, permission_routes
+from sso.personal_data.closed_account import KeepTickets
+from sso.personal_data.keep_pages import ClosedAccountPage, keep_pages
+from sso.personal_data.pages import DataSection, personal_data_pages
 from sso.services import Services
 from sso.upstream.account_pages import IdentitiesSection, identity_pages
 from sso.upstream.pages import upstream_pages
@@ -61,6 +69,7 @@ from sso.web.websocket import WebSocketConnection
 BODY_TIMEOUT_S = 30
 MAX_BODIES_PER_CLIENT = 64  # costly bodies of one client that wait for the parser thread
 MAX_FILE_NAME = 100
+RESETS_DIVISOR = 6  # a network may ask for a sixth as many links that reset a password as it may have failed logins
 
 
 class OrjsonProvider(JSONProvider):
@@ -141,14 +150,24 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(exchange_routes(s.permissions.exchange_jwt))
     app.register_blueprint(
         login_routes(
-            s.password_login, s.second_factors, s.session_tokens, s.known_devices, s.authentication_data, s.applications
+            s.password_login,
+            s.second_factors,
+            s.session_tokens,
+            s.known_devices,
+            s.authentication_data,
+            s.applications,
+            s.sign_in_notices,
         )
     )
-    completion = LoginCompletion(s.sessions, s.second_factors, s.second_factor_requirement, s.known_devices, life_s)
+    completion = LoginCompletion(
+        s.sessions, s.second_factors, s.second_factor_requirement, s.known_devices, s.sign_in_notices, life_s
+    )
     recent = RecentAuthentication(
         s.password_login, s.second_factors, s.sessions, s.database.clock, s.passkeys.authentication
     )
     login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows, LinkLoginFlows(recent))
+    tickets = KeepTickets(s.keyring, s.users, s.database.clock)
+    closed = ClosedAccountPage(tickets, s.second_factors)
     app.register_blueprint(
         login_pages(
             visitor,
@@ -159,10 +178,27 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
             login_flows,
             completion,
             s.passkeys.authentication,
+            closed,
         )
+    )
+    app.register_blueprint(
+        keep_pages(closed, tickets, s.deletion, s.password_login, s.second_factors, login_flows, completion)
     )
     challenge = build_challenge(s.settings, s.database, s.keyring)
     app.register_blueprint(registration_pages(s.registration, challenge, visitor, login_flows, completion))
+    app.register_blueprint(
+        password_reset_pages(
+            s.reset_requests,
+            s.password_reset,
+            s.password_login,
+            s.second_factors,
+            s.passkeys.authentication,
+            s.known_devices,
+            login_flows,
+            completion,
+            RateLimiter(s.database, "password reset", -(-s.settings.rate_login // RESETS_DIVISOR)),
+        )
+    )
     shown = ShownCodes(s.keyring, s.database.clock)
     account = AccountView(
         visitor,
@@ -173,18 +209,21 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         shown,
         s.second_factor_requirement,
         [
+            EmailSection(s.email_verification, s.email_change),
             ProfileSection(),
             SecondFactorSection(s.recovery_codes),
             PasskeySection(s.passkeys.store, s.passkeys.registration, s.passkeys.authentication),
             SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
             IdentitiesSection(s.upstream.links, s.upstream.provider_list),
             HistorySection(s.history),
+            DataSection(s.deletion),
         ],
         life_s,
         s.database.clock,
     )
     app.register_blueprint(profile_pages(account, ProfileStore(s.database)))
     app.register_blueprint(history_pages(account, s.history))
+    app.register_blueprint(personal_data_pages(account, s.database, s.deletion))
     app.register_blueprint(
         account_pages(account, s.users, s.password_changes, s.sessions, s.signed_in_games, s.oauth.connected_sites)
     )
@@ -194,11 +233,20 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         )
     )
     app.register_blueprint(recovery_code_pages(account, s.recovery_codes, shown))
+    app.register_blueprint(email_pages(account, s.email_verification, s.email_change, s.sign_in_notices))
+    app.register_blueprint(email_link_pages(s.email_verification, s.email_change))
     app.register_blueprint(passkey_pages(account, s.passkeys.store, s.passkeys.registration, s.passkeys.changes, shown))
     upstream_view = UpstreamView(s.upstream.sign_in, login_flows, s.upstream.rate)
     app.register_blueprint(
         upstream_pages(
-            upstream_view, s.upstream.sign_in, s.upstream.pending, s.upstream.registration, completion, visitor, recent
+            upstream_view,
+            s.upstream.sign_in,
+            s.upstream.pending,
+            s.upstream.registration,
+            completion,
+            visitor,
+            recent,
+            closed,
         )
     )
     app.register_blueprint(identity_pages(account, upstream_view, s.upstream.sign_in, s.upstream.links))

@@ -36,6 +36,8 @@ class User:
     reg_time: datetime
     disabled: bool
     valid_from: int
+    sign_in_notices: bool  # mails about sign-ins with new devices
+    first_sign_in: datetime | None  # NULL also if it was before this was recorded
     deletion_due: datetime | None  # when the account, which is disabled until then, will be erased
     deletion_by: str | None  # "user", "operator" or "disabled"
     updated: datetime | None
@@ -45,6 +47,11 @@ class User:
         """The second factors that are turned on: "totp", "email", "passkey"."""
         factors = {"totp": self.totp_sealed is not None, "email": self.email_2fa, "passkey": self.passkey_count > 0}
         return tuple(factor for factor, is_on in factors.items() if is_on)
+
+    @property
+    def can_be_kept(self) -> bool:
+        """Whether the user has requested the deletion of the account and may cancel it."""
+        return self.deletion_by == "user"
 
     @classmethod
     def from_row(cls, row: Any) -> "User":

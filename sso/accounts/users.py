@@ -12,6 +12,8 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 
+REVOKED_LINKS = ("password_reset", "email_change")  # purposes of mailed links that a revocation makes invalid
+
 _GET = Statement("SELECT * FROM users WHERE user_id = :user_id")
 _GET_BY_IDS = BatchStatement(
     "SELECT item.n, u.* FROM {items} JOIN users u ON u.user_id = item.user_id", columns={"user_id": "text"}
@@ -25,7 +27,10 @@ _GET_JWT_HOLDERS = BatchStatement(
     columns={"user_id": "text", "sign_in": "text"},
 )
 _NEXT_USER_ID = Statement("SELECT CAST(nextval('user_ids') AS text)")
-_IS_ID_USED = Statement("SELECT EXISTS (SELECT FROM users WHERE user_id = :user_id)")
+_IS_ID_USED = Statement(
+    """SELECT EXISTS (SELECT FROM users WHERE user_id = :user_id)
+        OR EXISTS (SELECT FROM erased_users WHERE user_id = :user_id)"""
+)
 _IS_LOGIN_USED = Statement("SELECT EXISTS (SELECT FROM users WHERE login_key = :login_key)")
 _CREATE = Statement(
     """INSERT INTO users (user_id, login, login_key, password_hash, nick, lang, email_verified)
@@ -39,7 +44,12 @@ _LIST = Statement(
 _REHASH = Statement(
     "UPDATE users SET password_hash = :new WHERE user_id = :user_id AND password_hash = :old RETURNING user_id"
 )
-_SET_DISABLED = Statement("UPDATE users SET disabled = :disabled WHERE user_id = :user_id")
+# A disabled user cannot keep an account that is going to be deleted.
+_SET_DISABLED = Statement(
+    """UPDATE users SET disabled = :disabled,
+        deletion_by = CASE WHEN :disabled AND deletion_by IN ('user', 'operator') THEN 'disabled' ELSE deletion_by END
+    WHERE user_id = :user_id"""
+)
 # The next second, and always later than before: tokens that were issued within the current second are void as well.
 _ADVANCE_VALID_FROM = Statement(
     """UPDATE users SET valid_from = greatest(valid_from, floor(extract(epoch FROM clock_timestamp()))) + 1
@@ -72,6 +82,13 @@ _DELETE_ISSUED = tuple(
         ("login_challenges", "digest"),
         ("email_codes", "user_id"),
     )
+)
+_LOCK = Statement("SELECT user_id FROM users WHERE user_id = :user_id FOR UPDATE")
+_REVOKE_LINKS = Statement(
+    """DELETE FROM mailed_links WHERE digest IN (
+        SELECT digest FROM mailed_links WHERE user_id = :user_id AND purpose = ANY (CAST(:purposes AS text[]))
+        ORDER BY digest FOR UPDATE
+    )"""
 )
 _REVALIDATE = f""", stale_sign_ins AS (
         -- Sign-ins whose last use is more than a minute ago. Those that another transaction holds are left as they are.
@@ -154,8 +171,13 @@ async def get_user(tx: Runner, user_id: str) -> User:
     return User.from_row(await tx.row(_GET, user_id=user_id))
 
 
+async def lock_user(tx: Runner, user_id: str) -> None:
+    """Makes other changes of the user wait until the transaction ends. Changes lock the user before other rows."""
+    await tx.value(_LOCK, user_id=user_id)
+
+
 async def unused_user_id(tx: Runner) -> str:
-    """Returns the next user id that is not in use: documents of desired state may also name ids."""
+    """Returns the next user id that was never used: documents of desired state may also name ids."""
     while True:
         user_id: str = await tx.value(_NEXT_USER_ID)
         assert is_user_id(user_id)
@@ -200,7 +222,8 @@ async def create_user(
 
 
 async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "") -> None:
-    """Revokes everything issued to the user: sessions, tokens, unfinished logins and mailed codes.
+    """Revokes everything issued to the user: sessions, tokens, unfinished logins, mailed codes and mailed links that
+    change the password or the address.
 
     The browser session with the id ``kept_session_id`` stays, if one is given.
     """
@@ -208,6 +231,7 @@ async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "")
     await tx.value(_END_OTHER_SESSIONS, user_id=user_id, session_id=kept_session_id)
     for statement in _DELETE_ISSUED:
         await tx.value(statement, user_id=user_id)
+    await tx.value(_REVOKE_LINKS, user_id=user_id, purposes=list(REVOKED_LINKS))
 
 
 async def _revoke_and_record(tx: Transaction, user_id: str, kept_session_id: str = "") -> None:
