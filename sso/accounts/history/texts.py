@@ -41,7 +41,7 @@ TEXTS = {
 }
 METHODS = {
     "login": _("with the password"),
-    "otp": _("with two steps, or with a passkey"),
+    "otp": _("with a second step or a passkey"),
     "upstream": _("with another provider"),
     "gsid": _("confirmed in a browser"),
 }
