@@ -36,6 +36,12 @@ class Client:
     grant_types: tuple[str, ...] = ("authorization_code", "refresh_token")
     token_endpoint_auth_method: AuthMethod = ""
     origins: tuple[str, ...] = ()  # of its pages in browsers, in addition to those of its redirect URIs
+    logo_uri: str = ""
+    policy_uri: str = ""
+    tos_uri: str = ""
+    support_uri: str = ""
+    accent: str = ""
+    signin_text: str = ""
     post_logout_redirect_uris: tuple[str, ...] = ()  # exact; without any, the origins of the redirect URIs count
 
     @property

@@ -40,6 +40,7 @@ async def show_login_form(
         page_title=_("Sign in"),
         site=flow.title if flow else "",
         form_targets=flow.form_targets if flow else (),
+        site_brand=flow.site_brand if flow else None,
         action="/login",
         passkey_rp_id=passkeys.relying_party.id if passkeys.relying_party else "",
         here="/login" + next_query(next_path),

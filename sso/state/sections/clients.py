@@ -9,6 +9,7 @@ from sso.core.encryption import Keyring
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients
 from sso.db.transaction import Transaction
+from sso.oauth import client_branding
 from sso.oauth.client_store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
 from sso.oauth.model import CLIENT_ID, AuthMethod, Client, GrantType, Profile
 from sso.oauth.redirect_uris import browser_origin, is_redirect_uri
@@ -25,7 +26,18 @@ _ALWAYS_EXPORTED = (
     "client_id", "name", "redirect_hosts", "redirect_uris", "profile", "id_alg", "consent", "first_party",
     "grant_types",
 )  # fmt: skip
-_EXPORTED_IF_SET = ("disabled", "token_endpoint_auth_method", "post_logout_redirect_uris", "origins")
+_EXPORTED_IF_SET = (
+    "disabled",
+    "token_endpoint_auth_method",
+    "post_logout_redirect_uris",
+    "origins",
+    "logo_uri",
+    "policy_uri",
+    "tos_uri",
+    "support_uri",
+    "accent",
+    "signin_text",
+)
 
 
 def _absolute_uri(uri: str) -> str:
@@ -42,6 +54,7 @@ def _origin(text: str) -> str:
 
 Uri = Annotated[str, AfterValidator(_absolute_uri)]
 Origin = Annotated[str, AfterValidator(_origin)]
+Link = Annotated[str, AfterValidator(client_branding.check_link)]
 
 
 class ClientPart(AccountPart):
@@ -62,6 +75,12 @@ class ClientPart(AccountPart):
     token_endpoint_auth_method: AuthMethod | None = None
     post_logout_redirect_uris: list[Uri] | None = None
     origins: list[Origin] | None = None
+    logo_uri: Annotated[str, AfterValidator(client_branding.check_logo_uri)] | None = None
+    policy_uri: Link | None = None
+    tos_uri: Link | None = None
+    support_uri: Link | None = None
+    accent: Annotated[str, AfterValidator(client_branding.check_accent)] | None = None
+    signin_text: Annotated[str, AfterValidator(client_branding.check_signin_text)] | None = None
 
 
 async def apply(tx: Transaction, actor: AuditActor, keyring: Keyring, location: str, part: ClientPart) -> str:
@@ -90,7 +109,14 @@ async def apply(tx: Transaction, actor: AuditActor, keyring: Keyring, location: 
 
 
 # The values of a new client that the checks need.
-_NEW: dict[str, Any] = {"profile": "strict", "token_endpoint_auth_method": "", "secret_sealed": None}
+_NEW: dict[str, Any] = {
+    "profile": "strict",
+    "token_endpoint_auth_method": "",
+    "secret_sealed": None,
+    "logo_uri": "",
+    "redirect_hosts": [],
+    "redirect_uris": [],
+}
 
 
 def _values(part: ClientPart, keyring: Keyring, old: Any) -> dict[str, Any]:
@@ -112,6 +138,8 @@ def _values(part: ClientPart, keyring: Keyring, old: Any) -> dict[str, Any]:
 
 def _contradiction(part: ClientPart, row: dict[str, Any]) -> str | None:
     """Returns which attributes of the client contradict each other."""
+    if not client_branding.has_own_logo(row):
+        return f"logo_uri: {client_branding.EXPECTED_LOGO}"
     method = row["token_endpoint_auth_method"]
     if method and row["profile"] != "oidc":
         return "token_endpoint_auth_method: needs the profile oidc"
