@@ -144,7 +144,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
             s.password_login, s.second_factors, s.session_tokens, s.known_devices, s.authentication_data, s.applications
         )
     )
-    completion = LoginCompletion(s.sessions, s.second_factors, s.known_devices, life_s)
+    completion = LoginCompletion(s.sessions, s.second_factors, s.second_factor_requirement, s.known_devices, life_s)
     recent = RecentAuthentication(
         s.password_login, s.second_factors, s.sessions, s.database.clock, s.passkeys.authentication
     )
@@ -171,6 +171,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         s.known_devices,
         recent,
         shown,
+        s.second_factor_requirement,
         [
             ProfileSection(),
             SecondFactorSection(s.recovery_codes),
@@ -202,7 +203,9 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     )
     app.register_blueprint(identity_pages(account, upstream_view, s.upstream.sign_in, s.upstream.links))
     app.register_blueprint(
-        oauth_routes(s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange)
+        oauth_routes(
+            s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange, s.oauth.assertions
+        )
     )
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))
     app.register_blueprint(authorize_pages(s.oauth.authorize, visitor, s.oauth.authorize_rate))

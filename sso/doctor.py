@@ -54,6 +54,14 @@ def check(settings: Settings, dsn: str) -> Iterator[Finding]:
     yield _account()
     yield from _addresses(settings)
     yield from _proxies(settings, dsn if usable else None)
+    required = settings.require_2fa != "off"
+    yield Finding(
+        "second factor of administrators",
+        required,
+        f"required ({settings.require_2fa})" if required else "an administrator can sign in with the password alone",
+        "set SSO_REQUIRE_2FA=admins",
+        warning=True,
+    )
     denied = settings.gsid_admin == "deny"
     yield Finding(
         "administration by games",

@@ -17,6 +17,7 @@ from sso.accounts.registration.wiring import UserRegistration, build_registratio
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.second_factor.recovery_codes import RecoveryCodes
+from sso.accounts.second_factor.requirement import SecondFactorRequirement
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
@@ -64,6 +65,7 @@ class Services:
     second_factor_changes: SecondFactorChanges
     recovery_codes: RecoveryCodes
     passkeys: Passkeys
+    second_factor_requirement: SecondFactorRequirement
     password_login: PasswordLogin
     password_changes: PasswordChanges
     known_devices: KnownDevices
@@ -151,6 +153,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         second_factors=factors,
         second_factor_changes=factor_changes,
         recovery_codes=recovery_codes,
+        second_factor_requirement=SecondFactorRequirement(settings.require_2fa, applications),
         passkeys=build_passkeys(settings.base_url, database, ring, outbox, factor_changes, brand.name),
         password_login=password_login,
         password_changes=PasswordChanges(database, outbox, brand.name),
@@ -163,7 +166,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
         authentication_data=authentication_data,
-        oauth=build_oauth(settings, database, ring, keys, jwts, token_store),
+        oauth=build_oauth(settings, database, ring, keys, jwts, token_store, verifications),
         game_login=gsid_wiring.build(settings, database, bus, authentication_data, applications, verifications),
         upstream=build_upstream(settings, database, ring, outbox, brand.name),
         permissions=permissions,

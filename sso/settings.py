@@ -171,6 +171,12 @@ class Settings:
         "Cost of the password hash: passes. After a change, existing hashes are upgraded at the next login.",
     )
     argon2_kib: int = setting(19456, integer(8, 4 * 1024 * 1024), "Cost of the password hash: memory in KiB.")
+    require_2fa: Literal["off", "admins", "all"] = setting(
+        "off",
+        values.choice("off", "admins", "all"),
+        "Who must have a second factor: nobody (`off`), users with administrative rights (`admins`) or `all`. Users "
+        "without one set it up when they next sign in by page.",
+    )
     browser_ttl_s: int = setting(1209600, seconds, "Lifetime of browser sessions in seconds.")
     jwt_ttl_s: int = setting(3600, seconds, "Lifetime of user JWTs in seconds.")
     token_ttl_s: int = setting(2592000, seconds, "Lifetime of session tokens (`token`) in seconds.")

@@ -1,5 +1,6 @@
 """sso client …"""
 
+import json
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,6 +11,7 @@ from sso.cli.context import CommandFailure, with_services, write_audit_entry
 from sso.cli.groups import Subcommands
 from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
 from sso.cli.services import CommandServices
+from sso.cli.types import duration
 from sso.core.ids import secret_token
 
 if TYPE_CHECKING:
@@ -53,11 +55,12 @@ def add(ctx: click.Context, /, client_id: str, *, public: bool, secret_stdin: bo
     """
     options["profile"] = options["profile"] or _ask_profile()
     public = public or options["token_endpoint_auth_method"] == "none"  # noqa: S105 - a method
-    if public and (options["profile"] != "oidc" or secret_stdin):
-        raise click.UsageError("--public needs --profile oidc and excludes --secret-stdin")
+    without_secret = public or options["token_endpoint_auth_method"] == "private_key_jwt"  # noqa: S105 - a method
+    if without_secret and (options["profile"] != "oidc" or secret_stdin):
+        raise click.UsageError("a client without a secret needs --profile oidc and excludes --secret-stdin")
     if not options["redirect_hosts"] and not options["redirect_uris"]:
         raise click.UsageError("expected at least one --host or --redirect-uri")
-    secret = None if public else _secret(secret_stdin)
+    secret = None if without_secret else _secret(secret_stdin)
     fields = {"client_id": client_id, "name": client_id} | attributes(options)
     document = parse_client(fields | ({"client_secret": secret} if secret else {}))
 
@@ -156,6 +159,9 @@ def show(ctx: click.Context, client_id: str, form: Format | None) -> None:
 
     client = _require(with_services(ctx, work, with_permissions=False), client_id)
     shown = {name: getattr(client, name) for name in client.__dataclass_fields__ if not name.endswith("_sealed")}
+    shown["jwks"] = json.loads(client.jwks) if client.jwks else None
+    for name in ("secret_expires", "second_expires"):
+        shown[name] = shown[name] and shown[name].isoformat(timespec="seconds")
     shown["secrets"] = sum(sealed is not None for sealed in (client.secret_sealed, client.second_sealed))
     print_record(form, shown)
 
@@ -165,22 +171,33 @@ def show(ctx: click.Context, client_id: str, form: Format | None) -> None:
 @click.option(
     "--finish", is_flag=True, help="Invalidate the old secret, once every server of the site has the new one."
 )
+@click.option(
+    "--overlap",
+    type=duration,
+    help="How long the old secret stays valid, such as 12h or 7d (default: until --finish).",
+)
+@click.option("--expires-in", type=duration, help="How long the new secret is valid, such as 90d (default: for ever).")
 @click.pass_context
-def rotate_secret(ctx: click.Context, client_id: str, finish: bool) -> None:
-    """Create and print a new secret. The old one stays valid until this is run with --finish.
+def rotate_secret(
+    ctx: click.Context, client_id: str, finish: bool, overlap: int | None, expires_in: int | None
+) -> None:
+    """Create and print a new secret. The old one stays valid for --overlap, or until this is run with --finish.
 
     \b
     Example:
+      sso client rotate-secret shop --overlap 7d --expires-in 90d
       sso client rotate-secret shop
       sso client rotate-secret shop --finish
     """
+    if finish and (overlap is not None or expires_in is not None):
+        raise click.UsageError("--finish excludes --overlap and --expires-in")
 
     async def rotate(services: CommandServices) -> str | None:
         client = _require(await services.clients.get(client_id), client_id)
-        if client.is_public:
-            raise CommandFailure(f"{client_id} is a public client: it has no secret")
+        if client.secret_sealed is None:
+            raise CommandFailure(f"{client_id} has no secret: it is public or uses private_key_jwt")
         await write_audit_entry(services, "client.rotate_secret", client_id, {"client_secret": "new"})
-        return await services.clients.rotate_secret(client_id)
+        return await services.clients.rotate_secret(client_id, overlap_s=overlap, lifetime_s=expires_in)
 
     async def end_old(services: CommandServices) -> bool:
         _require(await services.clients.get(client_id), client_id)

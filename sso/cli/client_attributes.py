@@ -1,8 +1,9 @@
 """The options of `sso client add` and `sso client set`: one for each attribute of a client."""
 
+import json
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import click
 
@@ -55,8 +56,13 @@ _ATTRIBUTES = (
     ),
     click.option(
         "--token-endpoint-auth-method",
-        type=click.Choice(["client_secret_basic", "client_secret_post", "none"]),
+        type=click.Choice(["client_secret_basic", "client_secret_post", "private_key_jwt", "none"]),
         help="The only method of client authentication that is accepted (default: any). Needs --profile oidc.",
+    ),
+    click.option(
+        "--jwks",
+        type=click.File("rb"),
+        help="A file with the JWK set of its public keys, for private_key_jwt.",
     ),
     click.option(
         "--origins",
@@ -97,7 +103,16 @@ def attributes(options: dict[str, Any]) -> dict[str, Any]:
     fields = {name: list(value) if isinstance(value, tuple) else value for name, value in options.items()}
     if options.get("grant_types"):
         fields["grant_types"] = [name for text in options["grant_types"] for name in re.split(r"[,\s]+", text) if name]
+    if options.get("jwks"):
+        fields["jwks"] = _read_json(options["jwks"])
     return {name: value for name, value in fields.items() if value is not None and value != []}
+
+
+def _read_json(file: BinaryIO) -> Any:
+    try:
+        return json.loads(file.read())
+    except (ValueError, RecursionError):
+        raise CommandFailure("--jwks: expected a file with JSON") from None
 
 
 def parse_client(fields: dict[str, Any]) -> Any:

@@ -60,7 +60,7 @@ class Signer:
         signatures are compared, in their canonical encoding.
         """
         if self.algorithm != "EdDSA":
-            return _signed_claims(token, self.key.public_key())
+            return signed_claims(token, self.key.public_key())
         if _parse_header(token.partition(".")[0])[1] != self.algorithm:
             raise InvalidToken("InvalidAlgorithmError")
         signed, _, signature = token.encode().rpartition(b".")
@@ -92,7 +92,7 @@ class Verifier:
         key = find_key(kid_of(token))
         if key is None:
             raise InvalidToken("unknown kid")
-        return self._checked(_signed_claims(token, key), now, expired_for)
+        return self._checked(signed_claims(token, key), now, expired_for)
 
     def verify_own(
         self, token: str, find_signer: Callable[[str], Signer | None], now: float, *, expired_for: int = 0
@@ -126,6 +126,16 @@ def kid_of(token: str) -> str:
     if not kid:
         raise InvalidToken("bad kid")
     return kid
+
+
+def unverified_parts(token: str, max_length: int) -> tuple[str, Claims]:
+    """Returns the ``kid``, "" without one, and the claims of a token that is not verified yet."""
+    if len(token) > max_length or SHAPE.fullmatch(token) is None:
+        raise InvalidToken("not a JWT")
+    header, payload, _ = token.split(".")
+    if len(header) > MAX_HEADER:
+        raise InvalidToken("bad header")
+    return _parse_header(header)[0], _parse_part(payload, "claims")
 
 
 @lru_cache(MAX_CACHED_HEADERS)
@@ -162,7 +172,7 @@ class IdTokenVerifier:
     def verify(self, token: str, key: PublicKey, nonce: str, now: float) -> Claims:
         """Returns the claims. The caller has found the key by the ``kid`` of the token."""
         optional_kid_of(token)
-        claims = _signed_claims(token, key)
+        claims = signed_claims(token, key)
         if claims.get("iss") != self.issuer:
             raise InvalidToken("wrong iss")
         audience = claims.get("aud")
@@ -217,7 +227,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_reject_co
 _ALGORITHMS = {name: pyjwt.PyJWS().get_algorithm_by_name(name) for name in ALGORITHMS}
 
 
-def _signed_claims(token: str, key: PublicKey) -> Claims:
+def signed_claims(token: str, key: PublicKey) -> Claims:
     """Returns the claims of a token if the signature is valid.
 
     The library only verifies the signature. It does not parse the token, which would take a millisecond for a long one

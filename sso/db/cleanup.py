@@ -29,6 +29,7 @@ TABLES = (
     "oauth_codes",
     "oauth_access_tokens",
     "oauth_grants",
+    "oauth_used_jtis",
     "untrusted_proxies",
     "upstream_attempts",
     "upstream_nonces",

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+from sso.core.algorithms import ALGORITHMS
 from sso.core.language import LANGUAGES
 from sso.oauth.claims import ACR_VALUES
 from sso.oauth.model import PROMPTS, SCOPES
 
 
 def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, Any]:
-    auth_methods = ["client_secret_basic", "client_secret_post", "none"]
+    auth_methods = ["client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
     return {
         "issuer": base_url,
         "authorization_endpoint": f"{base_url}/proxy/oauth/authorize",
@@ -26,6 +27,8 @@ def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, An
         "id_token_signing_alg_values_supported": list(algorithms),
         "token_endpoint_auth_methods_supported": auth_methods,
         "revocation_endpoint_auth_methods_supported": auth_methods,
+        "token_endpoint_auth_signing_alg_values_supported": list(ALGORITHMS),
+        "revocation_endpoint_auth_signing_alg_values_supported": list(ALGORITHMS),
         "code_challenge_methods_supported": ["S256"],
         "acr_values_supported": list(ACR_VALUES),
         "prompt_values_supported": sorted(PROMPTS),

@@ -17,7 +17,7 @@ PROMPTS = frozenset({"none", "login", "consent", "select_account"})
 Profile = Literal["oidc", "strict"]
 GrantType = Literal["authorization_code", "refresh_token"]
 # The method names of RFC 7591. "" is any method that fits whether the client has a secret.
-AuthMethod = Literal["", "client_secret_basic", "client_secret_post", "none"]
+AuthMethod = Literal["", "client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,9 @@ class Client:
     support_uri: str = ""
     accent: str = ""
     signin_text: str = ""
+    jwks: str = field(default="", repr=False)  # the JSON of its JWK set, "" without one
+    secret_expires: datetime | None = None  # None: never
+    second_expires: datetime | None = None
     post_logout_redirect_uris: tuple[str, ...] = ()  # exact; without any, the origins of the redirect URIs count
 
     @property

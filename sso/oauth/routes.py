@@ -4,8 +4,10 @@ from quart import Blueprint, Response, request
 
 from sso.keys.keyset import KeySet
 from sso.keys.routes import PATHS as KEY_PATHS
+from sso.oauth.client_assertions import ClientAssertions
 from sso.oauth.client_auth import ClientCredentials, bearer_token, client_credentials
 from sso.oauth.discovery import discovery_document
+from sso.oauth.errors import InvalidRequest
 from sso.oauth.revocation import Revocation
 from sso.oauth.token_endpoint import TokenEndpoint
 from sso.oauth.token_exchange import TokenExchange
@@ -28,24 +30,32 @@ PUBLIC = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin": 
 class RevokeRequest(RequestModel):
     client_id: str = ""
     client_secret: str = ""
+    client_assertion_type: str = ""
+    client_assertion: str = ""
     refresh_token: str = ""
     token: str = ""
 
 
 def oauth_routes(
-    token_endpoint: TokenEndpoint, revocation: Revocation, token_store: TokenStore, exchange: TokenExchange
+    token_endpoint: TokenEndpoint,
+    revocation: Revocation,
+    token_store: TokenStore,
+    exchange: TokenExchange,
+    assertions: ClientAssertions,
 ) -> Blueprint:
     routes = Blueprint("oauth", __name__)
 
     @routes.post(TOKEN)
     async def token() -> Response:
         body = await read_model(TokenRequest, require_type=True)
-        return reply(await token_endpoint.respond(body, _credentials(body)), headers=NO_STORE)
+        credentials = await verify_assertion(body) if body.client_assertion else _credentials(body)
+        return reply(await token_endpoint.respond(body, credentials), headers=NO_STORE)
 
     @routes.post(REVOKE)
     async def revoke() -> Response:
         body = await read_model(RevokeRequest)
-        await revocation.revoke(_credentials(body), body.refresh_token, body.token)
+        credentials = await verify_assertion(body) if body.client_assertion else _credentials(body)
+        await revocation.revoke(credentials, body.refresh_token, body.token)
         return reply({"status": "ok"}, headers=NO_STORE)
 
     @routes.route(USERINFO, methods=["GET", "POST"])
@@ -60,6 +70,13 @@ def oauth_routes(
     @routes.post("/proxy/oauth/exchangeToken")
     async def to_user_jwt() -> Response:
         return reply(await exchange.to_user_jwt(_bearer(), text_header("Factor") or ""), headers=NO_STORE)
+
+    async def verify_assertion(body: TokenRequest | RevokeRequest) -> ClientCredentials:
+        if body.client_secret or request.headers.getlist("Authorization"):
+            raise InvalidRequest("expected one client authentication method: client_assertion or another one")
+        return await assertions.verify(
+            body.client_assertion_type, body.client_assertion, body.client_id, client_address()
+        )
 
     return routes
 

@@ -12,6 +12,8 @@ class TokenRequest(RequestModel):
     code_verifier: str = ""
     client_id: str = ""
     client_secret: str = ""
+    client_assertion_type: str = ""
+    client_assertion: str = ""
 
     def require(self, *names: str) -> None:
         """Raises InvalidRequest if one of the fields is missing or empty."""

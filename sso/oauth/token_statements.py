@@ -15,12 +15,14 @@ _CLOCK = "clock AS (SELECT CAST(floor(extract(epoch FROM now())) AS bigint) AS t
 _USER_CLAIMS = """u.login, u.nick, u.lang, u.email_verified,
             CAST(floor(extract(epoch FROM coalesce(u.updated, u.reg_time))) AS bigint) AS updated_at"""
 # The client may have changed since it was authenticated. ``matched_secret`` is the encrypted secret that matched the
-# credentials, "" for a public client: it must still be a secret of the client, and the profile and the authentication
-# method must be the same.
+# credentials, "" for a public client, and the JWK set for private_key_jwt: it must still be that of the client, and the
+# profile and the authentication method must be the same.
 _AUTHENTICATED = """NOT c.disabled AND c.profile = item.profile
                 AND c.token_endpoint_auth_method = item.auth_method
-                AND (item.matched_secret IN (c.secret_sealed, c.second_sealed)
-                OR (item.matched_secret = '' AND c.secret_sealed IS NULL AND c.profile = 'oidc'))"""
+                AND ((item.matched_secret = c.secret_sealed AND coalesce(c.secret_expires > now(), true))
+                OR (item.matched_secret = c.second_sealed AND coalesce(c.second_expires > now(), true))
+                OR (item.matched_secret = '' AND c.secret_sealed IS NULL AND c.profile = 'oidc')
+                OR (item.matched_secret = c.jwks AND c.token_endpoint_auth_method = 'private_key_jwt'))"""
 
 # The client is the one that the request names; if it names none, the one that the code was issued to.
 FIND_CODE = BatchStatement(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from sso.accounts.user_jwt import UserJwts
 from sso.config import Settings
 from sso.core.encryption import Keyring
+from sso.core.signature_verification import SignatureVerificationPool
 from sso.core.thread_pool import available_cpus
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
@@ -13,6 +14,7 @@ from sso.keys.signing_pool import SigningPool
 from sso.oauth.authorization_store import AuthorizationStore
 from sso.oauth.authorize import Authorize
 from sso.oauth.browser_origins import BrowserOrigins
+from sso.oauth.client_assertions import ClientAssertions
 from sso.oauth.client_cache import ClientCache
 from sso.oauth.client_store import ClientStore
 from sso.oauth.connected_sites import ConnectedSites
@@ -40,6 +42,7 @@ class OAuth:
     logout: Logout
     authorize_rate: RateLimiter
     browser_origins: BrowserOrigins
+    assertions: ClientAssertions
 
 
 def build_token_store(settings: Settings, database: Database) -> TokenStore:
@@ -50,7 +53,13 @@ def build_token_store(settings: Settings, database: Database) -> TokenStore:
 
 
 def build_oauth(
-    settings: Settings, database: Database, keyring: Keyring, keys: KeySet, jwts: UserJwts, token_store: TokenStore
+    settings: Settings,
+    database: Database,
+    keyring: Keyring,
+    keys: KeySet,
+    jwts: UserJwts,
+    token_store: TokenStore,
+    verifications: SignatureVerificationPool,
 ) -> OAuth:
     allow_http = not settings.https
     clients = ClientStore(database, keyring)
@@ -74,4 +83,5 @@ def build_oauth(
         logout=Logout(clients, token_issuer, allow_http=allow_http),
         authorize_rate=RateLimiter(database, "authorize", settings.rate_authorize),
         browser_origins=BrowserOrigins(database, allow_http=allow_http),
+        assertions=ClientAssertions(clients, database, verifications, settings.base_url),
     )

@@ -30,6 +30,8 @@ class PageBrand:
     style_path: str
     links: tuple[tuple[Text, str], ...]
     signin_text: str
+    privacy_url: str
+    terms_url: str
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ def install(environment: Environment, brand: Brand) -> None:
         style_path(brand.accent),
         named_links(brand.support_url, brand.privacy_url, brand.terms_url),
         brand.signin_text,
+        brand.privacy_url,
+        brand.terms_url,
     )
     environment.globals["service_name"] = brand.name
     environment.globals["support_url"] = brand.support_url

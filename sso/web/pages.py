@@ -11,6 +11,7 @@ from sso.core.language import current_language
 from sso.web import language, template_cache
 from sso.web.body import InvalidBody
 from sso.web.brand import SiteBrand
+from sso.web.compiled_templates import compiled_templates
 from sso.web.language_switcher import same_page
 from sso.web.request import read_body
 from sso.web.security_headers import page_policy
@@ -20,6 +21,7 @@ MAX_FORM = 32 * 1024
 
 def install(environment: Environment) -> None:
     """Imports the form macros once; importing them in each template would double the time of a page."""
+    environment.bytecode_cache = compiled_templates
     environment.globals["forms"] = environment.get_template("_forms.html").module
 
 

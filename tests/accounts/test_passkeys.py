@@ -220,7 +220,7 @@ def test_counter_that_goes_back_is_refused_and_reported(server: Server, login: s
         assert passkey_sign_in(browser, passkey, counts=False).status_code == 401
         assert not browser.is_signed_in
     assert until(lambda: [text for text in mails(server, login) if "there may be a copy of it" in text])
-    assert until(lambda: server.log_events("passkey.counter_went_back"))
+    assert until(lambda: server.log_events("passkey.copy_suspected"))
     with Browser(server) as browser:
         assert passkey_sign_in(browser, passkey).status_code == 303
 

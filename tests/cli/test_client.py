@@ -34,6 +34,9 @@ def test_client_add_prints_the_secret_and_client_show_does_not(server: Server) -
         "post_logout_redirect_uris": [],
         "origins": [],
         **dict.fromkeys(("logo_uri", "policy_uri", "tos_uri", "support_uri", "accent", "signin_text"), ""),
+        "jwks": None,
+        "secret_expires": None,
+        "second_expires": None,
         "secrets": 1,
     }
     listed = server.sso("client", "list").stdout

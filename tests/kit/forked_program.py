@@ -178,7 +178,20 @@ def _import_program() -> None:
     for name in ("sso.worker", "sso.cli.serve", "sso.cli.apply", "sso.cli.user", "alembic.command"):
         importlib.import_module(name)
     assert "prometheus_client" not in sys.modules  # it reads the environment when it is imported
+    _compile_templates()
     gc.freeze()
+
+
+def _compile_templates() -> None:
+    from sso.app import App
+    from sso.core.language import install_translations
+    from sso.web import pages
+
+    templates = App("sso", template_folder="web/templates").jinja_env
+    install_translations(templates)
+    pages.install(templates)
+    for name in templates.list_templates():
+        templates.get_template(name)
 
 
 def _report_end(process: int, pid: int, ending: int) -> None:

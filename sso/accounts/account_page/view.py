@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from quart import Response
+from quart import Response, request
 
 from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.account_page.notices import Notice, account_url
@@ -11,9 +11,11 @@ from sso.accounts.account_page.sections import AccountSection
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.messages import retry_message
 from sso.accounts.login.password_login import PasswordLogin
+from sso.accounts.login.view import ENROL_PATH, next_query
 from sso.accounts.model import User
 from sso.accounts.password_rules import MIN_LENGTH, UnacceptablePassword
 from sso.accounts.recent_authentication import WRONG_PASSWORD, RecentAuthentication, device_of
+from sso.accounts.second_factor.requirement import SecondFactorRequirement
 from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.sessions import Session, SessionStore
 from sso.accounts.visitor import Visitor, browser_label, remember_browser
@@ -43,6 +45,7 @@ class AccountView:
         devices: KnownDevices,
         recent: RecentAuthentication,
         shown_codes: ShownCodes,
+        requirement: SecondFactorRequirement,
         sections: Sequence[AccountSection],
         life_s: int,
         clock: DatabaseClock,
@@ -53,6 +56,7 @@ class AccountView:
         self._devices = devices
         self._recent = recent
         self._shown_codes = shown_codes
+        self._requirement = requirement
         self._sections = sections
         self._life_s = life_s
         self._clock = clock
@@ -103,16 +107,18 @@ class AccountView:
 
         ``authenticated``: the user has just proved who they are, with a second factor if one is on.
         """
+        address = client_address()
         new = await self._sessions.start(
             user,
             auth,
-            client_address(),
+            address,
             browser_label(),
             session=session.secret,
             is_sign_in=False,
             authenticated=authenticated,
+            must_enrol=await self._requirement.must_enrol(user, address),
         )
-        response = see_other(account_url(done))
+        response = see_other(ENROL_PATH if new.must_enrol else account_url(done))
         set_cookie(response, SESSION_COOKIE, new.secret, self._life_s)
         remember_browser(response, self._devices, user)
         return response
@@ -140,13 +146,13 @@ class AccountView:
             context |= await section.values(session, now)
         codes = self.new_recovery_codes(session)
         response = await page(
-            "account.html",
+            "enrol.html" if session.must_enrol else "account.html",
             status=problem.status if problem else 200,
             headers=problem.headers if problem else None,
             problem=problem.text if problem else None,
             problem_field=problem.field if problem else "",
             opened=opened,
-            page_title=_("Your account"),
+            page_title=_("Protect your account") if session.must_enrol else _("Your account"),
             user=user,
             csrf=csrf_token(session.secret),
             password_min=MIN_LENGTH,
@@ -154,6 +160,7 @@ class AccountView:
             email_2fa_on=user.email_2fa,
             second_factors=user.second_factors,
             recent=self.is_recent(session),
+            next_query=next_query(request.args.get("next")),
             **codes,
             **context,
         )

@@ -25,14 +25,12 @@ async def show_login_form(
         next_path = flow.path
         login = login or flow.login_hint
     details = flow.details(client_address()) if flow else {}
-    is_open = current_app.config["REGISTRATION_OPEN"]
     own = {
         "csrf": csrf_token(secret),
         "next": safe_next(next_path) if next_path else "",
         "next_query": next_query(next_path),
         "login": login,
         "passkey_challenge": passkeys.sign_in_challenge(secret),
-        "register_url": f"/register{next_query(next_path)}" if is_open else "",
     }
     response = await page(
         flow.page if flow else "login.html",
@@ -42,6 +40,7 @@ async def show_login_form(
         form_targets=flow.form_targets if flow else (),
         site_brand=flow.site_brand if flow else None,
         action="/login",
+        can_register=current_app.config["REGISTRATION_OPEN"],
         passkey_rp_id=passkeys.relying_party.id if passkeys.relying_party else "",
         here="/login" + next_query(next_path),
         providers=current_app.config["SIGN_IN_PROVIDERS"].buttons,

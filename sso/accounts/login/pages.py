@@ -216,7 +216,11 @@ def login_pages(
 
     async def finish_login(signed_in: SignedIn, flow: LoginFlow | None, next_path: str | None) -> Response:
         session = await completion.start_session(signed_in)
-        return completion.redirect(session, await flow.complete(session) if flow else safe_next(next_path))
+        if flow is None:
+            return completion.redirect(session, safe_next(next_path))
+        if session.must_enrol:
+            return completion.redirect(session, "/login" + next_query(next_path))
+        return completion.redirect(session, await flow.complete(session))
 
     return routes
 

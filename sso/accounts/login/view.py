@@ -7,6 +7,7 @@ from quart import Response
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.model import SignedIn, User
 from sso.accounts.second_factor.codes import SecondFactors
+from sso.accounts.second_factor.requirement import SecondFactorRequirement
 from sso.accounts.sessions import Session, SessionStore
 from sso.accounts.visitor import browser_label, remember_browser
 from sso.web import language
@@ -14,12 +15,22 @@ from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_co
 from sso.web.redirects import safe_next, see_other
 from sso.web.request import client_address
 
+ENROL_PATH = "/account/enrol"
+
 
 class LoginCompletion:
     """Each kind of login (password, passkey, another provider) ends here."""
 
-    def __init__(self, sessions: SessionStore, factors: SecondFactors, devices: KnownDevices, life_s: int) -> None:
+    def __init__(
+        self,
+        sessions: SessionStore,
+        factors: SecondFactors,
+        requirement: SecondFactorRequirement,
+        devices: KnownDevices,
+        life_s: int,
+    ) -> None:
         self._sessions = sessions
+        self._requirement = requirement
         self._factors = factors
         self._devices = devices
         self._life_s = life_s
@@ -37,20 +48,23 @@ class LoginCompletion:
         """Starts a session with a new secret and ends those of the cookies that the browser sent.
 
         ``authenticated``: the user has just proved who they are, so that important changes need no further proof.
+        The caller completes no flow with a session whose user must set up a second factor (``must_enrol``).
         """
+        address = client_address()
         return await self._sessions.start(
             signed_in.user,
             signed_in.auth,
-            client_address(),
+            address,
             browser_label(),
             session=read_cookie(SESSION_COOKIE),
             visit=read_cookie(VISIT_COOKIE),
             authenticated=authenticated,
+            must_enrol=await self._requirement.must_enrol(signed_in.user, address),
         )
 
     def redirect(self, session: Session, path: str) -> Response:
-        """Redirects with the cookies of the new session."""
-        response = see_other(path)
+        """Redirects with the cookies of the new session. A user who must set up a second factor does so first."""
+        response = see_other(ENROL_PATH + next_query(path) if session.must_enrol else path)
         set_cookie(response, SESSION_COOKIE, session.secret, self._life_s)
         remember_browser(response, self._devices, session.user)
         delete_cookie(response, VISIT_COOKIE)

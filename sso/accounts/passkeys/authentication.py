@@ -122,7 +122,7 @@ class PasskeyAuthentication:
 
     async def _report_copy(self, user: User) -> None:
         """The counter went back: the passkey may have been copied from a damaged or stolen device."""
-        log.warning("passkey.counter_went_back", user_id=user.user_id)
+        log.warning("passkey.copy_suspected", user_id=user.user_id)
         await self._outbox.put(self._database, user.login, _copy_mail(self._service_name), user.lang)
         self._outbox.wake_senders()
 

@@ -1,6 +1,6 @@
 """Forms of the account page that add, rename and remove passkeys."""
 
-from quart import Blueprint, Response
+from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.account_page.notices import account_url
@@ -47,7 +47,7 @@ def passkey_pages(
 
     @routes.post("")
     async def add() -> Response:
-        session, form = await account.submitted_form()
+        session, form = await account.submitted_form(may_enrol=True)
         name = form.get("name", "").strip() or browser_label()
         if len(name) > MAX_NAME:
             return await account.show(session, NAME_TOO_LONG, FORM)
@@ -64,7 +64,8 @@ def passkey_pages(
             return see_other(account_url("passkey-another"))
         response = await account.restart_session(session, change.user, "otp", "passkey")
         codes = change.recovery_codes
-        return show_codes_next(response, shown, change.user, codes) if codes else response
+        next_path = request.args.get("next") or "/account" if session.must_enrol else ""
+        return show_codes_next(response, shown, change.user, codes, next_path) if codes else response
 
     @routes.post("/rename")
     async def rename() -> Response:

@@ -189,7 +189,9 @@ def registration_pages(
         """
         flow, is_same_browser = await find_flow(link.next_path), was_requested_by(link.link, read_cookie(VISIT_COOKIE))
         session = await login_completion.start_session(SignedIn(user, "login"))
-        if flow:
+        if flow and session.must_enrol:
+            path = "/login" + next_query(link.next_path)
+        elif flow:
             path = await flow.complete(session) if is_same_browser else flow.continue_path
         elif link.next_path in ("", DEFAULT_PATH):
             path = account_url("registered")

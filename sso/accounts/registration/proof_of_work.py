@@ -23,7 +23,7 @@ from sso.db.statement import Statement
 from sso.web.language import _
 
 LIFE_S = 3600
-WAIT_S = 10
+WAIT_S = 5
 WAITED_PER_MINUTE = 3  # forms without a solution, of one client network
 
 _PURPOSE = "registration puzzle"

@@ -5,10 +5,11 @@ A change asks for the password and, if a second factor is on, for a code of it.
 
 import orjson
 import segno
-from quart import Blueprint, Response
+from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.account_page.view import AccountView, NotSignedIn
+from sso.accounts.login.view import next_query
 from sso.accounts.second_factor.changes import FactorChange, SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.second_factor.recovery_code_pages import show_codes_next
@@ -20,7 +21,7 @@ from sso.db.clock import DatabaseClock
 from sso.web.csrf import csrf_token
 from sso.web.language import _
 from sso.web.pages import page
-from sso.web.redirects import see_other
+from sso.web.redirects import safe_next, see_other
 
 SETUP_S = 600
 FORMS = ("totp", "email_2fa", "recovery")  # forms of the account page that need a code
@@ -79,6 +80,9 @@ def second_factor_pages(
             page_title=_("Set up an authenticator app"),
             user=session.user,
             second_factors=session.user.second_factors,
+            enrolling=session.must_enrol,
+            asks_password=session.user.password_hash and not (session.must_enrol and account.is_recent(session)),
+            next_query=next_query(request.args.get("next")),
             csrf=csrf_token(session.secret),
             totp_uri=uri,
             qr_svg=str(segno.make(uri, error="m").svg_inline(omitsize=True, border=1)),
@@ -89,13 +93,19 @@ def second_factor_pages(
     async def begin_setup(session: Session, problem: FormProblem | None = None) -> Response:
         return await show_setup(session, enrolments.encrypt(session, factors.new_totp_secret()), problem)
 
+    @routes.get("/enrol")
+    async def enrolment() -> Response:
+        """Shows the second factors to choose from, to a user who must have one."""
+        session = await account.session(may_enrol=True)
+        return await account.show(session) if session.must_enrol else see_other(safe_next(request.args.get("next")))
+
     @routes.get("/totp")
     async def setup_form() -> Response:
-        return await begin_setup(await account.session())
+        return await begin_setup(await account.session(may_enrol=True))
 
     @routes.post("/totp")
     async def enrol() -> Response:
-        session, form = await account.submitted_form()
+        session, form = await account.submitted_form(may_enrol=True)
         setup = form.get("setup", "")
         try:
             secret = enrolments.decrypt(session, setup)
@@ -104,7 +114,7 @@ def second_factor_pages(
                 session, FormProblem(_("The key has expired. Please add the new key to your app."))
             )
         except (EncryptionError, ValueError):
-            return see_other("/account/totp")
+            return see_other("/account/totp" + next_query(request.args.get("next")))
         step = factors.matching_totp_step(secret, normalized_code(form.get("otp", "")))
         problem = await account.confirm(session, form) if step else None
         if step is None:
@@ -116,11 +126,11 @@ def second_factor_pages(
 
     @routes.post("/totp/code")
     async def send_code_for_setup() -> Response:
-        session, form = await account.submitted_form()
+        session, form = await account.submitted_form(may_enrol=True)
         try:
             enrolments.decrypt(session, form.get("setup", ""))
         except (EncryptionError, ValueError, SetupExpired):
-            return see_other("/account/totp")
+            return see_other("/account/totp" + next_query(request.args.get("next")))
         await send_code(session)
         return await show_setup(session, form["setup"], notice=SENT)
 
@@ -145,7 +155,7 @@ def second_factor_pages(
 
     @routes.post("/email-2fa")
     async def set_email_codes() -> Response:
-        session, form = await account.submitted_form()
+        session, form = await account.submitted_form(may_enrol=True)
         if problem := await account.confirm(session, form):
             return await account.show(session, problem, "email_2fa")
         change = await changes.set_email(session.user, form.get("enable") == "1")
@@ -157,7 +167,8 @@ def second_factor_pages(
             return see_other("/account")
         response = await account.restart_session(session, change.user, auth, done)
         codes = change.recovery_codes
-        return show_codes_next(response, shown, change.user, codes) if codes else response
+        next_path = request.args.get("next") or "/account" if session.must_enrol else ""
+        return show_codes_next(response, shown, change.user, codes, next_path) if codes else response
 
     return routes
 

@@ -39,6 +39,19 @@ oauth_clients = Table(
     text_column("accent"),  # such as #0f766e
     text_column("signin_text"),
     text_array_column("origins"),  # of its pages in browsers, in addition to those of its redirect URIs
+    text_column("jwks"),  # a JWK set with the keys that sign its assertions (private_key_jwt)
+    timestamp_column("secret_expires", nullable=True),  # NULL: never
+    timestamp_column("second_expires", nullable=True),
+)
+
+
+# The ids (jti) of client assertions that were used.
+oauth_used_jtis = Table(
+    "oauth_used_jtis",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    timestamp_column("expires"),
+    expiry_index("oauth_used_jtis"),
 )
 
 

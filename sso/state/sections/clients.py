@@ -2,14 +2,17 @@
 
 from typing import Annotated, Any, Literal
 
+import orjson
 from pydantic import AfterValidator, Field
 from sqlalchemy import bindparam, insert, select, update
 
 from sso.core.encryption import Keyring
+from sso.core.keys import UnusableKey
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients
 from sso.db.transaction import Transaction
 from sso.oauth import client_branding
+from sso.oauth.client_assertions import stored_jwks
 from sso.oauth.client_store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
 from sso.oauth.model import CLIENT_ID, AuthMethod, Client, GrantType, Profile
 from sso.oauth.redirect_uris import browser_origin, is_redirect_uri
@@ -21,6 +24,7 @@ from sso.state.values import AccountPart, Host, Text, matching, without_control_
 
 _LOCK = Statement(select(oauth_clients).where(oauth_clients.c.client_id == bindparam("client_id")).with_for_update())
 _ALL = Statement(select(oauth_clients).order_by(oauth_clients.c.client_id))
+MAX_JWKS = 16 * 1024
 _AUDIT_NAMES = {"secret_sealed": "client_secret", "second_sealed": None}
 _ALWAYS_EXPORTED = (
     "client_id", "name", "redirect_hosts", "redirect_uris", "profile", "id_alg", "consent", "first_party",
@@ -57,6 +61,16 @@ Origin = Annotated[str, AfterValidator(_origin)]
 Link = Annotated[str, AfterValidator(client_branding.check_link)]
 
 
+def _usable_jwks(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        text = stored_jwks(value)
+    except UnusableKey as error:
+        raise ValueError(str(error)) from None
+    if len(text) > MAX_JWKS:
+        raise ValueError(f"must have at most {MAX_JWKS} characters")
+    return value
+
+
 class ClientPart(AccountPart):
     client_id: Annotated[str, matching(CLIENT_ID, "1 to 64 letters, digits, dots, dashes, underscores")]
     client_secret: (
@@ -81,6 +95,7 @@ class ClientPart(AccountPart):
     support_uri: Link | None = None
     accent: Annotated[str, AfterValidator(client_branding.check_accent)] | None = None
     signin_text: Annotated[str, AfterValidator(client_branding.check_signin_text)] | None = None
+    jwks: Annotated[dict[str, Any], AfterValidator(_usable_jwks)] | None = None
 
 
 async def apply(tx: Transaction, actor: AuditActor, keyring: Keyring, location: str, part: ClientPart) -> str:
@@ -116,7 +131,10 @@ _NEW: dict[str, Any] = {
     "logo_uri": "",
     "redirect_hosts": [],
     "redirect_uris": [],
+    "jwks": "",
 }
+_NO_SECRETS = {"secret_sealed": None, "second_sealed": None, "secret_expires": None, "second_expires": None}
+_WITHOUT_SECRET = ("none", "private_key_jwt")
 
 
 def _values(part: ClientPart, keyring: Keyring, old: Any) -> dict[str, Any]:
@@ -130,9 +148,11 @@ def _values(part: ClientPart, keyring: Keyring, old: Any) -> dict[str, Any]:
             old and old["secret_sealed"] and keyring.decrypt(purpose, old["secret_sealed"]) == part.client_secret
         )
         if not unchanged:
-            values |= {"secret_sealed": keyring.encrypt(purpose, part.client_secret), "second_sealed": None}
-    elif part.token_endpoint_auth_method == "none":  # noqa: S105 - a method
-        values |= {"secret_sealed": None, "second_sealed": None}
+            values |= _NO_SECRETS | {"secret_sealed": keyring.encrypt(purpose, part.client_secret)}
+    elif part.token_endpoint_auth_method in _WITHOUT_SECRET:
+        values |= _NO_SECRETS
+    if part.jwks is not None:
+        values["jwks"] = stored_jwks(part.jwks)
     return values
 
 
@@ -143,9 +163,12 @@ def _contradiction(part: ClientPart, row: dict[str, Any]) -> str | None:
     method = row["token_endpoint_auth_method"]
     if method and row["profile"] != "oidc":
         return "token_endpoint_auth_method: needs the profile oidc"
-    if method == "none" and (row["secret_sealed"] is not None or part.public is False):
-        return "token_endpoint_auth_method: with none the client is public and has no client_secret"
-    if row["secret_sealed"] is None and (method.startswith("client_secret") or part.public is False):
+    if method in _WITHOUT_SECRET and row["secret_sealed"] is not None:
+        return f"token_endpoint_auth_method: with {method} the client has no client_secret"
+    if method == "private_key_jwt" and not row["jwks"]:
+        return "jwks: is required for private_key_jwt"
+    is_public = row["secret_sealed"] is None and method != "private_key_jwt"
+    if is_public and (method.startswith("client_secret") or part.public is False):
         # Without a secret it would be a public client, which does not authenticate.
         return "client_secret: is required for a client that is not public"
     return None
@@ -165,4 +188,6 @@ def _exported(row: Any) -> dict[str, Any]:
     fields = {name: row[name] for name in _ALWAYS_EXPORTED} | {
         name: row[name] for name in _EXPORTED_IF_SET if row[name]
     }
-    return fields | ({"public": row["secret_sealed"] is None} if row["profile"] == "oidc" else {})
+    if row["jwks"]:
+        fields["jwks"] = orjson.loads(row["jwks"])
+    return fields | ({"public": Client.from_row(row).is_public} if row["profile"] == "oidc" else {})
