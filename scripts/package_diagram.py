@@ -18,6 +18,7 @@ BOXES = {
     "play": "play\nthe game client of sso play",
     "app": "app, worker, services\nputs the parts together",
     "otel": "otel\nOpenTelemetry export",
+    "personal_data": "personal_data\nexport, deletion, erasure",
     "oauth": "oauth\nOAuth 2.0, OpenID Connect",
     "gsid": "gsid\ngame login",
     "perm": "perm\npermissions",

@@ -41,6 +41,9 @@ from sso.oauth.logout_pages import logout_pages
 from sso.oauth.pages import authorize_pages
 from sso.oauth.routes import CROSS_ORIGIN_PATHS, discovery_routes, oauth_routes
 from sso.perm.routes import exchange_routes, permission_routes
+from sso.personal_data.closed_account import KeepTickets
+from sso.personal_data.keep_pages import ClosedAccountPage, keep_pages
+from sso.personal_data.pages import DataSection, personal_data_pages
 from sso.services import Services
 from sso.upstream.account_pages import IdentitiesSection, identity_pages
 from sso.upstream.pages import upstream_pages
@@ -149,6 +152,8 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         s.password_login, s.second_factors, s.sessions, s.database.clock, s.passkeys.authentication
     )
     login_flows = CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows, LinkLoginFlows(recent))
+    tickets = KeepTickets(s.keyring, s.users, s.database.clock)
+    closed = ClosedAccountPage(tickets, s.second_factors)
     app.register_blueprint(
         login_pages(
             visitor,
@@ -159,7 +164,11 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
             login_flows,
             completion,
             s.passkeys.authentication,
+            closed,
         )
+    )
+    app.register_blueprint(
+        keep_pages(closed, tickets, s.deletion, s.password_login, s.second_factors, login_flows, completion)
     )
     challenge = build_challenge(s.settings, s.database, s.keyring)
     app.register_blueprint(registration_pages(s.registration, challenge, visitor, login_flows, completion))
@@ -179,12 +188,14 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
             SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
             IdentitiesSection(s.upstream.links, s.upstream.provider_list),
             HistorySection(s.history),
+            DataSection(s.deletion),
         ],
         life_s,
         s.database.clock,
     )
     app.register_blueprint(profile_pages(account, ProfileStore(s.database)))
     app.register_blueprint(history_pages(account, s.history))
+    app.register_blueprint(personal_data_pages(account, s.database, s.deletion))
     app.register_blueprint(
         account_pages(account, s.users, s.password_changes, s.sessions, s.signed_in_games, s.oauth.connected_sites)
     )
@@ -198,13 +209,25 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     upstream_view = UpstreamView(s.upstream.sign_in, login_flows, s.upstream.rate)
     app.register_blueprint(
         upstream_pages(
-            upstream_view, s.upstream.sign_in, s.upstream.pending, s.upstream.registration, completion, visitor, recent
+            upstream_view,
+            s.upstream.sign_in,
+            s.upstream.pending,
+            s.upstream.registration,
+            completion,
+            visitor,
+            recent,
+            closed,
         )
     )
     app.register_blueprint(identity_pages(account, upstream_view, s.upstream.sign_in, s.upstream.links))
     app.register_blueprint(
         oauth_routes(
-            s.oauth.token_endpoint, s.oauth.revocation, s.oauth.token_store, s.oauth.token_exchange, s.oauth.assertions
+            s.oauth.token_endpoint,
+            s.oauth.revocation,
+            s.oauth.token_store,
+            s.oauth.token_exchange,
+            s.oauth.assertions,
+            s.oauth.introspection,
         )
     )
     app.register_blueprint(discovery_routes(s.keys, s.settings.base_url))

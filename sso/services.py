@@ -41,8 +41,11 @@ from sso.keys.store import KeyStore
 from sso.mail.content import mail_logo
 from sso.mail.outbox import MailSender, Outbox
 from sso.mail.smtp import Delivery
+from sso.oauth.service_token_store import ServiceTokenStore
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
+from sso.personal_data.deletion import AccountDeletion
+from sso.personal_data.erasure import AccountErasure
 from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
@@ -73,6 +76,8 @@ class Services:
     session_tokens: SessionTokens
     signed_in_games: SignedInGames
     history: AccountHistory
+    deletion: AccountDeletion
+    erasure: AccountErasure
     user_jwts: UserJwts
     authentication_data: AuthenticationDataIssuer
     oauth: OAuth
@@ -119,12 +124,14 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         keys, users, token_store, settings.base_url, settings.jwt_ttl_s, settings.token_max_s, database.clock
     )
     verifications = SignatureVerificationPool()
+    service_tokens = ServiceTokenStore(database, settings.access_ttl_s)
     permissions = build_permissions(
         database,
         ring,
         jwts,
         users.find,
         verifications,
+        service_tokens.application_of,
         settings.base_url,
         settings.data_dir / "keys",
         settings.node_name or "",
@@ -163,10 +170,12 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         signed_in_games=SignedInGames(
             database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s
         ),
+        deletion=AccountDeletion(database, outbox, brand.name, settings.base_url, settings.deletion_days),
+        erasure=AccountErasure(database),
         history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
         authentication_data=authentication_data,
-        oauth=build_oauth(settings, database, ring, keys, jwts, token_store, verifications),
+        oauth=build_oauth(settings, database, ring, keys, jwts, token_store, verifications, service_tokens),
         game_login=gsid_wiring.build(settings, database, bus, authentication_data, applications, verifications),
         upstream=build_upstream(settings, database, ring, outbox, brand.name),
         permissions=permissions,

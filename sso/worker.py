@@ -145,6 +145,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     await background.start(keep_running, "load delay", services.game_login.backpressure.run)
     kept_days = services.settings.audit_days, services.settings.history_days
     await background.start(keep_running, "cleanup", cleanup.run, services.database, *kept_days)
+    await background.start(keep_running, "erasure", services.erasure.run)
     await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
 
 

@@ -46,6 +46,11 @@ class User:
         factors = {"totp": self.totp_sealed is not None, "email": self.email_2fa, "passkey": self.passkey_count > 0}
         return tuple(factor for factor, is_on in factors.items() if is_on)
 
+    @property
+    def can_be_kept(self) -> bool:
+        """Whether the user has requested the deletion of the account and may cancel it."""
+        return self.deletion_by == "user"
+
     @classmethod
     def from_row(cls, row: Any) -> "User":
         values = {name: row[name] for name in cls.__dataclass_fields__}

@@ -25,7 +25,10 @@ _GET_JWT_HOLDERS = BatchStatement(
     columns={"user_id": "text", "sign_in": "text"},
 )
 _NEXT_USER_ID = Statement("SELECT CAST(nextval('user_ids') AS text)")
-_IS_ID_USED = Statement("SELECT EXISTS (SELECT FROM users WHERE user_id = :user_id)")
+_IS_ID_USED = Statement(
+    """SELECT EXISTS (SELECT FROM users WHERE user_id = :user_id)
+        OR EXISTS (SELECT FROM erased_users WHERE user_id = :user_id)"""
+)
 _IS_LOGIN_USED = Statement("SELECT EXISTS (SELECT FROM users WHERE login_key = :login_key)")
 _CREATE = Statement(
     """INSERT INTO users (user_id, login, login_key, password_hash, nick, lang, email_verified)
@@ -39,7 +42,12 @@ _LIST = Statement(
 _REHASH = Statement(
     "UPDATE users SET password_hash = :new WHERE user_id = :user_id AND password_hash = :old RETURNING user_id"
 )
-_SET_DISABLED = Statement("UPDATE users SET disabled = :disabled WHERE user_id = :user_id")
+# A disabled user cannot keep an account that is going to be deleted.
+_SET_DISABLED = Statement(
+    """UPDATE users SET disabled = :disabled,
+        deletion_by = CASE WHEN :disabled AND deletion_by IN ('user', 'operator') THEN 'disabled' ELSE deletion_by END
+    WHERE user_id = :user_id"""
+)
 # The next second, and always later than before: tokens that were issued within the current second are void as well.
 _ADVANCE_VALID_FROM = Statement(
     """UPDATE users SET valid_from = greatest(valid_from, floor(extract(epoch FROM clock_timestamp()))) + 1
@@ -150,7 +158,7 @@ async def get_user(tx: Runner, user_id: str) -> User:
 
 
 async def unused_user_id(tx: Runner) -> str:
-    """Returns the next user id that is not in use: documents of desired state may also name ids."""
+    """Returns the next user id that was never used: documents of desired state may also name ids."""
     while True:
         user_id: str = await tx.value(_NEXT_USER_ID)
         assert is_user_id(user_id)

@@ -58,10 +58,11 @@ def add(ctx: click.Context, /, client_id: str, *, public: bool, secret_stdin: bo
     without_secret = public or options["token_endpoint_auth_method"] == "private_key_jwt"  # noqa: S105 - a method
     if without_secret and (options["profile"] != "oidc" or secret_stdin):
         raise click.UsageError("a client without a secret needs --profile oidc and excludes --secret-stdin")
-    if not options["redirect_hosts"] and not options["redirect_uris"]:
+    fields = {"client_id": client_id, "name": client_id} | attributes(options)
+    has_codes = "authorization_code" in fields.get("grant_types", ["authorization_code"])
+    if has_codes and not options["redirect_hosts"] and not options["redirect_uris"]:
         raise click.UsageError("expected at least one --host or --redirect-uri")
     secret = None if without_secret else _secret(secret_stdin)
-    fields = {"client_id": client_id, "name": client_id} | attributes(options)
     document = parse_client(fields | ({"client_secret": secret} if secret else {}))
 
     async def work(services: CommandServices) -> None:

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, TypeVar
 import click
 
 from sso.cli.context import CommandFailure
+from sso.cli.types import APPLICATION_ID
 from sso.core.algorithms import CHEAP_ALGORITHMS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -63,6 +64,14 @@ _ATTRIBUTES = (
         "--jwks",
         type=click.File("rb"),
         help="A file with the JWK set of its public keys, for private_key_jwt.",
+    ),
+    click.option(
+        "--application-id", type=APPLICATION_ID, help="The application of a service client or of a resource server."
+    ),
+    click.option(
+        "--resource-server/--no-resource-server",
+        default=None,
+        help="It may introspect the tokens of clients of its application.",
     ),
     click.option(
         "--origins",

@@ -157,8 +157,8 @@ def remove(ctx: click.Context, provider_id: str, yes: bool) -> None:
 
     linked, stranded = with_services(ctx, count, with_permissions=False)
     confirm(
-        f"Remove {provider_id}? {linked} players sign in with it, {stranded} of them have no password and no other "
-        "provider.",
+        f"Remove {provider_id}? {linked} players sign in with it, {stranded} of them have no password, no "
+        "passkey and no other provider.",
         yes,
     )
     if not with_services(ctx, delete, with_permissions=False):

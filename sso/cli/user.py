@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sso.cli import user_data
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.groups import Subcommands
 from sso.cli.invitation import invitations, invite
@@ -106,7 +107,7 @@ def add(
 @list_options
 @click.pass_context
 def list_users(ctx: click.Context, search: str, most: int, skip: int, form: Format | None) -> None:
-    """List the users: id, login, nickname, and flags (disabled, second factors).
+    """List the users: id, login, nickname, and flags (disabled, deleted, second factors).
 
     \b
     Example:
@@ -145,6 +146,7 @@ def show(ctx: click.Context, id_or_login: str, form: Format | None) -> None:
         "reg_time": int(user.reg_time.timestamp()),
         "disabled": user.disabled,
     }
+    more |= user_data.pending_deletion(user)
     if blocked:
         more["blocked_factors"] = blocked
     print_record(form, exportable_fields(user) | more)
@@ -263,17 +265,20 @@ def end_sessions(ctx: click.Context, id_or_login: str) -> None:
     click.echo(f"{user.login} is signed out everywhere")
 
 
-command.add_command(invite)
-command.add_command(invitations)
+for other in (user_data.delete, user_data.restore, user_data.export, invite, invitations):
+    command.add_command(other)
 
 
 def _listed(user: "User") -> Record:
-    flags = [*(["disabled"] if user.disabled else []), *user.second_factors]
+    state = "deleted" if user.deletion_due else "disabled" if user.disabled else ""
+    flags = [*([state] if state else []), *user.second_factors]
     return {"user_id": user.user_id, "login": user.login, "nick": user.nick, "flags": flags}
 
 
 def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> "User":
     async def work(services: CommandServices, user: "User") -> None:
+        if user.deletion_due and not disabled:
+            raise CommandFailure(f"{user.login} is going to be deleted: use `sso user restore`")
         await write_audit_entry(
             services, "user.disable" if disabled else "user.enable", user.user_id, {"disabled": disabled}
         )

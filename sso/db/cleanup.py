@@ -30,6 +30,7 @@ TABLES = (
     "oauth_access_tokens",
     "oauth_grants",
     "oauth_used_jtis",
+    "oauth_service_tokens",
     "untrusted_proxies",
     "upstream_attempts",
     "upstream_nonces",

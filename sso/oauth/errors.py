@@ -24,7 +24,26 @@ class UnauthorizedClient(ApiError):
 
 class UnsupportedGrantType(ApiError):
     code = "unsupported_grant_type"
-    message = "grant_type: expected authorization_code or refresh_token"
+    message = "grant_type: expected authorization_code, refresh_token or client_credentials"
+
+
+class InvalidScope(ApiError):
+    code = "invalid_scope"
+
+
+class MissingApplication(ApiError):
+    """The application of a service client does not exist or was removed."""
+
+    code = "unauthorized_client"
+    message = "the application of the client does not exist"
+
+
+class NoResourceServer(ApiError):
+    """The client that introspects a token is not a resource server."""
+
+    status = 403
+    code = "unauthorized_client"
+    message = "only resource servers may introspect tokens"
 
 
 class InvalidClient(ApiError):

@@ -15,7 +15,7 @@ SCOPES = ("openid", "offline_access", "email", "profile", "trust")
 PROMPTS = frozenset({"none", "login", "consent", "select_account"})
 # strict: exactly the protocol of §4.2. oidc: what standard OpenID Connect libraries expect.
 Profile = Literal["oidc", "strict"]
-GrantType = Literal["authorization_code", "refresh_token"]
+GrantType = Literal["authorization_code", "refresh_token", "client_credentials"]
 # The method names of RFC 7591. "" is any method that fits whether the client has a secret.
 AuthMethod = Literal["", "client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
 
@@ -45,6 +45,8 @@ class Client:
     jwks: str = field(default="", repr=False)  # the JSON of its JWK set, "" without one
     secret_expires: datetime | None = None  # None: never
     second_expires: datetime | None = None
+    application_id: int = 0  # the application that it belongs to; 0: none
+    resource_server: bool = False  # it may introspect the tokens of clients of its application
     post_logout_redirect_uris: tuple[str, ...] = ()  # exact; without any, the origins of the redirect URIs count
 
     @property
@@ -112,6 +114,7 @@ class IssuedTokens(NamedTuple):
     auth_time: int
     auth: str
     now: int
+    issued_at: int  # before ``now`` if a repeated request gets the same tokens
     access_exp: int
     # The grant's current refresh token; None without the scope offline_access.
     current_token_id: str | None

@@ -8,6 +8,7 @@ from sso.oauth.client_assertions import ClientAssertions
 from sso.oauth.client_auth import ClientCredentials, bearer_token, client_credentials
 from sso.oauth.discovery import discovery_document
 from sso.oauth.errors import InvalidRequest
+from sso.oauth.introspection import Introspection
 from sso.oauth.revocation import Revocation
 from sso.oauth.token_endpoint import TokenEndpoint
 from sso.oauth.token_exchange import TokenExchange
@@ -20,20 +21,24 @@ from sso.web.response import reply
 
 DISCOVERY = "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"
 TOKEN, USERINFO, REVOKE = "/proxy/oauth/token", "/proxy/oauth/userinfo", "/proxy/oauth/token/revoke"
+INTROSPECT = "/proxy/oauth/introspect"
 # The endpoints that the pages of browser apps may call.
-CROSS_ORIGIN_PATHS = frozenset({*DISCOVERY, *KEY_PATHS, TOKEN, USERINFO, REVOKE})
+CROSS_ORIGIN_PATHS = frozenset({*DISCOVERY, *KEY_PATHS, TOKEN, USERINFO, REVOKE, INTROSPECT})
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 # The document lists the algorithms of the published keys, so it is cached no longer than the key set.
 PUBLIC = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin": "*", "Vary": "Origin"}
 
 
-class RevokeRequest(RequestModel):
+class IntrospectionRequest(RequestModel):
     client_id: str = ""
     client_secret: str = ""
     client_assertion_type: str = ""
     client_assertion: str = ""
-    refresh_token: str = ""
     token: str = ""
+
+
+class RevokeRequest(IntrospectionRequest):
+    refresh_token: str = ""
 
 
 def oauth_routes(
@@ -42,6 +47,7 @@ def oauth_routes(
     token_store: TokenStore,
     exchange: TokenExchange,
     assertions: ClientAssertions,
+    introspection: Introspection,
 ) -> Blueprint:
     routes = Blueprint("oauth", __name__)
 
@@ -49,7 +55,8 @@ def oauth_routes(
     async def token() -> Response:
         body = await read_model(TokenRequest, require_type=True)
         credentials = await verify_assertion(body) if body.client_assertion else _credentials(body)
-        return reply(await token_endpoint.respond(body, credentials), headers=NO_STORE)
+        idempotency_key = request.headers.get("Idempotency-Key")
+        return reply(await token_endpoint.respond(body, credentials, idempotency_key), headers=NO_STORE)
 
     @routes.post(REVOKE)
     async def revoke() -> Response:
@@ -57,6 +64,12 @@ def oauth_routes(
         credentials = await verify_assertion(body) if body.client_assertion else _credentials(body)
         await revocation.revoke(credentials, body.refresh_token, body.token)
         return reply({"status": "ok"}, headers=NO_STORE)
+
+    @routes.post(INTROSPECT)
+    async def introspect() -> Response:
+        body = await read_model(IntrospectionRequest)
+        credentials = await verify_assertion(body) if body.client_assertion else _credentials(body)
+        return reply(await introspection.introspect(credentials, body.token), headers=NO_STORE)
 
     @routes.route(USERINFO, methods=["GET", "POST"])
     async def userinfo() -> Response:
@@ -71,7 +84,7 @@ def oauth_routes(
     async def to_user_jwt() -> Response:
         return reply(await exchange.to_user_jwt(_bearer(), text_header("Factor") or ""), headers=NO_STORE)
 
-    async def verify_assertion(body: TokenRequest | RevokeRequest) -> ClientCredentials:
+    async def verify_assertion(body: TokenRequest | IntrospectionRequest) -> ClientCredentials:
         if body.client_secret or request.headers.getlist("Authorization"):
             raise InvalidRequest("expected one client authentication method: client_assertion or another one")
         return await assertions.verify(
@@ -92,7 +105,7 @@ def discovery_routes(keys: KeySet, base_url: str) -> Blueprint:
     return routes
 
 
-def _credentials(body: TokenRequest | RevokeRequest) -> ClientCredentials:
+def _credentials(body: TokenRequest | IntrospectionRequest) -> ClientCredentials:
     return client_credentials(request.headers.getlist("Authorization"), body.client_id, body.client_secret)
 
 

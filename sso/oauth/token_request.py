@@ -10,6 +10,7 @@ class TokenRequest(RequestModel):
     redirect_uri: str = ""
     refresh_token: str = ""
     code_verifier: str = ""
+    scope: str = ""
     client_id: str = ""
     client_secret: str = ""
     client_assertion_type: str = ""

@@ -9,6 +9,7 @@ from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.transaction import Row
 from sso.oauth.model import AccessToken, Client, IssuedTokens
+from sso.oauth.successor_tokens import SuccessorTokens
 from sso.oauth.token_statements import (
     CHECK_ACCESS_TOKEN,
     COUNT_FAILURE,
@@ -140,7 +141,7 @@ class TokenStore:
         token_id: str,
         redirect_uri: str,
         matched_secret: str | None,
-        access_token: str,
+        successors: SuccessorTokens,
     ) -> RotationResult | None:
         """Replaces the grant's current refresh token by a new one. Returns None if the client does not exist.
 
@@ -156,11 +157,12 @@ class TokenStore:
             matched_secret=matched_secret,
             profile=client.profile,
             auth_method=client.token_endpoint_auth_method,
-            new_token_id=secret_token(),
-            access_digest=digest(access_token),
+            new_token_id=successors.token_id,
+            access_digest=digest(successors.access_token),
             access_s=lifetimes.access_s,
             refresh_s=lifetimes.refresh_s,
             leeway_s=lifetimes.leeway_s,
+            retry_s=successors.retry_s,
         )
         return _rotation_result(row, token_id) if row else None
 

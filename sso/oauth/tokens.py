@@ -55,7 +55,7 @@ class TokenIssuer:
         return response
 
     async def _id_token(self, issued: IssuedTokens) -> str:
-        claims = self._claims(ID_TOKEN, issued, issued.now, issued.now + self._id_token_s)
+        claims = self._claims(ID_TOKEN, issued, issued.issued_at, issued.issued_at + self._id_token_s)
         if issued.nonce is not None:
             claims["nonce"] = issued.nonce
         claims |= scope_claims(issued)

@@ -19,10 +19,13 @@ from sso.oauth.client_cache import ClientCache
 from sso.oauth.client_store import ClientStore
 from sso.oauth.connected_sites import ConnectedSites
 from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
+from sso.oauth.grant_types.client_credentials import ClientCredentialsGrant
 from sso.oauth.grant_types.refresh_token import RefreshTokenGrant
+from sso.oauth.introspection import Introspection
 from sso.oauth.login_flow import SiteLoginFlows
 from sso.oauth.logout import Logout
 from sso.oauth.revocation import Revocation
+from sso.oauth.service_token_store import ServiceTokenStore
 from sso.oauth.token_endpoint import TokenEndpoint
 from sso.oauth.token_exchange import TokenExchange
 from sso.oauth.token_store import TokenLifetimes, TokenStore
@@ -43,6 +46,7 @@ class OAuth:
     authorize_rate: RateLimiter
     browser_origins: BrowserOrigins
     assertions: ClientAssertions
+    introspection: Introspection
 
 
 def build_token_store(settings: Settings, database: Database) -> TokenStore:
@@ -60,6 +64,7 @@ def build_oauth(
     jwts: UserJwts,
     token_store: TokenStore,
     verifications: SignatureVerificationPool,
+    service_tokens: ServiceTokenStore,
 ) -> OAuth:
     allow_http = not settings.https
     clients = ClientStore(database, keyring)
@@ -76,12 +81,14 @@ def build_oauth(
         connected_sites=ConnectedSites(database),
         token_endpoint=TokenEndpoint(
             AuthorizationCodeGrant(client_cache, token_store, token_issuer),
-            RefreshTokenGrant(client_cache, token_store, token_issuer),
+            RefreshTokenGrant(client_cache, token_store, token_issuer, keyring),
+            ClientCredentialsGrant(client_cache, service_tokens),
         ),
         revocation=Revocation(clients, token_store, token_issuer),
         token_exchange=TokenExchange(token_store, token_issuer, jwts, settings.id_ttl_s, database.clock),
         logout=Logout(clients, token_issuer, allow_http=allow_http),
         authorize_rate=RateLimiter(database, "authorize", settings.rate_authorize),
         browser_origins=BrowserOrigins(database, allow_http=allow_http),
+        introspection=Introspection(clients, database, settings.base_url),
         assertions=ClientAssertions(clients, database, verifications, settings.base_url),
     )

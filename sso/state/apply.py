@@ -47,6 +47,7 @@ _LOCK_APPLICATIONS = Statement(
     """SELECT 1 FROM applications WHERE application_id = ANY(CAST(:ids AS int[]))
     ORDER BY application_id FOR UPDATE"""
 )
+_IS_ERASED = Statement("SELECT EXISTS (SELECT FROM erased_users WHERE user_id = :user_id)")
 _LOCK_USER = Statement(
     select(users)
     .where((users.c.user_id == bindparam("user_id")) | (users.c.login_key == bindparam("login_key")))
@@ -156,6 +157,8 @@ class Applier:
             raise DocumentError(f"users[{index}].login: belongs to another user_id")
         old = User.from_row(rows[0]) if rows else None
         user_id = old.user_id if old else part.user_id or await unused_user_id(tx)
+        if old is None and await tx.value(_IS_ERASED, user_id=user_id):
+            raise DocumentError(f"users[{index}].user_id: belonged to a user who was erased; choose another one")
         values = self._user_values(part, old, user_id, hashes)
         if old is None:
             await tx.value(Statement(insert(users).values(user_id=user_id, **values)))
@@ -174,6 +177,8 @@ class Applier:
     def _user_values(self, part: UserPart, old: User | None, user_id: str, hashes: dict[str, str]) -> dict[str, Any]:
         values = part.model_dump(exclude_none=True, exclude={"user_id", "password", "totp_secret"})
         values["login_key"] = login_key(part.login)
+        if part.disabled is False:
+            values |= {"deletion_due": None, "deletion_by": None}  # an enabled account is not going to be deleted
         if old is not None and old.login_key != values["login_key"]:
             values.setdefault("email_verified", False)  # the new address is not verified yet
         if values["login_key"] in hashes:
@@ -202,7 +207,9 @@ _PASSWORD_HASH = Statement(
 
 def _user_for_audit(values: dict[str, Any]) -> dict[str, Any]:
     """Returns the columns under their names in the audit trail, which blanks the secrets."""
-    return _rename(values, {"password_hash": "password", "totp_sealed": "totp_secret", "login_key": None})
+    return _rename(
+        values, {"password_hash": "password", "totp_sealed": "totp_secret", "login_key": None, "deletion_by": None}
+    )
 
 
 def _rename(values: dict[str, Any], names: dict[str, str | None]) -> dict[str, Any]:

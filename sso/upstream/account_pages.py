@@ -43,7 +43,11 @@ class IdentitiesSection:
                 }
                 for identity in linked
             ],
-            "identity_providers": self._providers.buttons,
+            "identity_providers": [
+                provider
+                for provider in self._providers.buttons
+                if provider.provider_id not in {identity.provider_id for identity in linked}
+            ],
         }
 
 

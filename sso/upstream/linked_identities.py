@@ -42,7 +42,8 @@ _LIST = Statement(
 )
 # Changes of one user's links wait for each other, so that two of them cannot remove the last way to sign in together.
 _LOCK_USER = Statement(
-    """SELECT u.*, (SELECT count(*) FROM linked_identities l WHERE l.user_id = u.user_id) AS links
+    """SELECT u.*, (SELECT count(*) FROM linked_identities l WHERE l.user_id = u.user_id) AS links,
+        EXISTS (SELECT FROM passkeys p WHERE p.user_id = u.user_id) AS has_passkey
     FROM users u WHERE user_id = :user_id AND valid_from = :valid_from AND NOT disabled FOR NO KEY UPDATE OF u"""
 )
 _INSERT = Statement(
@@ -141,7 +142,7 @@ class LinkedIdentities:
             name = await tx.value(_DELETE, id=link_id, user_id=user.user_id)
             if name is None:
                 return False
-            if row["password_hash"] is None and row["links"] <= 1:
+            if row["password_hash"] is None and not row["has_passkey"] and row["links"] <= 1:
                 raise LastWayToSignIn  # the transaction is rolled back
             await record_event(tx, user.user_id, EventKind.IDENTITY_UNLINKED, name=name)
             await self._notify(tx, User.from_row(row), UNLINKED_SUBJECT, Text(UNLINKED, provider=name))

@@ -7,9 +7,9 @@ from urllib.parse import parse_qsl
 from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.notices import account_url
-from sso.accounts.errors import InvalidCredentials, TooManyAttempts
+from sso.accounts.errors import AccountClosed, InvalidCredentials, TooManyAttempts
 from sso.accounts.login.messages import retry_message
-from sso.accounts.login.view import LoginCompletion, next_query
+from sso.accounts.login.view import ClosedAccountView, LoginCompletion, next_query
 from sso.accounts.model import SignedIn
 from sso.accounts.nickname import InvalidNickname, parse_nickname
 from sso.accounts.recent_authentication import RecentAuthentication
@@ -51,6 +51,7 @@ def upstream_pages(
     completion: LoginCompletion,
     visitor: Visitor,
     recent: RecentAuthentication,
+    closed_account: ClosedAccountView,
 ) -> Blueprint:
     routes = Blueprint("upstream", __name__)
 
@@ -78,6 +79,8 @@ def upstream_pages(
             begun = await sign_in.use_attempt(provider, browser_secret, answer.get("state", ""))
             outcome = await sign_in.finish(provider, begun, browser_secret, answer, await visitor.session())
             return await show(outcome, provider)
+        except AccountClosed as closed:
+            return await closed_account.show(closed, None, begun.next_path if begun else None)
         except InvalidCredentials:
             return await view.show_failure(provider, AttemptExpired("the user was revoked in the meantime"), begun)
         except UpstreamError as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from sso.accounts.errors import AccountClosed
 from sso.accounts.model import User
 from sso.accounts.sessions import Session
 from sso.upstream.attempts import AttemptStore, BegunAttempt
@@ -96,7 +97,7 @@ class UpstreamSignIn:
         answer: Mapping[str, str],
         session: Session | None,
     ) -> UpstreamOutcome:
-        """Verifies the answer and finds the user. Raises UpstreamError."""
+        """Verifies the answer and finds the user. Raises UpstreamError, and AccountClosed if the user may keep it."""
         attempt = Attempt(answer.get("state", ""), browser_secret, self._callback_url(provider))
         adapter = self._adapters[provider.kind]
         identity = await adapter.identify(provider, self._providers.secret(provider), attempt, answer)
@@ -108,9 +109,11 @@ class UpstreamSignIn:
         if user is None:
             await self._keep(browser_secret, provider, identity, begun.next_path)
             return IdentityUnknown()
+        needs_code = bool(user.second_factors) and not provider.trusted_second_factor
+        if user.can_be_kept:
+            raise AccountClosed(user, AUTH, needs_code=needs_code)
         if user.disabled:
             raise AccountDisabled(f"user {user.user_id} is disabled")
-        needs_code = bool(user.second_factors) and not provider.trusted_second_factor
         log.info("upstream.sign_in_succeeded", provider=provider.provider_id, user=user.user_id)
         return UserIdentified(user, needs_code, begun.next_path)
 

@@ -35,6 +35,8 @@ def test_client_add_prints_the_secret_and_client_show_does_not(server: Server) -
         "origins": [],
         **dict.fromkeys(("logo_uri", "policy_uri", "tos_uri", "support_uri", "accent", "signin_text"), ""),
         "jwks": None,
+        "application_id": 0,
+        "resource_server": False,
         "secret_expires": None,
         "second_expires": None,
         "secrets": 1,

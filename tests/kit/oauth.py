@@ -21,6 +21,7 @@ AUTHORIZE = "/proxy/oauth/authorize"
 TOKEN = "/proxy/oauth/token"
 USERINFO = "/proxy/oauth/userinfo"
 REVOKE = "/proxy/oauth/token/revoke"
+INTROSPECT = "/proxy/oauth/introspect"
 
 ALGORITHMS = ["RS256", "ES256", "EdDSA"]
 

@@ -3,11 +3,18 @@
 import httpx
 import pytest
 
-from tests.kit.oauth import REVOKE, TOKEN, USERINFO, Browser, Site, error_of, new_site
+from tests.kit.oauth import INTROSPECT, REVOKE, TOKEN, USERINFO, Browser, Site, error_of, new_site
 from tests.kit.server import Server, until
 
 DISCOVERY, KEYS = "/.well-known/openid-configuration", "/proxy/oauth/keys"
-ENDPOINTS = [("GET", DISCOVERY), ("GET", KEYS), ("POST", TOKEN), ("GET", USERINFO), ("POST", REVOKE)]
+ENDPOINTS = [
+    ("GET", DISCOVERY),
+    ("GET", KEYS),
+    ("POST", TOKEN),
+    ("GET", USERINFO),
+    ("POST", REVOKE),
+    ("POST", INTROSPECT),
+]
 APP, OTHER, LISTED = "https://app.example.net", "https://app.example.net:8443", "http://localhost:5173"
 FOREIGN = [
     "https://evil.example",

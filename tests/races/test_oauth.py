@@ -115,6 +115,41 @@ async def test_one_of_fifty_concurrent_refreshes_wins(
             token = site.tokens(browser)["refresh_token"]
 
 
+@pytest.mark.parametrize("profile", ["strict", "oidc"])
+async def test_fifty_concurrent_refreshes_with_one_idempotency_key_get_the_same_tokens(
+    sites: dict[str, Site], browser: Browser, clients: list[httpx.AsyncClient], profile: str
+) -> None:
+    site = sites[profile]
+    token = site.tokens(browser)["refresh_token"]
+    for number in range(ROUNDS):
+        form = {"grant_type": "refresh_token", "refresh_token": token, "redirect_uri": site.redirect_uri}
+        headers = site.bearer() | {"Idempotency-Key": f"round-{number}"}
+        responses = await send_concurrently(clients, form, headers)
+        assert outcomes(responses) == {"ok": CONCURRENT}
+        names = ("access_token", "id_token", "refresh_token")
+        ((_, _, token),) = {tuple(response.json()[name] for name in names) for response in responses}
+
+
+async def test_one_of_many_idempotency_keys_wins(
+    sites: dict[str, Site], browser: Browser, clients: list[httpx.AsyncClient]
+) -> None:
+    site = sites["strict"]
+    token = site.tokens(browser)["refresh_token"]
+    for _ in range(ROUNDS):
+        form = {"grant_type": "refresh_token", "refresh_token": token, "redirect_uri": site.redirect_uri}
+        responses: list[httpx.Response] = []
+
+        async def one(number: int, form: dict[str, str], responses: list[httpx.Response]) -> None:
+            headers = site.bearer() | {"Idempotency-Key": f"key-{number}"}
+            responses.append(await clients[number].post(TOKEN, data=form, headers=headers))
+
+        async with trio.open_nursery() as nursery:
+            for number in range(CONCURRENT):
+                nursery.start_soon(one, number, form, responses)
+        assert outcomes(responses) == {"ok": 1, "invalid_request": CONCURRENT - 1}
+        (token,) = (response.json()["refresh_token"] for response in responses if response.status_code == 200)
+
+
 @pytest.mark.parametrize("decisions", [("allow", "allow"), ("allow", "deny")])
 async def test_one_of_many_concurrent_decisions_wins(
     server: Server, browser: Browser, clients: list[httpx.AsyncClient], decisions: tuple[str, str]

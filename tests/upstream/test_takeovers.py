@@ -1,6 +1,7 @@
 """The usual ways to take over an account through another provider. Each must fail and leave the account as it was."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import httpx
@@ -116,6 +117,22 @@ def test_state_is_valid_once(server: Server, provider: CodeProvider) -> None:
     assert_refused(browser, go(browser, answer))
 
 
+def test_one_of_several_concurrent_answers_is_accepted(server: Server, provider: CodeProvider) -> None:
+    provider_id = add_provider(server, provider)
+    browser = player(server)
+    link(browser, provider_id)
+    answer = callback_of(browser, provider_id)
+    cookies = {"sso_upstream": browser.http.cookies.get("sso_upstream") or ""}
+
+    def open_answer(_: int) -> int:
+        with server.client(cookies=cookies) as client:
+            return client.get(answer).status_code
+
+    with ThreadPoolExecutor(10) as pool:
+        statuses = sorted(pool.map(open_answer, range(10)))
+    assert statuses == [303] + [401] * 9
+
+
 def test_answer_of_another_provider_is_refused(server: Server, provider: CodeProvider) -> None:
     """Mix-up: the answer for one provider is sent to the callback of another."""
     other = CodeProvider(person=provider.person)
@@ -151,6 +168,7 @@ def test_code_of_another_person_is_refused(server: Server, provider: CodeProvide
     code = dict(parse_qsl(urlsplit(own).query))["code"]
     assert_refused(attacker, go(attacker, own.replace(code, stolen)))
     assert failure(server, provider_id) == "token endpoint: status 400, invalid_grant"
+    assert stolen not in server.log()
 
 
 def wrong(**claims: object) -> Callable[[CodeProvider], None]:

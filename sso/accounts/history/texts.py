@@ -42,6 +42,7 @@ TEXTS = {
 METHODS = {
     "login": _("with the password"),
     "otp": _("with the password and a second step"),
+    "upstream": _("with another provider"),
     "gsid": _("confirmed in a browser"),
 }
 WARNINGS = (EventKind.SIGN_IN_FAILED, EventKind.CODE_FAILED)

@@ -4,7 +4,7 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked
+from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlow, LoginFlows
 from sso.accounts.login.form import show_login_form
@@ -17,7 +17,7 @@ from sso.accounts.login.messages import (
     wrong_code_message,
 )
 from sso.accounts.login.password_login import PasswordLogin
-from sso.accounts.login.view import LoginCompletion, next_query
+from sso.accounts.login.view import ClosedAccountView, LoginCompletion, next_query
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
 from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.accounts.second_factor.codes import SecondFactors
@@ -43,6 +43,7 @@ def login_pages(
     login_flows: LoginFlows,
     completion: LoginCompletion,
     passkeys: PasskeyAuthentication,
+    closed_account: ClosedAccountView,
 ) -> Blueprint:
     routes = Blueprint("login_pages", __name__)
 
@@ -97,6 +98,8 @@ def login_pages(
                 status=error.status,
                 headers=error.headers,
             )
+        except AccountClosed as closed:
+            return await closed_account.show(closed, flow, form.get("next"))
         if isinstance(outcome, SecondFactorRequired):
             return await ask_for_code(outcome.user, form.get("next"))
         return await finish_login(outcome, flow, form.get("next"))
@@ -215,7 +218,10 @@ def login_pages(
         )
 
     async def finish_login(signed_in: SignedIn, flow: LoginFlow | None, next_path: str | None) -> Response:
-        session = await completion.start_session(signed_in)
+        try:
+            session = await completion.start_session(signed_in)
+        except AccountClosed as closed:
+            return await closed_account.show(closed, flow, next_path)
         if flow is None:
             return completion.redirect(session, safe_next(next_path))
         if session.must_enrol:

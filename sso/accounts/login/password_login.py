@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
-from sso.accounts.errors import InvalidCredentials, LoginBusy
+from sso.accounts.errors import AccountClosed, InvalidCredentials, LoginBusy
 from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
 from sso.accounts.password_rules import check_new_password
@@ -36,17 +36,22 @@ class PasswordLogin:
     async def check_password(
         self, login: str, password: str, address: Address, device: str = ""
     ) -> SignedIn | SecondFactorRequired:
-        """Raises InvalidCredentials, with the same duration and text whether or not the user exists."""
+        """Raises InvalidCredentials, with the same duration and text whether or not the user exists.
+
+        Raises AccountClosed if the password is correct and the account is going to be deleted.
+        """
         attempt = LoginAttempt(login_key(login), address, device)
         async with self._hashing(attempt):
             user = await self._rate_limiter.admit(attempt)
             matches = await self._hasher.matches(user.password_hash if user else None, password)
-            if not matches or user is None or user.disabled:
+            if not matches or user is None or (user.disabled and not user.can_be_kept):
                 await self._rate_limiter.record_failure(attempt, user)
                 raise InvalidCredentials
             await self._rate_limiter.record_success(attempt, clears=not user.second_factors)
             if user.password_hash and self._hasher.needs_rehash(user.password_hash):
                 await self._users.rehash(user, await self._hasher.hash(password))
+        if user.can_be_kept:
+            raise AccountClosed(user, "login", needs_code=bool(user.second_factors))
         return SecondFactorRequired(user) if user.second_factors else SignedIn(user, "login")
 
     async def check_code(self, user: User, code: str, address: Address, device: str = "") -> SignedIn:

@@ -1,10 +1,13 @@
 """The last steps of every login by page: the question for the second factor, and the new session."""
 
+from typing import Protocol
 from urllib.parse import quote
 
 from quart import Response
 
+from sso.accounts.errors import AccountClosed
 from sso.accounts.known_devices import KnownDevices
+from sso.accounts.login.flow import LoginFlow
 from sso.accounts.model import SignedIn, User
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.second_factor.requirement import SecondFactorRequirement
@@ -16,6 +19,11 @@ from sso.web.redirects import safe_next, see_other
 from sso.web.request import client_address
 
 ENROL_PATH = "/account/enrol"
+
+
+class ClosedAccountView(Protocol):
+    async def show(self, closed: AccountClosed, flow: LoginFlow | None, next_path: str | None) -> Response:
+        """Returns the page that says when the account will be deleted, with a form that keeps it."""
 
 
 class LoginCompletion:
@@ -49,7 +57,10 @@ class LoginCompletion:
 
         ``authenticated``: the user has just proved who they are, so that important changes need no further proof.
         The caller completes no flow with a session whose user must set up a second factor (``must_enrol``).
+        Raises AccountClosed if the account is going to be deleted.
         """
+        if signed_in.user.can_be_kept:
+            raise AccountClosed(signed_in.user, signed_in.auth, needs_code=False)
         address = client_address()
         return await self._sessions.start(
             signed_in.user,

@@ -17,7 +17,7 @@ _LIST = Statement(
 )
 _FIND = Statement(
     """SELECT u.*, p.public_key FROM passkeys p JOIN users u USING (user_id)
-    WHERE p.credential_id = :credential_id AND NOT u.disabled"""
+    WHERE p.credential_id = :credential_id AND (NOT u.disabled OR u.deletion_by = 'user')"""
 )
 _RENAME = Statement("UPDATE passkeys SET name = :name WHERE user_id = :user_id AND id = :id RETURNING id")
 _USE_CHALLENGE = """INSERT INTO used_passkey_challenges (digest, expires)
@@ -68,7 +68,7 @@ class PasskeyStore:
         return [Passkey(**{**dict(row), "transports": tuple(row["transports"])}) for row in rows]
 
     async def find(self, credential_id: bytes) -> PasskeyOwner | None:
-        """Returns None if there is no such passkey or its user is disabled."""
+        """Returns None if there is no such passkey or its user is disabled, and may not keep a closed account."""
         row = await self._database.row(_FIND, credential_id=credential_id)
         return PasskeyOwner(User.from_row(row), row["public_key"]) if row else None
 

@@ -42,6 +42,8 @@ oauth_clients = Table(
     text_column("jwks"),  # a JWK set with the keys that sign its assertions (private_key_jwt)
     timestamp_column("secret_expires", nullable=True),  # NULL: never
     timestamp_column("second_expires", nullable=True),
+    Column("application_id", Integer, nullable=False, server_default=text("0")),  # 0: none
+    bool_column("resource_server"),  # it may introspect the tokens of clients of its application
 )
 
 
@@ -58,6 +60,18 @@ oauth_used_jtis = Table(
 def _client() -> Column[object]:
     return Column("client_id", Text, ForeignKey("oauth_clients.client_id", ondelete="CASCADE"), nullable=False)
 
+
+# Access tokens of service clients.
+oauth_service_tokens = Table(
+    "oauth_service_tokens",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    _client(),
+    Column("application_id", Integer, nullable=False),
+    timestamp_column("expires"),
+    Index("ix_oauth_service_tokens_client_id", "client_id"),
+    expiry_index("oauth_service_tokens"),
+)
 
 # Pending authorizations, which wait for sign-in or consent.
 oauth_requests = Table(

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field
 from sqlalchemy import bindparam, insert, select, update
 
 from sso.core.encryption import Keyring
+from sso.core.ids import MAX_APPLICATION_ID
 from sso.core.keys import UnusableKey
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients
@@ -41,6 +42,8 @@ _EXPORTED_IF_SET = (
     "support_uri",
     "accent",
     "signin_text",
+    "application_id",
+    "resource_server",
 )
 
 
@@ -95,6 +98,8 @@ class ClientPart(AccountPart):
     support_uri: Link | None = None
     accent: Annotated[str, AfterValidator(client_branding.check_accent)] | None = None
     signin_text: Annotated[str, AfterValidator(client_branding.check_signin_text)] | None = None
+    application_id: Annotated[int, Field(ge=0, le=MAX_APPLICATION_ID)] | None = None  # 0: none
+    resource_server: bool | None = None
     jwks: Annotated[dict[str, Any], AfterValidator(_usable_jwks)] | None = None
 
 
@@ -124,15 +129,9 @@ async def apply(tx: Transaction, actor: AuditActor, keyring: Keyring, location: 
 
 
 # The values of a new client that the checks need.
-_NEW: dict[str, Any] = {
-    "profile": "strict",
-    "token_endpoint_auth_method": "",
-    "secret_sealed": None,
-    "logo_uri": "",
-    "redirect_hosts": [],
-    "redirect_uris": [],
-    "jwks": "",
-}
+_NEW: dict[str, Any] = {"profile": "strict", "token_endpoint_auth_method": "", "secret_sealed": None, "jwks": ""}
+_NEW |= {"application_id": 0, "resource_server": False, "grant_types": []}
+_NEW |= {"logo_uri": "", "redirect_hosts": [], "redirect_uris": []}
 _NO_SECRETS = {"secret_sealed": None, "second_sealed": None, "secret_expires": None, "second_expires": None}
 _WITHOUT_SECRET = ("none", "private_key_jwt")
 
@@ -167,11 +166,24 @@ def _contradiction(part: ClientPart, row: dict[str, Any]) -> str | None:
         return f"token_endpoint_auth_method: with {method} the client has no client_secret"
     if method == "private_key_jwt" and not row["jwks"]:
         return "jwks: is required for private_key_jwt"
+    if problem := _missing_for_services(row):
+        return problem
     is_public = row["secret_sealed"] is None and method != "private_key_jwt"
     if is_public and (method.startswith("client_secret") or part.public is False):
         # Without a secret it would be a public client, which does not authenticate.
         return "client_secret: is required for a client that is not public"
     return None
+
+
+def _missing_for_services(row: dict[str, Any]) -> str | None:
+    """Returns what a service client or a resource server lacks."""
+    is_service = "client_credentials" in row["grant_types"]
+    if not is_service and not row["resource_server"]:
+        return None
+    field = "grant_types: client_credentials" if is_service else "resource_server:"
+    if row["profile"] != "oidc" or (row["secret_sealed"] is None and not row["jwks"]):
+        return f"{field} needs the profile oidc, and client_secret or jwks"
+    return None if row["application_id"] else f"{field} needs application_id"
 
 
 def _for_audit(values: dict[str, Any]) -> dict[str, Any]:
