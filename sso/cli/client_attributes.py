@@ -74,6 +74,11 @@ _ATTRIBUTES = (
         help="It may introspect the tokens of clients of its application.",
     ),
     click.option(
+        "--access-token-format",
+        type=click.Choice(["opaque", "jwt"]),
+        help="jwt: access tokens that resource servers can verify themselves (default: opaque).",
+    ),
+    click.option(
         "--origins",
         multiple=True,
         help=f"An origin of its pages in browsers, in addition to those of its redirect URIs. {_MULTIPLE}",

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from sso.core.ids import digest
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.oauth.client_auth import ClientCredentials, authenticate_client
 from sso.oauth.client_store import ClientStore
 from sso.oauth.errors import InvalidClient, InvalidRequest, NoResourceServer
+from sso.oauth.jwt_access_tokens import AccessTokenDigests
 
 INACTIVE = {"active": False}
 
@@ -32,7 +32,8 @@ _FIND = BatchStatement(
 
 
 class Introspection:
-    def __init__(self, clients: ClientStore, database: Database, issuer: str) -> None:
+    def __init__(self, clients: ClientStore, database: Database, digests: AccessTokenDigests, issuer: str) -> None:
+        self._digests = digests
         self._clients = clients
         self._find = Batch(database, _FIND)
         self._issuer = issuer
@@ -51,7 +52,7 @@ class Introspection:
             raise NoResourceServer
         if not token:
             raise InvalidRequest("token is required")
-        row = await self._find(digest=digest(token), application_id=client.application_id)
+        row = await self._find(digest=self._digests.of(token), application_id=client.application_id)
         if row is None:
             return INACTIVE
         claims = {

@@ -16,6 +16,7 @@ PROMPTS = frozenset({"none", "login", "consent", "select_account"})
 # strict: exactly the protocol of §4.2. oidc: what standard OpenID Connect libraries expect.
 Profile = Literal["oidc", "strict"]
 GrantType = Literal["authorization_code", "refresh_token", "client_credentials"]
+AccessTokenFormat = Literal["opaque", "jwt"]
 # The method names of RFC 7591. "" is any method that fits whether the client has a secret.
 AuthMethod = Literal["", "client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
 
@@ -45,6 +46,7 @@ class Client:
     jwks: str = field(default="", repr=False)  # the JSON of its JWK set, "" without one
     secret_expires: datetime | None = None  # None: never
     second_expires: datetime | None = None
+    access_token_format: AccessTokenFormat = "opaque"  # noqa: S105 - a format
     application_id: int = 0  # the application that it belongs to; 0: none
     resource_server: bool = False  # it may introspect the tokens of clients of its application
     post_logout_redirect_uris: tuple[str, ...] = ()  # exact; without any, the origins of the redirect URIs count
@@ -103,6 +105,7 @@ class IssuedTokens(NamedTuple):
     client_id: str
     profile: Profile
     id_alg: str
+    access_token_format: AccessTokenFormat
     user_id: str
     login: str
     nick: str

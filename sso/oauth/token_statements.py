@@ -48,8 +48,8 @@ REDEEM = BatchStatement(
         SELECT k.digest, item.n, item.grant_id, item.access_digest, item.access_s, item.refresh_s, item.grant_max_s,
             CASE WHEN 'offline_access' = ANY (k.scopes) AND 'refresh_token' = ANY (c.grant_types)
                 THEN item.token_id END AS current_token_id,
-            k.client_id, c.profile, c.id_alg, k.user_id, {_USER_CLAIMS}, k.redirect_uri, k.scopes, k.nonce,
-            k.auth_time, k.auth, k.issued
+            k.client_id, c.profile, c.id_alg, c.access_token_format, k.user_id, {_USER_CLAIMS}, k.redirect_uri,
+            k.scopes, k.nonce, k.auth_time, k.auth, k.issued
         FROM item JOIN locked_codes k USING (digest, client_id, redirect_uri)
             JOIN users u USING (user_id) JOIN oauth_clients c USING (client_id)
         WHERE k.expires > now() AND k.failures < {MAX_CODE_FAILURES} AND NOT u.disabled AND k.issued >= u.valid_from

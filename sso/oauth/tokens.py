@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sso.core.jwt import InvalidToken, Verifier
+from sso.core.jwt import ACCESS_TOKEN_JWT, InvalidToken, Verifier
 from sso.db.clock import DatabaseClock
 from sso.keys.keyset import KeySet
 from sso.keys.signing_pool import SigningPool
 from sso.oauth.claims import scope_claims, sign_in_claims
+from sso.oauth.jwt_access_tokens import access_token_claims
 from sso.oauth.model import IssuedTokens
 
 ID_TOKEN, REFRESH_TOKEN = "id_token", "refresh_token"
@@ -44,6 +45,9 @@ class TokenIssuer:
 
     async def token_response(self, issued: IssuedTokens, access_token: str) -> dict[str, Any]:
         """Returns the successful response of the token endpoint (RFC 6749 section 5.1)."""
+        if issued.access_token_format == "jwt":  # noqa: S105 - a format
+            claims = access_token_claims(issued, self._issuer, access_token)
+            access_token = await self._signing_pool.sign(self._keys.signer(issued.id_alg), claims, ACCESS_TOKEN_JWT)
         response = {
             "access_token": access_token,
             "id_token": await self._id_token(issued),

@@ -22,6 +22,7 @@ from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
 from sso.oauth.grant_types.client_credentials import ClientCredentialsGrant
 from sso.oauth.grant_types.refresh_token import RefreshTokenGrant
 from sso.oauth.introspection import Introspection
+from sso.oauth.jwt_access_tokens import AccessTokenDigests
 from sso.oauth.login_flow import SiteLoginFlows
 from sso.oauth.logout import Logout
 from sso.oauth.revocation import Revocation
@@ -49,11 +50,11 @@ class OAuth:
     introspection: Introspection
 
 
-def build_token_store(settings: Settings, database: Database) -> TokenStore:
+def build_token_store(settings: Settings, database: Database, keys: KeySet) -> TokenStore:
     lifetimes = TokenLifetimes(
         settings.access_ttl_s, settings.refresh_ttl_s, settings.grant_max_s, settings.refresh_leeway_s
     )
-    return TokenStore(database, lifetimes)
+    return TokenStore(database, lifetimes, AccessTokenDigests(keys, settings.base_url, database.clock))
 
 
 def build_oauth(
@@ -89,6 +90,6 @@ def build_oauth(
         logout=Logout(clients, token_issuer, allow_http=allow_http),
         authorize_rate=RateLimiter(database, "authorize", settings.rate_authorize),
         browser_origins=BrowserOrigins(database, allow_http=allow_http),
-        introspection=Introspection(clients, database, settings.base_url),
+        introspection=Introspection(clients, database, token_store.digests, settings.base_url),
         assertions=ClientAssertions(clients, database, verifications, settings.base_url),
     )

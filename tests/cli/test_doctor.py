@@ -168,6 +168,9 @@ def test_base_url_proxies_and_mail_are_noted(installed: Settings, dsn: str) -> N
     assert "proxies" not in notes(SSO_BASE_URL="https://sso.example.com", SSO_TRUSTED_PROXIES="10.0.0.1")
     assert "mail" in notes()
     assert "mail" not in notes(SSO_SMTP_URL="smtp://localhost")
+    assert "registration" not in notes()
+    assert "registration" in notes(SSO_REGISTRATION="open")
+    assert "registration" not in notes(SSO_REGISTRATION="open", SSO_SMTP_URL="smtp://localhost")
 
 
 @pytest.mark.parametrize(("uid", "good"), [(0, False), (1000, True)])

@@ -193,7 +193,7 @@ def registration_pages(
             path = "/login" + next_query(link.next_path)
         elif flow:
             path = await flow.complete(session) if is_same_browser else flow.continue_path
-        elif link.next_path in ("", DEFAULT_PATH):
+        elif not link.next_path or link.next_path.startswith(DEFAULT_PATH):
             path = account_url("registered")
         else:
             path = account_url("registered-flow-ended")

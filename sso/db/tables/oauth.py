@@ -43,6 +43,7 @@ oauth_clients = Table(
     timestamp_column("secret_expires", nullable=True),  # NULL: never
     timestamp_column("second_expires", nullable=True),
     Column("application_id", Integer, nullable=False, server_default=text("0")),  # 0: none
+    text_column("access_token_format", "opaque"),  # or jwt
     bool_column("resource_server"),  # it may introspect the tokens of clients of its application
 )
 

@@ -15,7 +15,7 @@ from sso.db.transaction import Transaction
 from sso.oauth import client_branding
 from sso.oauth.client_assertions import stored_jwks
 from sso.oauth.client_store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
-from sso.oauth.model import CLIENT_ID, AuthMethod, Client, GrantType, Profile
+from sso.oauth.model import CLIENT_ID, AccessTokenFormat, AuthMethod, Client, GrantType, Profile
 from sso.oauth.redirect_uris import browser_origin, is_redirect_uri
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
@@ -29,7 +29,7 @@ MAX_JWKS = 16 * 1024
 _AUDIT_NAMES = {"secret_sealed": "client_secret", "second_sealed": None}
 _ALWAYS_EXPORTED = (
     "client_id", "name", "redirect_hosts", "redirect_uris", "profile", "id_alg", "consent", "first_party",
-    "grant_types",
+    "grant_types", "access_token_format",
 )  # fmt: skip
 _EXPORTED_IF_SET = (
     "disabled",
@@ -100,6 +100,7 @@ class ClientPart(AccountPart):
     signin_text: Annotated[str, AfterValidator(client_branding.check_signin_text)] | None = None
     application_id: Annotated[int, Field(ge=0, le=MAX_APPLICATION_ID)] | None = None  # 0: none
     resource_server: bool | None = None
+    access_token_format: AccessTokenFormat | None = None
     jwks: Annotated[dict[str, Any], AfterValidator(_usable_jwks)] | None = None
 
 
