@@ -12,6 +12,9 @@ from werkzeug.exceptions import NotFound
 from sso.accounts.account_page.pages import account_pages
 from sso.accounts.account_page.sections import SignedInSections
 from sso.accounts.account_page.view import AccountView
+from sso.accounts.email_address.link_pages import email_link_pages
+from sso.accounts.email_address.pages import email_pages
+from sso.accounts.email_address.section import EmailSection
 from sso.accounts.history.pages import HistorySection, history_pages
 from sso.accounts.login.flow import CombinedLoginFlows
 from sso.accounts.login.pages import login_pages
@@ -19,6 +22,7 @@ from sso.accounts.login.routes import login_routes
 from sso.accounts.login.view import LoginCompletion
 from sso.accounts.passkeys.pages import passkey_pages
 from sso.accounts.passkeys.section import PasskeySection
+from sso.accounts.password_reset.pages import password_reset_pages
 from sso.accounts.profile.pages import ProfileSection, profile_pages
 from sso.accounts.profile.store import ProfileStore
 from sso.accounts.recent_authentication import RecentAuthentication
@@ -31,6 +35,7 @@ from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import Visitor
 from sso.core.fair_thread import FairThread
 from sso.core.language import install_translations
+from sso.db.rate_limit import RateLimiter
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes
 from sso.gsid.sockets import game_sockets
@@ -64,6 +69,7 @@ from sso.web.websocket import WebSocketConnection
 BODY_TIMEOUT_S = 30
 MAX_BODIES_PER_CLIENT = 64  # costly bodies of one client that wait for the parser thread
 MAX_FILE_NAME = 100
+RESETS_DIVISOR = 6  # a network may ask for a sixth as many links that reset a password as it may have failed logins
 
 
 class OrjsonProvider(JSONProvider):
@@ -144,10 +150,18 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     app.register_blueprint(exchange_routes(s.permissions.exchange_jwt))
     app.register_blueprint(
         login_routes(
-            s.password_login, s.second_factors, s.session_tokens, s.known_devices, s.authentication_data, s.applications
+            s.password_login,
+            s.second_factors,
+            s.session_tokens,
+            s.known_devices,
+            s.authentication_data,
+            s.applications,
+            s.sign_in_notices,
         )
     )
-    completion = LoginCompletion(s.sessions, s.second_factors, s.second_factor_requirement, s.known_devices, life_s)
+    completion = LoginCompletion(
+        s.sessions, s.second_factors, s.second_factor_requirement, s.known_devices, s.sign_in_notices, life_s
+    )
     recent = RecentAuthentication(
         s.password_login, s.second_factors, s.sessions, s.database.clock, s.passkeys.authentication
     )
@@ -172,6 +186,19 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
     )
     challenge = build_challenge(s.settings, s.database, s.keyring)
     app.register_blueprint(registration_pages(s.registration, challenge, visitor, login_flows, completion))
+    app.register_blueprint(
+        password_reset_pages(
+            s.reset_requests,
+            s.password_reset,
+            s.password_login,
+            s.second_factors,
+            s.passkeys.authentication,
+            s.known_devices,
+            login_flows,
+            completion,
+            RateLimiter(s.database, "password reset", -(-s.settings.rate_login // RESETS_DIVISOR)),
+        )
+    )
     shown = ShownCodes(s.keyring, s.database.clock)
     account = AccountView(
         visitor,
@@ -182,6 +209,7 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         shown,
         s.second_factor_requirement,
         [
+            EmailSection(s.email_verification, s.email_change),
             ProfileSection(),
             SecondFactorSection(s.recovery_codes),
             PasskeySection(s.passkeys.store, s.passkeys.registration, s.passkeys.authentication),
@@ -205,6 +233,8 @@ def _register_routes(app: QuartTrio, services: Services, health: Health) -> None
         )
     )
     app.register_blueprint(recovery_code_pages(account, s.recovery_codes, shown))
+    app.register_blueprint(email_pages(account, s.email_verification, s.email_change, s.sign_in_notices))
+    app.register_blueprint(email_link_pages(s.email_verification, s.email_change))
     app.register_blueprint(passkey_pages(account, s.passkeys.store, s.passkeys.registration, s.passkeys.changes, shown))
     upstream_view = UpstreamView(s.upstream.sign_in, login_flows, s.upstream.rate)
     app.register_blueprint(

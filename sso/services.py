@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.email_address.change import EmailChange
+from sso.accounts.email_address.verification import EmailVerification
 from sso.accounts.history.store import AccountHistory
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import PasswordLogin
@@ -12,6 +14,8 @@ from sso.accounts.login.rate_limit import LoginRateLimiter
 from sso.accounts.mailed_links import MailedLinks
 from sso.accounts.passkeys.wiring import Passkeys, build_passkeys
 from sso.accounts.password_changes import PasswordChanges
+from sso.accounts.password_reset.requests import ResetRequests
+from sso.accounts.password_reset.reset import PasswordReset
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.registration.wiring import UserRegistration, build_registration
 from sso.accounts.second_factor.changes import SecondFactorChanges
@@ -20,6 +24,7 @@ from sso.accounts.second_factor.recovery_codes import RecoveryCodes
 from sso.accounts.second_factor.requirement import SecondFactorRequirement
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
+from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
@@ -71,6 +76,11 @@ class Services:
     second_factor_requirement: SecondFactorRequirement
     password_login: PasswordLogin
     password_changes: PasswordChanges
+    reset_requests: ResetRequests
+    password_reset: PasswordReset
+    email_verification: EmailVerification
+    email_change: EmailChange
+    sign_in_notices: SignInNotices
     known_devices: KnownDevices
     registration: UserRegistration
     session_tokens: SessionTokens
@@ -145,6 +155,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
     delivery = Delivery(smtp_url, settings.data_dir / "mail", settings.smtp_ca_file)
+    known_devices = KnownDevices(database, users, ring)
+    sign_in_notices = SignInNotices(database, known_devices, applications, outbox, settings.base_url, brand.name)
+    password_changes = PasswordChanges(database, outbox, brand.name)
     return Services(
         settings=settings,
         brand=brand,
@@ -163,8 +176,13 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         second_factor_requirement=SecondFactorRequirement(settings.require_2fa, applications),
         passkeys=build_passkeys(settings.base_url, database, ring, outbox, factor_changes, brand.name),
         password_login=password_login,
-        password_changes=PasswordChanges(database, outbox, brand.name),
-        known_devices=KnownDevices(database, users, ring),
+        password_changes=password_changes,
+        reset_requests=ResetRequests(database, links, outbox, brand.name),
+        password_reset=PasswordReset(database, users, links, password_changes, outbox),
+        email_verification=EmailVerification(database, users, links, outbox, brand.name),
+        email_change=EmailChange(database, users, links, outbox, brand.name),
+        sign_in_notices=sign_in_notices,
+        known_devices=known_devices,
         registration=build_registration(settings, database, ring, links, outbox, password_login, brand.name),
         session_tokens=tokens,
         signed_in_games=SignedInGames(
@@ -176,7 +194,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         user_jwts=jwts,
         authentication_data=authentication_data,
         oauth=build_oauth(settings, database, ring, keys, jwts, token_store, verifications, service_tokens),
-        game_login=gsid_wiring.build(settings, database, bus, authentication_data, applications, verifications),
+        game_login=gsid_wiring.build(
+            settings, database, bus, authentication_data, applications, verifications, sign_in_notices
+        ),
         upstream=build_upstream(settings, database, ring, outbox, brand.name),
         permissions=permissions,
         applications=applications,

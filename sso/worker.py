@@ -57,6 +57,7 @@ async def run_worker(
             await _start_background_tasks(services, background, slot)
             metrics = await _start_metrics(services, background, export)
             await _serve(settings, build_app(services, health, metrics), sockets, stop, ready, slot)
+            await services.reset_requests.wait_until_handled()
             await services.bus.wait_until_sent()
             background.cancel_scope.cancel()
 
@@ -139,6 +140,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     await background.start(keep_running, "keys", services.keys.run, services.bus)
     await background.start(keep_running, "identity providers", services.upstream.provider_list.run, services.bus)
     await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
+    await background.start(keep_running, "password resets", services.reset_requests.run)
     await background.start(keep_running, "held polls", services.game_login.held_polls.run)
     await background.start(keep_running, "claim leases", services.game_login.claim_leases.run)
     await background.start(keep_running, "heartbeats", services.game_login.socket_registry.run)

@@ -36,6 +36,8 @@ class User:
     reg_time: datetime
     disabled: bool
     valid_from: int
+    sign_in_notices: bool  # mails about sign-ins with new devices
+    first_sign_in: datetime | None  # NULL also if it was before this was recorded
     deletion_due: datetime | None  # when the account, which is disabled until then, will be erased
     deletion_by: str | None  # "user", "operator" or "disabled"
     updated: datetime | None

@@ -12,6 +12,8 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 
+REVOKED_LINKS = ("password_reset", "email_change")  # purposes of mailed links that a revocation makes invalid
+
 _GET = Statement("SELECT * FROM users WHERE user_id = :user_id")
 _GET_BY_IDS = BatchStatement(
     "SELECT item.n, u.* FROM {items} JOIN users u ON u.user_id = item.user_id", columns={"user_id": "text"}
@@ -57,6 +59,11 @@ _USE_TOTP_STEP = Statement(
     """UPDATE users SET totp_last_step = :step
     WHERE user_id = :user_id AND totp_last_step < :step RETURNING user_id"""
 )
+_CAN_SIGN_IN = Statement(
+    """SELECT password_hash IS NOT NULL OR EXISTS (SELECT FROM passkeys p WHERE p.user_id = u.user_id)
+        OR EXISTS (SELECT FROM linked_identities l WHERE l.user_id = u.user_id)
+    FROM users u WHERE user_id = :user_id"""
+)
 # Rows are locked in key order, as in the batch that starts sessions, to avoid deadlocks.
 _END_OTHER_SESSIONS = Statement(
     """DELETE FROM browser_sessions WHERE digest IN (
@@ -75,6 +82,13 @@ _DELETE_ISSUED = tuple(
         ("login_challenges", "digest"),
         ("email_codes", "user_id"),
     )
+)
+_LOCK = Statement("SELECT user_id FROM users WHERE user_id = :user_id FOR UPDATE")
+_REVOKE_LINKS = Statement(
+    """DELETE FROM mailed_links WHERE digest IN (
+        SELECT digest FROM mailed_links WHERE user_id = :user_id AND purpose = ANY (CAST(:purposes AS text[]))
+        ORDER BY digest FOR UPDATE
+    )"""
 )
 _REVALIDATE = f""", stale_sign_ins AS (
         -- Sign-ins whose last use is more than a minute ago. Those that another transaction holds are left as they are.
@@ -157,6 +171,11 @@ async def get_user(tx: Runner, user_id: str) -> User:
     return User.from_row(await tx.row(_GET, user_id=user_id))
 
 
+async def lock_user(tx: Runner, user_id: str) -> None:
+    """Makes other changes of the user wait until the transaction ends. Changes lock the user before other rows."""
+    await tx.value(_LOCK, user_id=user_id)
+
+
 async def unused_user_id(tx: Runner) -> str:
     """Returns the next user id that was never used: documents of desired state may also name ids."""
     while True:
@@ -169,6 +188,16 @@ async def unused_user_id(tx: Runner) -> str:
 async def is_login_used(tx: Runner, login: str) -> bool:
     is_used: bool = await tx.value(_IS_LOGIN_USED, login_key=login_key(login))
     return is_used
+
+
+async def can_sign_in(tx: Runner, user_id: str) -> bool:
+    """Returns whether the user has a password, a passkey or an identity at another provider.
+
+    A change that removes one of them locks the user's row first and calls this afterwards, so that two concurrent
+    changes cannot remove the last two.
+    """
+    has_way: bool = await tx.value(_CAN_SIGN_IN, user_id=user_id)
+    return has_way
 
 
 async def create_user(
@@ -193,7 +222,8 @@ async def create_user(
 
 
 async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "") -> None:
-    """Revokes everything issued to the user: sessions, tokens, unfinished logins and mailed codes.
+    """Revokes everything issued to the user: sessions, tokens, unfinished logins, mailed codes and mailed links that
+    change the password or the address.
 
     The browser session with the id ``kept_session_id`` stays, if one is given.
     """
@@ -201,6 +231,7 @@ async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "")
     await tx.value(_END_OTHER_SESSIONS, user_id=user_id, session_id=kept_session_id)
     for statement in _DELETE_ISSUED:
         await tx.value(statement, user_id=user_id)
+    await tx.value(_REVOKE_LINKS, user_id=user_id, purposes=list(REVOKED_LINKS))
 
 
 async def _revoke_and_record(tx: Transaction, user_id: str, kept_session_id: str = "") -> None:

@@ -74,6 +74,32 @@ _COUNT = BatchStatement(
 )
 
 
+# A turn is the first event after a pause: the key is then blocked for the pause. Of concurrent callers, one gets it.
+_CLAIM_TURN = Statement(
+    f"""WITH events AS (
+        SELECT CAST(:key AS bytea) AS key, 1 AS added, 1 AS max_events, CAST(:pause AS float) AS block_s,
+            false AS backoff
+    ), claimed AS (
+        {count_events("events")} WHERE t.blocked_until <= now() RETURNING key
+    )
+    SELECT key FROM claimed"""  # noqa: S608 - the parts are constants
+)
+_TURN_WAIT = Statement(
+    """SELECT CAST(ceil(extract(epoch FROM blocked_until - now())) AS int) FROM throttle
+    WHERE key = :key AND blocked_until > now()"""
+)
+
+
+async def claim_turn(runner: Runner, name: str, pause_s: int) -> bool:
+    """Returns True if the last turn of this name was at least ``pause_s`` seconds ago, and makes this the last one."""
+    return await runner.value(_CLAIM_TURN, key=digest(name), pause=float(pause_s)) is not None
+
+
+async def turn_wait(runner: Runner, name: str) -> int:
+    """Returns the seconds until the next turn of this name; 0 if it can be claimed now."""
+    return await runner.value(_TURN_WAIT, key=digest(name)) or 0
+
+
 class Count(NamedTuple):
     number: int  # of this event within its minute
     seconds_left: int  # of that minute

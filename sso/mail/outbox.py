@@ -44,6 +44,8 @@ class Outbox:
     async def put(self, tx: Runner, recipient: str, content: MailContent, language: str) -> None:
         """Adds a message, which is encrypted, as it may contain a code. Call ``wake_senders`` after the commit.
 
+        A message without a recipient is dropped later. It hides whether there is one from those who measure time.
+
         The log lines about its delivery have the current request.
         """
         message_id, origin = record_id(), request_fields()
@@ -96,6 +98,9 @@ class MailSender:
         row = await self._database.row(_CLAIM)
         if row is None:
             return False
+        if not row["recipient"]:
+            await self._database.value(_DELETE, id=row["id"])
+            return True
         message_id, tries, origin = row["id"], row["tries"], _origin(row)
         if tries <= MAX_TRIES:
             try:

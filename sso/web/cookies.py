@@ -9,6 +9,7 @@ from sso.core.ids import secret_token
 SESSION_COOKIE = "sso_session"  # holds the secret of a browser session
 VISIT_COOKIE = "sso_visit"  # before sign-in; after a correct password it identifies the pending second factor
 DEVICE_COOKIE = "sso_device"  # shows that this browser has signed in before; it is no credential
+RESET_COOKIE = "sso_reset"  # the secret of a link that resets a password
 LANGUAGE_COOKIE = "sso_language"  # the language that was chosen on a page
 UPSTREAM_COOKIE = "sso_upstream"  # binds a sign-in with another provider to this browser
 CODES_COOKIE = "sso_codes"  # new recovery codes, encrypted, until the next page shows them
@@ -19,10 +20,15 @@ MAX_SEALED_COOKIE = 2048
 _SECRET = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 
+def is_secret(text: str) -> bool:
+    """Returns whether the text has the form of our secrets."""
+    return _SECRET.fullmatch(text) is not None
+
+
 def read_cookie(name: str) -> str:
     """Returns the secret in a cookie, or "" if the value does not have the form of our secrets."""
     value = request.cookies.get(_full_name(name), "")
-    return value if _SECRET.fullmatch(value) else ""
+    return value if is_secret(value) else ""
 
 
 def read_device_cookie() -> str:

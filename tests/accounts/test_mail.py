@@ -119,7 +119,7 @@ POISONED: list[dict[str, str | None]] = [
     {"recipient": "grp:;@example.com"},
     {"recipient": "a@[1.2.3.4"},
     {"recipient": "a@example.com\nBcc: b@example.com"},
-    {"recipient": ""},
+    {"recipient": "nobody"},
     {"recipient": "\N{PILE OF POO}"},
     {"subject": "two\nlines"},
     {"body": "v1.0.0"},

@@ -106,7 +106,7 @@ class Browser:
         self.http = _new_client(self.server)
 
     def sign_in(self) -> "Browser":
-        answer = self.submit(self.http.get("/login"), {"login": self.login, "password": PASSWORD})
+        answer = self.submit(self.http.get("/login"), {"login": self.login, "password": PASSWORD}, form=0)
         assert answer.status_code == 303, answer.text
         return self
 

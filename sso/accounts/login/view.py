@@ -12,9 +12,10 @@ from sso.accounts.model import SignedIn, User
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.second_factor.requirement import SecondFactorRequirement
 from sso.accounts.sessions import Session, SessionStore
+from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.visitor import browser_label, remember_browser
 from sso.web import language
-from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, set_cookie
+from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, read_device_cookie, set_cookie
 from sso.web.redirects import safe_next, see_other
 from sso.web.request import client_address
 
@@ -35,12 +36,14 @@ class LoginCompletion:
         factors: SecondFactors,
         requirement: SecondFactorRequirement,
         devices: KnownDevices,
+        notices: SignInNotices,
         life_s: int,
     ) -> None:
         self._sessions = sessions
         self._requirement = requirement
         self._factors = factors
         self._devices = devices
+        self._notices = notices
         self._life_s = life_s
 
     async def ask_for_code(self, user: User, next_path: str | None) -> Response:
@@ -56,13 +59,14 @@ class LoginCompletion:
         """Starts a session with a new secret and ends those of the cookies that the browser sent.
 
         ``authenticated``: the user has just proved who they are, so that important changes need no further proof.
-        The caller completes no flow with a session whose user must set up a second factor (``must_enrol``).
+        The user is told about a browser that is not known yet. The caller completes no flow with a session whose user
+        must set up a second factor (``must_enrol``).
         Raises AccountClosed if the account is going to be deleted.
         """
         if signed_in.user.can_be_kept:
             raise AccountClosed(signed_in.user, signed_in.auth, needs_code=False)
         address = client_address()
-        return await self._sessions.start(
+        session = await self._sessions.start(
             signed_in.user,
             signed_in.auth,
             address,
@@ -72,6 +76,8 @@ class LoginCompletion:
             authenticated=authenticated,
             must_enrol=await self._requirement.must_enrol(signed_in.user, address),
         )
+        await self._notices.browser_signed_in(signed_in.user, read_device_cookie(), browser_label(), address)
+        return session
 
     def redirect(self, session: Session, path: str) -> Response:
         """Redirects with the cookies of the new session. A user who must set up a second factor does so first."""

@@ -24,7 +24,7 @@ from sso.web.pages import page
 from sso.web.redirects import safe_next, see_other
 
 SETUP_S = 600
-FORMS = ("totp", "email_2fa", "recovery")  # forms of the account page that need a code
+FORMS = ("totp", "email_2fa", "recovery", "email")  # forms of the account page that need a code
 SENT = _("We have sent you a code. Check your e-mail.")
 
 

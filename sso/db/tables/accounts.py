@@ -3,6 +3,7 @@
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Boolean,
     Column,
     DateTime,
     ForeignKey,
@@ -62,6 +63,8 @@ users = Table(
     # When login, nick, lang or email_verified was changed; a trigger sets it. NULL: not since the registration.
     timestamp_column("updated", nullable=True),
     # When the account will be erased. It is disabled until then.
+    Column("sign_in_notices", Boolean, nullable=False, server_default=text("true")),  # mails about new devices
+    timestamp_column("first_sign_in", nullable=True),
     timestamp_column("deletion_due", nullable=True),
     # Who may keep it: user; operator (support only); disabled (support only, and it stays disabled).
     Column("deletion_by", Text),
