@@ -59,6 +59,11 @@ _USE_TOTP_STEP = Statement(
     """UPDATE users SET totp_last_step = :step
     WHERE user_id = :user_id AND totp_last_step < :step RETURNING user_id"""
 )
+_CAN_SIGN_IN = Statement(
+    """SELECT password_hash IS NOT NULL OR EXISTS (SELECT FROM passkeys p WHERE p.user_id = u.user_id)
+        OR EXISTS (SELECT FROM linked_identities l WHERE l.user_id = u.user_id)
+    FROM users u WHERE user_id = :user_id"""
+)
 # Rows are locked in key order, as in the batch that starts sessions, to avoid deadlocks.
 _END_OTHER_SESSIONS = Statement(
     """DELETE FROM browser_sessions WHERE digest IN (
@@ -183,6 +188,16 @@ async def unused_user_id(tx: Runner) -> str:
 async def is_login_used(tx: Runner, login: str) -> bool:
     is_used: bool = await tx.value(_IS_LOGIN_USED, login_key=login_key(login))
     return is_used
+
+
+async def can_sign_in(tx: Runner, user_id: str) -> bool:
+    """Returns whether the user has a password, a passkey or an identity at another provider.
+
+    A change that removes one of them locks the user's row first and calls this afterwards, so that two concurrent
+    changes cannot remove the last two.
+    """
+    has_way: bool = await tx.value(_CAN_SIGN_IN, user_id=user_id)
+    return has_way
 
 
 async def create_user(

@@ -84,6 +84,15 @@ _ATTRIBUTES = (
         help=f"An origin of its pages in browsers, in addition to those of its redirect URIs. {_MULTIPLE}",
     ),
     click.option(
+        "--logo-uri",
+        help="Logo on its sign-in pages: a data URI of an SVG, PNG or WebP image, or an https URL at one of its hosts.",
+    ),
+    click.option("--policy-uri", help="Its privacy policy."),
+    click.option("--tos-uri", help="Its terms of service."),
+    click.option("--support-uri", help="Where its users get help; may be a mailto: URI."),
+    click.option("--accent", help="Colour of buttons and links on its sign-in pages, such as #0f766e."),
+    click.option("--signin-text", help="A text on its sign-in form, in place of SSO_SIGNIN_TEXT."),
+    click.option(
         "--post-logout-redirect-uris",
         multiple=True,
         help=f"A URI that users may be sent to after a sign-out (default: any at its hosts). {_MULTIPLE}",

@@ -26,6 +26,7 @@ class GameLoginFlow:
 
     form_targets: tuple[str, ...] = ()
     login_hint: str = ""
+    site_brand: None = None
     page: str = "game_login.html"
 
     @property

@@ -37,6 +37,12 @@ class Client:
     grant_types: tuple[str, ...] = ("authorization_code", "refresh_token")
     token_endpoint_auth_method: AuthMethod = ""
     origins: tuple[str, ...] = ()  # of its pages in browsers, in addition to those of its redirect URIs
+    logo_uri: str = ""
+    policy_uri: str = ""
+    tos_uri: str = ""
+    support_uri: str = ""
+    accent: str = ""
+    signin_text: str = ""
     jwks: str = field(default="", repr=False)  # the JSON of its JWK set, "" without one
     secret_expires: datetime | None = None  # None: never
     second_expires: datetime | None = None

@@ -9,6 +9,7 @@ import orjson
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
+from sso.accounts.users import can_sign_in
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import record_id
 from sso.core.language import Text
@@ -41,11 +42,12 @@ _LIST = Statement(
     WHERE l.user_id = :user_id ORDER BY p.position, p.name, l.created"""
 )
 # Changes of one user's links wait for each other, so that two of them cannot remove the last way to sign in together.
+# What depends on the links is read by a later statement, which sees what the other change has committed.
 _LOCK_USER = Statement(
-    """SELECT u.*, (SELECT count(*) FROM linked_identities l WHERE l.user_id = u.user_id) AS links,
-        EXISTS (SELECT FROM passkeys p WHERE p.user_id = u.user_id) AS has_passkey
-    FROM users u WHERE user_id = :user_id AND valid_from = :valid_from AND NOT disabled FOR NO KEY UPDATE OF u"""
+    """SELECT * FROM users WHERE user_id = :user_id AND valid_from = :valid_from AND NOT disabled
+    FOR NO KEY UPDATE"""
 )
+_COUNT = Statement("SELECT count(*) FROM linked_identities WHERE user_id = :user_id")
 _INSERT = Statement(
     """INSERT INTO linked_identities (id, provider_id, subject, user_id, name, tokens_sealed, last_used)
     VALUES (:id, :provider_id, :subject, :user_id, :name, :tokens_sealed, now())"""
@@ -104,7 +106,7 @@ class LinkedIdentities:
             row = await tx.row(_LOCK_USER, user_id=user.user_id, valid_from=user.valid_from)
             if row is None:
                 return False
-            if row["links"] >= MAX_LINKS:
+            if await tx.value(_COUNT, user_id=user.user_id) >= MAX_LINKS:
                 raise IdentityTaken
             await self.insert(tx, user.user_id, provider, identity)
             await record_event(tx, user.user_id, EventKind.IDENTITY_LINKED, name=provider.name)
@@ -142,7 +144,7 @@ class LinkedIdentities:
             name = await tx.value(_DELETE, id=link_id, user_id=user.user_id)
             if name is None:
                 return False
-            if row["password_hash"] is None and not row["has_passkey"] and row["links"] <= 1:
+            if not await can_sign_in(tx, user.user_id):
                 raise LastWayToSignIn  # the transaction is rolled back
             await record_event(tx, user.user_id, EventKind.IDENTITY_UNLINKED, name=name)
             await self._notify(tx, User.from_row(row), UNLINKED_SUBJECT, Text(UNLINKED, provider=name))

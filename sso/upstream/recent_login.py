@@ -23,6 +23,7 @@ class LinkLoginFlow:
     login_hint: str = ""
     page: str = "link_login.html"
     ui_locales: str = ""
+    site_brand: None = None
 
     def details(self, address: Address) -> Mapping[str, Any]:
         return {}

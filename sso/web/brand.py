@@ -34,6 +34,17 @@ class PageBrand:
     terms_url: str
 
 
+@dataclass(frozen=True)
+class SiteBrand:
+    """The look of a site on the pages of its sign-in."""
+
+    logo_uri: str
+    logo_origin: str  # that the page must allow; "" for a data URI
+    style_path: str
+    links: tuple[tuple[Text, str], ...]
+    signin_text: str
+
+
 def install(environment: Environment, brand: Brand) -> None:
     environment.globals["brand"] = PageBrand(
         brand.name,

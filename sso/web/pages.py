@@ -10,6 +10,7 @@ from quart import Response, current_app, g
 from sso.core.language import current_language
 from sso.web import language, template_cache
 from sso.web.body import InvalidBody
+from sso.web.brand import SiteBrand
 from sso.web.compiled_templates import compiled_templates
 from sso.web.language_switcher import same_page
 from sso.web.request import read_body
@@ -33,6 +34,7 @@ async def page(
     form_targets: Sequence[str] = (),
     own: Mapping[str, str] | None = None,
     here: str | None = None,
+    site_brand: SiteBrand | None = None,
     **context: Any,
 ) -> Response:
     """Renders a page in the selected language.
@@ -40,12 +42,13 @@ async def page(
     ``form_targets``: origins that the forms of this page may redirect to, in addition to our own. ``own``: values of
     this user alone; if given, the rest of the page is cached (``template_cache.py``). ``here``: the path at which the
     language switcher shows this page again, if it is not the path of the request; "" for a page that cannot be shown
-    again, which then has no switcher.
+    again, which then has no switcher. ``site_brand``: the look of the site that the user signs in to.
     """
     language.select_language()
     names = {
         "lang": current_language.get(),
         "user": user,
+        "site_brand": site_brand,
         **context,
     }
     names = {"status": status, "notice": None, "problem": None, "csrf": "", **names}
@@ -58,8 +61,9 @@ async def page(
         text = template_cache.render_cached(loaded, names, {**own, "back": back})
     response = Response(text, status, content_type="text/html; charset=utf-8")
     response.headers.update({"Content-Language": current_language.get(), "Vary": "Accept-Language", **(headers or {})})
-    if form_targets:
-        response.headers["Content-Security-Policy"] = page_policy(form_targets)
+    image_origins = (site_brand.logo_origin,) if site_brand and site_brand.logo_origin else ()
+    if form_targets or image_origins:
+        response.headers["Content-Security-Policy"] = page_policy(form_targets, image_origins)
     return response
 
 

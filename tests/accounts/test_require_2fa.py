@@ -1,5 +1,6 @@
 """SSO_REQUIRE_2FA: users without a second factor set one up before their session can be used."""
 
+import html
 import re
 from collections.abc import Iterator
 
@@ -9,6 +10,7 @@ from tests.accounts.test_account_pages import displayed_secret
 from tests.kit import postgres
 from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.oauth import new_browser, new_site, next_path_of, query_of
 from tests.kit.passkey import SoftwarePasskey, page_options
 from tests.kit.server import QUICK, Server, running
 
@@ -102,3 +104,26 @@ def test_requirement_asks_for_the_password_after_ten_minutes(strict: Server, adm
         fields = {"csrf": browser.form("/logout")["csrf"], "enable": "1"}
         assert browser.post("/account/email-2fa", fields).status_code == 422
         assert browser.post("/account/email-2fa", fields | {"current_password": PASSWORD}).status_code == 303
+
+
+def test_authorization_continues_after_the_setup(strict: Server) -> None:
+    site, browser = new_site(strict), new_browser(strict)
+    permission = {"user_id": browser.login, "application_id": 1, "data": {"roles": ["root"], "private_data": {}}}
+    strict.apply({"permissions": [permission]})
+    form = browser.authorize(site)
+    answer = browser.submit(form, {"login": browser.login, "password": PASSWORD})
+    assert answer.headers["Location"].startswith("/account/enrol?next=/login%3Fnext%3D/proxy/oauth/authorize/")
+    page = browser.http.get(answer.headers["Location"])
+    assert browser.http.get(next_path_of(form)).headers["Location"].startswith("/login")  # no way round
+    action = next(action for action in re.findall(r'action="([^"]+)"', page.text) if "email-2fa" in action)
+    csrf = re.search(r'name="csrf" value="([^"]+)"', page.text)
+    assert csrf
+    answer = browser.http.post(html.unescape(action), data={"csrf": csrf[1], "enable": "1"})
+    assert answer.headers["Location"].startswith("/account/recovery-codes?next=/login")
+    page = browser.http.get(answer.headers["Location"])
+    link = re.search(r'href="(/login[^"]+)"', page.text)
+    assert link
+    answer = browser.http.get(html.unescape(link[1]))
+    while "code=" not in answer.headers["Location"]:
+        answer = browser.http.get(answer.headers["Location"])
+    assert site.redeem(query_of(answer)["code"]).status_code == 200

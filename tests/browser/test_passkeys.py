@@ -1,5 +1,6 @@
 """Passkeys in Chromium with its virtual authenticator: registration, sign-in, autofill, second factor, removal."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,8 +32,8 @@ desktop_only = pytest.mark.parametrize("width", [1280])  # the window size makes
 @pytest.fixture(scope="module")
 def site(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that is opened as localhost: browsers allow no passkeys for an IP address."""
-    dsn = postgres_server.fresh()
-    with running(tmp_path_factory.mktemp("site"), **QUICK, SSO_DATABASE_URL=dsn, SSO_RATE_LOGIN="0") as server:
+    dsn, more = postgres_server.fresh(), {"SSO_RATE_LOGIN": "0", "SSO_REQUIRE_2FA": "admins"}
+    with running(tmp_path_factory.mktemp("site"), **QUICK, SSO_DATABASE_URL=dsn, **more) as server:
         server.base_url = server.base_url.replace("127.0.0.1", "localhost")
         yield server
 
@@ -139,6 +140,41 @@ def test_passkey_from_registration_to_removal(page: Page, site: Server, login: s
     sign_out(page)
     sign_in(page, site, login)
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+
+
+def test_required_second_factor_is_set_up_with_a_passkey(page: Page, site: Server, screenshot: Screenshot) -> None:
+    login = new_user(site)
+    permission = {"user_id": login, "application_id": 1, "data": {"roles": ["root"], "private_data": {}}}
+    site.apply({"permissions": [permission]})
+    add_authenticator(page)
+    sign_in(page, site, login)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Protect your account")
+    screenshot("enrol")
+    page.get_by_text("Add a passkey").first.click()
+    screenshot("enrol-passkey")
+    page.get_by_role("button", name="Add a passkey").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Save your recovery codes")
+    screenshot("recovery-codes")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download as a text file").click()
+    assert len(re.findall(r"\d{4}-\d{4}-\d{4}", download.value.path().read_text())) == 10
+    page.get_by_role("link", name="I have saved them, continue").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+
+
+@desktop_only
+def test_buttons_for_passkeys_are_hidden_without_javascript(
+    page: Page, chromium: Chromium, site: Server, login: str
+) -> None:
+    context = chromium.new_context(java_script_enabled=False)
+    plain = context.new_page()
+    plain.goto(f"{site.base_url}/login")
+    expect(plain.get_by_role("button", name="Sign in with a passkey")).to_be_hidden()
+    sign_in(plain, site, login)
+    plain.get_by_text("Add a passkey").first.click()
+    expect(plain.locator("form[action='/account/passkeys'] noscript p")).to_be_visible()
+    expect(plain.get_by_role("button", name="Add a passkey")).to_be_hidden()
+    context.close()
 
 
 @desktop_only

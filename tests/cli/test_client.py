@@ -33,6 +33,7 @@ def test_client_add_prints_the_secret_and_client_show_does_not(server: Server) -
         "token_endpoint_auth_method": "",
         "post_logout_redirect_uris": [],
         "origins": [],
+        **dict.fromkeys(("logo_uri", "policy_uri", "tos_uri", "support_uri", "accent", "signin_text"), ""),
         "jwks": None,
         "application_id": 0,
         "resource_server": False,

@@ -76,8 +76,8 @@ def test_login_form_is_on_the_page_of_the_session(game: Game, server: Server, an
     with Browser(server) as browser:
         shown = browser.get(session.page)
         assert shown.status_code == 200
-        assert buttons(shown.text) == ["Sign in and continue to Tanks"]
-        assert "<script" not in shown.text
+        assert buttons(shown.text) == ["Sign in and continue to Tanks", "Sign in with a passkey"]
+        assert "<script>" not in shown.text
         answer = browser.submit("/login", login=ann, password=PASSWORD)
         assert answer.headers["Location"] == session.decision
         assert "The game is not responding" in browser.follow(answer).text  # the game has not polled yet

@@ -5,13 +5,19 @@ from typing import Any
 
 import orjson
 import pytest
+import trio
 from sqlalchemy import Connection, text
 
+from sso.accounts.model import User
 from sso.core.encryption import Keyring
 from sso.db.standalone import run_with_connection
-from sso.upstream.linked_identities import tokens_purpose
+from sso.services import Services
+from sso.state.apply import Applier
+from sso.state.document import parse
+from sso.upstream.linked_identities import LastWayToSignIn, tokens_purpose
+from sso.upstream.model import UpstreamIdentity
 from tests.kit.browser import mailed_codes
-from tests.kit.builders import PASSWORD
+from tests.kit.builders import PASSWORD, add_user
 from tests.kit.oauth import Browser
 from tests.kit.server import Server
 from tests.upstream.player import add_provider, follow, go, is_signed_in, link, player, press, sign_in, sign_out
@@ -197,3 +203,28 @@ def test_removed_provider_keeps_no_links(server: Server, provider: CodeProvider)
     server.sso("idp", "remove", provider_id, "--yes")
     assert browser.http.get(f"/login/upstream/{provider_id}").status_code == 404
     assert query(server, "SELECT * FROM linked_identities WHERE provider_id = :id", id=provider_id) == []
+
+
+async def test_two_concurrent_changes_do_not_remove_the_last_two_ways_to_sign_in(services: Services) -> None:
+    records = [{"id": name, "kind": "steam"} for name in ("one", "two")]
+    await Applier(services.database, services.hasher, services.keyring).apply(parse({"identity_providers": records}))
+    for number in range(10):
+        user = await add_user(services, password=None)
+        for record in records:
+            provider = await services.upstream.providers.get(record["id"])
+            assert provider
+            assert await services.upstream.links.link(user, provider, UpstreamIdentity(f"person {number}"))
+        refused = 0
+
+        async def unlink(link_id: str, user: User = user) -> None:
+            nonlocal refused
+            try:
+                await services.upstream.links.unlink(user, link_id)
+            except LastWayToSignIn:
+                refused += 1
+
+        async with trio.open_nursery() as nursery:
+            for identity in await services.upstream.links.list(user.user_id):
+                nursery.start_soon(unlink, identity.id)
+        assert refused == 1
+        assert len(await services.upstream.links.list(user.user_id)) == 1

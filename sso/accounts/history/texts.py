@@ -41,7 +41,7 @@ TEXTS = {
 }
 METHODS = {
     "login": _("with the password"),
-    "otp": _("with the password and a second step"),
+    "otp": _("with a second step or a passkey"),
     "upstream": _("with another provider"),
     "gsid": _("confirmed in a browser"),
 }

@@ -38,6 +38,7 @@ async def show_login_form(
         page_title=_("Sign in"),
         site=flow.title if flow else "",
         form_targets=flow.form_targets if flow else (),
+        site_brand=flow.site_brand if flow else None,
         action="/login",
         can_register=current_app.config["REGISTRATION_OPEN"],
         passkey_rp_id=passkeys.relying_party.id if passkeys.relying_party else "",

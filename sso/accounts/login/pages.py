@@ -206,6 +206,7 @@ def login_pages(
             site=flow.title if flow else "",
             **(flow.details(client_address()) if flow else {}),
             form_targets=flow.form_targets if flow else (),
+            site_brand=flow.site_brand if flow else None,
             csrf=csrf_token(read_cookie(VISIT_COOKIE)),
             action="/login/code",
             resend_action="/login/code/resend",

@@ -10,6 +10,7 @@ from sso.accounts.passkeys.credential import PasskeyAnswer
 from sso.accounts.passkeys.store import use_challenge
 from sso.accounts.passkeys.verification import NewCredential
 from sso.accounts.second_factor.changes import FactorChange, SecondFactorChanges
+from sso.accounts.users import can_sign_in
 from sso.core.ids import record_id
 from sso.core.language import Text
 from sso.db.database import Database
@@ -39,7 +40,7 @@ _DELETE = Statement("DELETE FROM passkeys WHERE user_id = :user_id AND id = :id 
 
 
 class PasskeyNotChanged(Exception):
-    """Rolls the transaction back: the passkey exists already, does not exist, or the user was changed."""
+    """Rolls the transaction back: the passkey exists already, does not exist, or is the last way to sign in."""
 
 
 class PasskeyChanges:
@@ -85,7 +86,7 @@ class PasskeyChanges:
             if await tx.value(_COUNT_DOWN, user_id=user.user_id, valid_from=user.valid_from) is None:
                 return None
             name = await tx.value(_DELETE, user_id=user.user_id, id=passkey_id)
-            if name is None:
+            if name is None or not await can_sign_in(tx, user.user_id):
                 raise PasskeyNotChanged
             return await self._factor_changes.finish(
                 tx, user, FACTOR, REMOVED, EventKind.PASSKEY_REMOVED, revoke=True, name=name

@@ -32,6 +32,12 @@ oauth_clients = Table(
     text_array_column("grant_types", "authorization_code", "refresh_token"),
     text_column("token_endpoint_auth_method"),  # empty: any method that fits whether it has a secret
     text_array_column("post_logout_redirect_uris"),  # none: any URI at the origin of a redirect URI
+    text_column("logo_uri"),
+    text_column("policy_uri"),
+    text_column("tos_uri"),
+    text_column("support_uri"),
+    text_column("accent"),  # such as #0f766e
+    text_column("signin_text"),
     text_array_column("origins"),  # of its pages in browsers, in addition to those of its redirect URIs
     text_column("jwks"),  # a JWK set with the keys that sign its assertions (private_key_jwt)
     timestamp_column("secret_expires", nullable=True),  # NULL: never

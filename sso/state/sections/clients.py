@@ -12,6 +12,7 @@ from sso.core.keys import UnusableKey
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients
 from sso.db.transaction import Transaction
+from sso.oauth import client_branding
 from sso.oauth.client_assertions import stored_jwks
 from sso.oauth.client_store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
 from sso.oauth.model import CLIENT_ID, AccessTokenFormat, AuthMethod, Client, GrantType, Profile
@@ -35,6 +36,12 @@ _EXPORTED_IF_SET = (
     "token_endpoint_auth_method",
     "post_logout_redirect_uris",
     "origins",
+    "logo_uri",
+    "policy_uri",
+    "tos_uri",
+    "support_uri",
+    "accent",
+    "signin_text",
     "application_id",
     "resource_server",
 )
@@ -54,6 +61,7 @@ def _origin(text: str) -> str:
 
 Uri = Annotated[str, AfterValidator(_absolute_uri)]
 Origin = Annotated[str, AfterValidator(_origin)]
+Link = Annotated[str, AfterValidator(client_branding.check_link)]
 
 
 def _usable_jwks(value: dict[str, Any]) -> dict[str, Any]:
@@ -84,6 +92,12 @@ class ClientPart(AccountPart):
     token_endpoint_auth_method: AuthMethod | None = None
     post_logout_redirect_uris: list[Uri] | None = None
     origins: list[Origin] | None = None
+    logo_uri: Annotated[str, AfterValidator(client_branding.check_logo_uri)] | None = None
+    policy_uri: Link | None = None
+    tos_uri: Link | None = None
+    support_uri: Link | None = None
+    accent: Annotated[str, AfterValidator(client_branding.check_accent)] | None = None
+    signin_text: Annotated[str, AfterValidator(client_branding.check_signin_text)] | None = None
     application_id: Annotated[int, Field(ge=0, le=MAX_APPLICATION_ID)] | None = None  # 0: none
     resource_server: bool | None = None
     access_token_format: AccessTokenFormat | None = None
@@ -118,6 +132,7 @@ async def apply(tx: Transaction, actor: AuditActor, keyring: Keyring, location: 
 # The values of a new client that the checks need.
 _NEW: dict[str, Any] = {"profile": "strict", "token_endpoint_auth_method": "", "secret_sealed": None, "jwks": ""}
 _NEW |= {"application_id": 0, "resource_server": False, "grant_types": []}
+_NEW |= {"logo_uri": "", "redirect_hosts": [], "redirect_uris": []}
 _NO_SECRETS = {"secret_sealed": None, "second_sealed": None, "secret_expires": None, "second_expires": None}
 _WITHOUT_SECRET = ("none", "private_key_jwt")
 
@@ -143,6 +158,8 @@ def _values(part: ClientPart, keyring: Keyring, old: Any) -> dict[str, Any]:
 
 def _contradiction(part: ClientPart, row: dict[str, Any]) -> str | None:
     """Returns which attributes of the client contradict each other."""
+    if not client_branding.has_own_logo(row):
+        return f"logo_uri: {client_branding.EXPECTED_LOGO}"
     method = row["token_endpoint_auth_method"]
     if method and row["profile"] != "oidc":
         return "token_endpoint_auth_method: needs the profile oidc"

@@ -58,7 +58,7 @@
   };
 
   const ask = async (button, form) => {
-    const problem = form.querySelector("[data-passkey-problem]");
+    const problem = (button.closest(".passkey") || form).querySelector("[data-passkey-problem]");
     if (problem) problem.hidden = true;
     const creates = button.dataset.passkey === "create";
     if (creates && !form.reportValidity()) return;
