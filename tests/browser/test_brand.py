@@ -88,3 +88,22 @@ def test_mails_fit(page: Page, screenshot: Screenshot, tmp_path: Path) -> None:
     for name, content in mails.items():
         page.set_content(render(content, "en", brand).html)
         screenshot(f"mail-{name}")
+
+
+@pytest.mark.parametrize("width", [390])
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_badges_stand_beside_their_headings_on_a_phone(page: Page, branded: Server, login: str, language: str) -> None:
+    page.set_extra_http_headers({"Accept-Language": language})
+    page.goto(f"{branded.base_url}/login")
+    page.locator("#login").fill(login)
+    page.locator("#password").fill(PASSWORD)
+    page.locator("main button").first.click()
+    headings = page.locator(
+        "#two-step h3:has(> .badge), section[aria-labelledby=two-step-title] h3:has(> .badge)"
+    ).all()
+    assert headings
+    for heading in headings:
+        box, badge = heading.bounding_box(), heading.locator(".badge").bounding_box()
+        assert box
+        assert badge
+        assert badge["y"] < box["y"] + 24  # on the first line
