@@ -109,6 +109,18 @@ def test_export_contains_what_is_stored_and_no_secrets(server: Server, login: st
         assert secret not in text
 
 
+def test_exports_of_one_user_are_limited(server: Server, login: str) -> None:
+    with fresh_browser(server, login) as browser:
+        browser.open_account()
+        form = browser.form("/account/export")
+        answers = [browser.post("/account/export", form) for _ in range(6)]
+        assert [answer.status_code for answer in answers[:5]] == [200] * 5
+        again = answers[5]
+        assert again.status_code == 429
+        assert int(again.headers["Retry-After"]) > 0
+        assert 'role="alert"' in again.text
+
+
 def test_export_contains_no_addresses_of_administrators(server: Server, login: str) -> None:
     insert = """INSERT INTO audit (user_id, address, operation, target, after)
         VALUES ($1, $2, 'user.update', $3, '{"nick": "Ann"}')"""

@@ -89,6 +89,11 @@ def test_game_is_not_confirmed_by_keeping_a_closed_account(server: Server, provi
         answer = browser.http.post("/login/keep", data=Forms(page.text).by_action["/login/keep"][0])
         assert answer.headers["Location"] == session.decision
         assert session.status == "pending"
+    # The provider may not have asked anything, so important changes still ask for the password.
+    form = Forms(browser.http.get("/account").text).by_action["/account/delete"][0]
+    assert "current_password" in form
+    del form["current_password"]
+    assert browser.http.post("/account/delete", data=form).status_code == 422
 
 
 def test_second_factor_of_the_account_is_asked(server: Server, provider: CodeProvider) -> None:
