@@ -88,7 +88,7 @@ def missing(catalogue: Catalog) -> list[Message]:
 
 def translations(message: Message) -> tuple[str, ...]:
     """Returns the translation, or all plural forms of it."""
-    return (message.string,) if isinstance(message.string, str) else tuple(message.string or ())
+    return (message.string,) if isinstance(message.string, str) else tuple(message.string or ("",))
 
 
 def main(arguments: list[str]) -> None:

@@ -54,6 +54,14 @@ def check(settings: Settings, dsn: str) -> Iterator[Finding]:
     yield _account()
     yield from _addresses(settings)
     yield from _proxies(settings, dsn if usable else None)
+    required = settings.require_2fa != "off"
+    yield Finding(
+        "second factor of administrators",
+        required,
+        f"required ({settings.require_2fa})" if required else "an administrator can sign in with the password alone",
+        "set SSO_REQUIRE_2FA=admins",
+        warning=True,
+    )
     denied = settings.gsid_admin == "deny"
     yield Finding(
         "administration by games",
@@ -227,6 +235,14 @@ def _addresses(settings: Settings) -> Iterator[Finding]:
     if settings.smtp_url is None:
         folder = settings.data_dir / "mail"
         yield Finding("mail", False, f"is written to {folder}", "set SSO_SMTP_URL to send it", warning=True)
+        if settings.registration == "open":
+            yield Finding(
+                "registration",
+                False,
+                "is open, but new users do not get the mail that confirms their address",
+                "set SSO_SMTP_URL, or close it with SSO_REGISTRATION=closed",
+                warning=True,
+            )
     descriptors = os.sysconf("SC_OPEN_MAX")
     yield Finding(
         "open files", descriptors >= 4096, f"{descriptors} for each process", "raise `ulimit -n`", warning=True

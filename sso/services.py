@@ -5,20 +5,33 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.email_address.change import EmailChange
+from sso.accounts.email_address.verification import EmailVerification
+from sso.accounts.history.store import AccountHistory
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
+from sso.accounts.mailed_links import MailedLinks
+from sso.accounts.passkeys.wiring import Passkeys, build_passkeys
+from sso.accounts.password_changes import PasswordChanges
+from sso.accounts.password_reset.requests import ResetRequests
+from sso.accounts.password_reset.reset import PasswordReset
 from sso.accounts.ports import ApplicationDirectory
+from sso.accounts.registration.wiring import UserRegistration, build_registration
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
+from sso.accounts.second_factor.recovery_codes import RecoveryCodes
+from sso.accounts.second_factor.requirement import SecondFactorRequirement
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
+from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
 from sso.config import Settings
+from sso.core.brand import Brand
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.core.signature_verification import SignatureVerificationPool
@@ -30,10 +43,15 @@ from sso.keys.keyset import KeySet
 from sso.keys.master_key import open_keyring
 from sso.keys.rotation import KeyRotation
 from sso.keys.store import KeyStore
+from sso.mail.content import mail_logo
 from sso.mail.outbox import MailSender, Outbox
 from sso.mail.smtp import Delivery
+from sso.oauth.service_token_store import ServiceTokenStore
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
+from sso.personal_data.deletion import AccountDeletion
+from sso.personal_data.erasure import AccountErasure
+from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
 
@@ -41,6 +59,7 @@ from sso.web.forwarding_monitor import ForwardingMonitor
 @dataclass(frozen=True)
 class Services:
     settings: Settings
+    brand: Brand
     database: Database
     keyring: Keyring
     bus: Bus
@@ -52,22 +71,33 @@ class Services:
     hasher: Hasher
     second_factors: SecondFactors
     second_factor_changes: SecondFactorChanges
+    recovery_codes: RecoveryCodes
+    passkeys: Passkeys
+    second_factor_requirement: SecondFactorRequirement
     password_login: PasswordLogin
+    password_changes: PasswordChanges
+    reset_requests: ResetRequests
+    password_reset: PasswordReset
+    email_verification: EmailVerification
+    email_change: EmailChange
+    sign_in_notices: SignInNotices
     known_devices: KnownDevices
+    registration: UserRegistration
     session_tokens: SessionTokens
     signed_in_games: SignedInGames
+    history: AccountHistory
+    deletion: AccountDeletion
+    erasure: AccountErasure
     user_jwts: UserJwts
     authentication_data: AuthenticationDataIssuer
     oauth: OAuth
     game_login: GameLogin
+    upstream: Upstream
     mail_sender: MailSender
     permissions: Permissions
     applications: ApplicationDirectory
     proxies: TrustedProxies
     forwarding: ForwardingMonitor
-
-
-SERVICE_NAME = "Sign-on"
 
 
 @asynccontextmanager
@@ -85,20 +115,33 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     key_store = KeyStore(database)
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
-    outbox = Outbox(ring, bus, SERVICE_NAME)
-    factors = SecondFactors(database, users, ring, outbox, SERVICE_NAME)
+    brand = Brand(
+        settings.brand_name,
+        settings.brand_accent,
+        settings.brand_logo,
+        settings.support_url or "",
+        settings.privacy_url or "",
+        settings.terms_url or "",
+        settings.signin_text or "",
+    )
+    outbox = Outbox(ring, bus, brand)
+    recovery_codes = RecoveryCodes(database, ring, outbox, brand.name)
+    factors = SecondFactors(database, users, ring, outbox, brand.name, recovery_codes)
+    factor_changes = SecondFactorChanges(database, recovery_codes, outbox, brand.name)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
-    token_store = build_token_store(settings, database)
+    token_store = build_token_store(settings, database, keys)
     jwts = UserJwts(
         keys, users, token_store, settings.base_url, settings.jwt_ttl_s, settings.token_max_s, database.clock
     )
     verifications = SignatureVerificationPool()
+    service_tokens = ServiceTokenStore(database, settings.access_ttl_s)
     permissions = build_permissions(
         database,
         ring,
         jwts,
         users.find,
         verifications,
+        service_tokens.application_of,
         settings.base_url,
         settings.data_dir / "keys",
         settings.node_name or "",
@@ -106,12 +149,18 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     )
     applications = permissions.login_rules
     login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
+    password_login = PasswordLogin(users, hasher, factors, login_rate_limiter, brand.name)
+    links = MailedLinks(database, settings.base_url)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
     delivery = Delivery(smtp_url, settings.data_dir / "mail", settings.smtp_ca_file)
+    known_devices = KnownDevices(database, users, ring)
+    sign_in_notices = SignInNotices(database, known_devices, applications, outbox, settings.base_url, brand.name)
+    password_changes = PasswordChanges(database, outbox, brand.name)
     return Services(
         settings=settings,
+        brand=brand,
         database=database,
         keyring=ring,
         bus=bus,
@@ -122,20 +171,36 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sessions=SessionStore(database, settings.browser_ttl_s),
         hasher=hasher,
         second_factors=factors,
-        second_factor_changes=SecondFactorChanges(database, outbox, SERVICE_NAME),
-        password_login=PasswordLogin(users, hasher, factors, login_rate_limiter),
-        known_devices=KnownDevices(database, users, ring),
+        second_factor_changes=factor_changes,
+        recovery_codes=recovery_codes,
+        second_factor_requirement=SecondFactorRequirement(settings.require_2fa, applications),
+        passkeys=build_passkeys(settings.base_url, database, ring, outbox, factor_changes, brand.name),
+        password_login=password_login,
+        password_changes=password_changes,
+        reset_requests=ResetRequests(database, links, outbox, brand.name),
+        password_reset=PasswordReset(database, users, links, password_changes, outbox),
+        email_verification=EmailVerification(database, users, links, outbox, brand.name),
+        email_change=EmailChange(database, users, links, outbox, brand.name),
+        sign_in_notices=sign_in_notices,
+        known_devices=known_devices,
+        registration=build_registration(settings, database, ring, links, outbox, password_login, brand.name),
         session_tokens=tokens,
         signed_in_games=SignedInGames(
             database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s
         ),
+        deletion=AccountDeletion(database, outbox, brand.name, settings.base_url, settings.deletion_days),
+        erasure=AccountErasure(database),
+        history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
         authentication_data=authentication_data,
-        oauth=build_oauth(settings, database, ring, keys, jwts, token_store),
-        game_login=gsid_wiring.build(settings, database, bus, authentication_data, applications, verifications),
+        oauth=build_oauth(settings, database, ring, keys, jwts, token_store, verifications, service_tokens),
+        game_login=gsid_wiring.build(
+            settings, database, bus, authentication_data, applications, verifications, sign_in_notices
+        ),
+        upstream=build_upstream(settings, database, ring, outbox, brand.name),
         permissions=permissions,
         applications=applications,
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),
-        mail_sender=MailSender(database, ring, settings.mail_from, delivery),
+        mail_sender=MailSender(database, ring, settings.mail_from, delivery, mail_logo(brand)),
     )

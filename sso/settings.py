@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 from sso.core import setting_values as values
 from sso.core.bind_address import parse_binds, public_bind
+from sso.core.colour import Colour
+from sso.core.logo import Logo
 from sso.core.net import Network, parse_address, parse_networks
 from sso.core.setting import setting
 from sso.core.setting_values import SecretText, count, integer, seconds
@@ -115,6 +117,12 @@ class Settings:
     audit_days: int = setting(
         400, integer(0, 36500), "Days after which entries of the audit trail are deleted. 0 keeps them forever."
     )
+    history_days: int = setting(
+        90, integer(1, 3650), "Days after which events of the security history of accounts are deleted."
+    )
+    deletion_days: int = setting(
+        14, integer(0, 365), "Days after which an account is erased that its user has deleted and can still keep."
+    )
 
     # Processes
     node_name: str | None = setting(
@@ -163,6 +171,12 @@ class Settings:
         "Cost of the password hash: passes. After a change, existing hashes are upgraded at the next login.",
     )
     argon2_kib: int = setting(19456, integer(8, 4 * 1024 * 1024), "Cost of the password hash: memory in KiB.")
+    require_2fa: Literal["off", "admins", "all"] = setting(
+        "off",
+        values.choice("off", "admins", "all"),
+        "Who must have a second factor: nobody (`off`), users with administrative rights (`admins`) or `all`. Users "
+        "without one set it up when they next sign in by page.",
+    )
     browser_ttl_s: int = setting(1209600, seconds, "Lifetime of browser sessions in seconds.")
     jwt_ttl_s: int = setting(3600, seconds, "Lifetime of user JWTs in seconds.")
     token_ttl_s: int = setting(2592000, seconds, "Lifetime of session tokens (`token`) in seconds.")
@@ -171,6 +185,35 @@ class Settings:
         15552000,
         seconds,
         "Session tokens and user JWTs can be renewed until this many seconds after the original sign-in.",
+    )
+
+    # Registration
+    registration: Literal["closed", "open", "invite"] = setting(
+        "closed",
+        values.choice("closed", "open", "invite"),
+        "Who can create an account by page: `closed` (nobody), `invite` (users with a link of `sso user invite`) or "
+        "`open` (everybody with an e-mail address).",
+    )
+    registration_challenge: str = setting(
+        "proof-of-work",
+        values.matching(
+            r"off|proof-of-work|[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*",
+            "must be off, proof-of-work, or a function as package.module:name",
+        ),
+        "What a browser must do before the registration form sends a mail: `off` (nothing), `proof-of-work`, or your "
+        "own challenge, as the function that returns it: `package.module:name`.",
+    )
+    registration_work_bits: int = setting(
+        18,
+        integer(1, 28),
+        "Difficulty of the proof of work: a browser tries 2 to the power of this number on average. 18 takes about a "
+        "second.",
+    )
+    rate_register: int = setting(
+        20,
+        count,
+        "Registration forms per minute from one IPv4 address or IPv6 /64; an IPv6 /48 may send ten times as many. 0 "
+        "means no limit.",
     )
 
     # OAuth
@@ -189,6 +232,20 @@ class Settings:
         count,
         "Authorization requests per minute without a browser session, from one IPv4 address or IPv6 /64; further ones "
         "get 429. An IPv6 /48 may have ten times as many. 0 means no limit.",
+    )
+
+    # Sign-in with other providers
+    rate_upstream: int = setting(
+        60,
+        count,
+        "Requests per minute that begin or finish a sign-in with another provider, from one IPv4 address or IPv6 /64; "
+        "further ones get 429. 0 means no limit.",
+    )
+    upstream_ca_file: Path | None = setting(
+        None,
+        values.certificate_file,
+        "PEM file with the certificates of a private CA, with which the certificates of providers are verified.",
+        example="/etc/ssl/certs/ca-certificates.crt",
     )
 
     # Games
@@ -240,6 +297,36 @@ class Settings:
         "Sender of mails.",
         example="Sign-on <sso@example.com>",
         default_text="`sso@` and the host of SSO_BASE_URL",
+    )
+
+    # Brand
+    brand_name: str = setting("Sign-on", values.line(64), "Name of the service on its pages and in its mails.")
+    brand_logo: Logo | None = setting(
+        None,
+        values.logo,
+        "Logo on the pages: an SVG, PNG or WebP file of at most 256 KiB. Mails contain it if it is a PNG file.",
+        example="/etc/sso/logo.svg",
+    )
+    brand_accent: Colour | None = setting(
+        None,
+        values.accent,
+        "Colour of buttons and links. The white text of buttons must have a contrast of 4.5 to 1 with it.",
+        example="#0f766e",
+    )
+    support_url: str | None = setting(
+        None,
+        values.link,
+        "Where people get help: `https://`, `http://` or `mailto:`. Pages and mails link to it.",
+        example="mailto:support@example.com",
+    )
+    privacy_url: str | None = setting(
+        None, values.link, "The privacy policy. All pages link to it.", example="https://example.com/privacy"
+    )
+    terms_url: str | None = setting(
+        None, values.link, "The terms of service. All pages link to it.", example="https://example.com/terms"
+    )
+    signin_text: str | None = setting(
+        None, values.line(500), "A text on the sign-in form.", example="Use the account of your game."
     )
 
     # Logs and telemetry

@@ -57,6 +57,7 @@ async def run_worker(
             await _start_background_tasks(services, background, slot)
             metrics = await _start_metrics(services, background, export)
             await _serve(settings, build_app(services, health, metrics), sockets, stop, ready, slot)
+            await services.reset_requests.wait_until_handled()
             await services.bus.wait_until_sent()
             background.cancel_scope.cancel()
 
@@ -137,12 +138,16 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
         await background.start(keep_running, "key files", services.permissions.key_file_import.run)
     await background.start(keep_running, "bus", services.bus.run)
     await background.start(keep_running, "keys", services.keys.run, services.bus)
+    await background.start(keep_running, "identity providers", services.upstream.provider_list.run, services.bus)
     await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
+    await background.start(keep_running, "password resets", services.reset_requests.run)
     await background.start(keep_running, "held polls", services.game_login.held_polls.run)
     await background.start(keep_running, "claim leases", services.game_login.claim_leases.run)
     await background.start(keep_running, "heartbeats", services.game_login.socket_registry.run)
     await background.start(keep_running, "load delay", services.game_login.backpressure.run)
-    await background.start(keep_running, "cleanup", cleanup.run, services.database, services.settings.audit_days)
+    kept_days = services.settings.audit_days, services.settings.history_days
+    await background.start(keep_running, "cleanup", cleanup.run, services.database, *kept_days)
+    await background.start(keep_running, "erasure", services.erasure.run)
     await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
 
 

@@ -14,6 +14,9 @@ from tests.kit import postgres
 from tests.kit.server import QUICK, Server, running, set_default_settings
 from tests.kit.tls_context import share_default_context
 
+TESTS = Path(__file__).parent
+LONG = ("backup", "races", "serve")  # and those whose names are early in the alphabet
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--http", choices=["builtin", "hypercorn"], help="the HTTP server, unless a test selects one")
@@ -25,6 +28,11 @@ def pytest_configure(config: pytest.Config) -> None:
     share_default_context()
     # A cached logger would keep the configuration of the test that used it first.
     structlog.configure = _without_cache(structlog.configure)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Folders with long files come first: with several processes, a long file at the end would run alone."""
+    items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in LONG)
 
 
 def _without_cache(configure: Callable[..., None]) -> Callable[..., None]:

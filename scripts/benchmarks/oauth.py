@@ -1,5 +1,5 @@
 """Measures OAuth: the key set, userinfo, a refresh (each connection has its own chain of tokens), the redemption of a
-code, and a whole login with a new browser.
+code, a whole login with a new browser, introspection and client_credentials.
 
 Compare the CPU time of the service and of PostgreSQL: requests per second also depend on the client, which runs on the
 same machine. ``--against peers`` measures other servers in turns with this one, on the same PostgreSQL. SSO_PEERS names

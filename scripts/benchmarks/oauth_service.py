@@ -22,7 +22,11 @@ CLIENT = {
     "redirect_hosts": ["127.0.0.1"],
     "redirect_uris": [REDIRECT_URI],
     "consent": False,
+    "grant_types": ["authorization_code", "refresh_token", "client_credentials"],
+    "application_id": 500,
+    "resource_server": True,
 }
+APPLICATION = {"application_id": 500, "name": "Benchmark"}
 # A hash that takes as long as the 1,000 rounds of PBKDF2 of the peers, 0.4 ms. All load comes from one address, so
 # there are no rate limits and no access log.
 HASH = {"SSO_ARGON2_TIME": "1", "SSO_ARGON2_KIB": "512"}
@@ -45,7 +49,7 @@ def running_service(dsn: str, **settings: str) -> Iterator[tuple[Server, Target]
         people: list[dict[str, Any]] = [
             {"login": login, "password": PASSWORD, "nick": f"nick{number}"} for number, login in enumerate(logins)
         ]
-        server.apply({"users": people, "clients": [CLIENT]})
+        server.apply({"users": people, "clients": [CLIENT], "applications": [APPLICATION]})
         yield (
             server,
             Target(
@@ -54,6 +58,7 @@ def running_service(dsn: str, **settings: str) -> Iterator[tuple[Server, Target]
                 userinfo="/proxy/oauth/userinfo",
                 token="/proxy/oauth/token",
                 authorize="/proxy/oauth/authorize",
+                introspect="/proxy/oauth/introspect",
                 client_id="bench",
                 client_secret=CLIENT["client_secret"],  # type: ignore[arg-type]
                 redirect_uri=REDIRECT_URI,

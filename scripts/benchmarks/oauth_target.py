@@ -26,6 +26,7 @@ class Target:
     redirect_uri: str
     users: Sequence[str]
     password: str = field(repr=False)
+    introspect: str = ""  # empty: not measured, and neither is client_credentials
     scope: str = "openid offline_access email profile"
     authorize_params: Mapping[str, str] = field(default_factory=dict)
     token_params: Mapping[str, str] | None = None  # instead of the client's credentials
@@ -56,6 +57,9 @@ class Target:
     def refresh_form(self) -> dict[str, str]:
         """Returns the form of a refresh request without the token."""
         return {"grant_type": "refresh_token", **self.refresh_params, **self._credentials()}
+
+    def client_credentials_form(self) -> dict[str, str]:
+        return {"grant_type": "client_credentials", **self._credentials()}
 
     def _credentials(self) -> Mapping[str, str]:
         if self.token_params is not None:

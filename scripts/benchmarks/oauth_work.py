@@ -1,4 +1,5 @@
-"""The kinds of load for an OAuth server: key set, userinfo, refresh, redemption of codes, whole login.
+"""The kinds of load for an OAuth server: key set, userinfo, refresh, redemption of codes, whole login; tokens of
+services and introspection, where the server has them.
 
 Each function prepares what the load needs and returns the load; only the load is measured.
 """
@@ -101,12 +102,40 @@ def flow(target: Target, connections: int, seconds: float) -> Load:
     return lambda: run(target.base_url, connections, seconds, lambda _: login(target, next(turns), lambda _: None))
 
 
+def introspect(target: Target, connections: int, seconds: float) -> Load:
+    if not target.introspect:
+        raise BenchmarkError("there is no introspection to measure")
+    tokens = [one["access_token"] for one in signed_in(target, USERINFO_TOKENS)]
+    form = target.client_credentials_form()
+
+    def ask(number: int) -> Scenario:
+        answer = yield post(target.introspect, {**form, "token": tokens[number % len(tokens)]})
+        _good(answer)
+        if b'"active":true' not in answer.body:
+            raise RequestFailed(f"not active: {answer.body[:200]!r}")
+
+    return lambda: run(target.base_url, connections, seconds, ask)
+
+
+def client_credentials(target: Target, connections: int, seconds: float) -> Load:
+    if not target.introspect:
+        raise BenchmarkError("there is no client_credentials to measure")
+    form = target.client_credentials_form()
+
+    def ask(_: int) -> Scenario:
+        _good((yield post(target.token, form)))
+
+    return lambda: run(target.base_url, connections, seconds, ask)
+
+
 WORK: dict[str, Callable[[Target, int, float], Load]] = {
     "jwks": jwks,
     "userinfo": userinfo,
     "refresh": refresh,
     "redeem": redeem,
     "flow": flow,
+    "introspect": introspect,
+    "client_credentials": client_credentials,
 }
 
 

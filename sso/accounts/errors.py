@@ -1,6 +1,11 @@
 """Errors of a login."""
 
+from typing import TYPE_CHECKING
+
 from sso.core.errors import ApiError, RetryLater
+
+if TYPE_CHECKING:
+    from sso.accounts.model import User
 
 
 class InvalidCredentials(ApiError):
@@ -46,3 +51,17 @@ class LoginNotAllowed(ApiError):
     status = 403
     code = "access_denied"
     message = "login not allowed"
+
+
+class AccountClosed(ApiError):
+    """The credentials are correct, and the user has requested the deletion of the account, which can still be kept."""
+
+    status = 403
+    code = "access_denied"
+
+    def __init__(self, user: "User", auth: str, *, needs_code: bool) -> None:
+        due = f" on {user.deletion_due:%Y-%m-%d}" if user.deletion_due else ""
+        super().__init__(f"this account will be deleted{due}: sign in with a browser to keep it")
+        self.user = user
+        self.auth = auth  # how the user has authenticated
+        self.needs_code = needs_code  # the second factor was not checked yet

@@ -96,6 +96,15 @@ class KnownDevices:
         name = EARLIER if row["is_earlier"] else digest.hex()
         return FactorDevice(digest, name, row["is_stale"] or row["is_earlier"])
 
+    async def recognize_place(self, account: str, place: str) -> FactorDevice:
+        """Returns the device of a sign-in that is known by something else than a factor, such as a network or a game.
+
+        It decides only whether the user is told about the sign-in: its name is no name of a counter of attempts.
+        """
+        digest = self._keyring.mac("known place", f"{account}:{place}")
+        row = await self._recognize_factor(digest=digest, life=float(FACTOR_S))
+        return FactorDevice(digest, digest.hex() if row else "", row is None or row["is_stale"])
+
     async def remember(self, user: User, device: FactorDevice) -> None:
         """Stores the device after a completed login, at most once a day. The oldest beyond MAX_FACTORS are removed."""
         if device.should_remember:

@@ -30,15 +30,28 @@ class User:
     totp_sealed: str | None = field(repr=False)
     totp_last_step: int
     email_2fa: bool
+    passkey_count: int
+    passkey_handle: bytes | None = field(repr=False)
     meta: dict[str, Any]
     reg_time: datetime
     disabled: bool
     valid_from: int
+    sign_in_notices: bool  # mails about sign-ins with new devices
+    first_sign_in: datetime | None  # NULL also if it was before this was recorded
+    deletion_due: datetime | None  # when the account, which is disabled until then, will be erased
+    deletion_by: str | None  # "user", "operator" or "disabled"
+    updated: datetime | None
 
     @property
     def second_factors(self) -> tuple[str, ...]:
-        """The second factors that are turned on: "totp", "email"."""
-        return (("totp",) if self.totp_sealed else ()) + (("email",) if self.email_2fa else ())
+        """The second factors that are turned on: "totp", "email", "passkey"."""
+        factors = {"totp": self.totp_sealed is not None, "email": self.email_2fa, "passkey": self.passkey_count > 0}
+        return tuple(factor for factor, is_on in factors.items() if is_on)
+
+    @property
+    def can_be_kept(self) -> bool:
+        """Whether the user has requested the deletion of the account and may cancel it."""
+        return self.deletion_by == "user"
 
     @classmethod
     def from_row(cls, row: Any) -> "User":

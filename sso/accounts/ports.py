@@ -64,6 +64,14 @@ class ConnectedSiteStore(Protocol):
         """Revokes the site's access to the account."""
 
 
+@dataclass(frozen=True)
+class SignInProvider:
+    """Another provider with which users can sign in, as a sign-in form shows it."""
+
+    provider_id: str
+    name: str
+
+
 class AccessTokenLookup(Protocol):
     """Access tokens of web sites."""
 

@@ -80,6 +80,10 @@ _ISSUE = f""", live_sign_ins AS (
         UNION ALL
         SELECT stoken, user_id, 'short', NULL, now() + make_interval(secs => short_life),
             sign_in, string_to_array(ips, ','), app_id, gapp_id FROM accepted WHERE stoken IS NOT NULL
+    ), new_events AS (
+        INSERT INTO account_events (user_id, kind, address, detail)
+        SELECT user_id, 'signed_in', address, jsonb_build_object('auth', auth, 'app_id', app_id, 'gapp_id', gapp_id)
+        FROM accepted WHERE source IS NULL
     ), presented_tokens AS (
         -- The renewed tokens, which become the most recently used ones.
         SELECT digest FROM session_tokens WHERE digest = ANY (ARRAY(SELECT source FROM accepted)) FOR UPDATE SKIP LOCKED

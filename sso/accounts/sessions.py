@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sso.accounts.errors import InvalidCredentials
+from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.issue_guard import guarded_by_user
 from sso.accounts.model import User
 from sso.core.ids import digest, record_id, secret_token
@@ -15,12 +16,14 @@ from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Transaction
 
 CHALLENGE_S = 600
 MAX_SESSIONS = 50  # of one user; the oldest end
 
 _LOOK_UP = BatchStatement(
-    """SELECT item.n, u.*, s.id, s.created, s.last_seen, s.auth, s.last_seen < now() - interval '1 minute' AS stale
+    """SELECT item.n, u.*, s.id, s.created, s.last_seen, s.auth, s.authenticated, s.must_enrol,
+        s.last_seen < now() - interval '1 minute' AS stale
     FROM {items} JOIN browser_sessions s ON s.digest = item.digest JOIN users u ON u.user_id = s.user_id
     WHERE s.expires > now() AND NOT u.disabled""",
     columns={"digest": "bytea"},
@@ -47,11 +50,16 @@ _START = """, replaced_sessions AS (
     ), ended_challenges AS (
         DELETE FROM login_challenges WHERE digest = ANY (ARRAY(SELECT digest FROM met_challenges))
     ), new_sessions AS (
-        INSERT INTO browser_sessions (digest, id, user_id, last_seen, expires, address, device, auth)
-        SELECT digest, id, user_id, now(), now() + make_interval(secs => life), address, device, auth FROM valid_items
-        RETURNING digest, created
+        INSERT INTO browser_sessions
+            (digest, id, user_id, last_seen, expires, address, device, auth, authenticated, must_enrol)
+        SELECT digest, id, user_id, now(), now() + make_interval(secs => life), address, device, auth,
+            CASE WHEN authenticated THEN now() END, must_enrol FROM valid_items
+        RETURNING digest, created, authenticated
+    ), new_events AS (
+        INSERT INTO account_events (user_id, kind, address, device, detail)
+        SELECT user_id, 'signed_in', address, device, jsonb_build_object('auth', auth) FROM valid_items WHERE is_sign_in
     )
-    SELECT n, new_sessions.created FROM valid_items JOIN new_sessions USING (digest)"""
+    SELECT n, new_sessions.created, new_sessions.authenticated FROM valid_items JOIN new_sessions USING (digest)"""
 # Runs after the new session is committed, so that the last of several concurrent logins sees all of their sessions.
 _TRIM = BatchStatement(
     f"""WITH surplus_sessions AS (
@@ -74,7 +82,8 @@ _LIST = Statement(
     """SELECT id, created, last_seen, address, device FROM browser_sessions
     WHERE user_id = :user_id AND expires > now() ORDER BY last_seen DESC LIMIT 100"""
 )
-_END = Statement("DELETE FROM browser_sessions WHERE user_id = :user_id AND id = :id RETURNING id")
+_MARK_AUTHENTICATED = Statement("UPDATE browser_sessions SET authenticated = now() WHERE id = :id")
+_END = Statement("DELETE FROM browser_sessions WHERE user_id = :user_id AND id = :id RETURNING device")
 _START_CHALLENGE = """, new_challenges AS (
         INSERT INTO login_challenges (digest, user_id, expires)
         SELECT digest, user_id, now() + make_interval(secs => life) FROM valid_items
@@ -94,6 +103,8 @@ class Session:
     created: datetime
     auth: str
     secret: str
+    authenticated: datetime | None = None  # when the user last proved who they are, with a second factor if one is on
+    must_enrol: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,25 +136,47 @@ class SessionStore:
                 "device": "text",
                 "auth": "text",
                 "visit": "bytea",
+                "authenticated": "bool",
+                "must_enrol": "bool",
+                "is_sign_in": "bool",
             },
         )
         self._start_challenge = guarded_by_user(
             database, "accounts.sessions.START_CHALLENGE", _START_CHALLENGE, {"digest": "bytea", "life": "float"}
         )
 
-    async def look_up(self, secret: str, address: Address) -> Session | None:
-        """Returns the session of a cookie, or None if there is none or it has ended. Reads the database each time."""
+    async def look_up(self, secret: str, address: Address, *, may_enrol: bool = False) -> Session | None:
+        """Returns the session of a cookie, or None if there is none or it has ended. Reads the database each time.
+
+        A session whose user must set up a second factor first is returned only with ``may_enrol``.
+        """
         row = await self._look_up(digest=digest(secret))
-        if row is None:
+        if row is None or (row["must_enrol"] and not may_enrol):
             return None
         if row["stale"]:
             await self._database.value(_TOUCH, id=row["id"], address=str(address))
-        return Session(row["id"], User.from_row(row), row["created"], row["auth"], secret)
+        return Session(
+            row["id"], User.from_row(row), row["created"], row["auth"], secret, row["authenticated"], row["must_enrol"]
+        )
 
     async def start(
-        self, user: User, auth: str, address: Address, device: str, *, session: str = "", visit: str = ""
+        self,
+        user: User,
+        auth: str,
+        address: Address,
+        device: str,
+        *,
+        session: str = "",
+        visit: str = "",
+        authenticated: bool = True,
+        must_enrol: bool = False,
+        is_sign_in: bool = True,
     ) -> Session:
         """Starts a session and ends those of the cookies that the browser sent (``session`` and ``visit``).
+
+        ``authenticated``: the user has just proved who they are, with a second factor if one is on. ``must_enrol``: the
+        session can only be used to set up a second factor. ``is_sign_in`` adds it to the user's history; a session that
+        replaces another after a change is not a sign-in.
 
         Raises InvalidCredentials if the user was revoked since it was read.
         """
@@ -160,18 +193,25 @@ class SessionStore:
             device=device,
             auth=auth,
             visit=digest(visit) if visit else None,
+            authenticated=authenticated,
+            must_enrol=must_enrol,
+            is_sign_in=is_sign_in,
         )
         if row is None:
             raise InvalidCredentials
         await self._trim(user_id=user.user_id)
-        return Session(session_id, user, row["created"], auth, secret)
+        return Session(session_id, user, row["created"], auth, secret, row["authenticated"], must_enrol)
+
+    async def mark_authenticated(self, session_id: str) -> None:
+        """Records that the user of this session has just proved who they are."""
+        await self._database.value(_MARK_AUTHENTICATED, id=session_id)
 
     async def list(self, user_id: str) -> list[SessionEntry]:
         return [SessionEntry(**dict(row)) for row in await self._database.rows(_LIST, user_id=user_id)]
 
     async def end(self, user_id: str, session_id: str) -> bool:
         """Returns False if the user has no such session."""
-        return await self._database.value(_END, user_id=user_id, id=session_id) is not None
+        return await self._database.transaction(_end_session, user_id, session_id)
 
     async def start_challenge(self, user: User) -> str:
         """Returns the secret that lets this browser, and no other, send the second factor of the login."""
@@ -190,3 +230,11 @@ class SessionStore:
 
     async def drop_challenge(self, secret: str) -> None:
         await self._database.value(_DROP_CHALLENGE, digest=digest(secret))
+
+
+async def _end_session(tx: Transaction, user_id: str, session_id: str) -> bool:
+    device = await tx.value(_END, user_id=user_id, id=session_id)
+    if device is None:
+        return False
+    await record_event(tx, user_id, EventKind.SESSION_ENDED, device=device)
+    return True

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import application_ids
 from sso.accounts.ports import ApplicationDirectory
 from sso.db.database import Database
@@ -23,8 +24,9 @@ _LIST = Statement(
 _END = Statement(
     """UPDATE sign_ins SET ended = true, expires = now() + make_interval(secs => CAST(:keep_s AS float))
     WHERE id IN (
-        SELECT id FROM sign_ins WHERE user_id = :user_id AND id = ANY (CAST(:ids AS text[])) ORDER BY id FOR UPDATE
-    )"""
+        SELECT id FROM sign_ins WHERE user_id = :user_id AND id = ANY (CAST(:ids AS text[])) AND NOT ended
+        ORDER BY id FOR UPDATE
+    ) RETURNING app_id, gapp_id"""
 )
 _END_TOKENS = Statement(
     """DELETE FROM session_tokens WHERE digest IN (
@@ -75,7 +77,9 @@ class SignedInGames:
         """Revokes the session tokens and user JWTs of these sign-ins of the user."""
 
         async def work(tx: Transaction) -> None:
-            await tx.value(_END, user_id=user_id, ids=list(ids), keep_s=self._keep_s)
+            ended = await tx.row(_END, user_id=user_id, ids=list(ids), keep_s=self._keep_s)
             await tx.value(_END_TOKENS, user_id=user_id, ids=list(ids))
+            if ended:  # they belong to the same applications
+                await record_event(tx, user_id, EventKind.GAME_ENDED, **dict(ended))
 
         await self._database.transaction(work)

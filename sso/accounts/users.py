@@ -2,13 +2,17 @@
 
 from typing import Any
 
+from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import User, login_key, stored_login
+from sso.core.ids import is_user_id
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
+
+REVOKED_LINKS = ("password_reset", "email_change")  # purposes of mailed links that a revocation makes invalid
 
 _GET = Statement("SELECT * FROM users WHERE user_id = :user_id")
 _GET_BY_IDS = BatchStatement(
@@ -22,18 +26,30 @@ _GET_JWT_HOLDERS = BatchStatement(
     WHERE NOT EXISTS (SELECT FROM sign_ins s WHERE s.id = item.sign_in AND s.ended)""",
     columns={"user_id": "text", "sign_in": "text"},
 )
+_NEXT_USER_ID = Statement("SELECT CAST(nextval('user_ids') AS text)")
+_IS_ID_USED = Statement(
+    """SELECT EXISTS (SELECT FROM users WHERE user_id = :user_id)
+        OR EXISTS (SELECT FROM erased_users WHERE user_id = :user_id)"""
+)
+_IS_LOGIN_USED = Statement("SELECT EXISTS (SELECT FROM users WHERE login_key = :login_key)")
+_CREATE = Statement(
+    """INSERT INTO users (user_id, login, login_key, password_hash, nick, lang, email_verified)
+    VALUES (:user_id, :login, :login_key, :password_hash, :nick, :lang, :email_verified)
+    ON CONFLICT DO NOTHING RETURNING *"""
+)
 _LIST = Statement(
     """SELECT * FROM users WHERE :search = '' OR login ILIKE :pattern OR user_id = :search
     ORDER BY length(user_id), user_id LIMIT :limit OFFSET :offset"""
 )
-_SET_PASSWORD = Statement(
-    """UPDATE users SET password_hash = :password_hash
-    WHERE user_id = :user_id AND coalesce(CAST(:valid_from AS bigint), valid_from) = valid_from RETURNING user_id"""
-)
 _REHASH = Statement(
     "UPDATE users SET password_hash = :new WHERE user_id = :user_id AND password_hash = :old RETURNING user_id"
 )
-_SET_DISABLED = Statement("UPDATE users SET disabled = :disabled WHERE user_id = :user_id")
+# A disabled user cannot keep an account that is going to be deleted.
+_SET_DISABLED = Statement(
+    """UPDATE users SET disabled = :disabled,
+        deletion_by = CASE WHEN :disabled AND deletion_by IN ('user', 'operator') THEN 'disabled' ELSE deletion_by END
+    WHERE user_id = :user_id"""
+)
 # The next second, and always later than before: tokens that were issued within the current second are void as well.
 _ADVANCE_VALID_FROM = Statement(
     """UPDATE users SET valid_from = greatest(valid_from, floor(extract(epoch FROM clock_timestamp()))) + 1
@@ -42,6 +58,11 @@ _ADVANCE_VALID_FROM = Statement(
 _USE_TOTP_STEP = Statement(
     """UPDATE users SET totp_last_step = :step
     WHERE user_id = :user_id AND totp_last_step < :step RETURNING user_id"""
+)
+_CAN_SIGN_IN = Statement(
+    """SELECT password_hash IS NOT NULL OR EXISTS (SELECT FROM passkeys p WHERE p.user_id = u.user_id)
+        OR EXISTS (SELECT FROM linked_identities l WHERE l.user_id = u.user_id)
+    FROM users u WHERE user_id = :user_id"""
 )
 # Rows are locked in key order, as in the batch that starts sessions, to avoid deadlocks.
 _END_OTHER_SESSIONS = Statement(
@@ -61,6 +82,13 @@ _DELETE_ISSUED = tuple(
         ("login_challenges", "digest"),
         ("email_codes", "user_id"),
     )
+)
+_LOCK = Statement("SELECT user_id FROM users WHERE user_id = :user_id FOR UPDATE")
+_REVOKE_LINKS = Statement(
+    """DELETE FROM mailed_links WHERE digest IN (
+        SELECT digest FROM mailed_links WHERE user_id = :user_id AND purpose = ANY (CAST(:purposes AS text[]))
+        ORDER BY digest FOR UPDATE
+    )"""
 )
 _REVALIDATE = f""", stale_sign_ins AS (
         -- Sign-ins whose last use is more than a minute ago. Those that another transaction holds are left as they are.
@@ -102,22 +130,6 @@ class UserStore:
         rows = await self._database.rows(_LIST, search=search, pattern=f"%{escaped}%", limit=limit, offset=offset)
         return [User.from_row(row) for row in rows]
 
-    async def set_password(self, user_id: str, password_hash: str, valid_from: int | None = None) -> User | None:
-        """Changes the password, revokes everything issued before and returns the changed user.
-
-        ``valid_from`` is that of the user on which the change was based. If it differs by now, nothing is changed and
-        None is returned: a delayed change must not undo the one that revoked its session.
-        """
-
-        async def work(tx: Transaction) -> User | None:
-            values = {"user_id": user_id, "password_hash": password_hash, "valid_from": valid_from}
-            if await tx.value(_SET_PASSWORD, **values) is None:
-                return None
-            await revoke_everything(tx, user_id)
-            return await get_user(tx, user_id)
-
-        return await self._database.transaction(work)
-
     async def rehash(self, user: User, new_hash: str) -> None:
         """Stores a new hash of the same password, made with the current parameters."""
         await self._database.value(_REHASH, user_id=user.user_id, old=user.password_hash, new=new_hash)
@@ -134,11 +146,11 @@ class UserStore:
 
     async def revoke_all(self, user_id: str) -> None:
         """Revokes everything issued to the user. The password stays valid."""
-        await self._database.transaction(lambda tx: revoke_everything(tx, user_id))
+        await self._database.transaction(_revoke_and_record, user_id)
 
     async def revoke_all_except(self, user_id: str, session_id: str) -> None:
         """Revokes everything issued to the user except the browser session with this id."""
-        await self._database.transaction(lambda tx: revoke_everything(tx, user_id, session_id))
+        await self._database.transaction(_revoke_and_record, user_id, session_id)
 
     async def revalidate(self, user: User, sign_in_id: str = "") -> int | None:
         """Returns the database time, in Unix seconds, or None if the user was revoked since it was read.
@@ -159,8 +171,59 @@ async def get_user(tx: Runner, user_id: str) -> User:
     return User.from_row(await tx.row(_GET, user_id=user_id))
 
 
+async def lock_user(tx: Runner, user_id: str) -> None:
+    """Makes other changes of the user wait until the transaction ends. Changes lock the user before other rows."""
+    await tx.value(_LOCK, user_id=user_id)
+
+
+async def unused_user_id(tx: Runner) -> str:
+    """Returns the next user id that was never used: documents of desired state may also name ids."""
+    while True:
+        user_id: str = await tx.value(_NEXT_USER_ID)
+        assert is_user_id(user_id)
+        if not await tx.value(_IS_ID_USED, user_id=user_id):
+            return user_id
+
+
+async def is_login_used(tx: Runner, login: str) -> bool:
+    is_used: bool = await tx.value(_IS_LOGIN_USED, login_key=login_key(login))
+    return is_used
+
+
+async def can_sign_in(tx: Runner, user_id: str) -> bool:
+    """Returns whether the user has a password, a passkey or an identity at another provider.
+
+    A change that removes one of them locks the user's row first and calls this afterwards, so that two concurrent
+    changes cannot remove the last two.
+    """
+    has_way: bool = await tx.value(_CAN_SIGN_IN, user_id=user_id)
+    return has_way
+
+
+async def create_user(
+    tx: Runner, login: str, password_hash: str | None, nick: str, lang: str, *, email_verified: bool
+) -> User | None:
+    """Creates a user. Returns None if the login is taken; of several concurrent calls, one creates the user."""
+    while True:
+        row = await tx.row(
+            _CREATE,
+            user_id=await unused_user_id(tx),
+            login=stored_login(login),
+            login_key=login_key(login),
+            password_hash=password_hash,
+            nick=nick,
+            lang=lang,
+            email_verified=email_verified,
+        )
+        if row:
+            return User.from_row(row)
+        if await is_login_used(tx, login):
+            return None
+
+
 async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "") -> None:
-    """Revokes everything issued to the user: sessions, tokens, unfinished logins and mailed codes.
+    """Revokes everything issued to the user: sessions, tokens, unfinished logins, mailed codes and mailed links that
+    change the password or the address.
 
     The browser session with the id ``kept_session_id`` stays, if one is given.
     """
@@ -168,6 +231,12 @@ async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "")
     await tx.value(_END_OTHER_SESSIONS, user_id=user_id, session_id=kept_session_id)
     for statement in _DELETE_ISSUED:
         await tx.value(statement, user_id=user_id)
+    await tx.value(_REVOKE_LINKS, user_id=user_id, purposes=list(REVOKED_LINKS))
+
+
+async def _revoke_and_record(tx: Transaction, user_id: str, kept_session_id: str = "") -> None:
+    await revoke_everything(tx, user_id, kept_session_id)
+    await record_event(tx, user_id, EventKind.SIGNED_OUT_ELSEWHERE)
 
 
 def exportable_fields(user: User) -> dict[str, Any]:

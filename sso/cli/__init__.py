@@ -24,6 +24,7 @@ COMMANDS = {
     "upgrade-db": "Upgrade the embedded database to a new major version of PostgreSQL.",
     "user": "Manage users, their passwords and second factors.",
     "client": "Manage OAuth clients (web sites that use this login) and their secrets.",
+    "idp": "Manage identity providers: other services with which players can sign in.",
     "app": "Manage applications: keys, service JWTs, e-mail secrets.",
     "project": "Manage projects and their members.",
     "role": "Manage roles and assign them to users.",
@@ -59,7 +60,7 @@ def program(ctx: click.Context, config_file: Path | None) -> None:
     Example:
       sso serve
       sso user add ann@example.com --admin
-      sso client add shop --host shop.example.com
+      sso client add shop --profile oidc --host shop.example.com
     """
     ctx.obj = config_file
 

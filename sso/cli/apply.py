@@ -10,6 +10,7 @@ from sso.cli.progress import Progress
 from sso.cli.services import CommandServices
 from sso.state.document import DocumentError, parse
 from sso.state.summary import ApplyCounts
+from sso.upstream.provider_store import TOPIC as PROVIDERS_TOPIC
 from sso.web.body import InvalidBody, parse_body
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
@@ -41,11 +42,14 @@ def command(ctx: click.Context, file: Path) -> None:
     async def apply(services: CommandServices) -> ApplyCounts:
         try:
             with Progress(f"applying {'standard input' if str(file) == '-' else file}") as progress:
-                return await services.applier.apply(
+                counts = await services.applier.apply(
                     document, lambda what, done, total: progress.show(f"{what}, {done:,} of {total:,}")
                 )
         except DocumentError as error:
             raise CommandFailure(f"{file}: {error}") from None
+        if document.identity_providers:
+            services.bus.publish(PROVIDERS_TOPIC)
+        return counts
 
     counts = with_services(ctx, apply, may_create=True)
     for warning in counts.warnings:

@@ -1,29 +1,24 @@
 """sso client …"""
 
-import re
+import json
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sso.cli.client_attributes import PROFILES, attribute_options, attributes, failure, parse_client
 from sso.cli.context import CommandFailure, with_services, write_audit_entry
 from sso.cli.groups import Subcommands
 from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
 from sso.cli.services import CommandServices
-from sso.core.algorithms import CHEAP_ALGORITHMS
+from sso.cli.types import duration
 from sso.core.ids import secret_token
 
 if TYPE_CHECKING:
     from sso.oauth.model import Client
+    from sso.state.document import Document
 
 T = TypeVar("T")
-_OPTIONS = {
-    "client_id": "CLIENT_ID",
-    "client_secret": "--secret-stdin",
-    "name": "--name",
-    "redirect_hosts": "--host",
-    "redirect_uris": "--redirect-uri",
-}
 
 CLIENT_ID = click.argument("client_id")
 
@@ -34,93 +29,100 @@ def command() -> None:
 
     \b
     Example:
-      sso client add shop --name "Tank Shop" --host shop.example.com
+      sso client add shop --profile oidc --name "Tank Shop" --host shop.example.com
       sso client rotate-secret shop
     """
 
 
 @command.command()
 @CLIENT_ID
-@click.option("--name", default="", help="Name shown to people (default: the client id).")
-@click.option(
-    "--host",
-    "hosts",
-    multiple=True,
-    help="Host name of its redirect URIs; http://host allows URIs without TLS. May be given several times.",
-)
-@click.option(
-    "--redirect-uri",
-    "uris",
-    multiple=True,
-    help="A complete redirect URI; if any is given, only these are allowed. May be given several times.",
-)
-@click.option(
-    "--profile",
-    type=click.Choice(["strict", "oidc"]),
-    default="strict",
-    show_default=True,
-    help="strict: as the specification of this service says; oidc: as standard OpenID Connect libraries expect.",
-)
-@click.option(
-    "--id-alg",
-    type=click.Choice(CHEAP_ALGORITHMS),
-    help="ID token signing algorithm (default: the main key's, RS256 at first).",
-)
+@attribute_options
 @click.option(
     "--public",
     is_flag=True,
     help="Create no secret, the client uses PKCE: for programs on devices of their users. Needs --profile oidc.",
 )
-@click.option("--consent", is_flag=True, help="Ask users for consent before the client gets their data.")
-@click.option(
-    "--first-party", is_flag=True, help="The client is your own: tokens that it exchanges may be bound to a device."
-)
 @click.option("--secret-stdin", is_flag=True, help="Read the secret from standard input (default: generate one).")
 @click.pass_context
-def add(ctx: click.Context, /, client_id: str, **options: Any) -> None:
+def add(ctx: click.Context, /, client_id: str, *, public: bool, secret_stdin: bool, **options: Any) -> None:
     """Add a client and print its secret, which is not shown again.
 
     \b
     Example:
-      sso client add shop --host shop.example.com --profile oidc
-      sso client add launcher --public --profile oidc --redirect-uri http://127.0.0.1/callback
+      sso client add shop --profile oidc --redirect-uri https://shop.example.com/callback
+      sso client add launcher --profile oidc --public --redirect-uri http://127.0.0.1/callback
+      sso client add forum --profile strict --host forum.example.com
     """
-    if options["public"] and (options["profile"] != "oidc" or options["secret_stdin"]):
-        raise click.UsageError("--public needs --profile oidc and excludes --secret-stdin")
-    if not options["hosts"] and not options["uris"]:
+    options["profile"] = options["profile"] or _ask_profile()
+    public = public or options["token_endpoint_auth_method"] == "none"  # noqa: S105 - a method
+    without_secret = public or options["token_endpoint_auth_method"] == "private_key_jwt"  # noqa: S105 - a method
+    if without_secret and (options["profile"] != "oidc" or secret_stdin):
+        raise click.UsageError("a client without a secret needs --profile oidc and excludes --secret-stdin")
+    fields = {"client_id": client_id, "name": client_id} | attributes(options)
+    has_codes = "authorization_code" in fields.get("grant_types", ["authorization_code"])
+    if has_codes and not options["redirect_hosts"] and not options["redirect_uris"]:
         raise click.UsageError("expected at least one --host or --redirect-uri")
-    secret = None if options["public"] else _secret(options["secret_stdin"])
-    fields = {
-        "client_id": client_id,
-        "name": options["name"] or client_id,
-        "redirect_hosts": list(options["hosts"]),
-        "redirect_uris": list(options["uris"]),
-        "profile": options["profile"],
-        "id_alg": options["id_alg"] or "",
-        "consent": options["consent"],
-        "first_party": options["first_party"],
-    }
-    from sso.oauth.redirect_uris import is_redirect_uri
-    from sso.state.document import DocumentError, parse
-
-    try:
-        document = parse({"clients": [fields | ({"client_secret": secret} if secret else {})]})
-    except DocumentError as error:
-        raise CommandFailure(_in_words_of_options(str(error))) from None
+    secret = None if without_secret else _secret(secret_stdin)
+    document = parse_client(fields | ({"client_secret": secret} if secret else {}))
 
     async def work(services: CommandServices) -> None:
         if await services.clients.get(client_id):
             raise CommandFailure(f"there is already a client {client_id}")
-        allow_http = not services.settings.https
-        for uri in options["uris"]:
-            if not is_redirect_uri(uri, options["hosts"], options["uris"], allow_http=allow_http):
-                raise CommandFailure(f"--redirect-uri {uri}: not allowed for this client; see `sso client add --help`")
-        await services.applier.apply(document)
+        await _apply(services, document)
 
     with_services(ctx, work, with_permissions=False)
     click.echo(f"client_id {client_id}")
-    if secret and not options["secret_stdin"]:
+    if secret and not secret_stdin:
         click.echo(f"client_secret {secret}")
+
+
+@command.command("set")
+@CLIENT_ID
+@attribute_options
+@click.pass_context
+def set_attributes(ctx: click.Context, /, client_id: str, **options: Any) -> None:
+    """Change attributes of a client. Options that are not given keep their values.
+
+    \b
+    Example:
+      sso client set shop --token-endpoint-auth-method client_secret_basic
+      sso client set shop --redirect-uri https://shop.example.com/a --redirect-uri https://shop.example.com/b
+    """
+    fields = attributes(options)
+    if not fields:
+        raise click.UsageError("expected at least one attribute to change")
+    document = parse_client({"client_id": client_id} | fields)
+
+    async def work(services: CommandServices) -> None:
+        _require(await services.clients.get(client_id), client_id)
+        await _apply(services, document)
+
+    with_services(ctx, work, with_permissions=False)
+    click.echo(f"{client_id} is changed")
+
+
+async def _apply(services: CommandServices, document: "Document") -> None:
+    from sso.oauth.redirect_uris import is_redirect_uri
+    from sso.state.document import DocumentError
+
+    (part,) = document.clients
+    allow_http = not services.settings.https
+    for uri in part.redirect_uris or ():
+        if not is_redirect_uri(uri, part.redirect_hosts or (), part.redirect_uris or (), allow_http=allow_http):
+            raise CommandFailure(f"--redirect-uri {uri}: not allowed for this client; see `sso client add --help`")
+    try:
+        await services.applier.apply(document)
+    except DocumentError as error:
+        raise failure(error) from None
+
+
+def _ask_profile() -> str:
+    if not sys.stdin.isatty():
+        raise click.UsageError("--profile is required: oidc or strict")
+    for name, meaning in PROFILES.items():
+        click.echo(f"{name}: {meaning}", err=True)
+    profile: str = click.prompt("Profile", type=click.Choice(list(PROFILES)), default="oidc", err=True)
+    return profile
 
 
 @command.command("list")
@@ -158,6 +160,9 @@ def show(ctx: click.Context, client_id: str, form: Format | None) -> None:
 
     client = _require(with_services(ctx, work, with_permissions=False), client_id)
     shown = {name: getattr(client, name) for name in client.__dataclass_fields__ if not name.endswith("_sealed")}
+    shown["jwks"] = json.loads(client.jwks) if client.jwks else None
+    for name in ("secret_expires", "second_expires"):
+        shown[name] = shown[name] and shown[name].isoformat(timespec="seconds")
     shown["secrets"] = sum(sealed is not None for sealed in (client.secret_sealed, client.second_sealed))
     print_record(form, shown)
 
@@ -167,22 +172,33 @@ def show(ctx: click.Context, client_id: str, form: Format | None) -> None:
 @click.option(
     "--finish", is_flag=True, help="Invalidate the old secret, once every server of the site has the new one."
 )
+@click.option(
+    "--overlap",
+    type=duration,
+    help="How long the old secret stays valid, such as 12h or 7d (default: until --finish).",
+)
+@click.option("--expires-in", type=duration, help="How long the new secret is valid, such as 90d (default: for ever).")
 @click.pass_context
-def rotate_secret(ctx: click.Context, client_id: str, finish: bool) -> None:
-    """Create and print a new secret. The old one stays valid until this is run with --finish.
+def rotate_secret(
+    ctx: click.Context, client_id: str, finish: bool, overlap: int | None, expires_in: int | None
+) -> None:
+    """Create and print a new secret. The old one stays valid for --overlap, or until this is run with --finish.
 
     \b
     Example:
+      sso client rotate-secret shop --overlap 7d --expires-in 90d
       sso client rotate-secret shop
       sso client rotate-secret shop --finish
     """
+    if finish and (overlap is not None or expires_in is not None):
+        raise click.UsageError("--finish excludes --overlap and --expires-in")
 
     async def rotate(services: CommandServices) -> str | None:
         client = _require(await services.clients.get(client_id), client_id)
-        if client.is_public:
-            raise CommandFailure(f"{client_id} is a public client: it has no secret")
+        if client.secret_sealed is None:
+            raise CommandFailure(f"{client_id} has no secret: it is public or uses private_key_jwt")
         await write_audit_entry(services, "client.rotate_secret", client_id, {"client_secret": "new"})
-        return await services.clients.rotate_secret(client_id)
+        return await services.clients.rotate_secret(client_id, overlap_s=overlap, lifetime_s=expires_in)
 
     async def end_old(services: CommandServices) -> bool:
         _require(await services.clients.get(client_id), client_id)
@@ -251,13 +267,6 @@ def _listed(client: "Client") -> Record:
         "hosts": list(client.redirect_hosts or client.redirect_uris),
         "flags": [*flags, *(["public"] if client.is_public else [])],
     }
-
-
-def _in_words_of_options(error: str) -> str:
-    """Names the option in an error of the document that `sso client add` applies."""
-    field, _, expected = error.removeprefix("clients[0].").partition(": ")
-    field = re.sub(r"\[\d+\]", "", field)
-    return f"{_OPTIONS.get(field, field)}: {expected}"
 
 
 def _secret(from_stdin: bool) -> str:

@@ -29,6 +29,7 @@ SECTIONS = {
     "SSO_OAUTH_SESSION_S": "OAuth",
     "SSO_VENDOR": "Games",
     "SSO_SMTP_URL": "Mail",
+    "SSO_BRAND_NAME": "Brand",
     "SSO_LOG_FORMAT": "Logs and telemetry",
 }
 

@@ -20,6 +20,7 @@ import trio
 
 import sso
 from sso import metrics
+from sso.accounts.registration.challenge import check_challenge_setting
 from sso.cli.context import FAILURES, migrated_database, settings_of
 from sso.cli.data_directory import is_missing
 from sso.cli.first_administrator import creation_command, has_users, how_to_create
@@ -73,6 +74,7 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
     if settings.http == "lane":
         log.warning("config.value_deprecated", setting="SSO_HTTP", value="lane", use="builtin")
     _require_telemetry_packages(settings)
+    check_challenge_setting(settings)
     with ExitStack() as stack:
         try:
             binds = parse_binds(settings.bind)

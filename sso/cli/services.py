@@ -4,6 +4,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sso.accounts.password_changes import PasswordChanges
+    from sso.accounts.registration.invitations import Invitations
     from sso.accounts.second_factor.changes import SecondFactorChanges
     from sso.accounts.users import UserStore
     from sso.bus.bus import Bus
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from sso.perm.stores.facts import FactsStore
     from sso.services import Services
     from sso.state.apply import Applier
+    from sso.upstream.provider_store import ProviderStore
 
 
 class CommandServices:
@@ -82,6 +85,14 @@ class CommandServices:
         return self.complete.second_factor_changes
 
     @cached_property
+    def invitations(self) -> "Invitations":
+        return self.complete.registration.invitations
+
+    @cached_property
+    def password_changes(self) -> "PasswordChanges":
+        return self.complete.password_changes
+
+    @cached_property
     def hasher(self) -> "Hasher":
         from sso.core.passwords import Hasher
 
@@ -92,6 +103,12 @@ class CommandServices:
         from sso.oauth.client_store import ClientStore
 
         return ClientStore(self.database, self.keyring)
+
+    @cached_property
+    def identity_providers(self) -> "ProviderStore":
+        from sso.upstream.provider_store import ProviderStore
+
+        return ProviderStore(self.database, self.keyring)
 
     @cached_property
     def facts(self) -> "FactsStore":

@@ -1,5 +1,6 @@
 """Types of command-line arguments: times and application ids."""
 
+import re
 from datetime import UTC, datetime
 
 import click
@@ -40,3 +41,14 @@ def past_time(typed: str) -> datetime:
     if time > datetime.now(UTC):
         raise click.BadParameter("expected a time in the past")
     return time
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def duration(typed: str) -> int:
+    """Converts a time such as 90d to seconds."""
+    match = re.fullmatch(r"([0-9]{1,6})([smhd])", typed, re.ASCII)
+    if match is None or int(match[1]) == 0:
+        raise click.BadParameter("expected a time such as 30m, 12h or 90d")
+    return int(match[1]) * _UNITS[match[2]]

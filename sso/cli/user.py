@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sso.cli import user_data
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.groups import Subcommands
+from sso.cli.invitation import invitations, invite
 from sso.cli.new_password import read_password
 from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
 from sso.cli.services import CommandServices
@@ -49,14 +51,14 @@ def add(
 ) -> None:
     """Add a user with the e-mail address LOGIN and print the user id.
 
-    The password is read from the terminal or, with --password-stdin, from standard input. Otherwise a random one is
-    generated and printed. A missing data directory is created.
+    The password is read from the terminal, where it must be hard to guess, or with --password-stdin from standard
+    input. Otherwise a random one is generated and printed. A missing data directory is created.
 
     \b
     Example:
       sso user add ann@example.com --admin
     """
-    password, generated = read_password(password_stdin)
+    password, generated = read_password(password_stdin, login, nick)
     fields = {"login": login, "nick": nick or login.split("@")[0], "password": password, "email_verified": verified}
     from sso.state.document import DocumentError, parse
 
@@ -105,7 +107,7 @@ def add(
 @list_options
 @click.pass_context
 def list_users(ctx: click.Context, search: str, most: int, skip: int, form: Format | None) -> None:
-    """List the users: id, login, nickname, and flags (disabled, second factors).
+    """List the users: id, login, nickname, and flags (disabled, deleted, second factors).
 
     \b
     Example:
@@ -144,6 +146,7 @@ def show(ctx: click.Context, id_or_login: str, form: Format | None) -> None:
         "reg_time": int(user.reg_time.timestamp()),
         "disabled": user.disabled,
     }
+    more |= user_data.pending_deletion(user)
     if blocked:
         more["blocked_factors"] = blocked
     print_record(form, exportable_fields(user) | more)
@@ -182,21 +185,21 @@ def enable(ctx: click.Context, id_or_login: str) -> None:
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 @click.pass_context
 def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> None:
-    """Set a new password. All sessions and tokens end at once.
+    """Set a new password. All sessions and tokens end at once, and the user gets a mail.
 
-    The password is read from the terminal or, with --password-stdin, from standard input. Otherwise a random one is
-    generated and printed.
+    The password is read from the terminal, where it must be hard to guess, or with --password-stdin from standard
+    input. Otherwise a random one is generated and printed.
 
     \b
     Example:
       sso user set-password ann@example.com
     """
-    password, generated = read_password(password_stdin)
+    password, generated = read_password(password_stdin, id_or_login)
 
     async def work(services: CommandServices, user: "User") -> None:
         password_hash = await services.hasher.hash(password)
         await write_audit_entry(services, "user.set_password", user.user_id, {"password": password_hash})
-        await services.users.set_password(user.user_id, password_hash)
+        await services.password_changes.set_by_operator(user, password_hash)
 
     user = _with_user(ctx, id_or_login, work)
     if generated:
@@ -262,13 +265,20 @@ def end_sessions(ctx: click.Context, id_or_login: str) -> None:
     click.echo(f"{user.login} is signed out everywhere")
 
 
+for other in (user_data.delete, user_data.restore, user_data.export, invite, invitations):
+    command.add_command(other)
+
+
 def _listed(user: "User") -> Record:
-    flags = [*(["disabled"] if user.disabled else []), *user.second_factors]
+    state = "deleted" if user.deletion_due else "disabled" if user.disabled else ""
+    flags = [*([state] if state else []), *user.second_factors]
     return {"user_id": user.user_id, "login": user.login, "nick": user.nick, "flags": flags}
 
 
 def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> "User":
     async def work(services: CommandServices, user: "User") -> None:
+        if user.deletion_due and not disabled:
+            raise CommandFailure(f"{user.login} is going to be deleted: use `sso user restore`")
         await write_audit_entry(
             services, "user.disable" if disabled else "user.enable", user.user_id, {"disabled": disabled}
         )

@@ -24,11 +24,15 @@ from sso.core.keys import PrivateKey, PublicKey, algorithm_of, signature_with
 SKEW_S = 30
 # More than the longest token that we issue: one with the longest nickname and nonce, or with a device's key.
 MAX_TOKEN = 16 * 1024
+MAX_ID_TOKEN_AGE_S = 600  # an ID token of another provider was just issued
 MAX_CACHED_HEADERS = 64
 MAX_HEADER = 1024  # a header is parsed before the signature is verified, so it is untrusted
 # Header members that change how a token is processed. They are not implemented, so tokens with them are rejected.
 UNSUPPORTED_MEMBERS = frozenset(("crit", "zip", "b64"))
 SHAPE = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCII)
+
+# The types of tokens in the header, in upper case: a JWT, or an access token (RFC 9068).
+JWT, ACCESS_TOKEN_JWT = "JWT", "AT+JWT"
 
 Claims = dict[str, Any]
 
@@ -47,20 +51,21 @@ class Signer:
     key: PrivateKey
     algorithm: str
 
-    def sign(self, claims: Mapping[str, Any]) -> str:
+    def sign(self, claims: Mapping[str, Any], header_type: str = JWT) -> str:
         """Returns a token. ``kid`` is in the header, for JWT libraries, and in the claims, as §2.1 demands."""
-        signed = b"%b.%b" % (self._header, _base64url(orjson.dumps({**claims, "kid": self.kid})))
+        header = self._header if header_type == JWT else self._encode_header(header_type.lower())
+        signed = b"%b.%b" % (header, _base64url(orjson.dumps({**claims, "kid": self.kid})))
         return (b"%b.%b" % (signed, _base64url(self._signature(signed)))).decode()
 
-    def claims_of(self, token: str) -> Claims:
+    def claims_of(self, token: str, header_type: str = JWT) -> Claims:
         """Returns the claims of a token that this key has signed. Raises InvalidToken otherwise.
 
         EdDSA is deterministic, and signing takes a third of the time of verifying. So the token is signed again and the
         signatures are compared, in their canonical encoding.
         """
         if self.algorithm != "EdDSA":
-            return _signed_claims(token, self.key.public_key())
-        if _parse_header(token.partition(".")[0])[1] != self.algorithm:
+            return signed_claims(token, self.key.public_key(), header_type)
+        if _parse_header(token.partition(".")[0], header_type)[1] != self.algorithm:
             raise InvalidToken("InvalidAlgorithmError")
         signed, _, signature = token.encode().rpartition(b".")
         if not hmac.compare_digest(_base64url(self._signature(signed)), signature):
@@ -69,7 +74,10 @@ class Signer:
 
     @cached_property
     def _header(self) -> bytes:
-        return _base64url(orjson.dumps({"alg": self.algorithm, "kid": self.kid, "typ": "JWT"}))
+        return self._encode_header(JWT)
+
+    def _encode_header(self, header_type: str) -> bytes:
+        return _base64url(orjson.dumps({"alg": self.algorithm, "kid": self.kid, "typ": header_type}))
 
     @cached_property
     def _signature(self) -> Callable[[bytes], bytes]:
@@ -83,24 +91,25 @@ class Verifier:
     typ: str | tuple[str, ...]
     issuer: str | None = None
     audience: str | None = None
+    header_type: str = JWT
 
     def verify(
         self, token: str, find_key: Callable[[str], PublicKey | None], now: float, *, expired_for: int = 0
     ) -> Claims:
         """Returns the claims of a valid token. A token that expired up to ``expired_for`` seconds ago is accepted."""
-        key = find_key(kid_of(token))
+        key = find_key(kid_of(token, self.header_type))
         if key is None:
             raise InvalidToken("unknown kid")
-        return self._checked(_signed_claims(token, key), now, expired_for)
+        return self._checked(signed_claims(token, key, self.header_type), now, expired_for)
 
     def verify_own(
         self, token: str, find_signer: Callable[[str], Signer | None], now: float, *, expired_for: int = 0
     ) -> Claims:
         """Like ``verify``, for a token that this service has signed; uses the private key."""
-        signer = find_signer(kid_of(token))
+        signer = find_signer(kid_of(token, self.header_type))
         if signer is None:
             raise InvalidToken("unknown kid")
-        return self._checked(signer.claims_of(token), now, expired_for)
+        return self._checked(signer.claims_of(token, self.header_type), now, expired_for)
 
     def _checked(self, claims: Claims, now: float, expired_for: int) -> Claims:
         typ = claims.get("typ")
@@ -114,28 +123,79 @@ class Verifier:
         return claims
 
 
-def kid_of(token: str) -> str:
+def kid_of(token: str, header_type: str = JWT) -> str:
     """Returns the ``kid`` of a token that is not verified yet."""
     if len(token) > MAX_TOKEN or SHAPE.fullmatch(token) is None:
         raise InvalidToken("not a JWT")
     header = token.partition(".")[0]
     if len(header) > MAX_HEADER:
         raise InvalidToken("bad header")
-    return _parse_header(header)[0]
+    kid = _parse_header(header, header_type)[0]
+    if not kid:
+        raise InvalidToken("bad kid")
+    return kid
+
+
+def unverified_parts(token: str, max_length: int) -> tuple[str, Claims]:
+    """Returns the ``kid``, "" without one, and the claims of a token that is not verified yet."""
+    if len(token) > max_length or SHAPE.fullmatch(token) is None:
+        raise InvalidToken("not a JWT")
+    header, payload, _ = token.split(".")
+    if len(header) > MAX_HEADER:
+        raise InvalidToken("bad header")
+    return _parse_header(header)[0], _parse_part(payload, "claims")
 
 
 @lru_cache(MAX_CACHED_HEADERS)
-def _parse_header(part: str) -> tuple[str, object]:
-    """Returns the ``kid`` and ``alg`` of a header. All tokens of a key have the same header, so it is cached."""
+def _parse_header(part: str, header_type: str = JWT) -> tuple[str, object]:
+    """Returns the ``kid`` ("" if there is none) and ``alg`` of a header.
+
+    All tokens of a key have the same header, so it is cached.
+    """
     header = _parse_part(part, "header")
     if not header.keys().isdisjoint(UNSUPPORTED_MEMBERS):
         raise InvalidToken("unsupported header member")
-    if str(header.get("typ", "JWT")).upper() != "JWT":
+    if str(header.get("typ", "JWT")).upper() != header_type:
         raise InvalidToken("bad header typ")
-    kid = header.get("kid")
-    if not isinstance(kid, str) or not 0 < len(kid) <= 128:
+    kid = header.get("kid", "")
+    if not isinstance(kid, str) or len(kid) > 128:
         raise InvalidToken("bad kid")
     return kid, header.get("alg")
+
+
+def optional_kid_of(token: str) -> str:
+    """Returns the ``kid`` of a token of another issuer, which is not verified yet; "" if it has none."""
+    if len(token) > MAX_TOKEN or SHAPE.fullmatch(token) is None or token.index(".") > MAX_HEADER:
+        raise InvalidToken("not a JWT")
+    return _parse_header(token.partition(".")[0])[0]
+
+
+@dataclass(frozen=True)
+class IdTokenVerifier:
+    """Verifies ID tokens of another OpenID provider, by the rules of OpenID Connect Core §3.1.3.7."""
+
+    issuer: str
+    client_id: str
+
+    def verify(self, token: str, key: PublicKey, nonce: str, now: float) -> Claims:
+        """Returns the claims. The caller has found the key by the ``kid`` of the token."""
+        optional_kid_of(token)
+        claims = signed_claims(token, key)
+        if claims.get("iss") != self.issuer:
+            raise InvalidToken("wrong iss")
+        audience = claims.get("aud")
+        if audience != self.client_id and not (isinstance(audience, list) and self.client_id in audience):
+            raise InvalidToken("wrong aud")
+        several = isinstance(audience, list) and len(audience) > 1
+        if claims.get("azp", None if several else self.client_id) != self.client_id:
+            raise InvalidToken("wrong azp")
+        _check_times(claims, now, SKEW_S)
+        if claims["iat"] < now - MAX_ID_TOKEN_AGE_S:
+            raise InvalidToken("bad iat")
+        sent = claims.get("nonce")
+        if not isinstance(sent, str) or not hmac.compare_digest(sent.encode(), nonce.encode()):
+            raise InvalidToken("wrong nonce")
+        return claims
 
 
 def peek_claim(token: str, name: str) -> tuple[str, Any]:
@@ -175,14 +235,14 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_reject_co
 _ALGORITHMS = {name: pyjwt.PyJWS().get_algorithm_by_name(name) for name in ALGORITHMS}
 
 
-def _signed_claims(token: str, key: PublicKey) -> Claims:
+def signed_claims(token: str, key: PublicKey, header_type: str = JWT) -> Claims:
     """Returns the claims of a token if the signature is valid.
 
     The library only verifies the signature. It does not parse the token, which would take a millisecond for a long one
     before its sender is known.
     """
     algorithm = algorithm_of(key)
-    if _parse_header(token.partition(".")[0])[1] != algorithm:
+    if _parse_header(token.partition(".")[0], header_type)[1] != algorithm:
         raise InvalidToken("InvalidAlgorithmError")
     signed, _, encoded = token.encode().rpartition(b".")
     try:

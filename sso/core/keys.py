@@ -68,7 +68,8 @@ def signature_with(key: PrivateKey) -> Callable[[bytes], bytes]:
             scheme, digest = padding.PKCS1v15(), hashes.SHA256()
             return lambda text: key.sign(text, scheme, digest)
         case ec.EllipticCurvePrivateKey():
-            algorithm = ec.ECDSA(hashes.SHA256())
+            # RFC 6979: the same text gets the same signature, so a repeated response can be the same.
+            algorithm = ec.ECDSA(hashes.SHA256(), deterministic_signing=True)
             return lambda text: _concatenated(*utils.decode_dss_signature(key.sign(text, algorithm)))
         case ed25519.Ed25519PrivateKey():
             return key.sign

@@ -17,8 +17,21 @@ from jinja2 import Environment
 from markupsafe import escape
 
 SOURCE = "en"
-LANGUAGES = (SOURCE, "de", "es", "fr", "ja", "ko", "pl", "pt-BR", "ru", "zh-Hans")
-"""The languages of the pages, as tags of BCP 47."""
+NAMES = {
+    SOURCE: "English",
+    "de": "Deutsch",
+    "es": "Español",
+    "fr": "Français",
+    "ja": "日本語",
+    "ko": "한국어",
+    "pl": "Polski",
+    "pt-BR": "Português (Brasil)",
+    "ru": "Русский",
+    "zh-Hans": "简体中文",
+}
+"""The languages of the pages: tags of BCP 47, each with the language's name for itself."""
+
+LANGUAGES = tuple(NAMES)
 
 CATALOGUES = Path(__file__).parent.parent / "languages"
 DOMAIN = "sso"

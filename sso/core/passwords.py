@@ -1,6 +1,7 @@
 """Password hashing with argon2id in threads, at most one per CPU."""
 
 import secrets
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import argon2
@@ -8,7 +9,7 @@ import argon2
 from sso.core.fair_queue import FairQueue
 from sso.core.thread_pool import ThreadPool, available_cpus
 
-MAX_PASSWORD_LENGTH = 1024
+MAX_PASSWORD_LENGTH = 1024  # at a login; new passwords are shorter
 SLOTS_PER_CPU = 4
 MAX_WAITING = 200
 
@@ -36,6 +37,10 @@ class Hasher:
 
     async def hash(self, password: str) -> str:
         return await self._threads.run(self._argon2.hash, password)
+
+    async def check_new(self, rules: Callable[[str, Sequence[str]], None], password: str, words: Sequence[str]) -> None:
+        """Calls the rules for new passwords in a thread, because they take long for some passwords."""
+        await self._threads.run(rules, password, words)
 
     async def matches(self, hashed: str | None, password: str) -> bool:
         """Returns whether the password is right. Call it in a slot of the queue.

@@ -9,14 +9,19 @@ import pwd
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sso.core.bind_address import Bind, parse_bind, parse_binds
 from sso.core.bus_url import parse_bus_url
 from sso.core.database_url import database_hosts
 from sso.core.net import Network, parse_networks
-from sso.core.urls import has_scheme, is_plain_address, parse_header_list
+from sso.core.urls import has_scheme, is_link, is_plain_address, parse_header_list
 
+if TYPE_CHECKING:
+    from sso.core.colour import Colour
+    from sso.core.logo import Logo
+
+EXPECTED_LINK = "must be a URL that begins with https://, http:// or mailto:"
 EXPECTED_MAIL_FROM = "must be an e-mail address such as sso@example.com"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _FLAGS = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes": True}
@@ -188,6 +193,36 @@ def certificate_file(value: object) -> Path:
     except (OSError, ValueError):
         raise ValueError("must be a readable PEM file with the certificates of a CA") from None
     return path(value)
+
+
+def line(most: int) -> Callable[[object], str]:
+    """A text for people, on one line."""
+
+    def parse(value: object) -> str:
+        shown = text(value).strip()
+        if not 1 <= len(shown) <= most or not shown.isprintable():
+            raise ValueError(f"must have 1-{most} printable characters")
+        return shown
+
+    return parse
+
+
+def link(value: object) -> str:
+    if not is_link(text(value)):
+        raise ValueError(EXPECTED_LINK)
+    return text(value)
+
+
+def accent(value: object) -> "Colour":
+    from sso.core.brand import parse_accent  # rarely needed
+
+    return parse_accent(text(value))
+
+
+def logo(value: object) -> "Logo":
+    from sso.core.logo import read_logo  # slow to import, and rarely needed
+
+    return read_logo(path(value))
 
 
 def mail_sender(value: object) -> str:

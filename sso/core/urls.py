@@ -4,6 +4,8 @@ import re
 from urllib.parse import urlsplit
 
 _CHARACTERS = re.compile(r"[!\"$->@-~]+")  # printable ASCII except "#" and "?"
+_LINK_CHARACTERS = re.compile(r"[!#-;=?-Z_a-z~\[\]]+")  # of URLs, and no quotes and angle brackets
+MAX_LINK = 1024
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)=([!-~](?:[ -~]*[!-~])?)")
 
 
@@ -20,6 +22,20 @@ def is_plain_address(url: str, schemes: tuple[str, ...]) -> bool:
         and bool(parts.hostname)
         and parts.username is None
     )
+
+
+def is_link(url: str) -> bool:
+    """Returns whether a page may link to it: an http or https URL with a host and no user, or a mailto URL."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return False
+    if not _LINK_CHARACTERS.fullmatch(url) or len(url) > MAX_LINK:
+        return False
+    if parts.scheme == "mailto":
+        return not parts.netloc and "@" in parts.path.strip("@")
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
 
 
 def has_scheme(url: str, schemes: tuple[str, ...]) -> bool:

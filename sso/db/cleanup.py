@@ -18,6 +18,9 @@ TABLES = (
     "sign_ins",
     "email_codes",
     "mailed_links",
+    "registration_codes",
+    "used_puzzles",
+    "used_passkey_challenges",
     "known_factors",
     "throttle",
     "game_sessions",
@@ -26,7 +29,12 @@ TABLES = (
     "oauth_codes",
     "oauth_access_tokens",
     "oauth_grants",
+    "oauth_used_jtis",
+    "oauth_service_tokens",
     "untrusted_proxies",
+    "upstream_attempts",
+    "upstream_nonces",
+    "pending_identities",
     "node_workers",
 )
 
@@ -41,33 +49,40 @@ _DELETE_EXPIRED = {
     )
     for table in TABLES
 }
-# Ids of audit entries ascend with time, so the oldest ones are found without an index on their time.
-_DELETE_OLD_AUDIT = Statement(
-    f"""WITH oldest AS MATERIALIZED (SELECT id, at FROM audit ORDER BY id LIMIT {MAX_ROWS}),
-    old AS (
-        SELECT id FROM audit
-        WHERE id = ANY (ARRAY(SELECT id FROM oldest WHERE at < now() - make_interval(days => :days)))
-        FOR UPDATE SKIP LOCKED),
-    deleted AS (DELETE FROM audit WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING 1)
-    SELECT count(*) FROM deleted"""  # noqa: S608 - the number is a constant
-)
+# Ids ascend with time in these tables, so the oldest rows are found without an index on their time.
+_DELETE_OLD = {
+    table: Statement(
+        f"""WITH oldest AS MATERIALIZED (SELECT id, at FROM {table} ORDER BY id LIMIT {MAX_ROWS}),
+        old AS (
+            SELECT id FROM {table}
+            WHERE id = ANY (ARRAY(SELECT id FROM oldest WHERE at < now() - make_interval(days => :days)))
+            FOR UPDATE SKIP LOCKED),
+        deleted AS (DELETE FROM {table} WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING 1)
+        SELECT count(*) FROM deleted"""  # noqa: S608 - the name and the number are constants
+    )
+    for table in ("audit", "account_events")
+}
 log = structlog.get_logger()
 
 
 async def run(
-    database: Database, audit_days: int, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    database: Database,
+    audit_days: int,
+    history_days: int,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     task_status.started()
     while True:
         await trio.sleep(INTERVAL_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter between workers
         try:
-            await delete_expired(database, audit_days)
+            await delete_expired(database, audit_days, history_days)
         except DatabaseError as error:
             log.warning("cleanup.failed", reason=str(error))
 
 
-async def delete_expired(database: Database, audit_days: int = 0) -> int:
-    """Deletes expired rows, and audit entries older than ``audit_days``; 0 keeps them. Returns the number of rows.
+async def delete_expired(database: Database, audit_days: int = 0, history_days: int = 0) -> int:
+    """Deletes expired rows, and old audit entries and events of accounts; 0 keeps them. Returns the number of rows.
 
     An error in one table does not stop the others.
     """
@@ -75,8 +90,9 @@ async def delete_expired(database: Database, audit_days: int = 0) -> int:
     statements: list[tuple[str, Statement, dict[str, int]]] = [
         (name, statement, {}) for name, statement in _DELETE_EXPIRED.items()
     ]
-    if audit_days:
-        statements.append(("audit", _DELETE_OLD_AUDIT, {"days": audit_days}))
+    for table, days in (("audit", audit_days), ("account_events", history_days)):
+        if days:
+            statements.append((table, _DELETE_OLD[table], {"days": days}))
     for table, statement, values in statements:
         try:
             total += await _delete_in_batches(database, statement, **values)

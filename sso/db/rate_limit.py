@@ -13,6 +13,8 @@ from sso.core.net import SITE_FACTOR, Address, Network, client_networks
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Runner
 
 NO_LIMIT = 2**31 - 1
 MAX_BACKOFF_S = 60
@@ -72,6 +74,32 @@ _COUNT = BatchStatement(
 )
 
 
+# A turn is the first event after a pause: the key is then blocked for the pause. Of concurrent callers, one gets it.
+_CLAIM_TURN = Statement(
+    f"""WITH events AS (
+        SELECT CAST(:key AS bytea) AS key, 1 AS added, 1 AS max_events, CAST(:pause AS float) AS block_s,
+            false AS backoff
+    ), claimed AS (
+        {count_events("events")} WHERE t.blocked_until <= now() RETURNING key
+    )
+    SELECT key FROM claimed"""  # noqa: S608 - the parts are constants
+)
+_TURN_WAIT = Statement(
+    """SELECT CAST(ceil(extract(epoch FROM blocked_until - now())) AS int) FROM throttle
+    WHERE key = :key AND blocked_until > now()"""
+)
+
+
+async def claim_turn(runner: Runner, name: str, pause_s: int) -> bool:
+    """Returns True if the last turn of this name was at least ``pause_s`` seconds ago, and makes this the last one."""
+    return await runner.value(_CLAIM_TURN, key=digest(name), pause=float(pause_s)) is not None
+
+
+async def turn_wait(runner: Runner, name: str) -> int:
+    """Returns the seconds until the next turn of this name; 0 if it can be claimed now."""
+    return await runner.value(_TURN_WAIT, key=digest(name)) or 0
+
+
 class Count(NamedTuple):
     number: int  # of this event within its minute
     seconds_left: int  # of that minute
@@ -114,3 +142,39 @@ class RateLimiter:
     async def _count(self, network: Address | Network, limit: int) -> int:
         count = await self._counter.add(digest(f"{self._name}:{network}"))
         return count.seconds_left if count.number > limit else 0
+
+
+_COUNT_IN_WINDOW = Statement(
+    """WITH counted AS (
+        INSERT INTO throttle AS t (key, failures, since, blocked_until, expires)
+        VALUES (:key, 1, now(), '-infinity', now() + make_interval(secs => :window))
+        ON CONFLICT (key) DO UPDATE SET (failures, since, expires) = (
+            SELECT CASE WHEN t.expires < now() THEN 1 ELSE t.failures + 1 END,
+                CASE WHEN t.expires < now() THEN now() ELSE t.since END,
+                CASE WHEN t.expires < now() THEN excluded.expires ELSE t.expires END
+        ) WHERE t.expires < now() OR t.failures < :max_events
+        RETURNING key
+    )
+    SELECT CASE WHEN EXISTS (SELECT FROM counted) THEN 0 ELSE coalesce((
+        SELECT greatest(1, CAST(ceil(extract(epoch FROM expires - now())) AS int)) FROM throttle WHERE key = :key
+    ), 1) END"""
+)
+
+
+class WindowLimiter:
+    """Limits events of one kind per subject, such as mails to one address, within a window that may be long."""
+
+    def __init__(self, name: str, max_events: int, window_s: int) -> None:
+        self._name = name
+        self._max_events = max_events
+        self._window_s = window_s
+
+    async def add(self, tx: Runner, subject: str) -> int:
+        """Counts an event and returns 0. Beyond the limit it counts nothing and returns the seconds to wait."""
+        wait_s: int = await tx.value(
+            _COUNT_IN_WINDOW,
+            key=digest(f"{self._name}:{subject}"),
+            max_events=self._max_events,
+            window=float(self._window_s),
+        )
+        return wait_s

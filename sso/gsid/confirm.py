@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sso.accounts.errors import LoginNotAllowed
 from sso.accounts.model import User
 from sso.accounts.ports import ApplicationDirectory
+from sso.accounts.sign_in_notices import SignInNotices
 from sso.core.errors import ApiError
 from sso.core.net import Address, client_network, parse_address
 from sso.gsid.errors import BadLink, NoSession
@@ -37,7 +38,15 @@ class ConfirmationView:
 
 
 class Confirmation:
-    def __init__(self, sessions: GameSessionStore, applications: ApplicationDirectory, *, game_admin: bool) -> None:
+    def __init__(
+        self,
+        sessions: GameSessionStore,
+        applications: ApplicationDirectory,
+        notices: SignInNotices,
+        *,
+        game_admin: bool,
+    ) -> None:
+        self._notices = notices
         self._sessions = sessions
         self._applications = applications
         self._game_admin = game_admin
@@ -77,11 +86,14 @@ class Confirmation:
 
     async def confirm(self, gsid: str, user: User, link: LoginLink = EMPTY_LINK) -> bool:
         """Confirms the session. Returns False if it is no longer pending or the user may not log in there."""
-        session = (await self._read(gsid)).session
-        values = await self._link_values(session, link)
-        return await self._may_log_in(values.apply_to(session), user) and await self._sessions.confirm(
-            gsid, user, values
-        )
+        stored = (await self._read(gsid)).session
+        values = await self._link_values(stored, link)
+        session = values.apply_to(stored)
+        if not (await self._may_log_in(session, user) and await self._sessions.confirm(gsid, user, values)):
+            return False
+        options = session.options
+        await self._notices.game_signed_in(user, options.factor, session.application_ids, options.address)
+        return True
 
     async def deny(self, gsid: str) -> bool:
         """Denies the session. Returns False if it is no longer pending."""

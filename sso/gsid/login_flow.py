@@ -26,6 +26,7 @@ class GameLoginFlow:
 
     form_targets: tuple[str, ...] = ()
     login_hint: str = ""
+    site_brand: None = None
     page: str = "game_login.html"
 
     @property
@@ -43,7 +44,11 @@ class GameLoginFlow:
     def details(self, address: Address) -> Mapping[str, Any]:
         if not self.view.pending:
             raise NoSession
-        return {"game": self.view, "same_network": self.view.same_network(address)}
+        return {
+            "game": self.view,
+            "same_network": self.view.same_network(address),
+            "deny": deny_path(self.view.gsid, self.view.parameters),
+        }
 
     def accepts(self, session: Session) -> bool:
         return True
@@ -93,6 +98,11 @@ def _gsids(query: str) -> list[str]:
 def session_path(gsid: str, parameters: Mapping[str, str] = NO_PARAMETERS) -> str:
     """Returns the path of the session's link. Everything is quoted, because ``gsid`` may be any text from a URL."""
     return f"/?{urlencode({'gsid': gsid, **parameters})}"
+
+
+def deny_path(gsid: str, parameters: Mapping[str, str] = NO_PARAMETERS) -> str:
+    """Returns the path of the page that asks whether to stop the sign-in. It needs no session."""
+    return f"{decision_path(gsid)}/deny" + (f"?{urlencode(parameters)}" if parameters else "")
 
 
 def decision_path(gsid: str, parameters: Mapping[str, str] = NO_PARAMETERS) -> str:

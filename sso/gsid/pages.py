@@ -8,7 +8,8 @@ from sso.gsid.confirm import Confirmation, ConfirmationView
 from sso.gsid.login_flow import decision_path, session_path
 from sso.gsid.login_link import LoginLink
 from sso.web import language
-from sso.web.csrf import check_csrf, csrf_token
+from sso.web.cookies import VISIT_COOKIE, read_cookie, set_cookie, visit_secret
+from sso.web.csrf import InvalidForm, check_csrf, csrf_token
 from sso.web.language import _
 from sso.web.pages import form_fields, page
 from sso.web.redirects import see_other
@@ -54,30 +55,61 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
 
     @routes.post(f"{PATH}/continue")
     async def continue_as_user(gsid: str) -> Response:
-        session, link = await read_decision()
+        session, link, _form = await read_decision()
         if session:
             await confirmation.confirm(gsid, session.user, link)
         return see_other(decision_path(gsid, link.unchecked))
 
+    @routes.get(f"{PATH}/deny")
+    async def ask_to_deny(gsid: str) -> Response:
+        """Asks whether to stop the sign-in, for people who have not signed in and should not."""
+        link = LoginLink.from_query(request.query_string.decode("latin-1"))
+        view = await confirmation.view(gsid, link)
+        language.use_ui_locales(link.lang)
+        if not view.pending:
+            return see_other(session_path(gsid, link.unchecked))
+        session = await visitor.session()
+        secret, is_new = (session.secret, False) if session else visit_secret()
+        response = await page(
+            "game_deny.html",
+            page_title=_("This was not me"),
+            user=session.user if session else None,
+            csrf=csrf_token(secret),
+            game=view,
+            action=decision_path(gsid),
+            next=session_path(gsid, view.parameters),
+        )
+        if is_new:
+            set_cookie(response, VISIT_COOKIE, secret)
+        return response
+
     @routes.post(f"{PATH}/deny")
     async def deny(gsid: str) -> Response:
-        session, link = await read_decision()
-        if session is None:
+        session, link, form = await read_decision()
+        if session is None and not is_form_of_visit(form):
             return see_other(decision_path(gsid, link.unchecked))
         view = await confirmation.view(gsid, link)
         if not await confirmation.deny(gsid):
             return see_other(decision_path(gsid, link.unchecked))
         return await show_outcome("stopped", view, session)
 
-    async def read_decision() -> tuple[Session | None, LoginLink]:
-        """Returns the session of the user who pressed the button, and the link parameters that the page showed."""
+    async def read_decision() -> tuple[Session | None, LoginLink, dict[str, str]]:
+        """Returns the session of the user who pressed the button, the parameters of the link, and the form."""
         form = await form_fields()
         session = await visitor.session()
         if session:
             check_csrf(session.secret, form.get("csrf"))
         link = LoginLink.from_form(form)
         language.use_ui_locales(link.lang)
-        return session, link
+        return session, link, form
+
+    def is_form_of_visit(form: dict[str, str]) -> bool:
+        """Returns whether a visitor without a session sent the form of our page."""
+        try:
+            check_csrf(read_cookie(VISIT_COOKIE), form.get("csrf"))
+        except InvalidForm:
+            return False
+        return True
 
     async def show_result(view: ConfirmationView, session: Session) -> Response:
         if view.confirmed_by != session.user.user_id:
@@ -86,17 +118,20 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
             return await show_outcome("done", view, session)
         return await show_outcome("waiting" if view.waiting else "not_responding", view, session)
 
-    async def show_outcome(outcome: str, view: ConfirmationView, session: Session) -> Response:
+    async def show_outcome(outcome: str, view: ConfirmationView, session: Session | None) -> Response:
+        user = session.user if session else None
         signed_in = outcome in ("done", "waiting", "not_responding")
         return await page(
             "game_result.html",
             page_title=TITLES[outcome],
-            user=session.user,
-            csrf=csrf_token(session.secret),
+            user=user,
+            csrf=csrf_token(session.secret) if session else "",
             headers={"Refresh": REFRESH_S} if outcome == "waiting" else None,
             game=view,
             outcome=outcome,
-            administrator=signed_in and await confirmation.grants_admin_rights(session.user, client_address()),
+            administrator=user is not None
+            and signed_in
+            and await confirmation.grants_admin_rights(user, client_address()),
         )
 
     return routes

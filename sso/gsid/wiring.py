@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.ports import ApplicationDirectory
+from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_games import EXPIRED_JWT_S
 from sso.bus.bus import Bus
 from sso.config import Settings
@@ -65,6 +66,7 @@ def build(
     authentication_data: AuthenticationDataIssuer,
     applications: ApplicationDirectory,
     verifications: SignatureVerificationPool,
+    notices: SignInNotices,
 ) -> GameLogin:
     sessions = GameSessionStore(database, bus, settings.gsid_ttl_s, settings.gsid_max_s)
     poll_store = PollStore(database, bus, settings.gsid_ttl_s, settings.gsid_max_s, settings.gsid_hold_s)
@@ -78,7 +80,7 @@ def build(
     claim_leases = ClaimLeases(ClaimStore(database, bus, settings.token_max_s + EXPIRED_JWT_S))
     backpressure = Backpressure(settings.poll_delay_s)
     socket_store = SocketStore(database, bus)
-    confirmation = Confirmation(sessions, applications, game_admin=settings.gsid_admin == "allow")
+    confirmation = Confirmation(sessions, applications, notices, game_admin=settings.gsid_admin == "allow")
     return GameLogin(
         applications=applications,
         bus=bus,

@@ -11,7 +11,7 @@ from sso.web.static_response import StaticResponse
 
 PATHS = ("/proxy/oauth/keys", "/api/permissions/keys")
 # Clients must fetch a new key before it signs, so this is less than LEAD_S.
-HEADERS = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin": "*"}
+HEADERS = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin": "*", "Vary": "Origin"}
 
 
 def key_routes(keys: KeySet) -> Blueprint:

@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from sso.core.algorithms import CHEAP_ALGORITHMS
-from sso.core.jwt import Signer
+from sso.core.jwt import JWT, Signer
 from sso.core.thread_pool import ThreadPool
 
 INLINE_SIGNATURES = 4  # per iteration of the event loop
@@ -27,13 +27,13 @@ class SigningPool(trio.abc.Instrument):
         """Trio calls this at the start of each iteration of the event loop."""
         self._signed_in_iteration = 0
 
-    async def sign(self, signer: Signer, claims: Mapping[str, Any]) -> str:
+    async def sign(self, signer: Signer, claims: Mapping[str, Any], header_type: str = JWT) -> str:
         if not self._spare_core or signer.algorithm in CHEAP_ALGORITHMS:
-            return signer.sign(claims)
+            return signer.sign(claims, header_type)
         if self._signed_in_iteration is None:
             self._signed_in_iteration = 0
             trio.lowlevel.add_instrument(self)
         self._signed_in_iteration += 1
         if self._signed_in_iteration <= INLINE_SIGNATURES:
-            return signer.sign(claims)
-        return await self._threads.run(signer.sign, claims)
+            return signer.sign(claims, header_type)
+        return await self._threads.run(signer.sign, claims, header_type)

@@ -4,8 +4,10 @@ import structlog
 import trio
 
 from sso.bus.bus import Bus
+from sso.core.brand import Brand
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import record_id
+from sso.core.logo import Logo
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
@@ -34,18 +36,20 @@ log = structlog.get_logger()
 
 
 class Outbox:
-    def __init__(self, keyring: Keyring, bus: Bus, service_name: str) -> None:
+    def __init__(self, keyring: Keyring, bus: Bus, brand: Brand) -> None:
         self._keyring = keyring
         self._bus = bus
-        self._service_name = service_name
+        self._brand = brand
 
     async def put(self, tx: Runner, recipient: str, content: MailContent, language: str) -> None:
         """Adds a message, which is encrypted, as it may contain a code. Call ``wake_senders`` after the commit.
 
+        A message without a recipient is dropped later. It hides whether there is one from those who measure time.
+
         The log lines about its delivery have the current request.
         """
         message_id, origin = record_id(), request_fields()
-        mail = render(content, language, self._service_name)
+        mail = render(content, language, self._brand)
         await tx.value(
             _PUT,
             id=message_id,
@@ -65,11 +69,14 @@ class Outbox:
 class MailSender:
     """Delivers the messages of the outbox."""
 
-    def __init__(self, database: Database, keyring: Keyring, sender: str, delivery: Delivery) -> None:
+    def __init__(
+        self, database: Database, keyring: Keyring, sender: str, delivery: Delivery, logo: Logo | None = None
+    ) -> None:
         self._database = database
         self._keyring = keyring
         self._sender = sender
         self._delivery = delivery
+        self._logo = logo
 
     async def run(self, bus: Bus, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         with bus.subscribe(TOPIC) as signals:
@@ -91,6 +98,9 @@ class MailSender:
         row = await self._database.row(_CLAIM)
         if row is None:
             return False
+        if not row["recipient"]:
+            await self._database.value(_DELETE, id=row["id"])
+            return True
         message_id, tries, origin = row["id"], row["tries"], _origin(row)
         if tries <= MAX_TRIES:
             try:
@@ -109,7 +119,7 @@ class MailSender:
     async def _deliver(self, row: Row) -> None:
         text = self._keyring.decrypt(_body_purpose(row["id"]), row["body_sealed"])
         html = self._keyring.decrypt(_html_purpose(row["id"]), row["html_sealed"]) if row["html_sealed"] else None
-        message = build_message(self._sender, row["recipient"], row["subject"], text, html)
+        message = build_message(self._sender, row["recipient"], row["subject"], text, html, self._logo)
         await trio.to_thread.run_sync(self._delivery.send, message, abandon_on_cancel=True)
 
 

@@ -10,13 +10,20 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from sso.core.ids import record_id
+from sso.core.logo import Logo
 from sso.core.mail_address import ascii_domain, check_mail_address
+from sso.mail.content import LOGO_CID
 
 SMTP_TIMEOUT_S = 20
 
 
-def build_message(sender: str, recipient: str, subject: str, text: str, html: str | None = None) -> EmailMessage:
-    """Raises ValueError if the recipient is not a mail address. Its domain is written in ASCII form."""
+def build_message(
+    sender: str, recipient: str, subject: str, text: str, html: str | None = None, logo: Logo | None = None
+) -> EmailMessage:
+    """``logo`` becomes a part of the message if the HTML shows it.
+
+    Raises ValueError if the recipient is not a mail address. Its domain is written in ASCII form.
+    """
     local, _, domain = check_mail_address(recipient).rpartition("@")
     address = Address(username=local, domain=ascii_domain(domain))
     message = EmailMessage(policy.default.clone(utf8=not local.isascii()))
@@ -25,7 +32,15 @@ def build_message(sender: str, recipient: str, subject: str, text: str, html: st
     message.set_content(text)
     if html:
         message.add_alternative(html, subtype="html")
+        if logo and f"cid:{LOGO_CID}" in html:
+            _embed(message, logo)
     return message
+
+
+def _embed(message: EmailMessage, logo: Logo) -> None:
+    *_, html = message.iter_parts()
+    assert isinstance(html, EmailMessage)
+    html.add_related(logo.content, "image", logo.kind, cid=f"<{LOGO_CID}>", disposition="inline")
 
 
 class Delivery:

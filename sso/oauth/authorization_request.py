@@ -92,6 +92,8 @@ def validate(
     state = parameters.single_value("state")
     if state is not None and len(state) > MAX_STATE:
         raise AuthorizationError("invalid_request", f"state: expected at most {MAX_STATE} bytes")
+    if "authorization_code" not in client.grant_types:
+        raise AuthorizationError("unauthorized_client", "authorization_code is not one of the client's grant_types")
     _check_response_type(parameters, client)
     return AuthorizationRequest(
         client=client,
@@ -105,6 +107,7 @@ def validate(
         login_hint=_login_hint(parameters),
         sub=_subject(parameters, subject_of),
         ui_locales=ui_locales(parameters),
+        acr_values=tuple(parameters.ascii_text("acr_values").split(" ")[:MAX_PARAMETERS]),
     )
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.sessions import Session
 from sso.core.ids import digest, secret_token
 from sso.db.batch.skip_locked import SkipLockedBatch
@@ -9,7 +10,7 @@ from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.db.transaction import Row
+from sso.db.transaction import Row, Transaction
 from sso.oauth.errors import AuthorizationFinished, InvalidRedirectUri
 from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
 from sso.oauth.redirect_uris import match_redirect_uri
@@ -64,7 +65,7 @@ _SAVE_CONSENT = Statement(
     FROM users u JOIN browser_sessions s USING (user_id) JOIN oauth_clients c ON c.client_id = :client_id
     WHERE s.digest = :session AND s.expires > now() AND NOT u.disabled AND NOT c.disabled FOR SHARE OF u
     ON CONFLICT (user_id, client_id) DO UPDATE
-    SET scopes = ARRAY(SELECT DISTINCT unnest(old.scopes || excluded.scopes)), created = now()"""
+    SET scopes = ARRAY(SELECT DISTINCT unnest(old.scopes || excluded.scopes)), created = now() RETURNING user_id"""
 )
 # The statement reads the browser session again, so that no code is issued after a sign-out. A transaction that revokes
 # everything of the user either commits first or waits for the locks. The locks are taken in the same order everywhere:
@@ -82,12 +83,12 @@ _ISSUE_CODE = BatchStatement(
         ORDER BY client_id FOR KEY SHARE {if_locked}
     ), valid_sessions AS (
         -- The browser sessions that have not ended.
-        SELECT digest, user_id, created FROM browser_sessions
+        SELECT digest, user_id, created, auth FROM browser_sessions
         WHERE digest = ANY (ARRAY(SELECT session FROM item JOIN locked_users USING (user_id))) AND expires > now()
         ORDER BY digest FOR SHARE
     ), signed_in AS (
         -- The items whose user is still signed in. Without a session, a pending authorization stays pending.
-        SELECT item.*, valid_sessions.created, locked_users.valid_from
+        SELECT item.*, valid_sessions.created, valid_sessions.auth, locked_users.valid_from
         FROM item JOIN locked_users USING (user_id) JOIN locked_clients USING (client_id)
             JOIN valid_sessions ON valid_sessions.digest = item.session AND valid_sessions.user_id = item.user_id
     ), locked_requests AS (
@@ -101,10 +102,10 @@ _ISSUE_CODE = BatchStatement(
         RETURNING p.n
     ), new_codes AS (
         -- A code for each item that has no pending authorization or has finished it.
-        INSERT INTO oauth_codes (digest, client_id, user_id, redirect_uri, scopes, nonce, challenge, auth_time, issued,
-            expires)
+        INSERT INTO oauth_codes (digest, client_id, user_id, redirect_uri, scopes, nonce, challenge, auth_time, auth,
+            issued, expires)
         SELECT p.digest, c.client_id, p.user_id, p.redirect_uri, string_to_array(p.scopes, ' '), p.nonce, p.challenge,
-            floor(extract(epoch FROM p.created)), greatest(floor(extract(epoch FROM now())), p.valid_from),
+            floor(extract(epoch FROM p.created)), p.auth, greatest(floor(extract(epoch FROM now())), p.valid_from),
             coalesce(p.expires, now() + make_interval(secs => p.lifetime_s))
         FROM signed_in p JOIN oauth_clients c ON c.client_id = p.client_id AND NOT c.disabled
         WHERE p.request IS NULL OR p.n IN (SELECT n FROM finished)
@@ -196,8 +197,15 @@ class AuthorizationStore:
 
     async def save_consent(self, session: Session, request: AuthorizationRequest) -> None:
         """Saves the consent of the session's user. Does nothing if the session has ended."""
-        client_id, scopes = request.client.client_id, list(request.scopes)
-        await self._database.value(_SAVE_CONSENT, session=digest(session.secret), client_id=client_id, scopes=scopes)
+        client = request.client
+
+        async def work(tx: Transaction) -> None:
+            values = {"client_id": client.client_id, "scopes": list(request.scopes)}
+            user_id = await tx.value(_SAVE_CONSENT, session=digest(session.secret), **values)
+            if user_id is not None:
+                await record_event(tx, user_id, EventKind.SITE_GRANTED, name=client.name or client.client_id)
+
+        await self._database.transaction(work)
 
     async def issue_code(
         self, request: AuthorizationRequest, session: Session, pending: PendingAuthorization | None

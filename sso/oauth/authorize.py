@@ -1,13 +1,15 @@
 """GET /proxy/oauth/authorize: decides whether the user must sign in or consent before the client gets a code."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from sso.accounts.model import login_key
 from sso.accounts.sessions import Session
 from sso.db.clock import DatabaseClock
 from sso.db.errors import DatabaseError
 from sso.oauth.authorization_request import Parameters, validate
 from sso.oauth.authorization_store import AuthorizationStore
+from sso.oauth.claims import SEVERAL_FACTORS, acr_of
 from sso.oauth.client_store import ClientStore
 from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri
 from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
@@ -94,6 +96,11 @@ class Authorize:
             if no_prompt:
                 raise AuthorizationError("login_required", "the user must sign in")
             return ShowSignIn(await self._authorizations.save(request))
+        if no_prompt and not _is_hinted_user(request, session):
+            raise AuthorizationError("account_selection_required", "another user than that of login_hint is signed in")
+        if not no_prompt and _can_sign_in_with_more_factors(request, session):
+            stepped_up = replace(request, prompts=request.prompts | {"login"})
+            return ShowSignIn(await self._authorizations.save(stepped_up))
         consent = await self._must_consent(request, session)
         if consent or "select_account" in request.prompts:
             if no_prompt:
@@ -177,3 +184,17 @@ def _satisfies(session: Session, request: AuthorizationRequest, now: datetime) -
     if "login" in request.prompts or not _is_requested_user(request, session):
         return False
     return request.max_age is None or now - session.created <= timedelta(seconds=request.max_age)
+
+
+def _is_hinted_user(request: AuthorizationRequest, session: Session) -> bool:
+    hint, user = request.login_hint, session.user
+    return not hint or request.client.profile == "strict" or hint == user.user_id or login_key(hint) == user.login_key
+
+
+def _can_sign_in_with_more_factors(request: AuthorizationRequest, session: Session) -> bool:
+    """Returns whether acr_values asks for several factors, and the user has them but did not use them.
+
+    acr_values is a wish (OpenID Connect Core section 3.1.2.1): a user without a second factor continues with one.
+    """
+    wants_more = request.acr_values[:1] == (SEVERAL_FACTORS,) and acr_of(session.auth) != SEVERAL_FACTORS
+    return wants_more and bool(session.user.second_factors)

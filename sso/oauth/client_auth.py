@@ -14,6 +14,9 @@ from sso.oauth.model import CLIENT_ID, Client
 BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/-]+=*) *", re.ASCII)
 BASIC = re.compile(r"[Bb][Aa][Ss][Ii][Cc] +([A-Za-z0-9+/]+={0,2}) *", re.ASCII)
 
+# The values of token_endpoint_auth_method that require one method, with its name in ClientCredentials.
+_METHODS = {"client_secret_basic": "basic", "client_secret_post": "body", "none": "none"}
+
 
 @dataclass(frozen=True)
 class ClientCredentials:
@@ -26,9 +29,12 @@ class ClientCredentials:
     bearer: str = ""
     secrets: tuple[str, ...] = ()  # alternative decodings of the one secret that was sent
     scheme: str = "Bearer"
+    verified_keys: str = ""  # the JWK set of the client with a key of which a valid assertion was signed
 
     @property
     def method(self) -> str:
+        if self.verified_keys:
+            return "assertion"
         if self.bearer:
             return "bearer"
         return "basic" if self.scheme == "Basic" else "body" if self.secrets else "none"
@@ -80,15 +86,21 @@ def authenticate_client(
 ) -> str | None:
     """Returns the encrypted form of the secret that matches the credentials, or None if authentication fails.
 
-    A public client has no secret: it authenticates by its client_id alone, and the result is "". ``secrets`` are
-    pairs of a secret and its encrypted form. A strict client may use the ``strict_methods`` only, an oidc client all
-    methods. Secrets are compared in constant time; as bytes, because ``compare_digest`` accepts only ASCII text.
+    A public client has no secret: it authenticates by its client_id alone, and the result is "". With private_key_jwt,
+    the result is the JWK set of the client. ``secrets`` are
+    pairs of a secret and its encrypted form. A strict client may use the ``strict_methods`` only, an oidc client its
+    ``token_endpoint_auth_method`` or, without one, all methods. Secrets are compared in constant time; as bytes,
+    because ``compare_digest`` accepts only ASCII text.
     """
     if client.disabled or credentials.client_id not in ("", client.client_id):
         return None
     if client.is_public:
-        return "" if credentials.client_id and not credentials.bearer and not credentials.secrets else None
+        return "" if credentials.client_id and credentials.method == "none" else None
+    if client.token_endpoint_auth_method == "private_key_jwt":  # noqa: S105 - a method
+        return client.jwks if credentials.verified_keys == client.jwks else None
     if client.profile == "strict" and credentials.method not in strict_methods:
+        return None
+    if (expected_method := _METHODS.get(client.token_endpoint_auth_method)) and credentials.method != expected_method:
         return None
     matched = None
     for secret, sealed in secrets:

@@ -19,8 +19,16 @@ _FIND = BatchStatement(
 )
 _LIST = Statement("SELECT * FROM oauth_clients ORDER BY client_id")
 _LOCK = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id FOR UPDATE")
-_SET_SECRETS = Statement(
-    "UPDATE oauth_clients SET secret_sealed = :first, second_sealed = :second WHERE client_id = :client_id"
+# The previous secret ends at its own end or after the overlap; without either, when the rotation is finished.
+_ADD_SECRET = Statement(
+    """UPDATE oauth_clients SET secret_sealed = :new, secret_expires = now() + make_interval(secs => :lifetime_s),
+        second_sealed = :previous,
+        second_expires = least(secret_expires, now() + make_interval(secs => :overlap_s))
+    WHERE client_id = :client_id"""
+)
+_FINISH_ROTATION = Statement(
+    """UPDATE oauth_clients SET second_sealed = NULL, second_expires = NULL WHERE client_id = :client_id
+    RETURNING client_id"""
 )
 _SET_DISABLED = Statement(
     "UPDATE oauth_clients SET disabled = :disabled WHERE client_id = :client_id RETURNING client_id"
@@ -64,32 +72,46 @@ class ClientStore:
 
     def secrets(self, client: Client) -> Sequence[tuple[str, str]]:
         """Returns the client's valid secrets, the newest first, each with its encrypted form in the database."""
-        columns = (("secret_sealed", client.secret_sealed), ("second_sealed", client.second_sealed))
+        columns = (
+            ("secret_sealed", client.secret_sealed, client.secret_expires),
+            ("second_sealed", client.second_sealed, client.second_expires),
+        )
         return [
             (self._decrypt(secret_purpose(client.client_id, column), sealed), sealed)
-            for column, sealed in columns
-            if sealed is not None
+            for column, sealed, expires in columns
+            if sealed is not None and (expires is None or expires > self._database.clock.utc())
         ]
 
-    async def rotate_secret(self, client_id: str) -> str | None:
+    async def rotate_secret(
+        self, client_id: str, *, overlap_s: float | None = None, lifetime_s: float | None = None
+    ) -> str | None:
         """Adds a new secret and returns it. Returns None if the client does not exist.
 
-        The newest of the previous secrets stays valid beside the new one; an older one is removed.
+        The newest of the previous secrets stays valid for ``overlap_s``, by default until the rotation is finished; an
+        older one is removed. The new one is valid for ``lifetime_s``, by default without an end.
         """
         new_secret = secret_token()
-        exists = await self._database.transaction(self._keep_newest_secret, client_id, [new_secret])
-        return new_secret if exists else None
+        rotated = await self._database.transaction(self._add_secret, client_id, new_secret, overlap_s, lifetime_s)
+        return new_secret if rotated else None
 
     async def finish_rotation(self, client_id: str) -> bool:
         """Removes all secrets but the newest. Returns False if the client does not exist."""
-        return await self._database.transaction(self._keep_newest_secret, client_id, [])
+        return await self._database.value(_FINISH_ROTATION, client_id=client_id) is not None
 
-    async def _keep_newest_secret(self, tx: Transaction, client_id: str, new_secrets: Sequence[str]) -> bool:
+    async def _add_secret(
+        self, tx: Transaction, client_id: str, secret: str, overlap_s: float | None, lifetime_s: float | None
+    ) -> bool:
         row = await tx.row(_LOCK, client_id=client_id)
         if row is None:
             return False
-        newest = [secret for secret, _ in self.secrets(Client.from_row(row))][:1]
-        await self._set_secrets(tx, client_id, [*new_secrets, *newest])
+        previous = row["secret_sealed"]
+        if previous is not None:
+            plain = self._decrypt(secret_purpose(client_id), previous)
+            previous = self._keyring.encrypt(secret_purpose(client_id, "second_sealed"), plain)
+        new = self._keyring.encrypt(secret_purpose(client_id), secret)
+        await tx.value(
+            _ADD_SECRET, client_id=client_id, new=new, previous=previous, overlap_s=overlap_s, lifetime_s=lifetime_s
+        )
         return True
 
     async def set_disabled(self, client_id: str, disabled: bool) -> bool:
@@ -98,14 +120,6 @@ class ClientStore:
         Disabling revokes all grants of the client; enabling it again does not restore them.
         """
         return await self._database.transaction(_set_disabled, client_id, disabled)
-
-    async def _set_secrets(self, tx: Runner, client_id: str, secrets: Sequence[str]) -> None:
-        encrypted = [
-            self._keyring.encrypt(secret_purpose(client_id, column), secret)
-            for column, secret in zip(("secret_sealed", "second_sealed"), secrets, strict=False)
-        ]
-        first, second = (*encrypted, None, None)[:2]
-        await tx.value(_SET_SECRETS, client_id=client_id, first=first, second=second)
 
 
 async def _set_disabled(tx: Transaction, client_id: str, disabled: bool) -> bool:

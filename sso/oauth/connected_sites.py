@@ -1,5 +1,6 @@
 """The sites with access to a user's account."""
 
+from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.ports import ConnectedSite
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -23,6 +24,11 @@ _LIST = Statement(
     WHERE u.user_id = :user_id AND NOT c.disabled AND (grants.since IS NOT NULL OR consent.created IS NOT NULL)
     ORDER BY name, c.client_id"""
 )
+_NAME = Statement(
+    """SELECT coalesce(nullif(c.name, ''), c.client_id) FROM oauth_clients c WHERE c.client_id = :client_id
+        AND (EXISTS (SELECT FROM oauth_grants g WHERE g.user_id = :user_id AND g.client_id = c.client_id)
+            OR EXISTS (SELECT FROM oauth_consents k WHERE k.user_id = :user_id AND k.client_id = c.client_id))"""
+)
 _REMOVE = tuple(
     Statement(f"DELETE FROM {table} WHERE user_id = :user_id AND client_id = :client_id")  # noqa: S608 - constants only
     for table in ("oauth_codes", "oauth_grants", "oauth_consents")
@@ -43,5 +49,8 @@ class ConnectedSites:
 
 
 async def _remove(tx: Transaction, user_id: str, client_id: str) -> None:
+    name = await tx.value(_NAME, user_id=user_id, client_id=client_id)
     for statement in _REMOVE:
         await tx.value(statement, user_id=user_id, client_id=client_id)
+    if name is not None:
+        await record_event(tx, user_id, EventKind.SITE_REMOVED, name=name)

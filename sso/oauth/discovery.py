@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+from sso.core.algorithms import ALGORITHMS
 from sso.core.language import LANGUAGES
+from sso.oauth.claims import ACR_VALUES
 from sso.oauth.model import PROMPTS, SCOPES
 
 
 def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, Any]:
-    auth_methods = ["client_secret_basic", "client_secret_post", "none"]
+    auth_methods = ["client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
     return {
         "issuer": base_url,
         "authorization_endpoint": f"{base_url}/proxy/oauth/authorize",
@@ -16,21 +18,27 @@ def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, An
         "userinfo_endpoint": f"{base_url}/proxy/oauth/userinfo",
         "jwks_uri": f"{base_url}/proxy/oauth/keys",
         "revocation_endpoint": f"{base_url}/proxy/oauth/token/revoke",
+        "introspection_endpoint": f"{base_url}/proxy/oauth/introspect",
         "end_session_endpoint": f"{base_url}/proxy/oauth/logout",
         "scopes_supported": list(SCOPES),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": ["authorization_code", "refresh_token"],
+        "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": list(algorithms),
         "token_endpoint_auth_methods_supported": auth_methods,
         "revocation_endpoint_auth_methods_supported": auth_methods,
+        "introspection_endpoint_auth_methods_supported": [method for method in auth_methods if method != "none"],
+        "introspection_endpoint_auth_signing_alg_values_supported": list(ALGORITHMS),
+        "token_endpoint_auth_signing_alg_values_supported": list(ALGORITHMS),
+        "revocation_endpoint_auth_signing_alg_values_supported": list(ALGORITHMS),
         "code_challenge_methods_supported": ["S256"],
+        "acr_values_supported": list(ACR_VALUES),
         "prompt_values_supported": sorted(PROMPTS),
         "claim_types_supported": ["normal"],
         "claims_supported": [
-            "iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "nonce", "email", "email_verified", "nickname",
-            "phone_verified",
+            "iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "acr", "amr", "nonce", "email", "email_verified",
+            "name", "nickname", "preferred_username", "locale", "updated_at", "phone_verified",
         ],
         "ui_locales_supported": list(LANGUAGES),
         "claims_parameter_supported": False,

@@ -13,9 +13,37 @@ class InvalidGrant(ApiError):
     message = "the code or token is not valid"
 
 
+class UnauthorizedClient(ApiError):
+    """The client may not use this grant type."""
+
+    code = "unauthorized_client"
+
+    def __init__(self, grant_type: str) -> None:
+        super().__init__(f"grant_type: {grant_type} is not one of the client's grant_types")
+
+
 class UnsupportedGrantType(ApiError):
     code = "unsupported_grant_type"
-    message = "grant_type: expected authorization_code or refresh_token"
+    message = "grant_type: expected authorization_code, refresh_token or client_credentials"
+
+
+class InvalidScope(ApiError):
+    code = "invalid_scope"
+
+
+class MissingApplication(ApiError):
+    """The application of a service client does not exist or was removed."""
+
+    code = "unauthorized_client"
+    message = "the application of the client does not exist"
+
+
+class NoResourceServer(ApiError):
+    """The client that introspects a token is not a resource server."""
+
+    status = 403
+    code = "unauthorized_client"
+    message = "only resource servers may introspect tokens"
 
 
 class InvalidClient(ApiError):

@@ -10,8 +10,10 @@ from sso.accounts.sessions import Session
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
 from sso.oauth.authorize import Authorize, RedirectTo, accepts, error_url
+from sso.oauth.client_branding import site_brand
 from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri
 from sso.oauth.model import AuthorizationRequest, PendingAuthorization
+from sso.web.brand import SiteBrand
 
 PATH = "/proxy/oauth/authorize/"
 _FLOW_PATH = re.compile(re.escape(PATH) + r"([A-Za-z0-9_-]{43})", re.ASCII)
@@ -39,6 +41,10 @@ class SiteLoginFlow:
     @property
     def form_targets(self) -> tuple[str, ...]:
         return form_targets(self.pending.request)
+
+    @property
+    def site_brand(self) -> SiteBrand | None:
+        return site_brand(self.pending.request.client)
 
     @property
     def login_hint(self) -> str:

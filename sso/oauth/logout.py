@@ -70,7 +70,11 @@ class Logout:
                 "post_logout_redirect_uri needs the client_id or id_token_hint of an enabled client"
             )
         redirect = match_post_logout_redirect_uri(
-            uri, client.redirect_hosts, client.redirect_uris, allow_http=self._allow_http
+            uri,
+            client.redirect_hosts,
+            client.redirect_uris,
+            client.post_logout_redirect_uris,
+            allow_http=self._allow_http,
         )
         if redirect is None:
             raise InvalidRedirectUri("post_logout_redirect_uri does not belong to the client")

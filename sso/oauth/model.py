@@ -14,7 +14,11 @@ CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 SCOPES = ("openid", "offline_access", "email", "profile", "trust")
 PROMPTS = frozenset({"none", "login", "consent", "select_account"})
 # strict: exactly the protocol of §4.2. oidc: what standard OpenID Connect libraries expect.
-Profile = Literal["strict", "oidc"]
+Profile = Literal["oidc", "strict"]
+GrantType = Literal["authorization_code", "refresh_token", "client_credentials"]
+AccessTokenFormat = Literal["opaque", "jwt"]
+# The method names of RFC 7591. "" is any method that fits whether the client has a secret.
+AuthMethod = Literal["", "client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
 
 
 @dataclass(frozen=True)
@@ -30,11 +34,27 @@ class Client:
     disabled: bool
     secret_sealed: str | None = field(repr=False)  # the newest secret, encrypted
     second_sealed: str | None = field(repr=False)  # the one before it, during a rotation
+    grant_types: tuple[str, ...] = ("authorization_code", "refresh_token")
+    token_endpoint_auth_method: AuthMethod = ""
+    origins: tuple[str, ...] = ()  # of its pages in browsers, in addition to those of its redirect URIs
+    logo_uri: str = ""
+    policy_uri: str = ""
+    tos_uri: str = ""
+    support_uri: str = ""
+    accent: str = ""
+    signin_text: str = ""
+    jwks: str = field(default="", repr=False)  # the JSON of its JWK set, "" without one
+    secret_expires: datetime | None = None  # None: never
+    second_expires: datetime | None = None
+    access_token_format: AccessTokenFormat = "opaque"  # noqa: S105 - a format
+    application_id: int = 0  # the application that it belongs to; 0: none
+    resource_server: bool = False  # it may introspect the tokens of clients of its application
+    post_logout_redirect_uris: tuple[str, ...] = ()  # exact; without any, the origins of the redirect URIs count
 
     @property
     def is_public(self) -> bool:
         """Whether it is a public client (RFC 6749 section 2.1), which has no secret. PKCE protects its codes."""
-        return self.profile == "oidc" and self.secret_sealed is None
+        return self.profile == "oidc" and self.secret_sealed is None and self.token_endpoint_auth_method in ("", "none")
 
     @property
     def title(self) -> str:
@@ -42,8 +62,8 @@ class Client:
 
     @classmethod
     def from_row(cls, row: Any) -> "Client":
-        client_id, name, hosts, uris, *rest = _CLIENT(row)
-        return cls(client_id, name, tuple(hosts), tuple(uris), *rest)
+        values: list[Any] = [tuple(value) if type(value) is list else value for value in _CLIENT(row)]
+        return cls(*values)
 
 
 _CLIENT = itemgetter(*Client.__dataclass_fields__)
@@ -64,6 +84,7 @@ class AuthorizationRequest:
     login_hint: str = ""
     sub: str | None = None  # the user of id_token_hint, who must be the one that signs in
     ui_locales: str = ""
+    acr_values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,13 +105,19 @@ class IssuedTokens(NamedTuple):
     client_id: str
     profile: Profile
     id_alg: str
+    access_token_format: AccessTokenFormat
     user_id: str
     login: str
     nick: str
+    lang: str
+    email_verified: bool
+    updated_at: int
     scopes: Sequence[str]
     nonce: str | None
     auth_time: int
+    auth: str
     now: int
+    issued_at: int  # before ``now`` if a repeated request gets the same tokens
     access_exp: int
     # The grant's current refresh token; None without the scope offline_access.
     current_token_id: str | None
@@ -111,11 +138,14 @@ class AccessToken(NamedTuple):
     user_id: str
     login: str
     nick: str
+    lang: str
     email_verified: bool
     phone_verified: bool
+    updated_at: int
     valid_from: int
     scopes: Sequence[str]
     client_id: str
+    profile: Profile
     first_party: bool
     exp: int
     now: int

@@ -15,6 +15,7 @@ from sso.db.errors import DatabaseError
 from sso.db.rate_limit import RateLimiter
 from sso.oauth.authorization_request import Parameters, ui_locales
 from sso.oauth.authorize import AskConsent, Authorize, Outcome, RedirectTo, ShowSignIn, error_url
+from sso.oauth.client_branding import site_brand
 from sso.oauth.errors import AuthorizationError, InvalidRedirectUri, TooManyAuthorizations
 from sso.oauth.login_flow import PATH, SiteLoginFlow, form_targets
 from sso.oauth.model import PendingAuthorization
@@ -111,6 +112,7 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
             user=session.user,
             csrf=csrf_token(session.secret),
             form_targets=form_targets(pending.request),
+            site_brand=site_brand(pending.request.client),
             action=PATH + pending.id,
             site=pending.request.client.title,
             host=pending.request.redirect.origin.partition("://")[2],

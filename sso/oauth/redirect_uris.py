@@ -80,12 +80,16 @@ def is_redirect_uri(uri: str, hosts: Sequence[str], uris: Sequence[str] = (), *,
 
 
 def match_post_logout_redirect_uri(
-    uri: str, hosts: Sequence[str], uris: Sequence[str], *, allow_http: bool
+    uri: str, hosts: Sequence[str], uris: Sequence[str], after_logout: Sequence[str] = (), *, allow_http: bool
 ) -> Redirect | None:
-    """Returns the redirect after a logout if its origin is one of the client's, otherwise None.
+    """Returns the redirect after a logout if it belongs to the client, otherwise None.
 
-    The path may differ from that of the listed redirect URIs, because no code is sent there.
+    If the client has listed ``after_logout``, it must be one of these. Otherwise its origin must be that of a redirect
+    URI; the path may differ from that of the listed redirect URIs, because no code is sent there.
     """
+    if after_logout:
+        redirect = match_redirect_uri(uri, (), after_logout, allow_http=allow_http)
+        return redirect if isinstance(redirect, Redirect) else None
     if not hosts:
         parsed = _URI.fullmatch(uri)
         if parsed is None or not uris:
@@ -95,6 +99,13 @@ def match_post_logout_redirect_uri(
     if isinstance(redirect, str):
         return None
     return redirect if not uris or any(_origin(listed) == redirect.origin for listed in uris) else None
+
+
+def browser_origin(uri: str) -> str:
+    """Returns the origin of a URI as browsers write it: lower case, no default port. Returns "" for other texts."""
+    origin = _origin(uri)
+    scheme, _, _ = origin.partition("://")
+    return origin.removesuffix(":443" if scheme == "https" else ":80")
 
 
 def _origin(uri: str) -> str:

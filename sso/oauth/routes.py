@@ -3,8 +3,12 @@
 from quart import Blueprint, Response, request
 
 from sso.keys.keyset import KeySet
+from sso.keys.routes import PATHS as KEY_PATHS
+from sso.oauth.client_assertions import ClientAssertions
 from sso.oauth.client_auth import ClientCredentials, bearer_token, client_credentials
 from sso.oauth.discovery import discovery_document
+from sso.oauth.errors import InvalidRequest
+from sso.oauth.introspection import Introspection
 from sso.oauth.revocation import Revocation
 from sso.oauth.token_endpoint import TokenEndpoint
 from sso.oauth.token_exchange import TokenExchange
@@ -15,35 +19,59 @@ from sso.web.request import client_address, read_model, text_header
 from sso.web.request_model import RequestModel
 from sso.web.response import reply
 
+DISCOVERY = "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"
+TOKEN, USERINFO, REVOKE = "/proxy/oauth/token", "/proxy/oauth/userinfo", "/proxy/oauth/token/revoke"
+INTROSPECT = "/proxy/oauth/introspect"
+# The endpoints that the pages of browser apps may call.
+CROSS_ORIGIN_PATHS = frozenset({*DISCOVERY, *KEY_PATHS, TOKEN, USERINFO, REVOKE, INTROSPECT})
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 # The document lists the algorithms of the published keys, so it is cached no longer than the key set.
-PUBLIC = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin": "*"}
+PUBLIC = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin": "*", "Vary": "Origin"}
 
 
-class RevokeRequest(RequestModel):
+class IntrospectionRequest(RequestModel):
     client_id: str = ""
     client_secret: str = ""
-    refresh_token: str = ""
+    client_assertion_type: str = ""
+    client_assertion: str = ""
     token: str = ""
 
 
+class RevokeRequest(IntrospectionRequest):
+    refresh_token: str = ""
+
+
 def oauth_routes(
-    token_endpoint: TokenEndpoint, revocation: Revocation, token_store: TokenStore, exchange: TokenExchange
+    token_endpoint: TokenEndpoint,
+    revocation: Revocation,
+    token_store: TokenStore,
+    exchange: TokenExchange,
+    assertions: ClientAssertions,
+    introspection: Introspection,
 ) -> Blueprint:
     routes = Blueprint("oauth", __name__)
 
-    @routes.post("/proxy/oauth/token")
+    @routes.post(TOKEN)
     async def token() -> Response:
         body = await read_model(TokenRequest, require_type=True)
-        return reply(await token_endpoint.respond(body, _credentials(body)), headers=NO_STORE)
+        credentials = await verify_assertion(body) if body.client_assertion else _credentials(body)
+        idempotency_key = request.headers.get("Idempotency-Key")
+        return reply(await token_endpoint.respond(body, credentials, idempotency_key), headers=NO_STORE)
 
-    @routes.post("/proxy/oauth/token/revoke")
+    @routes.post(REVOKE)
     async def revoke() -> Response:
         body = await read_model(RevokeRequest)
-        await revocation.revoke(_credentials(body), body.refresh_token, body.token)
+        credentials = await verify_assertion(body) if body.client_assertion else _credentials(body)
+        await revocation.revoke(credentials, body.refresh_token, body.token)
         return reply({"status": "ok"}, headers=NO_STORE)
 
-    @routes.route("/proxy/oauth/userinfo", methods=["GET", "POST"])
+    @routes.post(INTROSPECT)
+    async def introspect() -> Response:
+        body = await read_model(IntrospectionRequest)
+        credentials = await verify_assertion(body) if body.client_assertion else _credentials(body)
+        return reply(await introspection.introspect(credentials, body.token), headers=NO_STORE)
+
+    @routes.route(USERINFO, methods=["GET", "POST"])
     async def userinfo() -> Response:
         return reply(userinfo_claims(await require_access_token(token_store, _bearer())), headers=NO_STORE)
 
@@ -56,21 +84,28 @@ def oauth_routes(
     async def to_user_jwt() -> Response:
         return reply(await exchange.to_user_jwt(_bearer(), text_header("Factor") or ""), headers=NO_STORE)
 
+    async def verify_assertion(body: TokenRequest | IntrospectionRequest) -> ClientCredentials:
+        if body.client_secret or request.headers.getlist("Authorization"):
+            raise InvalidRequest("expected one client authentication method: client_assertion or another one")
+        return await assertions.verify(
+            body.client_assertion_type, body.client_assertion, body.client_id, client_address()
+        )
+
     return routes
 
 
 def discovery_routes(keys: KeySet, base_url: str) -> Blueprint:
     routes = Blueprint("discovery", __name__)
 
-    @routes.get("/.well-known/openid-configuration")
-    @routes.get("/.well-known/oauth-authorization-server")
+    @routes.get(DISCOVERY[0])
+    @routes.get(DISCOVERY[1])
     async def discovery() -> Response:
         return reply(discovery_document(base_url, keys.algorithms()), headers=PUBLIC)
 
     return routes
 
 
-def _credentials(body: TokenRequest | RevokeRequest) -> ClientCredentials:
+def _credentials(body: TokenRequest | IntrospectionRequest) -> ClientCredentials:
     return client_credentials(request.headers.getlist("Authorization"), body.client_id, body.client_secret)
 
 

@@ -6,16 +6,25 @@ from typing import Any
 from sso.oauth.client_auth import ClientCredentials
 from sso.oauth.errors import UnsupportedGrantType
 from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
+from sso.oauth.grant_types.client_credentials import ClientCredentialsGrant
 from sso.oauth.grant_types.refresh_token import RefreshTokenGrant
 from sso.oauth.token_request import TokenRequest
 
 
 class TokenEndpoint:
-    def __init__(self, authorization_code: AuthorizationCodeGrant, refresh_token: RefreshTokenGrant) -> None:
+    def __init__(
+        self,
+        authorization_code: AuthorizationCodeGrant,
+        refresh_token: RefreshTokenGrant,
+        client_credentials: ClientCredentialsGrant,
+    ) -> None:
         self._authorization_code = authorization_code
         self._refresh_token = refresh_token
+        self._client_credentials = client_credentials
 
-    def respond(self, request: TokenRequest, credentials: ClientCredentials) -> Awaitable[dict[str, Any]]:
+    def respond(
+        self, request: TokenRequest, credentials: ClientCredentials, idempotency_key: str | None = None
+    ) -> Awaitable[dict[str, Any]]:
         """Returns the awaitable token response.
 
         If a request does not name its client, the client is that of the code or of the refresh token.
@@ -24,7 +33,9 @@ class TokenEndpoint:
             case "authorization_code":
                 return self._authorization_code.respond(request, credentials)
             case "refresh_token":
-                return self._refresh_token.respond(request, credentials)
+                return self._refresh_token.respond(request, credentials, idempotency_key)
+            case "client_credentials":
+                return self._client_credentials.respond(request, credentials)
             case _:
                 request.require("grant_type")
                 raise UnsupportedGrantType

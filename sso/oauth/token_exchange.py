@@ -6,7 +6,6 @@ These are endpoints of their own (§4.2), not a grant type of the token endpoint
 from typing import Any
 
 from sso.accounts.user_jwt import ExchangeSource, UserJwts
-from sso.core.ids import digest
 from sso.core.jwt import InvalidToken
 from sso.core.net import Address
 from sso.db.clock import DatabaseClock
@@ -46,7 +45,7 @@ class TokenExchange:
         """Returns a user JWT. Only a first-party client may bind it to a device, which gives it the device's rights."""
         access = await require_access_token(self._token_store, access_token)
         source = ExchangeSource(
-            digest=digest(access_token),
+            digest=self._token_store.digests.of(access_token),
             user_id=access.user_id,
             nick=access.nick if "profile" in access.scopes else None,
             valid_from=access.valid_from,

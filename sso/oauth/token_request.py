@@ -10,8 +10,11 @@ class TokenRequest(RequestModel):
     redirect_uri: str = ""
     refresh_token: str = ""
     code_verifier: str = ""
+    scope: str = ""
     client_id: str = ""
     client_secret: str = ""
+    client_assertion_type: str = ""
+    client_assertion: str = ""
 
     def require(self, *names: str) -> None:
         """Raises InvalidRequest if one of the fields is missing or empty."""

@@ -11,11 +11,18 @@ MAX_CODE_FAILURES = 20
 
 # The time of the transaction, in whole seconds.
 _CLOCK = "clock AS (SELECT CAST(floor(extract(epoch FROM now())) AS bigint) AS t)"
+# The claims about the user.
+_USER_CLAIMS = """u.login, u.nick, u.lang, u.email_verified,
+            CAST(floor(extract(epoch FROM coalesce(u.updated, u.reg_time))) AS bigint) AS updated_at"""
 # The client may have changed since it was authenticated. ``matched_secret`` is the encrypted secret that matched the
-# credentials, "" for a public client: it must still be a secret of the client, and the profile must be the same.
-_AUTHENTICATED = """NOT c.disabled AND c.profile = item.profile
-                AND (item.matched_secret IN (c.secret_sealed, c.second_sealed)
-                OR (item.matched_secret = '' AND c.secret_sealed IS NULL AND c.profile = 'oidc'))"""
+# credentials, "" for a public client, and the JWK set for private_key_jwt: it must still be that of the client, and the
+# profile and the authentication method must be the same.
+AUTHENTICATED = """NOT c.disabled AND c.profile = item.profile
+                AND c.token_endpoint_auth_method = item.auth_method
+                AND ((item.matched_secret = c.secret_sealed AND coalesce(c.secret_expires > now(), true))
+                OR (item.matched_secret = c.second_sealed AND coalesce(c.second_expires > now(), true))
+                OR (item.matched_secret = '' AND c.secret_sealed IS NULL AND c.profile = 'oidc')
+                OR (item.matched_secret = c.jwks AND c.token_endpoint_auth_method = 'private_key_jwt'))"""
 
 # The client is the one that the request names; if it names none, the one that the code was issued to.
 FIND_CODE = BatchStatement(
@@ -39,13 +46,15 @@ REDEEM = BatchStatement(
     ), valid_codes AS (
         -- The codes whose user, client, redirect URI and PKCE challenge are as the request says, redeemed or not.
         SELECT k.digest, item.n, item.grant_id, item.access_digest, item.access_s, item.refresh_s, item.grant_max_s,
-            CASE WHEN 'offline_access' = ANY (k.scopes) THEN item.token_id END AS current_token_id,
-            k.client_id, c.profile, c.id_alg, k.user_id, u.login, u.nick, k.redirect_uri, k.scopes, k.nonce,
-            k.auth_time, k.issued
+            CASE WHEN 'offline_access' = ANY (k.scopes) AND 'refresh_token' = ANY (c.grant_types)
+                THEN item.token_id END AS current_token_id,
+            k.client_id, c.profile, c.id_alg, c.access_token_format, k.user_id, {_USER_CLAIMS}, k.redirect_uri,
+            k.scopes, k.nonce, k.auth_time, k.auth, k.issued
         FROM item JOIN locked_codes k USING (digest, client_id, redirect_uri)
             JOIN users u USING (user_id) JOIN oauth_clients c USING (client_id)
         WHERE k.expires > now() AND k.failures < {MAX_CODE_FAILURES} AND NOT u.disabled AND k.issued >= u.valid_from
-            AND k.challenge IS NOT DISTINCT FROM item.challenge AND {_AUTHENTICATED}
+            AND k.challenge IS NOT DISTINCT FROM item.challenge AND {AUTHENTICATED}
+            AND 'authorization_code' = ANY (c.grant_types)
             AND jsonb_build_array(c.redirect_hosts, c.redirect_uris) = CAST(item.client_redirects AS jsonb)
     ), redeemed AS (
         -- The codes that this statement redeems. A redeemed code is kept for a day, to detect a replay.
@@ -54,9 +63,9 @@ REDEEM = BatchStatement(
         RETURNING v.*
     ), new_grants AS (
         -- One grant for each redeemed code. It has a current refresh token only with offline_access.
-        INSERT INTO oauth_grants AS g (id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, issued, ends,
-            head, head_issued, head_exp, last_used, expires)
-        SELECT grant_id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, issued, t + grant_max_s,
+        INSERT INTO oauth_grants AS g (id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, issued,
+            ends, head, head_issued, head_exp, last_used, expires)
+        SELECT grant_id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, issued, t + grant_max_s,
             current_token_id, CASE WHEN current_token_id IS NOT NULL THEN t END,
             CASE WHEN current_token_id IS NOT NULL THEN t + least(refresh_s, grant_max_s) END, now(),
             to_timestamp(t + least(grant_max_s, CASE WHEN current_token_id IS NULL THEN access_s ELSE refresh_s END))
@@ -67,7 +76,7 @@ REDEEM = BatchStatement(
         INSERT INTO oauth_access_tokens (digest, grant_id, expires)
         SELECT access_digest, grant_id, to_timestamp(t + least(access_s, grant_max_s)) FROM redeemed, clock
     )
-    SELECT redeemed.*, t AS now, t + least(access_s, grant_max_s) AS access_exp,
+    SELECT redeemed.*, t AS now, t AS issued_at, t + least(access_s, grant_max_s) AS access_exp,
         new_grants.head_issued AS current_token_issued, new_grants.head_exp AS current_token_exp
     FROM redeemed JOIN new_grants ON new_grants.id = redeemed.grant_id, clock""",  # noqa: S608 - constants only
     columns={
@@ -75,6 +84,7 @@ REDEEM = BatchStatement(
         "client_id": "text",
         "matched_secret": "text",
         "profile": "text",
+        "auth_method": "text",
         "client_redirects": "text",
         "redirect_uri": "text",
         "challenge": "text",
@@ -98,13 +108,13 @@ ROTATE = BatchStatement(
         SELECT id FROM oauth_grants WHERE id = ANY (ARRAY(SELECT grant_id FROM item)) ORDER BY id FOR NO KEY UPDATE
     ), checked AS (
         -- Each item with the result of every check, as of the statement's snapshot.
-        SELECT item.*, u.login, u.nick, g.head AS snapshot_token_id, g.redirect_uri AS grant_redirect_uri,
+        SELECT item.*, {_USER_CLAIMS}, g.head AS snapshot_token_id, g.redirect_uri AS grant_redirect_uri,
             g.id IS NOT NULL AS grant_exists,
-            coalesce({_AUTHENTICATED}, false) AS authenticated,
+            coalesce({AUTHENTICATED}, false) AS authenticated,
             coalesce(g.redirect_uri = item.redirect_uri OR (item.redirect_uri = '' AND c.profile = 'oidc'), false)
                 AS redirect_uri_matches,
-            coalesce(NOT u.disabled AND g.issued >= u.valid_from AND g.head_exp > t AND g.ends > t, false)
-                AS grant_valid
+            coalesce(NOT u.disabled AND g.issued >= u.valid_from AND g.head_exp > t AND g.ends > t
+                AND 'refresh_token' = ANY (c.grant_types), false) AS grant_valid
         FROM clock, item JOIN oauth_clients c ON c.client_id = item.client_id
         LEFT JOIN oauth_grants g ON g.id = item.grant_id AND g.client_id IS NOT DISTINCT FROM item.client_id
         LEFT JOIN users u ON u.user_id = g.user_id
@@ -116,29 +126,35 @@ ROTATE = BatchStatement(
         FROM clock, locked_grants, checked s
         WHERE g.id = locked_grants.id AND g.id = s.grant_id AND g.head = s.token_id
             AND s.authenticated AND s.redirect_uri_matches AND s.grant_valid
-        RETURNING s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.ends, g.head, g.head_issued, g.head_exp
+        RETURNING s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.ends, g.head, g.head_issued,
+            g.head_exp, t AS issued_at
     ), retried_grants AS (
-        -- Retries: the previous token was presented again within the leeway. They get the current token once more.
-        SELECT s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.ends, g.head, g.head_issued, g.head_exp
-        FROM checked s JOIN locked_grants ON locked_grants.id = s.grant_id
+        -- Retries get the current token once more: the previous token was presented again within the leeway, or with
+        -- the idempotency key that the current token was derived from.
+        SELECT s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.ends, g.head, g.head_issued, g.head_exp,
+            CASE WHEN g.head = s.new_token_id THEN g.head_issued ELSE t END AS issued_at
+        FROM clock, checked s JOIN locked_grants ON locked_grants.id = s.grant_id
             JOIN oauth_grants g ON g.id = locked_grants.id
         -- With a leeway of 0 there are no retries, even if this transaction began before the rotation that it sees.
-        WHERE g.previous = s.token_id AND s.leeway_s > 0 AND g.rotated > now() - make_interval(secs => s.leeway_s)
-            AND s.authenticated AND s.redirect_uri_matches AND s.grant_valid
+        WHERE g.previous = s.token_id AND s.authenticated AND s.redirect_uri_matches AND s.grant_valid
+            AND ((s.leeway_s > 0 AND g.rotated > now() - make_interval(secs => s.leeway_s))
+                OR (g.head = s.new_token_id AND g.rotated > now() - make_interval(secs => s.retry_s)))
             AND NOT EXISTS (SELECT FROM rotated_grants WHERE rotated_grants.id = g.id)
     ), issued AS (
         -- The grants that get new tokens.
         SELECT * FROM rotated_grants UNION ALL SELECT * FROM retried_grants
     ), new_access_tokens AS (
-        -- One access token for each of them.
+        -- One access token for each of them, unless a retry gets the same one.
         INSERT INTO oauth_access_tokens (digest, grant_id, expires)
-        SELECT s.access_digest, issued.id, to_timestamp(least(t + s.access_s, issued.ends))
-        FROM clock, issued JOIN checked s ON s.n = issued.n
+        SELECT s.access_digest, issued.id, to_timestamp(least(issued_at + s.access_s, issued.ends))
+        FROM issued JOIN checked s ON s.n = issued.n
+        ON CONFLICT (digest) DO NOTHING
     )
     SELECT c.*, s.n, s.grant_exists, s.authenticated, s.redirect_uri_matches, s.grant_valid, s.grant_redirect_uri,
-        s.snapshot_token_id, s.login, s.nick, issued.id AS grant_id, issued.user_id, issued.scopes, issued.nonce,
-        issued.auth_time, issued.head AS current_token_id, issued.head_issued AS current_token_issued,
-        issued.head_exp AS current_token_exp, t AS now, least(t + s.access_s, issued.ends) AS access_exp
+        s.snapshot_token_id, s.login, s.nick, s.lang, s.email_verified, s.updated_at, issued.id AS grant_id,
+        issued.user_id, issued.scopes, issued.nonce, issued.auth_time, issued.auth, issued.head AS current_token_id,
+        issued.head_issued AS current_token_issued, issued.head_exp AS current_token_exp, t AS now, issued_at,
+        least(issued_at + s.access_s, issued.ends) AS access_exp
     FROM clock, checked s JOIN oauth_clients c ON c.client_id = s.client_id LEFT JOIN issued ON issued.n = s.n""",  # noqa: S608
     columns={
         "client_id": "text",
@@ -147,11 +163,13 @@ ROTATE = BatchStatement(
         "redirect_uri": "text",
         "matched_secret": "text",
         "profile": "text",
+        "auth_method": "text",
         "new_token_id": "text",
         "access_digest": "bytea",
         "access_s": "bigint",
         "refresh_s": "bigint",
         "leeway_s": "bigint",
+        "retry_s": "bigint",
     },
 )
 REVOKE_REFRESH_TOKEN = Statement(
@@ -163,13 +181,16 @@ REVOKE_REFRESH_TOKEN = Statement(
 )
 REVOKE_GRANT = Statement("DELETE FROM oauth_grants WHERE id = :grant_id AND client_id = :client_id RETURNING id")
 REVOKE_ACCESS_TOKEN = Statement(
-    """DELETE FROM oauth_access_tokens a USING oauth_grants g
+    """WITH service_tokens AS (
+        DELETE FROM oauth_service_tokens WHERE digest = :digest AND client_id = :client_id
+    )
+    DELETE FROM oauth_access_tokens a USING oauth_grants g
     WHERE a.digest = :digest AND g.id = a.grant_id AND g.client_id = :client_id"""
 )
 FIND_ACCESS_TOKEN = BatchStatement(
     f"""WITH {_CLOCK}
-    SELECT item.n, u.user_id, u.login, u.nick, u.email_verified, u.phone_verified, u.valid_from, g.scopes,
-        c.client_id, c.first_party, CAST(floor(extract(epoch FROM a.expires)) AS bigint) AS exp, t AS now,
+    SELECT item.n, u.user_id, {_USER_CLAIMS}, u.phone_verified, u.valid_from, g.scopes,
+        c.client_id, c.profile, c.first_party, CAST(floor(extract(epoch FROM a.expires)) AS bigint) AS exp, t AS now,
         g.auth_time
     FROM clock, {{items}}
     JOIN oauth_access_tokens a ON a.digest = item.digest JOIN oauth_grants g ON g.id = a.grant_id

@@ -8,7 +8,9 @@ from sso.core.ids import digest, secret_token
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.transaction import Row
+from sso.oauth.jwt_access_tokens import AccessTokenDigests
 from sso.oauth.model import AccessToken, Client, IssuedTokens
+from sso.oauth.successor_tokens import SuccessorTokens
 from sso.oauth.token_statements import (
     CHECK_ACCESS_TOKEN,
     COUNT_FAILURE,
@@ -62,8 +64,9 @@ class RotationResult:
 
 
 class TokenStore:
-    def __init__(self, database: Database, lifetimes: TokenLifetimes) -> None:
+    def __init__(self, database: Database, lifetimes: TokenLifetimes, digests: AccessTokenDigests) -> None:
         self._database = database
+        self.digests = digests
         self._lifetimes = lifetimes
         self._find_code = Batch(database, FIND_CODE)
         self._redeem = Batch(database, REDEEM)
@@ -115,6 +118,7 @@ class TokenStore:
             client_id=client.client_id,
             matched_secret=matched_secret,
             profile=client.profile,
+            auth_method=client.token_endpoint_auth_method,
             client_redirects=orjson.dumps((client.redirect_hosts, client.redirect_uris)).decode(),
             redirect_uri=redirect_uri,
             challenge=challenge,
@@ -139,7 +143,7 @@ class TokenStore:
         token_id: str,
         redirect_uri: str,
         matched_secret: str | None,
-        access_token: str,
+        successors: SuccessorTokens,
     ) -> RotationResult | None:
         """Replaces the grant's current refresh token by a new one. Returns None if the client does not exist.
 
@@ -154,11 +158,13 @@ class TokenStore:
             redirect_uri=redirect_uri,
             matched_secret=matched_secret,
             profile=client.profile,
-            new_token_id=secret_token(),
-            access_digest=digest(access_token),
+            auth_method=client.token_endpoint_auth_method,
+            new_token_id=successors.token_id,
+            access_digest=digest(successors.access_token),
             access_s=lifetimes.access_s,
             refresh_s=lifetimes.refresh_s,
             leeway_s=lifetimes.leeway_s,
+            retry_s=successors.retry_s,
         )
         return _rotation_result(row, token_id) if row else None
 
@@ -174,11 +180,11 @@ class TokenStore:
         return await self._database.value(REVOKE_GRANT, grant_id=grant_id, client_id=client_id) is not None
 
     async def revoke_access_token(self, access_token: str, client_id: str) -> None:
-        await self._database.value(REVOKE_ACCESS_TOKEN, digest=digest(access_token), client_id=client_id)
+        await self._database.value(REVOKE_ACCESS_TOKEN, digest=self.digests.of(access_token), client_id=client_id)
 
     async def find_access_token(self, access_token: str) -> AccessToken | None:
         """Returns None if the token is not valid. Reads the database each time, so that a revocation acts at once."""
-        row = await self._find_access_token(digest=digest(access_token))
+        row = await self._find_access_token(digest=self.digests.of(access_token))
         return AccessToken.from_row(row) if row else None
 
     async def is_access_token_valid(self, digest: bytes, *, first_party: bool) -> bool:

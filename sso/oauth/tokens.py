@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sso.core.jwt import InvalidToken, Verifier
+from sso.core.jwt import ACCESS_TOKEN_JWT, InvalidToken, Verifier
 from sso.db.clock import DatabaseClock
 from sso.keys.keyset import KeySet
 from sso.keys.signing_pool import SigningPool
+from sso.oauth.claims import scope_claims, sign_in_claims
+from sso.oauth.jwt_access_tokens import access_token_claims
 from sso.oauth.model import IssuedTokens
 
 ID_TOKEN, REFRESH_TOKEN = "id_token", "refresh_token"
@@ -43,6 +45,9 @@ class TokenIssuer:
 
     async def token_response(self, issued: IssuedTokens, access_token: str) -> dict[str, Any]:
         """Returns the successful response of the token endpoint (RFC 6749 section 5.1)."""
+        if issued.access_token_format == "jwt":  # noqa: S105 - a format
+            claims = access_token_claims(issued, self._issuer, access_token)
+            access_token = await self._signing_pool.sign(self._keys.signer(issued.id_alg), claims, ACCESS_TOKEN_JWT)
         response = {
             "access_token": access_token,
             "id_token": await self._id_token(issued),
@@ -54,15 +59,12 @@ class TokenIssuer:
         return response
 
     async def _id_token(self, issued: IssuedTokens) -> str:
-        claims = self._claims(ID_TOKEN, issued, issued.now, issued.now + self._id_token_s)
+        claims = self._claims(ID_TOKEN, issued, issued.issued_at, issued.issued_at + self._id_token_s)
         if issued.nonce is not None:
             claims["nonce"] = issued.nonce
-        if "email" in issued.scopes:
-            claims["email"] = issued.login
-        if "profile" in issued.scopes:
-            claims["nickname"] = issued.nick
+        claims |= scope_claims(issued)
         if issued.profile == "oidc":
-            claims["auth_time"] = issued.auth_time
+            claims |= sign_in_claims(issued.auth, issued.auth_time)
         return await self._signing_pool.sign(self._keys.signer(issued.id_alg), claims)
 
     def _refresh_token(self, issued: IssuedTokens) -> str:

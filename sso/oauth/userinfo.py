@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sso.oauth.claims import scope_claims
 from sso.oauth.errors import InvalidAccessToken
 from sso.oauth.model import AccessToken
 from sso.oauth.token_store import TokenStore
@@ -15,11 +16,7 @@ async def require_access_token(token_store: TokenStore, access_token: str) -> Ac
 
 
 def userinfo_claims(access: AccessToken) -> dict[str, Any]:
-    claims: dict[str, Any] = {"status": "ok", "sub": access.user_id}
-    if "email" in access.scopes:
-        claims["email"] = access.login
-    if "profile" in access.scopes:
-        claims["nickname"] = access.nick
+    claims: dict[str, Any] = {"status": "ok", "sub": access.user_id, **scope_claims(access)}
     if "trust" in access.scopes:
         claims |= {"email_verified": access.email_verified, "phone_verified": access.phone_verified}
     return claims

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from sso.accounts.user_jwt import UserJwts
 from sso.config import Settings
 from sso.core.encryption import Keyring
+from sso.core.signature_verification import SignatureVerificationPool
 from sso.core.thread_pool import available_cpus
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
@@ -12,14 +13,20 @@ from sso.keys.keyset import KeySet
 from sso.keys.signing_pool import SigningPool
 from sso.oauth.authorization_store import AuthorizationStore
 from sso.oauth.authorize import Authorize
+from sso.oauth.browser_origins import BrowserOrigins
+from sso.oauth.client_assertions import ClientAssertions
 from sso.oauth.client_cache import ClientCache
 from sso.oauth.client_store import ClientStore
 from sso.oauth.connected_sites import ConnectedSites
 from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
+from sso.oauth.grant_types.client_credentials import ClientCredentialsGrant
 from sso.oauth.grant_types.refresh_token import RefreshTokenGrant
+from sso.oauth.introspection import Introspection
+from sso.oauth.jwt_access_tokens import AccessTokenDigests
 from sso.oauth.login_flow import SiteLoginFlows
 from sso.oauth.logout import Logout
 from sso.oauth.revocation import Revocation
+from sso.oauth.service_token_store import ServiceTokenStore
 from sso.oauth.token_endpoint import TokenEndpoint
 from sso.oauth.token_exchange import TokenExchange
 from sso.oauth.token_store import TokenLifetimes, TokenStore
@@ -38,17 +45,27 @@ class OAuth:
     token_exchange: TokenExchange
     logout: Logout
     authorize_rate: RateLimiter
+    browser_origins: BrowserOrigins
+    assertions: ClientAssertions
+    introspection: Introspection
 
 
-def build_token_store(settings: Settings, database: Database) -> TokenStore:
+def build_token_store(settings: Settings, database: Database, keys: KeySet) -> TokenStore:
     lifetimes = TokenLifetimes(
         settings.access_ttl_s, settings.refresh_ttl_s, settings.grant_max_s, settings.refresh_leeway_s
     )
-    return TokenStore(database, lifetimes)
+    return TokenStore(database, lifetimes, AccessTokenDigests(keys, settings.base_url, database.clock))
 
 
 def build_oauth(
-    settings: Settings, database: Database, keyring: Keyring, keys: KeySet, jwts: UserJwts, token_store: TokenStore
+    settings: Settings,
+    database: Database,
+    keyring: Keyring,
+    keys: KeySet,
+    jwts: UserJwts,
+    token_store: TokenStore,
+    verifications: SignatureVerificationPool,
+    service_tokens: ServiceTokenStore,
 ) -> OAuth:
     allow_http = not settings.https
     clients = ClientStore(database, keyring)
@@ -65,10 +82,14 @@ def build_oauth(
         connected_sites=ConnectedSites(database),
         token_endpoint=TokenEndpoint(
             AuthorizationCodeGrant(client_cache, token_store, token_issuer),
-            RefreshTokenGrant(client_cache, token_store, token_issuer),
+            RefreshTokenGrant(client_cache, token_store, token_issuer, keyring),
+            ClientCredentialsGrant(client_cache, service_tokens),
         ),
         revocation=Revocation(clients, token_store, token_issuer),
         token_exchange=TokenExchange(token_store, token_issuer, jwts, settings.id_ttl_s, database.clock),
         logout=Logout(clients, token_issuer, allow_http=allow_http),
         authorize_rate=RateLimiter(database, "authorize", settings.rate_authorize),
+        browser_origins=BrowserOrigins(database, allow_http=allow_http),
+        introspection=Introspection(clients, database, token_store.digests, settings.base_url),
+        assertions=ClientAssertions(clients, database, verifications, settings.base_url),
     )

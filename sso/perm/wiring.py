@@ -14,7 +14,7 @@ from sso.perm.credentials.application_keys import ApplicationKeys
 from sso.perm.credentials.exchange_jwt import ExchangeJwt
 from sso.perm.credentials.key_file_import import KeyFileImport
 from sso.perm.credentials.key_files import KeyFiles
-from sso.perm.credentials.service_jwt import ServiceJwts
+from sso.perm.credentials.service_jwt import FindServiceToken, ServiceJwts
 from sso.perm.credentials.signed_address import SignedAddresses
 from sso.perm.endpoints.access_keys import AccessKeyEndpoint
 from sso.perm.endpoints.applications import ApplicationEndpoint
@@ -63,6 +63,7 @@ def build_permissions(
     jwts: UserJwts,
     find_user: FindUser,
     verifications: SignatureVerificationPool,
+    find_service_token: FindServiceToken,
     base_url: str,
     key_folder: Path,
     node: str,
@@ -74,7 +75,7 @@ def build_permissions(
     addresses = SignedAddresses(access_keys, database.clock)
     key_files = KeyFiles(key_folder)
     application_keys = ApplicationKeys(database, key_files, node)
-    service_jwts = ServiceJwts(database, application_keys, verifications, base_url)
+    service_jwts = ServiceJwts(database, application_keys, verifications, find_service_token, base_url)
     login_rules = LoginRules(database, keyring, facts, service_jwts, addresses)
     return Permissions(
         facts=facts,

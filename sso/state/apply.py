@@ -8,25 +8,32 @@ from sqlalchemy import bindparam, insert, select, update
 
 from sso.accounts.model import User, login_key
 from sso.accounts.second_factor.codes import totp_purpose
-from sso.accounts.users import revoke_everything
+from sso.accounts.users import revoke_everything, unused_user_id
 from sso.core.encryption import Keyring
-from sso.core.ids import is_user_id
 from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
-from sso.db.tables import oauth_clients, users
+from sso.db.tables import users
 from sso.db.transaction import TRANSACTION_SETTINGS, Transaction
-from sso.oauth.client_store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
-from sso.oauth.model import Client
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import audit
 from sso.perm.stores.applications import NAME_TAKEN
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.seed import seed_central_application
-from sso.state.document import ClientPart, Document, UserPart
+from sso.state.document import Document, UserPart
 from sso.state.location import DocumentError, with_location
-from sso.state.sections import access_keys, applications, groups, memberships, permissions, projects, schemas
+from sso.state.sections import (
+    access_keys,
+    applications,
+    clients,
+    groups,
+    identity_providers,
+    memberships,
+    permissions,
+    projects,
+    schemas,
+)
 from sso.state.summary import CHANGED, CREATED, UNCHANGED, ApplyCounts, ApplySummary
 
 APPLY_SECONDS = 600.0
@@ -40,16 +47,12 @@ _LOCK_APPLICATIONS = Statement(
     """SELECT 1 FROM applications WHERE application_id = ANY(CAST(:ids AS int[]))
     ORDER BY application_id FOR UPDATE"""
 )
-_NEXT_USER_ID = Statement("SELECT CAST(nextval('user_ids') AS text)")
+_IS_ERASED = Statement("SELECT EXISTS (SELECT FROM erased_users WHERE user_id = :user_id)")
 _LOCK_USER = Statement(
     select(users)
     .where((users.c.user_id == bindparam("user_id")) | (users.c.login_key == bindparam("login_key")))
     .with_for_update()
 )
-_LOCK_CLIENT = Statement(
-    select(oauth_clients).where(oauth_clients.c.client_id == bindparam("client_id")).with_for_update()
-)
-
 
 # Error texts for unique constraints. A concurrent change can violate them although this code has checked.
 _CONSTRAINT_ERRORS = {
@@ -97,7 +100,9 @@ class Applier:
                 summary.record(summary.location, await self._apply_user(tx, index, user, hashes))
             for index, client in enumerate(document.clients):
                 summary.location = f"clients[{index}]"
-                summary.record(summary.location, await self._apply_client(tx, client))
+                outcome = await clients.apply(tx, self._actor, self._keyring, summary.location, client)
+                summary.record(summary.location, outcome)
+            await identity_providers.apply(tx, self._actor, self._keyring, summary, document.identity_providers)
             await self._apply_permission_sections(tx, summary, document)
             return summary.counts()
 
@@ -151,7 +156,9 @@ class Applier:
         if len(rows) > 1 or (rows and part.user_id and rows[0]["user_id"] != part.user_id):
             raise DocumentError(f"users[{index}].login: belongs to another user_id")
         old = User.from_row(rows[0]) if rows else None
-        user_id = old.user_id if old else part.user_id or await _unused_user_id(tx)
+        user_id = old.user_id if old else part.user_id or await unused_user_id(tx)
+        if old is None and await tx.value(_IS_ERASED, user_id=user_id):
+            raise DocumentError(f"users[{index}].user_id: belonged to a user who was erased; choose another one")
         values = self._user_values(part, old, user_id, hashes)
         if old is None:
             await tx.value(Statement(insert(users).values(user_id=user_id, **values)))
@@ -170,6 +177,8 @@ class Applier:
     def _user_values(self, part: UserPart, old: User | None, user_id: str, hashes: dict[str, str]) -> dict[str, Any]:
         values = part.model_dump(exclude_none=True, exclude={"user_id", "password", "totp_secret"})
         values["login_key"] = login_key(part.login)
+        if part.disabled is False:
+            values |= {"deletion_due": None, "deletion_by": None}  # an enabled account is not going to be deleted
         if old is not None and old.login_key != values["login_key"]:
             values.setdefault("email_verified", False)  # the new address is not verified yet
         if values["login_key"] in hashes:
@@ -188,39 +197,6 @@ class Applier:
         """Writes an audit entry with the changed fields."""
         await audit.write(tx, self._actor, operation, target, before, after)
 
-    async def _apply_client(self, tx: Transaction, part: ClientPart) -> str:
-        old = await tx.row(_LOCK_CLIENT, client_id=part.client_id)
-        values = part.model_dump(exclude_none=True, exclude={"client_id", "client_secret", "public"})
-        purpose = secret_purpose(part.client_id)
-        if part.client_secret is not None and (
-            old is None
-            or old["secret_sealed"] is None
-            or self._keyring.decrypt(purpose, old["secret_sealed"]) != part.client_secret
-        ):
-            values |= {"secret_sealed": self._keyring.encrypt(purpose, part.client_secret), "second_sealed": None}
-        if old is None:
-            if part.public is False and part.client_secret is None:
-                # A new client without a secret would be a public client, which does not authenticate.
-                raise DocumentError("client_secret: is required for a new client that is not public")
-            await tx.value(Statement(insert(oauth_clients).values(client_id=part.client_id, **values)))
-            await self._write_audit_entry(tx, "client.create", part.client_id, None, _client_for_audit(values))
-            return CREATED
-        changed = {name: value for name, value in values.items() if old[name] != value}
-        if not changed:
-            return UNCHANGED
-        await tx.value(
-            Statement(update(oauth_clients).where(oauth_clients.c.client_id == part.client_id).values(**changed))
-        )
-        before = {name: old[name] for name in changed}
-        await self._write_audit_entry(
-            tx, "client.save", part.client_id, _client_for_audit(before), _client_for_audit(changed)
-        )
-        if changed.get("disabled"):
-            await revoke_grants(tx, part.client_id)
-        elif changed.keys() & {"redirect_hosts", "redirect_uris"}:
-            await revoke_grants_at_removed_uris(tx, Client.from_row(old), Client.from_row({**old, **changed}))
-        return CHANGED
-
 
 _PASSWORD_HASH = Statement(
     select(users.c.password_hash).where(
@@ -229,22 +205,11 @@ _PASSWORD_HASH = Statement(
 )
 
 
-async def _unused_user_id(tx: Transaction) -> str:
-    """Returns the next user id that is not in use: documents may also name ids."""
-    while True:
-        user_id: str = await tx.value(_NEXT_USER_ID)
-        assert is_user_id(user_id)
-        if not await tx.rows(_LOCK_USER, user_id=user_id, login_key=""):
-            return user_id
-
-
 def _user_for_audit(values: dict[str, Any]) -> dict[str, Any]:
     """Returns the columns under their names in the audit trail, which blanks the secrets."""
-    return _rename(values, {"password_hash": "password", "totp_sealed": "totp_secret", "login_key": None})
-
-
-def _client_for_audit(values: dict[str, Any]) -> dict[str, Any]:
-    return _rename(values, {"secret_sealed": "client_secret", "second_sealed": None})
+    return _rename(
+        values, {"password_hash": "password", "totp_sealed": "totp_secret", "login_key": None, "deletion_by": None}
+    )
 
 
 def _rename(values: dict[str, Any], names: dict[str, str | None]) -> dict[str, Any]:

@@ -3,58 +3,34 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from sso.accounts.model import login_key, stored_login
-from sso.core.ids import is_user_id
 from sso.core.mail_address import check_mail_address
-from sso.oauth.model import CLIENT_ID
 from sso.state.location import DocumentError
-from sso.state.sections import access_keys, applications, groups, memberships, permissions, projects, schemas
+from sso.state.sections import (
+    access_keys,
+    applications,
+    groups,
+    identity_providers,
+    memberships,
+    permissions,
+    projects,
+    schemas,
+)
+from sso.state.sections.clients import ClientPart
+from sso.state.values import AccountPart, Tag, Text, check_user_id, matching
 from sso.web.request_model import expectation
 
 __all__ = ["ClientPart", "Document", "DocumentError", "UserPart", "parse"]
 
-HOST = re.compile(r"(?:http://)?(?:[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*|\[[0-9a-f:.]{2,45}\])", re.ASCII)
 BASE32 = re.compile(r"[A-Z2-7]{16,128}", re.ASCII)
 
 
-def _matching(pattern: re.Pattern[str], expected: str) -> AfterValidator:
-    def check(text: str) -> str:
-        if not pattern.fullmatch(text):
-            raise ValueError(f"must be {expected}")
-        return text
-
-    return AfterValidator(check)
-
-
-def _user_id(text: str) -> str:
-    if not is_user_id(text):
-        raise ValueError("must be a decimal number as a string")
-    return text
-
-
-def _without_control_characters(text: str) -> str:
-    if any(ord(character) < 32 or ord(character) == 127 or 0xD800 <= ord(character) < 0xE000 for character in text):
-        raise ValueError("must not contain control characters")
-    return text
-
-
-Text = Annotated[str, Field(max_length=1024), AfterValidator(_without_control_characters)]
-Word = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_without_control_characters)]
-# Tags are joined with commas in the authentication data.
-Tag = Annotated[Word, _matching(re.compile(r"[^,]+"), "a word without a comma")]
-Host = Annotated[str, _matching(HOST, "a host name in lower case, optionally after http://")]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class UserPart(_Part):
-    user_id: Annotated[str, AfterValidator(_user_id)] | None = None
+class UserPart(AccountPart):
+    user_id: Annotated[str, AfterValidator(check_user_id)] | None = None
     login: Annotated[str, AfterValidator(stored_login), AfterValidator(check_mail_address)]
     password: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
     nick: Text | None = None
@@ -66,31 +42,15 @@ class UserPart(_Part):
     email_verified: bool | None = None
     phone: Text | None = None
     phone_verified: bool | None = None
-    totp_secret: Annotated[str, _matching(BASE32, "base32 of at least 16 characters")] | None = None
+    totp_secret: Annotated[str, matching(BASE32, "base32 of at least 16 characters")] | None = None
     email_2fa: bool | None = None
     meta: dict[str, Any] | None = None
     disabled: bool | None = None
 
 
-class ClientPart(_Part):
-    client_id: Annotated[str, _matching(CLIENT_ID, "1 to 64 letters, digits, dots, dashes, underscores")]
-    client_secret: (
-        Annotated[str, Field(min_length=16, max_length=512), AfterValidator(_without_control_characters)] | None
-    ) = None
-    name: Text | None = None
-    redirect_hosts: list[Host] | None = None
-    redirect_uris: list[Text] | None = None
-    profile: Literal["strict", "oidc"] | None = None
-    id_alg: Literal["", "ES256", "EdDSA"] | None = None
-    public: bool | None = None  # false: the client has a secret, which exports leave out
-    consent: bool | None = None
-    first_party: bool | None = None
-    disabled: bool | None = None
-
-
-class _Accounts(_Part):
-    users: list[UserPart] = []
-    clients: list[ClientPart] = []
+class _Accounts(AccountPart):
+    users: list[UserPart] = Field(default_factory=list)
+    clients: list[ClientPart] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -99,6 +59,7 @@ class Document:
 
     users: list[UserPart]
     clients: list[ClientPart]
+    identity_providers: list[identity_providers.IdentityProviderPart]
     projects: list[projects.ProjectPart]
     applications: list[applications.ApplicationPart]
     schemas: list[schemas.SchemaPart]  # with the roles
@@ -110,7 +71,7 @@ class Document:
 
     @property
     def record_count(self) -> int:
-        accounts = len(self.users) + len(self.clients)
+        accounts = len(self.users) + len(self.clients) + len(self.identity_providers)
         schemas_and_roles = sum(bool(part.location) + len(part.roles) for part in self.schemas)
         applications = len(self.applications) + len(self.access_keys) + schemas_and_roles
         projects = len(self.projects) + len(self.groups) + len(self.memberships)
@@ -135,6 +96,7 @@ class Document:
 
 ACCOUNT_SECTIONS = frozenset(("users", "clients"))
 SECTIONS = ACCOUNT_SECTIONS | {
+    "identity_providers",
     "applications",
     "schemas",
     "roles",
@@ -158,6 +120,7 @@ def parse(value: Any) -> Document:
     return Document(
         users=accounts.users,
         clients=accounts.clients,
+        identity_providers=identity_providers.read(value.get("identity_providers", [])),
         projects=projects.read(value.get("projects", []), warnings),
         applications=applications.read(value.get("applications", []), warnings),
         schemas=schemas.read(value.get("schemas", {}), value.get("roles", {}), warnings),

@@ -8,16 +8,21 @@ from sso.accounts.model import User
 from sso.accounts.users import exportable_fields
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.db.tables import oauth_clients, users
+from sso.db.tables import users
 from sso.db.transaction import Transaction
 from sso.state.apply import APPLY_SECONDS
-from sso.state.sections import applications, groups, memberships, permissions, projects, schemas
+from sso.state.sections import (
+    applications,
+    clients,
+    groups,
+    identity_providers,
+    memberships,
+    permissions,
+    projects,
+    schemas,
+)
 
 _USERS = Statement(select(users).order_by(users.c.reg_time, users.c.user_id))
-_CLIENTS = Statement(select(oauth_clients).order_by(oauth_clients.c.client_id))
-CLIENT_FIELDS = (
-    "client_id", "name", "redirect_hosts", "redirect_uris", "profile", "id_alg", "consent", "first_party",
-)  # fmt: skip
 
 
 async def export(database: Database) -> dict[str, Any]:
@@ -25,7 +30,8 @@ async def export(database: Database) -> dict[str, Any]:
         application_schemas, roles = await schemas.export(tx)
         return {
             "users": [_user(User.from_row(row)) for row in await tx.rows(_USERS)],
-            "clients": [_client(row) for row in await tx.rows(_CLIENTS)],
+            "clients": await clients.export(tx),
+            "identity_providers": await identity_providers.export(tx),
             "applications": await applications.export(tx),
             "schemas": application_schemas,
             "roles": roles,
@@ -40,8 +46,3 @@ async def export(database: Database) -> dict[str, Any]:
 
 def _user(user: User) -> dict[str, Any]:
     return exportable_fields(user) | ({"disabled": True} if user.disabled else {})
-
-
-def _client(row: Any) -> dict[str, Any]:
-    fields = {name: row[name] for name in CLIENT_FIELDS} | ({"disabled": True} if row["disabled"] else {})
-    return fields | ({"public": row["secret_sealed"] is None} if row["profile"] == "oidc" else {})

@@ -9,20 +9,41 @@ from sso.core.ids import secret_token
 SESSION_COOKIE = "sso_session"  # holds the secret of a browser session
 VISIT_COOKIE = "sso_visit"  # before sign-in; after a correct password it identifies the pending second factor
 DEVICE_COOKIE = "sso_device"  # shows that this browser has signed in before; it is no credential
+RESET_COOKIE = "sso_reset"  # the secret of a link that resets a password
+LANGUAGE_COOKIE = "sso_language"  # the language that was chosen on a page
+UPSTREAM_COOKIE = "sso_upstream"  # binds a sign-in with another provider to this browser
+CODES_COOKIE = "sso_codes"  # new recovery codes, encrypted, until the next page shows them
 MAX_DEVICE_COOKIE = 1024
+MAX_LANGUAGE_COOKIE = 35  # RFC 5646 section 4.4.1
+MAX_SEALED_COOKIE = 2048
 
 _SECRET = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+
+
+def is_secret(text: str) -> bool:
+    """Returns whether the text has the form of our secrets."""
+    return _SECRET.fullmatch(text) is not None
 
 
 def read_cookie(name: str) -> str:
     """Returns the secret in a cookie, or "" if the value does not have the form of our secrets."""
     value = request.cookies.get(_full_name(name), "")
-    return value if _SECRET.fullmatch(value) else ""
+    return value if is_secret(value) else ""
 
 
 def read_device_cookie() -> str:
     """Returns the value that the browser sent, cut to the maximum length but not checked."""
     return str(request.cookies.get(_full_name(DEVICE_COOKIE), ""))[:MAX_DEVICE_COOKIE]
+
+
+def read_language_cookie() -> str:
+    """Returns the value that the browser sent, cut but not checked."""
+    return str(request.cookies.get(_full_name(LANGUAGE_COOKIE), ""))[:MAX_LANGUAGE_COOKIE]
+
+
+def read_sealed_cookie(name: str) -> str:
+    """Returns an encrypted value, cut to the maximum length but not checked."""
+    return str(request.cookies.get(_full_name(name), ""))[:MAX_SEALED_COOKIE]
 
 
 def set_cookie(response: Response, name: str, value: str, max_age: int | None = None) -> None:
@@ -35,9 +56,9 @@ def delete_cookie(response: Response, name: str) -> None:
     response.delete_cookie(_full_name(name), path="/", httponly=True, samesite="Lax", secure=_https())
 
 
-def visit_secret() -> tuple[str, bool]:
+def visit_secret(name: str = VISIT_COOKIE) -> tuple[str, bool]:
     """Returns the secret of this visit and whether it is new; the caller must set the cookie of a new one."""
-    secret = read_cookie(VISIT_COOKIE)
+    secret = read_cookie(name)
     return (secret, False) if secret else (secret_token(), True)
 
 

@@ -6,6 +6,7 @@ from quart import Response
 
 from sso.core.language import Text
 from sso.web.language import _
+from sso.web.language_switcher import same_path
 from sso.web.pages import page
 
 HEADINGS = {
@@ -41,6 +42,7 @@ async def error_page(
         "error.html",
         status=status,
         headers={"Referrer-Policy": "no-referrer", **headers},  # it has no form
+        here=same_path(),
         page_title=heading,
         heading=heading,
         message=message if isinstance(message, Text) else ADVICE.get(status, _("Please go back and try again.")),

@@ -1,4 +1,8 @@
-"""Selects the language of a page: from ``ui_locales`` of the client, else the browser, else the user, else English.
+"""Selects the language of a page: the one chosen on a page, else by ``ui_locales`` of the client, else by the browser,
+else by the user, else English.
+
+The choice comes first: it would have no effect on the pages of a client that sends ``ui_locales``, and whoever made it
+has read the page.
 
 Texts are marked for translation: in templates ``{{ _("Sign in") }}`` and
 ``{% trans site=site %}to <bdi>{{ site }}</bdi>{% endtrans %}``, in Python ``_("Sign in")`` and
@@ -6,7 +10,7 @@ Texts are marked for translation: in templates ``{{ _("Sign in") }}`` and
 catalogues (``sso/languages``); ``scripts/translations`` updates them.
 """
 
-from quart import g
+from quart import Response, g
 
 from sso.core.language import (
     SOURCE,
@@ -16,8 +20,10 @@ from sso.core.language import (
     parse_accept_language,
     parse_ui_locales,
 )
+from sso.web.cookies import LANGUAGE_COOKIE, read_language_cookie, set_cookie
 from sso.web.request import current_request
 
+CHOICE_S = 365 * 86400
 _ = Text
 
 
@@ -33,6 +39,11 @@ def use_user_language(language: str) -> None:
     select_language()
 
 
+def remember_choice(response: Response, language: str) -> None:
+    """Lets the browser keep the language that was chosen on a page."""
+    set_cookie(response, LANGUAGE_COOKIE, language, CHOICE_S)
+
+
 def select_language() -> None:
     """Sets the language of this request from the sources that are known so far. Only pages call it."""
     current_language.set(next(filter(None, _candidates().values()), SOURCE))
@@ -43,5 +54,6 @@ def _candidates() -> dict[str, str | None]:
     candidates: dict[str, str | None] | None = g.get("languages")
     if candidates is None:
         browser = first_supported(parse_accept_language(current_request().headers.get("Accept-Language", "")))
-        candidates = g.languages = {"site": None, "browser": browser, "user": None}
+        chosen = first_supported([read_language_cookie()])
+        candidates = g.languages = {"chosen": chosen, "site": None, "browser": browser, "user": None}
     return candidates

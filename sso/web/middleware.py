@@ -16,6 +16,7 @@ from sso.db.errors import DatabaseError
 from sso.log import current_request_id
 from sso.web.access_log import AccessLog
 from sso.web.body import InvalidBody
+from sso.web.cross_origin import CrossOriginAccess
 from sso.web.deferred_response import DeferredResponse
 from sso.web.error_format import ErrorFormat, error_body, error_format_for
 from sso.web.error_page import error_page
@@ -73,10 +74,12 @@ class Middleware:
         forwarding: ForwardingMonitor,
         security: SecurityHeaders,
         access_log: AccessLog,
+        cross_origin: CrossOriginAccess,
         *,
         show_reasons: bool = False,
     ) -> None:
         self._rules = rules
+        self._cross_origin = cross_origin
         self._forwarding = forwarding
         self._show_reasons = show_reasons
         self._security = security
@@ -103,6 +106,9 @@ class Middleware:
         check_path(request)
 
     async def after(self, response: Response) -> Response:
+        request = current_request()
+        if request.path in self._cross_origin.paths and isinstance(request, Request):
+            await self._cross_origin.add_headers(request, response)
         finisher = ResponseFinisher(self._security, self._access_log)
         if isinstance(response, DeferredResponse):
             response.finish = finisher

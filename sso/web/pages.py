@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment
-from quart import Response, current_app
+from quart import Response, current_app, g
 
 from sso.core.language import current_language
 from sso.web import language, template_cache
 from sso.web.body import InvalidBody
+from sso.web.brand import SiteBrand
+from sso.web.compiled_templates import compiled_templates
+from sso.web.language_switcher import same_page
 from sso.web.request import read_body
 from sso.web.security_headers import page_policy
 
@@ -17,6 +21,7 @@ MAX_FORM = 32 * 1024
 
 def install(environment: Environment) -> None:
     """Imports the form macros once; importing them in each template would double the time of a page."""
+    environment.bytecode_cache = compiled_templates
     environment.globals["forms"] = environment.get_template("_forms.html").module
 
 
@@ -28,28 +33,37 @@ async def page(
     user: object = None,
     form_targets: Sequence[str] = (),
     own: Mapping[str, str] | None = None,
+    here: str | None = None,
+    site_brand: SiteBrand | None = None,
     **context: Any,
 ) -> Response:
     """Renders a page in the selected language.
 
     ``form_targets``: origins that the forms of this page may redirect to, in addition to our own. ``own``: values of
-    this user alone; if given, the rest of the page is cached (``template_cache.py``).
+    this user alone; if given, the rest of the page is cached (``template_cache.py``). ``here``: the path at which the
+    language switcher shows this page again, if it is not the path of the request; "" for a page that cannot be shown
+    again, which then has no switcher. ``site_brand``: the look of the site that the user signs in to.
     """
     language.select_language()
     names = {
         "lang": current_language.get(),
-        "service_name": current_app.config["SERVICE_NAME"],
         "user": user,
+        "site_brand": site_brand,
         **context,
     }
     names = {"status": status, "notice": None, "problem": None, "csrf": "", **names}
+    back = quote(same_page() if here is None else here, safe="/")
     # Not Quart's render_template, which runs context processors in a thread.
     loaded = current_app.jinja_env.get_template(template)
-    text = loaded.render(names) if own is None else template_cache.render_cached(loaded, names, own)
+    if own is None:
+        text = loaded.render(names, back=back)
+    else:
+        text = template_cache.render_cached(loaded, names, {**own, "back": back})
     response = Response(text, status, content_type="text/html; charset=utf-8")
     response.headers.update({"Content-Language": current_language.get(), "Vary": "Accept-Language", **(headers or {})})
-    if form_targets:
-        response.headers["Content-Security-Policy"] = page_policy(form_targets)
+    image_origins = (site_brand.logo_origin,) if site_brand and site_brand.logo_origin else ()
+    if form_targets or image_origins:
+        response.headers["Content-Security-Policy"] = page_policy(form_targets, image_origins)
     return response
 
 
@@ -59,4 +73,5 @@ async def form_fields() -> dict[str, str]:
     content = await read_body(max_bytes=MAX_FORM)
     if not content.is_form and content.raw:
         raise InvalidBody("Content-Type: expected application/x-www-form-urlencoded", status=415)
-    return {name: value for name, value in content.fields.items() if isinstance(value, str)}
+    g.form_fields = {name: value for name, value in content.fields.items() if isinstance(value, str)}
+    return dict(g.form_fields)

@@ -40,8 +40,10 @@ class StaticResponse:
         self._not_modified_headers: SharedHeaders = ()
 
     def matches(self, scope: Any) -> bool:
-        """Returns whether the request is a GET or HEAD of exactly this path."""
-        return scope["type"] == "http" and scope["method"] in _METHODS and scope.get("raw_path") == self._raw_path
+        """Returns whether the request is a GET or HEAD of exactly this path, and not of a page of another origin."""
+        if scope["type"] != "http" or scope["method"] not in _METHODS or scope.get("raw_path") != self._raw_path:
+            return False
+        return all(name != b"origin" for name, _ in scope["headers"])
 
     async def respond(self, scope: Any, send: Callable[[Any], Any]) -> None:
         started = time.perf_counter()

@@ -65,7 +65,11 @@ def test_password_change_keeps_this_browser_signed_in_and_ends_other_sessions(
         ({"repeat": NEW + "x"}, "The new passwords do not match."),
         ({"new": "short12", "repeat": "short12"}, "Your password must have at least 8 characters."),
         ({"new": "", "repeat": ""}, "Your password must have at least 8 characters."),
-        ({"new": "x" * 1025, "repeat": "x" * 1025}, "Your password must have at most 1024 characters."),
+        ({"new": "x" * 257, "repeat": "x" * 257}, "Your password must have at most 256 characters."),
+        (
+            {"new": "Password1", "repeat": "Password1"},
+            "This is a very common password. Use several words that do not belong together.",
+        ),
     ],
 )
 def test_invalid_password_change_is_rejected(

@@ -9,6 +9,7 @@ import trio
 from structlog.testing import capture_logs
 
 from sso.bus.wiring import build_bus
+from sso.core.brand import Brand
 from sso.core.encryption import Keyring
 from sso.core.language import Text
 from sso.db.database import Database
@@ -49,7 +50,7 @@ def mail_sender(
 
 async def put(database: Database, keyring: Keyring, recipient: str = "ann@example.com") -> None:
     await database.transaction(
-        lambda tx: Outbox(keyring, build_bus(database), "Sign-on").put(tx, recipient, CONTENT, "en")
+        lambda tx: Outbox(keyring, build_bus(database), Brand()).put(tx, recipient, CONTENT, "en")
     )
 
 
@@ -118,7 +119,7 @@ POISONED: list[dict[str, str | None]] = [
     {"recipient": "grp:;@example.com"},
     {"recipient": "a@[1.2.3.4"},
     {"recipient": "a@example.com\nBcc: b@example.com"},
-    {"recipient": ""},
+    {"recipient": "nobody"},
     {"recipient": "\N{PILE OF POO}"},
     {"subject": "two\nlines"},
     {"body": "v1.0.0"},

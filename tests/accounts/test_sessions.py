@@ -237,7 +237,7 @@ def test_revocation_ends_a_login_challenge(server: Server, browser: Browser) -> 
 
 async def test_login_that_started_before_a_revocation_gets_no_session(services: Services) -> None:
     before = await add_user(services)
-    await services.users.set_password(before.user_id, await services.hasher.hash("another one"))
+    await services.password_changes.set_by_operator(before, await services.hasher.hash("another one"))
     with pytest.raises(InvalidCredentials):
         await services.sessions.start(before, "login", HERE, "")
     with pytest.raises(InvalidCredentials):

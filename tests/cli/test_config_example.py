@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+import sso as sso_package
 from sso.cli.config import SECTIONS
 from sso.config import SETTINGS, load
 from sso.core.setting import setting_info
 from tests.cli.conftest import Sso
 from tests.kit.smtp import make_certificate
 
+LOGO = Path(sso_package.__file__).parent / "web" / "static" / "logo.svg"
 SAMPLE = Path(__file__).parents[2] / "deploy" / "sso.example.toml"
 
 
@@ -47,6 +49,7 @@ def test_example_loads_with_all_settings_uncommented(example: str, tmp_path: Pat
     assert tomllib.loads(text).keys() == SETTINGS.keys()
     authority = str(make_certificate(tmp_path).ca_file)  # it must exist
     text = re.sub(r"^(SSO_\w+_CA_FILE = ).*", rf'\1"{authority}"', text, flags=re.M)
+    text = re.sub(r"^(SSO_BRAND_LOGO = ).*", rf'\1"{LOGO}"', text, flags=re.M)
     path = tmp_path / "sso.toml"
     for excluded in ("SSO_WAL_ARCHIVE", "SSO_DATABASE_URL"):  # they exclude each other
         path.write_text(re.sub(f"^{excluded} = .*", "", text, flags=re.M))

@@ -3,7 +3,6 @@
 import gc
 import io
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +14,7 @@ import sso.cli
 from sso.core.encryption import MasterKey
 from tests.cli.test_cli import COMMANDS
 from tests.faults import open_folder
-from tests.kit.server import QUICK, SINGLE_NODE, clean_environment
+from tests.kit.server import QUICK, SINGLE_NODE, run_sso
 
 CREATE = {("serve",), ("apply",), ("migrate",), ("restore",), ("user", "add")}
 OTHERS = [path for path, command in COMMANDS.items() if not isinstance(command, click.Group) and path not in CREATE]
@@ -74,7 +73,7 @@ def test_command_does_not_create_a_data_directory(command: tuple[str, ...], tmp_
         "app list",
         "audit",
         "backup file --no-keys",
-        "client add shop --host shop.example.com",
+        "client add shop --profile oidc --host shop.example.com",
         "client list",
         "doctor",
         "export",
@@ -130,11 +129,7 @@ def test_migrate_creates_a_data_directory_that_doctor_names() -> None:
     with open_folder() as folder:
 
         def program(*arguments: str) -> Result:
-            environment = clean_environment(**QUICK, SSO_BIND="127.0.0.1:0")
-            command = [sys.executable, "-m", "sso", *arguments]
-            done = subprocess.run(
-                command, env=environment, cwd=folder, capture_output=True, text=True, timeout=120, check=False
-            )
+            done = run_sso(folder, *arguments, **QUICK, SSO_BIND="127.0.0.1:0")
             return Result(done.returncode, done.stdout, done.stderr)
 
         data = folder.resolve() / "var"  # the default
@@ -154,9 +149,7 @@ def test_no_second_master_key_is_created_if_the_database_has_secrets(dsn: str, t
     assert run("key", "list", **settings, **key).code == 0  # creates the signing keys, encrypted with this key
     assert run("user", "add", "ann@example.com", **settings) == (1, "", missing)
     assert run("client", "add", "shop", "--host", "shop.example.com", **settings) == (1, "", missing)
-    environment = clean_environment(**QUICK, **SINGLE_NODE, **settings, SSO_BIND="127.0.0.1:0")
-    serve = [sys.executable, "-m", "sso", "serve"]
-    done = subprocess.run(serve, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = run_sso(tmp_path, "serve", **QUICK, **settings, SSO_BIND="127.0.0.1:0")
     assert (done.returncode, done.stderr.endswith(missing)) == (1, True)
     assert not (tmp_path / "secret.key").exists()
     assert run("user", "list", **settings) == (0, "", "")  # needs no master key

@@ -1,7 +1,6 @@
 """`sso doctor`: every failed check has advice."""
 
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from sso.doctor import Finding, check
 from sso.services import open_services
 from tests.kit.postgres import Postgres
 from tests.kit.replication import free_port
-from tests.kit.server import clean_environment
+from tests.kit.server import run_sso
 
 UNREACHABLE = "postgresql://sso:hunter2@127.0.0.1:1/none"
 
@@ -43,15 +42,7 @@ def failures(settings: Settings, dsn: str) -> dict[str, Finding]:
 
 
 def doctor(settings: Settings, dsn: str) -> "subprocess.CompletedProcess[str]":
-    environment = clean_environment(SSO_DATA_DIR=str(settings.data_dir), SSO_DATABASE_URL=dsn)
-    return subprocess.run(
-        [sys.executable, "-m", "sso", "doctor"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run_sso(settings.data_dir, "doctor", SSO_DATA_DIR=str(settings.data_dir), SSO_DATABASE_URL=dsn)
 
 
 def test_each_of_several_database_hosts_is_checked(installed: Settings, dsn: str) -> None:
@@ -177,6 +168,9 @@ def test_base_url_proxies_and_mail_are_noted(installed: Settings, dsn: str) -> N
     assert "proxies" not in notes(SSO_BASE_URL="https://sso.example.com", SSO_TRUSTED_PROXIES="10.0.0.1")
     assert "mail" in notes()
     assert "mail" not in notes(SSO_SMTP_URL="smtp://localhost")
+    assert "registration" not in notes()
+    assert "registration" in notes(SSO_REGISTRATION="open")
+    assert "registration" not in notes(SSO_REGISTRATION="open", SSO_SMTP_URL="smtp://localhost")
 
 
 @pytest.mark.parametrize(("uid", "good"), [(0, False), (1000, True)])

@@ -40,9 +40,12 @@ def test_user_add_asks_for_the_password_on_a_terminal(environment: dict[str, str
     code, lines = add("generated@example.com", (PASSWORD, ""))
     assert (code, lines[0]) == (0, PASSWORD)
     assert [line.split()[0] for line in lines[1:]] == ["password", "user_id"]
-    code, lines = add("typed@example.com", (PASSWORD, "a horse"), (REPEAT, "a horse"))
+    code, lines = add("typed@example.com", (PASSWORD, "a horse of ours"), (REPEAT, "a horse of ours"))
     assert (code, lines[:2]) == (0, [PASSWORD, REPEAT])
     assert [line.split()[0] for line in lines[2:]] == ["user_id"]
+    weak = "sso: password: This is a very common password. Use several words that do not belong together."
+    answers = (PASSWORD, "password1"), (REPEAT, "password1")
+    assert add("weak@example.com", *answers) == (1, [PASSWORD, REPEAT, weak])
     assert add("different@example.com", (PASSWORD, "a horse"), (REPEAT, "a house")) == (
         1,
         [PASSWORD, REPEAT, "sso: the two passwords differ"],

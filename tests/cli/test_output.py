@@ -103,7 +103,7 @@ def test_lists_have_json(sso: Sso, name: str) -> None:
 
 
 def test_audit_is_a_table_on_a_terminal(sso: Sso, terminal: Terminal) -> None:
-    assert sso("client", "add", "shop", "--host", "shop.example.com").code == 0
+    assert sso("client", "add", "shop", "--profile", "oidc", "--host", "shop.example.com").code == 0
     header, *rows = terminal("audit", NO_COLOR="1").splitlines()
     assert header.split() == ["TIME", "OPERATION", "TARGET", "BY", "FROM", "CHANGED"]
     assert any("client.create" in row and "shop" in row for row in rows)

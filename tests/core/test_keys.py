@@ -28,8 +28,9 @@ from sso.core.keys import (
     public_jwk,
     public_pem,
 )
+from tests.kit.game import rsa_key
 
-RSA = rsa.generate_private_key(65537, 2048)
+RSA = rsa_key()
 PUBLIC_MEMBERS = {
     "RS256": {"kid", "use", "alg", "kty", "n", "e"},
     "ES256": {"kid", "use", "alg", "kty", "crv", "x", "y"},

@@ -9,11 +9,12 @@ from ipaddress import ip_address
 import pytest
 import trio
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric import padding
 
 from sso.core.keys import public_pem
 from sso.gsid.rate_limit import AddressKeys
 from tests.kit.browser import new_user
+from tests.kit.game import rsa_key
 from tests.kit.held import (
     POLL,
     Answer,
@@ -34,7 +35,7 @@ from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
 
 MAX_EARLY_POLLS, BLOCK_S, HOLD_S = 2, 60, 1
-PRIVATE_KEY = rsa.generate_private_key(65537, 2048)
+PRIVATE_KEY = rsa_key()
 PUBLIC_KEY = public_pem(PRIVATE_KEY.public_key())
 
 

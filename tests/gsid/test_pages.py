@@ -76,8 +76,8 @@ def test_login_form_is_on_the_page_of_the_session(game: Game, server: Server, an
     with Browser(server) as browser:
         shown = browser.get(session.page)
         assert shown.status_code == 200
-        assert buttons(shown.text) == ["Sign in and continue to Tanks"]
-        assert "<script" not in shown.text
+        assert buttons(shown.text) == ["Sign in and continue to Tanks", "Sign in with a passkey"]
+        assert "<script>" not in shown.text
         answer = browser.submit("/login", login=ann, password=PASSWORD)
         assert answer.headers["Location"] == session.decision
         assert "The game is not responding" in browser.follow(answer).text  # the game has not polled yet
@@ -410,7 +410,7 @@ def test_values_of_the_session_are_escaped(game: Game, browser: Browser, server:
         assert ">49<" not in shown.text
     for shown in pages[:2]:
         # A text direction set inside bdi ends with it.
-        assert html.unescape(re.findall(r"<dt>From</dt><dd><bdi>(.*?)</bdi>", shown.text)[0]) == payload
+        assert html.unescape(re.findall(r"<dt>Store</dt><dd><bdi>(.*?)</bdi>", shown.text)[0]) == payload
     assert payload not in html.unescape(pages[2].text)
 
 
@@ -438,6 +438,26 @@ def test_form_without_its_csrf_token_confirms_and_denies_nothing(game: Game, bro
         assert browser.post(path, form, Sec_Fetch_Site="cross-site").status_code == 403
         assert browser.http.post(path, json=form).status_code == 415
     assert session.status == "pending"
+
+
+def test_visitor_can_say_that_it_was_someone_else_without_signing_in(game: Game, server: Server) -> None:
+    session = game.register(app_id=10)
+    with Browser(server) as visitor:
+        shown = visitor.get(session.page)
+        assert "Cancel" not in shown.text
+        (path,) = re.findall(r'<a class="button danger" href="([^"]*)">This was not me</a>', shown.text)
+        question = visitor.get(html.unescape(path))
+        assert "Stop the sign-in to <bdi>Tanks</bdi>?" in question.text
+        assert session.status == "pending"  # the question changes nothing
+        stopped = visitor.submit(f"{session.decision}/deny")
+        assert stopped.status_code == 200
+        assert "this link no longer works" in stopped.text
+    assert session.status == "denied"
+
+
+def test_page_of_a_game_names_store_and_address(game: Game, browser: Browser) -> None:
+    shown = browser.follow(browser.get(game.register(distr="steam").page)).text
+    assert re.findall(r"<dt>(\w+)</dt>", shown) == ["Game", "Store", "Started", "Address"]
 
 
 def test_form_without_a_browser_session_leads_to_the_login(game: Game, server: Server) -> None:

@@ -1,22 +1,18 @@
-"""The WebSocket of a game session over the network: authentication, events, and closing (§6)."""
+"""The WebSocket of a game session over the network: authentication and the handshake (§6)."""
 
 import base64
 import json
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import pytest
-import trio
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
-from trio_websocket import ConnectionClosed
+from cryptography.hazmat.primitives.asymmetric import padding
 
 from sso.core.keys import public_der, public_pem
-from tests.faults import SLACK
-from tests.kit.browser import AuthenticatorApp, Browser, new_user
-from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.gsid.socket_server import socket_server
+from tests.kit.browser import new_user
+from tests.kit.game import rsa_key
 from tests.kit.held import (
     SOCKET,
     Answer,
@@ -24,8 +20,6 @@ from tests.kit.held import (
     Game,
     Player,
     Rows,
-    Socket,
-    connect,
     new_address,
     new_game,
     open_socket,
@@ -33,27 +27,17 @@ from tests.kit.held import (
     rows_of,
 )
 from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import Server
 
-HEARTBEAT_S = 1
-CANCELLED_S = 1.0
-UNWANTED_CANCEL_S = 0.1  # enough for the server to cancel the poll, if it wrongly did
 UNKNOWN = "6a9ff4b2-3c1d-4e5f-8a7b-9c0d1e2f3a4b"
-PRIVATE_KEY = rsa.generate_private_key(65537, 2048)
+PRIVATE_KEY = rsa_key()
 PUBLIC_KEY = public_pem(PRIVATE_KEY.public_key())
-OTHER_KEY = rsa.generate_private_key(65537, 2048)
+OTHER_KEY = rsa_key(1)
 
 
 @pytest.fixture(scope="module")
 def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Two workers with a short heartbeat interval."""
-    settings = QUICK | {
-        "SSO_DATABASE_URL": postgres_server.fresh(),
-        "SSO_WORKERS": "2",
-        "SSO_RATE_LOGIN": "0",
-        "SSO_GSID_HEARTBEAT_S": str(HEARTBEAT_S),
-    }
-    with running(tmp_path_factory.mktemp("sockets"), **settings) as server:
+    with socket_server(postgres_server, tmp_path_factory.mktemp("sockets")) as server:
         yield server
 
 
@@ -274,328 +258,3 @@ async def test_path_without_a_gsid_is_refused(server: Server, path: str) -> None
 async def test_other_paths_have_no_websocket(server: Server) -> None:
     for path in ("/", "/login", "/proxy/api/login", "/nothing"):
         assert 400 <= (await shake_hands(server, path)).status < 500
-
-
-# Heartbeats and stages
-
-
-async def test_last_seen_follows_the_heartbeat_and_is_0_without_a_socket(server: Server) -> None:
-    game, other = await new_game(server), await new_game(server)
-    assert (await game.info())["last_seen"] == (await other.info())["last_seen"] == 0
-    async with game.socket() as socket:
-        first = await socket.event()
-        second = await socket.event()
-        third = await socket.event()
-        moves = [after["last_seen"] - before["last_seen"] for before, after in ((first, second), (second, third))]
-        assert all(0 <= move <= 5 for move in moves)
-        assert third["last_seen"] > first["last_seen"]
-        assert abs((await game.info())["last_seen"] - third["last_seen"]) <= 1
-    last_seen = (await game.info())["last_seen"]
-    async with other.socket() as socket:
-        for _ in range(2):  # heartbeats of the other socket, and then the first one must not have been counted
-            await socket.next("refresh")
-    assert (await game.info())["last_seen"] == last_seen
-
-
-async def test_poll_result_has_last_seen_of_the_socket(server: Server, rows: Rows) -> None:
-    game = await new_game(server)
-    async with game.socket() as socket:
-        seen = (await socket.event())["last_seen"]
-        poll = await game.begin_poll()
-        await rows.until_polled(game.gsid)
-        async with await game.begin_poll():  # the older poll gets RETRY
-            (answer,) = await receive_all([poll])
-    assert answer.outcome == "RETRY"
-    assert 0 <= answer.data["last_seen"] - seen <= 2
-
-
-async def test_stages_of_a_login_are_sent_in_order(server: Server) -> None:
-    login = await in_thread(new_user, server, totp_secret=TOTP_SECRET)
-    game = await new_game(server)
-    poll = await game.begin_poll()
-    with Browser(server) as browser:
-        async with game.socket() as socket:
-            await in_thread(browser.get, f"/?gsid={game.gsid}")
-            assert await socket.stage() == "opened"
-            await in_thread(browser.get, f"/?gsid={game.gsid}")
-            answer = await in_thread(browser.submit, "/login", login=login, password="not the right one")
-            assert answer.status_code == 401
-            assert await socket.stage() == "signing_in"
-            answer = await in_thread(browser.submit, "/login", login=login, password=PASSWORD)
-            assert await socket.stage() == "second_factor"
-            await in_thread(browser.follow, answer)
-            await in_thread(browser.submit, "/login/code", otp=AuthenticatorApp(TOTP_SECRET).code())
-            assert await socket.stage() == "confirmed"
-            code, last = await socket.closed()
-    assert (code, last["status"], last["error"]) == (1000, "OK", "")
-    (answer,) = await receive_all([poll])
-    assert answer.outcome == "OK"
-
-
-async def in_thread(work: Any, *arguments: Any, **fields: Any) -> Any:
-    return await trio.to_thread.run_sync(partial(work, *arguments, **fields))
-
-
-async def test_stage_reached_before_the_connection_is_sent_first(server: Server) -> None:
-    game = await new_game(server)
-    with Browser(server) as browser:
-        await in_thread(browser.get, f"/?gsid={game.gsid}")
-    async with game.socket() as socket:
-        assert await socket.stage() == "opened"
-
-
-# End of a session
-
-
-async def test_denial_sends_a_stage_and_closes_with_1000(server: Server, player: Player) -> None:
-    game = await new_game(server)
-    async with game.socket() as socket:
-        await socket.event()
-        assert await player.deny(game.gsid) == 200
-        assert await socket.stage() == "denied"
-        code, last = await socket.closed()
-    assert (code, last["status"], last["error"]) == (1000, "ERROR", "session denied")
-
-
-async def test_closed_session_closes_with_1000(server: Server) -> None:
-    game = await new_game(server)
-    async with game.socket() as socket:
-        await socket.event()
-        assert (await game.close()).status == 200
-        code, last = await socket.closed(seconds=2)
-    assert (code, last["status"], last["error"]) == (1000, "ERROR", "session closed")
-
-
-async def test_confirmed_session_keeps_the_socket_open_until_the_login_is_delivered(
-    server: Server, player: Player
-) -> None:
-    game = await new_game(server)
-    async with game.socket() as socket:
-        await socket.event()
-        assert await player.confirm(game.gsid) == 303
-        assert await socket.stage() == "confirmed"
-        await socket.next("refresh")
-        assert (await game.poll()).outcome == "OK"
-        code, last = await socket.closed(seconds=2)
-    assert (code, last["status"]) == (1000, "OK")
-    async with game.socket() as late:
-        code, last = await late.closed()
-    assert (code, last["status"]) == (1000, "OK")
-
-
-# Closing by the client
-
-
-async def close_frame(socket: Socket) -> None:
-    await socket.connection.aclose()
-
-
-async def hang_up(socket: Socket) -> None:
-    socket.reset()
-
-
-async def leave(socket: Socket) -> None:
-    await socket.stream.aclose()
-
-
-@pytest.mark.parametrize("how", [close_frame, hang_up, leave])
-async def test_client_that_disconnects_cancels_the_poll_held_by_another_worker(
-    server: Server, rows: Rows, player: Player, how: Any
-) -> None:
-    one, other = server.workers()
-    game = await new_game(server)
-    async with game.socket(worker=one) as socket:
-        await socket.event()
-        poll = await game.begin_poll(other)
-        await rows.until_polled(game.gsid)
-        with trio.fail_after(CANCELLED_S * SLACK):
-            await how(socket)
-            (answer,) = await receive_all([poll])
-    assert answer.status == 200
-    assert set(answer.data) == {"status", "gsid", "ts", "started", "last_seen"}
-    assert answer.data["status"] == "CANCELLED"
-    assert answer.data["last_seen"] > 0
-    # The session stays pending.
-    assert await rows.status(game.gsid) == "pending"
-    poll = await game.begin_poll(one)
-    await rows.until_polled(game.gsid, 2)
-    assert await player.confirm(game.gsid) == 303
-    (answer,) = await receive_all([poll])
-    assert answer.outcome == "OK"
-
-
-async def test_replaced_socket_is_closed_and_cancels_no_poll(server: Server, rows: Rows, player: Player) -> None:
-    one, other = server.workers()
-    game = await new_game(server)
-    async with game.socket(worker=one) as older:
-        await older.event()
-        poll = await game.begin_poll(one)
-        await rows.until_polled(game.gsid)
-        async with game.socket(worker=other) as newer:
-            await newer.event()
-            code, last = await older.closed(seconds=2)
-            assert (code, last["status"]) == (1000, "ERROR")
-            assert "replaced" in last["error"]
-            await newer.next("refresh")
-            assert (await rows.get(game.gsid))["cancels"] == 0
-            assert await player.confirm(game.gsid) == 303
-            (answer,) = await receive_all([poll])
-    assert answer.outcome == "OK"
-
-
-async def test_of_many_concurrent_sockets_one_stays_open_and_none_cancels(server: Server, rows: Rows) -> None:
-    game = await new_game(server)
-    codes: list[int] = []
-    all_but_one_closed = trio.Event()
-
-    async def one() -> None:
-        async with game.socket() as socket:
-            code, _ = await socket.closed(seconds=60)
-            codes.append(code)
-            if len(codes) == 19:
-                all_but_one_closed.set()
-
-    async with trio.open_nursery() as nursery:
-        for _ in range(20):
-            nursery.start_soon(one)
-        with trio.fail_after(20):
-            await all_but_one_closed.wait()
-        assert (await rows.get(game.gsid))["cancels"] == 0
-        assert codes == [1000] * 19
-        nursery.cancel_scope.cancel()
-
-
-async def test_client_that_disconnects_after_the_delivery_changes_nothing(
-    server: Server, rows: Rows, player: Player
-) -> None:
-    game = await new_game(server)
-    assert await player.confirm(game.gsid) == 303
-    async with game.socket() as socket:
-        await socket.event()
-        assert (await game.poll()).outcome == "OK"
-    assert await rows.status(game.gsid) == "delivered"
-    assert (await game.poll()).status == 403
-
-
-# Messages of the client
-
-
-TOO_LARGE: dict[str, str | bytes] = {
-    "text": "x" * 4097,
-    "bytes": b"x" * 4097,
-    "few characters of many bytes": "🎮" * 1025,
-    "larger than what is read at once": b"x" * 300_000,
-}
-
-
-@pytest.mark.parametrize("kind", TOO_LARGE)
-async def test_message_over_4_kb_closes_with_1009_and_cancels_no_poll(server: Server, rows: Rows, kind: str) -> None:
-    game = await new_game(server)
-    async with game.socket() as socket:
-        await socket.event()
-        poll = await game.begin_poll()
-        await rows.until_polled(game.gsid)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ignore_close, partial(socket.connection.send_message, TOO_LARGE[kind]))
-            code, last = await socket.closed()
-            nursery.cancel_scope.cancel()
-        await poll.close()
-    if len(TOO_LARGE[kind]) < 10_000:
-        assert (code, last["event"], last["status"]) == (1009, "close", "ERROR")
-    else:  # a client that is still sending may see a reset before it reads the close frame
-        assert code in (1006, 1009)
-    await trio.sleep(UNWANTED_CANCEL_S)
-    assert (await rows.get(game.gsid))["cancels"] == 0, "the server closed the socket, not the client"
-
-
-async def test_too_many_messages_close_with_1008_and_cancel_no_poll(server: Server, rows: Rows) -> None:
-    game = await new_game(server)
-    async with game.socket() as socket:
-        await socket.event()
-        async with trio.open_nursery() as nursery:
-
-            async def flood() -> None:
-                for _ in range(200):
-                    await socket.connection.send_message("x")
-
-            nursery.start_soon(ignore_close, flood)
-            code, last = await socket.closed()
-            nursery.cancel_scope.cancel()
-    assert (code, last["event"], last["status"]) == (1008, "close", "ERROR")
-    await trio.sleep(UNWANTED_CANCEL_S)
-    assert (await rows.get(game.gsid))["cancels"] == 0
-
-
-async def ignore_close(work: Any) -> None:
-    with suppress(ConnectionClosed):
-        await work()
-
-
-@pytest.mark.parametrize("frame", ["", b"", "x" * 4096, b"\x00" * 4096, '{"event": "close"}'], ids=len)
-async def test_messages_of_a_client_are_ignored(server: Server, frame: str | bytes) -> None:
-    game = await new_game(server)
-    async with game.socket() as socket:
-        await socket.event()
-        for _ in range(3):
-            await socket.connection.send_message(frame)
-        with trio.fail_after(10):
-            await socket.connection.ping()  # answered after the messages have been read
-        assert socket.connection.closed is None
-
-
-async def test_pings_are_answered(server: Server) -> None:
-    game = await new_game(server)
-    async with game.socket() as socket:
-        await socket.event()
-        with trio.fail_after(10):
-            await socket.connection.ping(b"are you there?")
-
-
-HANDSHAKE = (
-    "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-)
-PING = b"\x89\x80abcd"
-
-
-@pytest.mark.parametrize("early", [PING, b"\x00", b"x" * 5000, b"GET / HTTP/1.1\r\n\r\n"], ids=len)
-async def test_data_before_the_end_of_the_handshake_does_not_harm_other_clients(server: Server, early: bytes) -> None:
-    workers = server.workers()
-    game = await new_game(server)
-    for worker in workers:
-        async with await connect(server, game.address, worker) as raw:
-            await raw.stream.send_all(HANDSHAKE.format(path=SOCKET + game.gsid).encode() + early)
-            await raw.receive()  # 101, an error, or a closed connection
-            async with await connect(server, worker=worker) as connection:
-                assert (await connection.ask("/healthz")).status == 200
-    assert server.workers() == workers
-
-
-async def test_flood_of_pings_on_one_socket_does_not_delay_others(server: Server) -> None:
-    (worker, _) = server.workers()
-    game, other = await new_game(server), await new_game(server)
-    async with await connect(server, game.address, worker) as raw, other.socket(worker=worker) as socket:
-        await raw.stream.send_all(HANDSHAKE.format(path=SOCKET + game.gsid).encode())
-        assert (await raw.receive()).status == 101
-        async with trio.open_nursery() as nursery:
-
-            async def flood() -> None:
-                with suppress(trio.BrokenResourceError):
-                    while True:
-                        await raw.stream.send_all(PING * 1000)
-
-            async def read() -> None:
-                with suppress(trio.BrokenResourceError):
-                    while await raw.stream.receive_some(65536):
-                        pass
-
-            nursery.start_soon(flood)
-            nursery.start_soon(read)
-            await socket.event()
-            for _ in range(2):
-                began = trio.current_time()
-                await socket.next("refresh")
-                async with await connect(server) as connection:
-                    assert (await connection.ask("/healthz")).status == 200
-                assert trio.current_time() - began < HEARTBEAT_S * 10
-            nursery.cancel_scope.cancel()

@@ -14,6 +14,7 @@ import trio
 from sqlalchemy import Connection, text
 
 from sso.accounts.second_factor.codes import totp_purpose
+from sso.core.brand import Brand
 from sso.core.encryption import EncryptionError, Keyring, MasterKey, column_purpose, key_id_of
 from sso.core.language import Text
 from sso.db.database import Database
@@ -31,6 +32,8 @@ from sso.perm.stores.email_secret import get_or_create_email_secret
 from sso.services import Services, build
 from sso.state.apply import Applier
 from sso.state.document import parse
+from sso.upstream.model import UpstreamIdentity
+from sso.upstream.pending_identities import PendingIdentity
 from tests.kit.builders import TOTP_SECRET, add_user
 
 CLIENT_SECRET = "a-secret-of-the-shop"
@@ -43,7 +46,11 @@ async def fill_users(services: Services) -> None:
 
 async def fill_outbox(services: Services) -> None:
     content = MailContent(Text("subject"), (Text("The code is:"),), code="123456")
-    await Outbox(services.keyring, services.bus, "Sign-on").put(services.database, "ann@example.com", content, "en")
+    await Outbox(services.keyring, services.bus, Brand()).put(services.database, "ann@example.com", content, "en")
+
+
+async def fill_recovery_codes(services: Services) -> None:
+    assert await services.database.transaction(services.recovery_codes.replace, "7")
 
 
 async def nothing_more(services: Services) -> None:
@@ -77,9 +84,27 @@ async def fill_access_keys(services: Services) -> None:
     await services.database.transaction(add_access_key, AuditActor(), services.keyring, 10, None, "ci", "")
 
 
+async def fill_identity_providers(services: Services) -> None:
+    google: dict[str, Any] = {"id": "google", "kind": "oidc", "issuer": "https://google.example", "client_id": "sso"}
+    google |= {"client_secret": "a secret of the provider", "keep_tokens": True}
+    await Applier(services.database, services.hasher, services.keyring).apply(parse({"identity_providers": [google]}))
+
+
+async def fill_linked_identities(services: Services) -> None:
+    user, provider = await services.users.get("8"), await services.upstream.providers.get("google")
+    assert user
+    assert provider
+    assert await services.upstream.links.link(user, provider, UpstreamIdentity("1", tokens={"access_token": "t"}))
+
+
+async def fill_pending_identities(services: Services) -> None:
+    await services.upstream.pending.put("a cookie", PendingIdentity("google", UpstreamIdentity("2"), ""))
+
+
 # A new sealed column needs an entry here, so that the tests cover it.
 FILL: dict[str, Callable[[Services], Awaitable[None]]] = {
     "users.totp_sealed": fill_users,
+    "recovery_code_sets.key_sealed": fill_recovery_codes,
     "outbox.body_sealed": fill_outbox,
     "outbox.html_sealed": nothing_more,
     "signing_keys.private_sealed": fill_signing_keys,
@@ -88,8 +113,11 @@ FILL: dict[str, Callable[[Services], Awaitable[None]]] = {
     "applications.private_key_sealed": fill_application,
     "applications.email_secret_sealed": fill_email_secret,
     "access_keys.hash_sealed": fill_access_keys,
+    "identity_providers.secret_sealed": fill_identity_providers,
+    "linked_identities.tokens_sealed": fill_linked_identities,
+    "pending_identities.identity_sealed": fill_pending_identities,
 }
-VALUES = len(FILL) + 1  # fill_clients adds two secrets
+VALUES = len(FILL) + 3  # fill_clients adds two secrets, and fill_linked_identities a mail
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Settings that several nodes of one database must share: the service does not start without them."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,7 @@ from sso.config import ConfigError, load
 from sso.core.encryption import MasterKey
 from sso.keys.master_key import open_keyring
 from sso.keys.shared_settings import require_shared_settings
-from tests.kit.server import QUICK, clean_environment, running
+from tests.kit.server import QUICK, run_sso, running
 
 EXTERNAL = {"SSO_DATABASE_URL": "postgresql://127.0.0.1:1/none"}
 KEY = {"SSO_SECRET_KEY": MasterKey.generate().text()}
@@ -63,15 +61,8 @@ def test_master_key_is_not_created_for_a_shared_database(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("command", [["serve"], ["key", "rotate"]])
 def test_commands_end_with_one_line(command: list[str], dsn: str, tmp_path: Path) -> None:
-    environment = clean_environment(SSO_DATABASE_URL=dsn, SSO_DATA_DIR=str(tmp_path / "data"), SSO_SINGLE_NODE="")
-    done = subprocess.run(
-        [sys.executable, "-m", "sso", *command],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    settings = {"SSO_DATABASE_URL": dsn, "SSO_DATA_DIR": str(tmp_path / "data"), "SSO_SINGLE_NODE": ""}
+    done = run_sso(tmp_path, *command, **settings)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("sso: SSO_DATABASE_URL: several nodes can share this database, so set SSO_SECRET_KEY")
     assert done.stderr.count("\n") == 1

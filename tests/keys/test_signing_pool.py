@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 
-from sso.core.jwt import Signer
+from sso.core.jwt import JWT, Signer
 from sso.core.keys import GENERATE
 from sso.keys.signing_pool import INLINE_SIGNATURES, SigningPool
 
@@ -17,11 +17,11 @@ MANY = 3 * INLINE_SIGNATURES
 class RecordingSigner(Signer):
     """Records the thread in which it signs."""
 
-    def sign(self, claims: Mapping[str, Any]) -> str:
+    def sign(self, claims: Mapping[str, Any], header_type: str = JWT) -> str:
         threads.append(threading.current_thread())
         if "bad" in claims:
             raise KeyError("bad")
-        return super().sign(claims)
+        return super().sign(claims, header_type)
 
 
 threads: list[threading.Thread] = []

@@ -21,6 +21,7 @@ AUTHORIZE = "/proxy/oauth/authorize"
 TOKEN = "/proxy/oauth/token"
 USERINFO = "/proxy/oauth/userinfo"
 REVOKE = "/proxy/oauth/token/revoke"
+INTROSPECT = "/proxy/oauth/introspect"
 
 ALGORITHMS = ["RS256", "ES256", "EdDSA"]
 
@@ -105,14 +106,15 @@ class Browser:
         self.http = _new_client(self.server)
 
     def sign_in(self) -> "Browser":
-        answer = self.submit(self.http.get("/login"), {"login": self.login, "password": PASSWORD})
+        answer = self.submit(self.http.get("/login"), {"login": self.login, "password": PASSWORD}, form=0)
         assert answer.status_code == 303, answer.text
         return self
 
     def submit(self, page: httpx.Response, fields: dict[str, str], form: int = -1, **options: Any) -> httpx.Response:
-        """Submits a form of a page (by default the last one) with its hidden fields, like a browser."""
+        """Submits a form of a page, by default the last one that has the fields, with its hidden fields."""
         forms = re.findall(r'<form[^>]*action="([^"]*)"[^>]*>(.*?)</form>', page.text, re.DOTALL)
-        action, inside = forms[form]
+        with_fields = [found for found in forms if all(f'name="{name}"' in found[1] for name in fields)]
+        action, inside = (with_fields or forms)[form]
         hidden = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', inside)
         data = {name: html.unescape(value) for name, value in hidden} | fields
         return self.http.post(html.unescape(action), data=data, **options)

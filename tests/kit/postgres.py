@@ -14,6 +14,7 @@ import asyncpg
 
 from sso.db import embedded
 from sso.db.migrate import migrate
+from tests.kit.emptied_database import NewDatabase
 
 _numbers = itertools.count(1)
 
@@ -24,18 +25,29 @@ class Postgres:
     def __init__(self, dsn: str, pid: Callable[[], int] = int) -> None:
         self._dsn = dsn
         self._template = ""
+        self._new: NewDatabase | None = None
+        self._unused: list[str] = []  # as good as new
         self.pid = pid  # of the postmaster
 
     def fresh(self) -> str:
-        if not self._template:
+        """Returns a migrated database that contains nothing."""
+        if self._unused:
+            return self._unused.pop()
+        if not self._new:
             self._template = self._create("")
             migrate(self._template)
+            self._new = _with_connection(self._template, NewDatabase.read)
         return self._create(self._name(self._template))
 
     def drop(self, dsn: str) -> None:
-        self._run(f'DROP DATABASE "{self._name(dsn)}" WITH (FORCE)')
+        """Ends the use of a database. It is dropped, unless emptying it makes it as good as new."""
+        if self._new and _with_connection(dsn, self._new.restore):
+            self._unused.append(dsn)
+        else:
+            self._run(f'DROP DATABASE "{self._name(dsn)}" WITH (FORCE)')
 
     def empty(self) -> str:
+        """Returns a database that is not migrated."""
         return self._create("")
 
     def _create(self, template: str) -> str:

@@ -19,13 +19,16 @@ from sso.config import load
 from sso.services import open_services
 from sso.state.apply import Applier
 from sso.state.document import parse
+from tests.kit import forked_program
+from tests.kit.forked_program import ForkedProcess, can_fork
 
 START_S = 30
+COMMAND_S = 110
 # The cheapest password hash and no limit of password checks, for tests of other things.
 QUICK = {"SSO_ARGON2_TIME": "1", "SSO_ARGON2_KIB": "8", "SSO_RATE_ACCOUNT": "0"}
 # The base URL has a port that is known after the start, and the master key is created in the data directory.
 SINGLE_NODE = {"SSO_SINGLE_NODE": "1"}
-_SSO = (sys.executable, "-m", "sso")
+SSO = (sys.executable, "-m", "sso")
 _default_settings: dict[str, str] = {}
 
 
@@ -39,27 +42,51 @@ def clean_environment(**settings: str) -> dict[str, str]:
     return kept | SINGLE_NODE | _default_settings | settings
 
 
+def run_sso(
+    folder: Path, *arguments: str, stdin: str = "", program: Sequence[str] = (), **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command of the program in a folder."""
+    environment = clean_environment(**settings)
+    if not program and can_fork(environment):
+        return forked_program.run(arguments, env=environment, cwd=folder, stdin=stdin, timeout=COMMAND_S)
+    return subprocess.run(
+        [*(program or SSO), *arguments],
+        env=environment,
+        cwd=folder,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_S,
+        check=False,
+    )
+
+
 class Server:
-    def __init__(self, folder: Path, settings: dict[str, str], program: Sequence[str] = _SSO) -> None:
+    def __init__(self, folder: Path, settings: dict[str, str], program: Sequence[str] = ()) -> None:
+        """Without a program, its processes are forked from one that has imported it (kit/forked_program.py)."""
         self.folder = folder
         self._program = program
         self.settings = {"SSO_BIND": "127.0.0.1:0", "SSO_DATA_DIR": str(folder / "data"), **SINGLE_NODE, **settings}
         self.base_url = ""
-        self.process: subprocess.Popen[str] | None = None
+        self.process: subprocess.Popen[str] | ForkedProcess | None = None
         self._log: IO[str] | None = None
 
     def start(self, *options: str) -> None:
         """Starts the server, with options of `sso serve`, and waits until it is ready."""
         self._log = (self.folder / "server.log").open("a")
-        self.process = subprocess.Popen(
-            [*self._program, "serve", *options],
-            env=clean_environment(**self.settings),
-            cwd=self.folder,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-            start_new_session=True,
-        )
+        environment = clean_environment(**self.settings)
+        if not self._program and can_fork(environment):
+            self.process = ForkedProcess(["serve", *options], env=environment, cwd=self.folder, stderr=self._log)
+        else:
+            self.process = subprocess.Popen(
+                [*(self._program or SSO), "serve", *options],
+                env=environment,
+                cwd=self.folder,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                text=True,
+                start_new_session=True,
+            )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         match = re.search(r"ready at (\S+)", line)
@@ -102,16 +129,7 @@ class Server:
 
     def sso(self, *arguments: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
         """Runs a command of the program with the same settings."""
-        done = subprocess.run(
-            [*self._program, *arguments],
-            env=clean_environment(**self.settings),
-            cwd=self.folder,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = run_sso(self.folder, *arguments, stdin=stdin, program=self._program, **self.settings)
         assert not check or done.returncode == 0, done.stderr
         return done
 

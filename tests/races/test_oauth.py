@@ -5,14 +5,17 @@ A usual run has a few rounds; RACE_ROUNDS=200 gives a long one.
 
 import os
 import re
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 
 import httpx
+import jwt as pyjwt
 import pytest
 import trio
 import trio.testing
 
+from sso.core.keys import GENERATE, public_jwk
 from tests.kit.oauth import REVOKE, TOKEN, USERINFO, Browser, Site, close_all, new_browser, new_site
 from tests.kit.server import Server
 
@@ -112,6 +115,41 @@ async def test_one_of_fifty_concurrent_refreshes_wins(
             token = site.tokens(browser)["refresh_token"]
 
 
+@pytest.mark.parametrize("profile", ["strict", "oidc"])
+async def test_fifty_concurrent_refreshes_with_one_idempotency_key_get_the_same_tokens(
+    sites: dict[str, Site], browser: Browser, clients: list[httpx.AsyncClient], profile: str
+) -> None:
+    site = sites[profile]
+    token = site.tokens(browser)["refresh_token"]
+    for number in range(ROUNDS):
+        form = {"grant_type": "refresh_token", "refresh_token": token, "redirect_uri": site.redirect_uri}
+        headers = site.bearer() | {"Idempotency-Key": f"round-{number}"}
+        responses = await send_concurrently(clients, form, headers)
+        assert outcomes(responses) == {"ok": CONCURRENT}
+        names = ("access_token", "id_token", "refresh_token")
+        ((_, _, token),) = {tuple(response.json()[name] for name in names) for response in responses}
+
+
+async def test_one_of_many_idempotency_keys_wins(
+    sites: dict[str, Site], browser: Browser, clients: list[httpx.AsyncClient]
+) -> None:
+    site = sites["strict"]
+    token = site.tokens(browser)["refresh_token"]
+    for _ in range(ROUNDS):
+        form = {"grant_type": "refresh_token", "refresh_token": token, "redirect_uri": site.redirect_uri}
+        responses: list[httpx.Response] = []
+
+        async def one(number: int, form: dict[str, str], responses: list[httpx.Response]) -> None:
+            headers = site.bearer() | {"Idempotency-Key": f"key-{number}"}
+            responses.append(await clients[number].post(TOKEN, data=form, headers=headers))
+
+        async with trio.open_nursery() as nursery:
+            for number in range(CONCURRENT):
+                nursery.start_soon(one, number, form, responses)
+        assert outcomes(responses) == {"ok": 1, "invalid_request": CONCURRENT - 1}
+        (token,) = (response.json()["refresh_token"] for response in responses if response.status_code == 200)
+
+
 @pytest.mark.parametrize("decisions", [("allow", "allow"), ("allow", "deny")])
 async def test_one_of_many_concurrent_decisions_wins(
     server: Server, browser: Browser, clients: list[httpx.AsyncClient], decisions: tuple[str, str]
@@ -162,3 +200,24 @@ async def test_revoked_token_is_refused_by_every_later_request(
 
 def test_server_has_two_workers(server: Server) -> None:
     assert len(server.workers()) == 2
+
+
+async def test_one_of_fifty_concurrent_requests_uses_a_client_assertion(
+    server: Server, browser: Browser, clients: list[httpx.AsyncClient]
+) -> None:
+    key = GENERATE["ES256"]()
+    jwks = {"keys": [public_jwk(key.public_key(), "one")]}
+    attributes = {"profile": "oidc", "token_endpoint_auth_method": "private_key_jwt", "jwks": jwks}
+    site = await trio.to_thread.run_sync(lambda: new_site(server, public=True, **attributes))
+    for number in range(ROUNDS):
+        claims = {"iss": site.client_id, "sub": site.client_id, "aud": server.base_url, "jti": f"race-{number}"}
+        form = {
+            "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+            "client_assertion": pyjwt.encode({**claims, "exp": int(time.time()) + 60}, key, "ES256"),
+            "grant_type": "authorization_code",
+            "code": "unknown",
+            "redirect_uri": site.redirect_uri,
+        }
+        responses = await send_concurrently(clients, form, {})
+        # The winner is authenticated and told that the code is unknown.
+        assert outcomes(responses) == {"invalid_grant": 1, "invalid_client": CONCURRENT - 1}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.faults import open_folder
 from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, Server
+from tests.kit.server import QUICK, SSO, Server
 
 HINT = re.compile(r"There are no users yet\. .*:\n    (.+)\n")
 
@@ -24,7 +24,7 @@ def output_of(server: Server) -> str:
 
 def test_printed_command_creates_the_first_administrator_and_is_not_printed_again() -> None:
     with open_folder() as folder:
-        server = Server(folder, QUICK)
+        server = Server(folder, QUICK, program=SSO)
         del server.settings["SSO_DATA_DIR"]  # the default is relative to the working directory
         server.start()
         data = folder.resolve() / "var"

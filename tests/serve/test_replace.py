@@ -3,7 +3,6 @@
 import os
 import socket
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from tests.faults import open_folder
 from tests.kit.browser import new_user
 from tests.kit.held import GET_GSID, Connection, Game, Player, ask_once, new_address, new_game, new_games, rows_of
 from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, Server, clean_environment, running, until
+from tests.kit.server import QUICK, Server, run_sso, running, until
 
 LIMITS = {"SSO_RATE_GETGSID": "0", "SSO_RATE_LOGIN": "0", "SSO_GSID_HOLD_S": "60"}
 pytestmark = pytest.mark.timeout(180)
@@ -40,15 +39,7 @@ def successor(old: Server, **settings: str) -> Server:
 
 def refused(old: Server, *options: str, **settings: str) -> str:
     """Returns the error of a service that must not start."""
-    done = subprocess.run(
-        [sys.executable, "-m", "sso", "serve", *options],
-        env=clean_environment(**old.settings | settings),
-        cwd=old.folder,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_sso(old.folder, "serve", *options, **old.settings | settings)
     assert done.returncode == 1
     assert done.stdout == ""
     return done.stderr

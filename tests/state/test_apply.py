@@ -133,7 +133,7 @@ async def test_records_and_fields_that_are_not_named_are_kept(services: Services
     assert counts == ApplyCounts(created=0, changed=2, unchanged=0)
     for (_, was), (_, now) in zip(before, await everything(services), strict=True):
         changed = {name for name in was if was[name] != now[name]}
-        expected = {"1001": {"nick"}, "shop": {"name"}}
+        expected = {"1001": {"nick", "updated"}, "shop": {"name"}}
         assert changed == expected.get(was.get("user_id") or was.get("client_id"), set())
 
 

@@ -26,6 +26,10 @@ SIGNED_IN = {
     "/account/totp/remove": {"current_password": PASSWORD},
     "/account/code": {"form": "totp"},
     "/account/email-2fa": {"current_password": PASSWORD, "enable": "1"},
+    "/account/email": {"new_email": "thief@example.com"},
+    "/account/email/verify": {},
+    "/account/email/cancel": {},
+    "/account/email/notices": {"enable": "0"},
     "/account/sessions/end": {"id": "{other}"},
     "/account/games/end": {"ids": "{sign_in}"},
     "/account/sites/remove": {"client_id": "shop"},
@@ -69,8 +73,9 @@ def send(browser: Browser, action: str, fields: dict[str, str], token: str, defe
     )
 
 
-# Consent and sign-out, which the OAuth tests cover.
+# Consent and sign-out, which the OAuth tests cover, and the pages of links in mails, which have tests of their own.
 TESTED_ELSEWHERE = {"/proxy/oauth/authorize/<request_id>", "/proxy/oauth/logout"}
+TESTED_ELSEWHERE |= {"/forgot", "/reset", "/email/verify", "/email/change", "/email/undo"}
 
 
 async def test_list_of_forms_is_complete(services: Services) -> None:
@@ -141,10 +146,13 @@ class SignedInUser:
         [[self.sign_in_id, _]] = query(server, SIGN_INS, self.login)
 
     def state(self) -> object:
-        sql = "SELECT password_hash, totp_sealed, email_2fa, valid_from FROM users WHERE login = $1"
+        sql = "SELECT password_hash, totp_sealed, email_2fa, valid_from, sign_in_notices FROM users WHERE login = $1"
         own = query(self.server, sql, self.login), self.browser.is_signed_in, self.other.is_signed_in
         game = query(self.server, "SELECT status, user_id FROM game_sessions WHERE gsid = $1", self.gsid)
-        return own, game, query(self.server, SIGN_INS, self.login)
+        links = query(
+            self.server, "SELECT l.* FROM mailed_links l JOIN users USING (user_id) WHERE login = $1", self.login
+        )
+        return own, game, links, query(self.server, SIGN_INS, self.login)
 
 
 @pytest.fixture(scope="module")

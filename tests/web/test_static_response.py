@@ -19,7 +19,7 @@ def test_static_response_has_the_headers_of_other_responses(server: Server, path
     assert response.headers["Content-Type"] == "application/json"
     assert response.headers["Cache-Control"] == "public, max-age=10"
     assert response.headers["Access-Control-Allow-Origin"] == "*"
-    own = {"content-length", "cache-control", "access-control-allow-origin", "etag", "x-request-id", "date"}
+    own = {"content-length", "cache-control", "access-control-allow-origin", "vary", "etag", "x-request-id", "date"}
     same = {name: value for name, value in other.headers.items() if name not in own}
     assert {name: value for name, value in response.headers.items() if name not in own} == same
     assert response.json()["keys"]

@@ -8,8 +8,9 @@ import pytest
 from jinja2 import Environment, FileSystemLoader, Template
 
 import sso
+from sso.core.brand import Brand
 from sso.core.language import Text, current_language, install_translations
-from sso.web import pages
+from sso.web import brand, pages
 from sso.web.template_cache import MAX_PAGES, _render_pieces, render_cached
 
 SPECIAL = ["", "plain", "\"'><script>&amp;%(x)s{{ 7 }}\\", "ünï ☃", "csrf", "%", "a" * 300]
@@ -20,6 +21,7 @@ def signin() -> Template:
     folder = Path(sso.__file__).parent / "web" / "templates"
     environment = Environment(loader=FileSystemLoader(folder), autoescape=True)
     install_translations(environment)
+    brand.install(environment, Brand())
     pages.install(environment)
     return environment.get_template("login.html")
 
@@ -32,7 +34,6 @@ def empty_cache() -> None:
 def names(**more: Any) -> dict[str, Any]:
     common = {
         "lang": current_language.get(),
-        "service_name": "S",
         "user": None,
         "status": 200,
         "notice": None,

@@ -13,12 +13,31 @@ class Notice:
 
 
 NOTICES = {
+    "verification-sent": Notice("email", _("We have sent you a mail. Open the link in it to verify your address.")),
+    "email-requested": Notice(
+        "email", _("We have sent a mail to the new address. Open the link in it to confirm the change.")
+    ),
+    "email-cancelled": Notice("email", _("The change of your e-mail address has been cancelled.")),
+    "sign-in-notices": Notice("email", _("Your change has been saved.")),
+    "registered": Notice("profile", _("Welcome! Your account has been created.")),
+    "registered-flow-ended": Notice(
+        "profile",
+        _("Welcome! Your account has been created. The sign-in that you came from has ended: start it there again."),
+    ),
+    "profile": Notice("profile", _("Your profile has been saved.")),
     "password": Notice("password", _("Your password has been changed. You have been signed out everywhere else.")),
     "totp": Notice("two-step", _("Your authenticator app has been set up. You have been signed out everywhere else.")),
     "totp-removed": Notice(
         "two-step", _("The authenticator app has been removed. You have been signed out everywhere else.")
     ),
     "email-2fa": Notice("two-step", _("Your change has been saved. You have been signed out everywhere else.")),
+    "identity-linked": Notice("identities", _("Your accounts are linked. You can sign in with either.")),
+    "identity-unlinked": Notice("identities", _("The link has been removed.")),
+    "recovery-codes": Notice("two-step", _("You have new recovery codes. The old ones no longer work.")),
+    "passkey": Notice("two-step", _("Your passkey has been added. You have been signed out everywhere else.")),
+    "passkey-another": Notice("two-step", _("Your passkey has been added.")),
+    "passkey-renamed": Notice("two-step", _("The passkey has a new name.")),
+    "passkey-removed": Notice("two-step", _("The passkey has been removed. You have been signed out everywhere else.")),
     "ended": Notice("sessions", _("That session has been signed out.")),
     "ended-others": Notice("sessions", _("You have been signed out everywhere else.")),
     "game-ended": Notice("games", _("You have been signed out of that game.")),

@@ -5,8 +5,10 @@ Changes that a person with a borrowed browser must not make ask for the password
 
 from quart import Blueprint, Response, request
 
+from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.account_page.notices import NOTICES, account_url
-from sso.accounts.account_page.view import AccountView, FormProblem, NotSignedIn
+from sso.accounts.account_page.view import AccountView, NotSignedIn
+from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.ports import ConnectedSiteStore
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
@@ -15,7 +17,12 @@ from sso.web.redirects import see_other
 
 
 def account_pages(
-    account: AccountView, users: UserStore, sessions: SessionStore, games: SignedInGames, sites: ConnectedSiteStore
+    account: AccountView,
+    users: UserStore,
+    password_changes: PasswordChanges,
+    sessions: SessionStore,
+    games: SignedInGames,
+    sites: ConnectedSiteStore,
 ) -> Blueprint:
     routes = Blueprint("account", __name__, url_prefix="/account")
 
@@ -33,8 +40,11 @@ def account_pages(
         password_hash = await account.new_password_hash(session, form)
         if isinstance(password_hash, FormProblem):
             return await account.show(session, password_hash, "password")
-        user = await users.set_password(session.user.user_id, password_hash, session.user.valid_from)
-        return await account.restart_session(session, user, session.auth, "password") if user else see_other("/account")
+        user = await password_changes.change(session.user, password_hash)
+        if user is None:
+            return see_other("/account")
+        is_authenticated = not user.second_factors  # the form asks for no code
+        return await account.restart_session(session, user, session.auth, "password", authenticated=is_authenticated)
 
     @routes.post("/sessions/end")
     async def end_session() -> Response:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from sso.accounts.history.texts import format_time
 from sso.accounts.ports import ConnectedSite, ConnectedSiteStore
 from sso.accounts.sessions import Session, SessionEntry, SessionStore
 from sso.accounts.signed_in_games import SignedInGame, SignedInGames
@@ -51,7 +52,7 @@ def _session_values(entry: SessionEntry, current: Session, now: datetime) -> dic
     return {
         "id": entry.id,
         "current": entry.id == current.id,
-        "started": time_ago(entry.created, now),
+        "started": format_time(entry.created),  # to the minute, to distinguish sessions of one browser
         "last_seen": time_ago(entry.last_seen, now),
         "address": entry.address,
         "device": _translated_label(entry.device),

@@ -1,43 +1,35 @@
 """The account page: the session it belongs to, the checks of its forms, and its rendering."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
-from quart import Response
+from quart import Response, request
 
+from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.account_page.notices import Notice, account_url
 from sso.accounts.account_page.sections import AccountSection
-from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
-from sso.accounts.login.pages import BLOCKED, WRONG_CODE, retry_message
+from sso.accounts.login.messages import retry_message
 from sso.accounts.login.password_login import PasswordLogin
+from sso.accounts.login.view import ENROL_PATH, next_query
 from sso.accounts.model import User
+from sso.accounts.password_rules import MIN_LENGTH, UnacceptablePassword
+from sso.accounts.recent_authentication import WRONG_PASSWORD, RecentAuthentication, device_of
+from sso.accounts.second_factor.requirement import SecondFactorRequirement
+from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.sessions import Session, SessionStore
 from sso.accounts.visitor import Visitor, browser_label, remember_browser
 from sso.core.errors import RetryLater
 from sso.db.clock import DatabaseClock
 from sso.web.client_connection import client_connection
-from sso.web.cookies import SESSION_COOKIE, set_cookie
+from sso.web.cookies import CODES_COOKIE, SESSION_COOKIE, delete_cookie, read_sealed_cookie, set_cookie
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
 from sso.web.pages import form_fields, page
 from sso.web.redirects import see_other
 from sso.web.request import client_address
 
-MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 8, 1024
-
-
-@dataclass(frozen=True)
-class FormProblem:
-    """Why a form was rejected, as a text for the user."""
-
-    text: str
-    status: int = 422
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-WRONG_PASSWORD = FormProblem(_("Your current password is incorrect."))
+NOT_REPEATED = FormProblem(_("The new passwords do not match."), field="repeat_password")
 
 
 class NotSignedIn(Exception):
@@ -51,6 +43,9 @@ class AccountView:
         password_login: PasswordLogin,
         sessions: SessionStore,
         devices: KnownDevices,
+        recent: RecentAuthentication,
+        shown_codes: ShownCodes,
+        requirement: SecondFactorRequirement,
         sections: Sequence[AccountSection],
         life_s: int,
         clock: DatabaseClock,
@@ -59,58 +54,71 @@ class AccountView:
         self._password_login = password_login
         self._sessions = sessions
         self._devices = devices
+        self._recent = recent
+        self._shown_codes = shown_codes
+        self._requirement = requirement
         self._sections = sections
         self._life_s = life_s
         self._clock = clock
 
-    async def session(self) -> Session:
-        """Returns the session of the browser, or raises NotSignedIn."""
-        session = await self._visitor.session()
+    async def session(self, *, may_enrol: bool = False) -> Session:
+        """Returns the session of the browser, or raises NotSignedIn.
+
+        With ``may_enrol`` also a session whose user must set up a second factor before anything else.
+        """
+        session = await self._visitor.session(may_enrol=may_enrol)
         if session is None:
             raise NotSignedIn
         return session
 
-    async def submitted_form(self) -> tuple[Session, dict[str, str]]:
+    async def submitted_form(self, *, may_enrol: bool = False) -> tuple[Session, dict[str, str]]:
         """Returns the session and the fields of a form, after checking its CSRF token."""
         form = await form_fields()
-        session = await self.session()
+        session = await self.session(may_enrol=may_enrol)
         check_csrf(session.secret, form.get("csrf"))
         return session, form
 
     async def confirm(self, session: Session, form: dict[str, str]) -> FormProblem | None:
-        """Checks the form's password and, if a second factor is on, its code. Returns None if they are correct."""
-        user, origin = session.user, (client_address(), _device_of(session))
-        try:
-            with client_connection().cancel_on_disconnect():
-                if not await self._password_login.confirm_password(user, form.get("current_password", ""), *origin):
-                    return WRONG_PASSWORD
-            if user.second_factors:
-                await self._password_login.check_code(user, form.get("present_otp", "").replace(" ", ""), *origin)
-        except InvalidCredentials:
-            return FormProblem(WRONG_CODE)
-        except SecondFactorBlocked as error:
-            return FormProblem(BLOCKED, error.status)
-        except RetryLater as error:
-            return FormProblem(retry_message(error), error.status, error.headers)
-        return None
+        """Returns None if the user of the form has authenticated recently or with this form, else what is wrong."""
+        return await self._recent.confirm(session, form)
 
     async def new_password_hash(self, session: Session, form: dict[str, str]) -> str | FormProblem:
         """Checks the form for a new password and returns the new hash, or what is wrong."""
         current, new = form.get("current_password", ""), form.get("new_password", "")
-        if problem := password_problem(new, form.get("repeat_password", "")):
-            return problem
-        origin = client_address(), _device_of(session)
+        if new != form.get("repeat_password", ""):
+            return NOT_REPEATED
+        origin = client_address(), device_of(session)
         try:
             with client_connection().cancel_on_disconnect():
                 password_hash = await self._password_login.new_password_hash(session.user, current, new, *origin)
+        except UnacceptablePassword as error:
+            return FormProblem(error.text, field="new_password")
         except RetryLater as error:
             return FormProblem(retry_message(error), error.status, error.headers)
         return password_hash or WRONG_PASSWORD
 
-    async def restart_session(self, session: Session, user: User, auth: str, done: str) -> Response:
-        """Redirects to the page with a new session for this browser, after everything issued before was revoked."""
-        new = await self._sessions.start(user, auth, client_address(), browser_label(), session=session.secret)
-        response = see_other(account_url(done))
+    def is_recent(self, session: Session) -> bool:
+        return self._recent.is_recent(session)
+
+    async def restart_session(
+        self, session: Session, user: User, auth: str, done: str, *, authenticated: bool = True
+    ) -> Response:
+        """Redirects to the page with a new session for this browser, after everything issued before was revoked.
+
+        ``authenticated``: the user has just proved who they are, with a second factor if one is on.
+        """
+        address = client_address()
+        new = await self._sessions.start(
+            user,
+            auth,
+            address,
+            browser_label(),
+            session=session.secret,
+            is_sign_in=False,
+            authenticated=authenticated,
+            must_enrol=await self._requirement.must_enrol(user, address),
+        )
+        response = see_other(ENROL_PATH if new.must_enrol else account_url(done))
         set_cookie(response, SESSION_COOKIE, new.secret, self._life_s)
         remember_browser(response, self._devices, user)
         return response
@@ -136,33 +144,33 @@ class AccountView:
         now = self._clock.utc()
         for section in self._sections:
             context |= await section.values(session, now)
-        return await page(
-            "account.html",
+        codes = self.new_recovery_codes(session)
+        response = await page(
+            "enrol.html" if session.must_enrol else "account.html",
             status=problem.status if problem else 200,
             headers=problem.headers if problem else None,
             problem=problem.text if problem else None,
+            problem_field=problem.field if problem else "",
             opened=opened,
-            page_title=_("Your account"),
+            page_title=_("Protect your account") if session.must_enrol else _("Your account"),
             user=user,
             csrf=csrf_token(session.secret),
-            password_min=MIN_PASSWORD_LENGTH,
+            password_min=MIN_LENGTH,
             totp_on=user.totp_sealed is not None,
             email_2fa_on=user.email_2fa,
             second_factors=user.second_factors,
+            recent=self.is_recent(session),
+            next_query=next_query(request.args.get("next")),
+            **codes,
             **context,
         )
+        if codes:
+            delete_cookie(response, CODES_COOKIE)
+        return response
 
-
-def password_problem(new: str, repeated: str) -> FormProblem | None:
-    if new != repeated:
-        return FormProblem(_("The new passwords do not match."))
-    if len(new) < MIN_PASSWORD_LENGTH:
-        return FormProblem(_("Your password must have at least %(count)s characters.", count=MIN_PASSWORD_LENGTH))
-    if len(new) > MAX_PASSWORD_LENGTH:
-        return FormProblem(_("Your password must have at most %(count)s characters.", count=MAX_PASSWORD_LENGTH))
-    return None
-
-
-def _device_of(session: Session) -> str:
-    """Returns the device name of the session's browser, which is known because it is signed in."""
-    return f"session {session.id}"
+    def new_recovery_codes(self, session: Session) -> dict[str, Any]:
+        """Returns the template values of recovery codes that were just made, to be shown once; empty without any."""
+        if not (sealed := read_sealed_cookie(CODES_COOKIE)):
+            return {}
+        codes = self._shown_codes.decrypt(session.user, sealed)
+        return {"new_recovery_codes": codes, "sealed_recovery_codes": sealed} if codes else {}

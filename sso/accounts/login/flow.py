@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from sso.accounts.sessions import Session
 from sso.core.net import Address
+from sso.web.brand import SiteBrand
 
 
 class LoginFlow(Protocol):
@@ -30,6 +31,10 @@ class LoginFlow(Protocol):
     @property
     def form_targets(self) -> tuple[str, ...]:
         """Origins for the form-action policy: browsers apply it to the redirects that follow a form as well."""
+
+    @property
+    def site_brand(self) -> SiteBrand | None:
+        """The look of the site, if it has one of its own."""
 
     @property
     def login_hint(self) -> str: ...

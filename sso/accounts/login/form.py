@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from quart import Response
+from quart import Response, current_app
 
 from sso.accounts.login.flow import LoginFlow
+from sso.accounts.login.view import next_query
+from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.web.cookies import VISIT_COOKIE, set_cookie, visit_secret
 from sso.web.csrf import csrf_token
 from sso.web.language import _
@@ -18,6 +20,7 @@ async def show_login_form(
 ) -> Response:
     """``next_path`` is where to go after the login if there is no flow, or if it is no longer known."""
     secret, is_new = visit_secret()
+    passkeys: PasskeyAuthentication = current_app.config["PASSKEYS"]
     if flow:
         next_path = flow.path
         login = login or flow.login_hint
@@ -25,7 +28,9 @@ async def show_login_form(
     own = {
         "csrf": csrf_token(secret),
         "next": safe_next(next_path) if next_path else "",
+        "next_query": next_query(next_path),
         "login": login,
+        "passkey_challenge": passkeys.sign_in_challenge(secret),
     }
     response = await page(
         flow.page if flow else "login.html",
@@ -33,7 +38,12 @@ async def show_login_form(
         page_title=_("Sign in"),
         site=flow.title if flow else "",
         form_targets=flow.form_targets if flow else (),
+        site_brand=flow.site_brand if flow else None,
         action="/login",
+        can_register=current_app.config["REGISTRATION_OPEN"],
+        passkey_rp_id=passkeys.relying_party.id if passkeys.relying_party else "",
+        here="/login" + next_query(next_path),
+        providers=current_app.config["SIGN_IN_PROVIDERS"].buttons,
         **({**own, **details} if details else {"own": own}),
         **context,
     )

@@ -4,18 +4,26 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.errors import InvalidCredentials, LoginBusy, SecondFactorBlocked
+from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlow, LoginFlows
 from sso.accounts.login.form import show_login_form
+from sso.accounts.login.messages import (
+    BLOCKED,
+    EXPIRED,
+    WRONG_PASSKEY,
+    WRONG_PASSWORD,
+    retry_message,
+    wrong_code_message,
+)
 from sso.accounts.login.password_login import PasswordLogin
-from sso.accounts.login.view import LoginCompletion, next_query
+from sso.accounts.login.view import ClosedAccountView, LoginCompletion, next_query
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
+from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.sessions import SessionStore
 from sso.accounts.visitor import Visitor
 from sso.core.errors import RetryLater
-from sso.core.language import Text, plural
 from sso.web import language
 from sso.web.client_connection import client_connection
 from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, read_device_cookie
@@ -24,20 +32,6 @@ from sso.web.language import _
 from sso.web.pages import form_fields, page
 from sso.web.redirects import safe_next, see_other
 from sso.web.request import client_address
-
-WRONG_PASSWORD = _("The e-mail address or password is incorrect.")
-WRONG_CODE = _("This code is incorrect or has already been used.")
-BLOCKED = _("Too many wrong codes were entered, so this account no longer accepts codes. Ask support to unblock it.")
-
-
-def retry_message(error: RetryLater) -> Text:
-    if isinstance(error, LoginBusy):
-        return _("Too many people are signing in right now. Please try again in a moment.")
-    return plural(
-        "Too many attempts. Please wait a second and try again.",
-        "Too many attempts. Please wait %(count)s seconds and try again.",
-        error.retry_after,
-    )
 
 
 def login_pages(
@@ -48,6 +42,8 @@ def login_pages(
     devices: KnownDevices,
     login_flows: LoginFlows,
     completion: LoginCompletion,
+    passkeys: PasskeyAuthentication,
+    closed_account: ClosedAccountView,
 ) -> Blueprint:
     routes = Blueprint("login_pages", __name__)
 
@@ -102,9 +98,24 @@ def login_pages(
                 status=error.status,
                 headers=error.headers,
             )
+        except AccountClosed as closed:
+            return await closed_account.show(closed, flow, form.get("next"))
         if isinstance(outcome, SecondFactorRequired):
             return await ask_for_code(outcome.user, form.get("next"))
         return await finish_login(outcome, flow, form.get("next"))
+
+    @routes.post("/login/passkey")
+    async def passkey_login() -> Response:
+        form = await form_fields()
+        visit, next_path = read_cookie(VISIT_COOKIE), form.get("next")
+        check_csrf(visit, form.get("csrf"))
+        flow = await find_flow(next_path)
+        try:
+            signed_in = await passkeys.sign_in(form.get("credential", ""), visit, client_address())
+        except InvalidCredentials:
+            return await show_login_form(flow, next_path, problem=WRONG_PASSKEY, status=401)
+        language.use_user_language(signed_in.user.lang)
+        return await finish_login(signed_in, flow, next_path)
 
     @routes.get("/login/code")
     async def code_form() -> Response:
@@ -120,14 +131,14 @@ def login_pages(
         check_csrf(secret, form.get("csrf"))
         user = await sessions.challenged_user(secret)
         if user is None:
-            expired = _("This sign-in has expired. Please sign in again.")
             flow = await find_flow(form.get("next"))
-            return await show_login_form(flow, form.get("next"), problem=expired, status=401)
+            return await show_login_form(flow, form.get("next"), problem=EXPIRED, status=401)
+        code = form.get("otp", "")
         try:
-            code = form.get("otp", "").replace(" ", "")
             outcome = await password_login.check_code(user, code, client_address(), await known_device(user.login_key))
         except InvalidCredentials:
-            return await show_code_form(user, form.get("next"), problem=WRONG_CODE, status=401)
+            problem = wrong_code_message(factors, user, code)
+            return await show_code_form(user, form.get("next"), problem=problem, status=401)
         except SecondFactorBlocked as error:
             return await show_code_form(user, form.get("next"), problem=BLOCKED, status=error.status)
         except RetryLater as error:
@@ -135,6 +146,21 @@ def login_pages(
                 user, form.get("next"), problem=retry_message(error), status=error.status, headers=error.headers
             )
         return await finish_login(outcome, await find_flow(form.get("next")), form.get("next"))
+
+    @routes.post("/login/code/passkey")
+    async def second_factor_passkey() -> Response:
+        form = await form_fields()
+        secret, next_path = read_cookie(VISIT_COOKIE), form.get("next")
+        check_csrf(secret, form.get("csrf"))
+        user = await sessions.challenged_user(secret)
+        if user is None:
+            return await show_login_form(await find_flow(next_path), next_path, problem=EXPIRED, status=401)
+        try:
+            credential = form.get("credential", "")
+            signed_in = await passkeys.check_second_factor(user, credential, secret, client_address())
+        except InvalidCredentials:
+            return await show_code_form(user, next_path, problem=WRONG_PASSKEY, status=401)
+        return await finish_login(signed_in, await find_flow(next_path), next_path)
 
     @routes.post("/login/code/resend")
     async def resend() -> Response:
@@ -152,7 +178,7 @@ def login_pages(
     async def logout() -> Response:
         form = await form_fields()
         response = see_other("/login" + next_query(form.get("next")))
-        session = await visitor.session()
+        session = await visitor.session(may_enrol=True)
         if session:
             check_csrf(session.secret, form.get("csrf"))
             await sessions.end(session.user.user_id, session.id)
@@ -180,18 +206,27 @@ def login_pages(
             site=flow.title if flow else "",
             **(flow.details(client_address()) if flow else {}),
             form_targets=flow.form_targets if flow else (),
+            site_brand=flow.site_brand if flow else None,
             csrf=csrf_token(read_cookie(VISIT_COOKIE)),
             action="/login/code",
             resend_action="/login/code/resend",
             next=safe_next(next_path) if next_path else "",
             second_factors=user.second_factors,
+            passkey_options=await passkeys.second_factor_options(user, read_cookie(VISIT_COOKIE)),
             email_hint=mask_email(user.login),
             **context,
         )
 
     async def finish_login(signed_in: SignedIn, flow: LoginFlow | None, next_path: str | None) -> Response:
-        session = await completion.start_session(signed_in)
-        return completion.redirect(session, await flow.complete(session) if flow else safe_next(next_path))
+        try:
+            session = await completion.start_session(signed_in)
+        except AccountClosed as closed:
+            return await closed_account.show(closed, flow, next_path)
+        if flow is None:
+            return completion.redirect(session, safe_next(next_path))
+        if session.must_enrol:
+            return completion.redirect(session, "/login" + next_query(next_path))
+        return completion.redirect(session, await flow.complete(session))
 
     return routes
 

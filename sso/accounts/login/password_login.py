@@ -3,9 +3,10 @@
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
-from sso.accounts.errors import InvalidCredentials, LoginBusy
+from sso.accounts.errors import AccountClosed, InvalidCredentials, LoginBusy
 from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
+from sso.accounts.password_rules import check_new_password
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.users import UserStore
 from sso.core.fair_queue import QueueFull
@@ -19,27 +20,38 @@ class PasswordLogin:
     """``device`` names a device that has logged in to the account before; its failures are counted separately."""
 
     def __init__(
-        self, users: UserStore, hasher: Hasher, factors: SecondFactors, rate_limiter: LoginRateLimiter
+        self,
+        users: UserStore,
+        hasher: Hasher,
+        factors: SecondFactors,
+        rate_limiter: LoginRateLimiter,
+        service_name: str,
     ) -> None:
         self._users = users
         self._hasher = hasher
         self._factors = factors
         self._rate_limiter = rate_limiter
+        self._service_name = service_name
 
     async def check_password(
         self, login: str, password: str, address: Address, device: str = ""
     ) -> SignedIn | SecondFactorRequired:
-        """Raises InvalidCredentials, with the same duration and text whether or not the user exists."""
+        """Raises InvalidCredentials, with the same duration and text whether or not the user exists.
+
+        Raises AccountClosed if the password is correct and the account is going to be deleted.
+        """
         attempt = LoginAttempt(login_key(login), address, device)
         async with self._hashing(attempt):
             user = await self._rate_limiter.admit(attempt)
             matches = await self._hasher.matches(user.password_hash if user else None, password)
-            if not matches or user is None or user.disabled:
-                await self._rate_limiter.record_failure(attempt)
+            if not matches or user is None or (user.disabled and not user.can_be_kept):
+                await self._rate_limiter.record_failure(attempt, user)
                 raise InvalidCredentials
             await self._rate_limiter.record_success(attempt, clears=not user.second_factors)
             if user.password_hash and self._hasher.needs_rehash(user.password_hash):
                 await self._users.rehash(user, await self._hasher.hash(password))
+        if user.can_be_kept:
+            raise AccountClosed(user, "login", needs_code=bool(user.second_factors))
         return SecondFactorRequired(user) if user.second_factors else SignedIn(user, "login")
 
     async def check_code(self, user: User, code: str, address: Address, device: str = "") -> SignedIn:
@@ -50,6 +62,7 @@ class PasswordLogin:
         attempt = LoginAttempt(user.login_key, address, device)
         await self._rate_limiter.charge(attempt)
         if not await self._factors.check(user, code):
+            await self._rate_limiter.record_wrong_code(attempt, user)
             raise InvalidCredentials
         await self._rate_limiter.refund(attempt)
         return SignedIn(user, "otp")
@@ -61,10 +74,26 @@ class PasswordLogin:
             return await self._confirm(user, password, attempt)
 
     async def new_password_hash(self, user: User, current: str, new: str, address: Address, device: str) -> str | None:
-        """Returns the hash of the new password, or None if the current password is wrong."""
+        """Returns the hash of the new password, or None if the current password is wrong.
+
+        Raises UnacceptablePassword.
+        """
         attempt = LoginAttempt(user.login_key, address, device)
         async with self._hashing(attempt):
+            await self._hasher.check_new(check_new_password, new, self._guessable(user.login, user.nick))
             return await self._hasher.hash(new) if await self._confirm(user, current, attempt) else None
+
+    async def hash_new_password(self, new: str, login: str, nick: str, address: Address) -> str:
+        """Returns the hash of the new password of a person who has proved to be the owner of ``login``.
+
+        Raises UnacceptablePassword, or LoginBusy if the queue of passwords to hash is full.
+        """
+        async with self._hashing(LoginAttempt(login_key(login), address)):
+            await self._hasher.check_new(check_new_password, new, self._guessable(login, nick))
+            return await self._hasher.hash(new)
+
+    def _guessable(self, login: str, nick: str) -> tuple[str, ...]:
+        return login, nick, self._service_name
 
     async def _confirm(self, user: User, password: str, attempt: LoginAttempt) -> bool:
         await self._rate_limiter.admit(attempt)

@@ -11,6 +11,7 @@ from typing import Any
 import trio
 
 from sso.accounts.errors import TooManyAttempts
+from sso.accounts.history.events import FAILED_ATTEMPT, EventKind, record_failure
 from sso.accounts.model import User
 from sso.core.ids import digest
 from sso.core.net import SITE_FACTOR, Address, client_networks
@@ -41,8 +42,11 @@ _ADMIT = BatchStatement(
 _LOCKED = "SELECT key, blocked_until FROM throttle WHERE key = ANY ({keys}) ORDER BY key FOR UPDATE"
 _COUNTERS = """SELECT * FROM unnest(CAST(:keys AS bytea[]), CAST(:limits AS int[]), CAST(:backoffs AS bool[]))
         AS counter (key, max_events, backoff)"""
+_ALL_CHARGED = "(SELECT count(*) FROM charged) = (SELECT count(*) FROM counters)"
 # If one counter of the attempt is blocked, none is charged. A counter that has no row yet cannot be locked: if a
 # concurrent attempt creates and blocks it first, the WHERE clause leaves it alone, and this attempt counts as blocked.
+# The failure is added to the history of the user, if there is one, in the same statement: the time of another commit
+# would tell whether the user exists.
 _CHARGE = Statement(
     f"""WITH counters AS (
         {_COUNTERS}
@@ -54,7 +58,7 @@ _CHARGE = Statement(
         FROM counters WHERE (SELECT wait FROM blocked) IS NULL
     ), charged AS (
         {count_events("events")} WHERE t.blocked_until <= now() RETURNING key
-    )
+    ), {FAILED_ATTEMPT.format(condition=_ALL_CHARGED)}
     SELECT CASE WHEN wait IS NOT NULL THEN wait
                 WHEN (SELECT count(*) FROM charged) < (SELECT count(*) FROM counters) THEN 0 END
     FROM blocked"""  # noqa: S608 - the parts are constants
@@ -150,14 +154,29 @@ class LoginRateLimiter:
         _raise_if_blocked(row["wait"])
         return None if row["user_id"] is None else User.from_row(row)
 
-    async def record_failure(self, attempt: LoginAttempt) -> None:
-        """Counts a failure. Raises TooManyAttempts if a counter was blocked: then the result must not be disclosed."""
-        await self.charge(attempt)
+    async def record_failure(self, attempt: LoginAttempt, user: User | None = None) -> None:
+        """Counts a failure, and adds it to the history of the user.
+
+        Raises TooManyAttempts if a counter was blocked: then the result must not be disclosed.
+        """
+        await self._charge(attempt, user.user_id if user else None)
 
     async def charge(self, attempt: LoginAttempt) -> None:
         """Counts an attempt before it is checked. Raises TooManyAttempts if it must not be checked at all."""
+        await self._charge(attempt, None)
+
+    async def record_wrong_code(self, attempt: LoginAttempt, user: User) -> None:
+        """Adds a wrong code, which was charged before, to the history of the user."""
+        await record_failure(self._database, user.user_id, EventKind.CODE_FAILED, str(attempt.address))
+
+    async def _charge(self, attempt: LoginAttempt, failed_user_id: str | None) -> None:
+        failure = {
+            "failed_user_id": failed_user_id,
+            "failed_kind": EventKind.SIGN_IN_FAILED,
+            "failed_address": str(attempt.address),
+        }
         with trio.CancelScope(shield=True):  # count it even if the client has disconnected; the database has a deadline
-            wait = await self._database.value(_CHARGE, **self._counters(attempt))
+            wait = await self._database.value(_CHARGE, **self._counters(attempt), **failure)
         _raise_if_blocked(wait)
 
     async def refund(self, attempt: LoginAttempt) -> None:

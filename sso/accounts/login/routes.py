@@ -14,6 +14,7 @@ from sso.accounts.model import SecondFactorRequired, login_key
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.session_tokens import SessionTokens
+from sso.accounts.sign_in_notices import SignInNotices
 from sso.core.errors import ApiError
 from sso.web import language
 from sso.web.client_connection import client_connection
@@ -35,6 +36,7 @@ def login_routes(
     devices: KnownDevices,
     authentication_data: AuthenticationDataIssuer,
     applications: ApplicationDirectory,
+    notices: SignInNotices,
 ) -> Blueprint:
     routes = Blueprint("login", __name__)
 
@@ -60,6 +62,7 @@ def login_routes(
                 raise OtpRequired(outcome.user.second_factors)
             outcome = await password_login.check_code(outcome.user, form.otp, peer, device.name)
         await devices.remember(outcome.user, device)
+        await notices.client_signed_in(outcome.user, device, bool(form.factor), options)
         return reply(await authentication_data.issue(outcome, options))
 
     return routes

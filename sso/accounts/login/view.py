@@ -1,27 +1,49 @@
 """The last steps of every login by page: the question for the second factor, and the new session."""
 
+from typing import Protocol
 from urllib.parse import quote
 
 from quart import Response
 
+from sso.accounts.errors import AccountClosed
 from sso.accounts.known_devices import KnownDevices
+from sso.accounts.login.flow import LoginFlow
 from sso.accounts.model import SignedIn, User
 from sso.accounts.second_factor.codes import SecondFactors
+from sso.accounts.second_factor.requirement import SecondFactorRequirement
 from sso.accounts.sessions import Session, SessionStore
+from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.visitor import browser_label, remember_browser
 from sso.web import language
-from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, set_cookie
+from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, read_device_cookie, set_cookie
 from sso.web.redirects import safe_next, see_other
 from sso.web.request import client_address
+
+ENROL_PATH = "/account/enrol"
+
+
+class ClosedAccountView(Protocol):
+    async def show(self, closed: AccountClosed, flow: LoginFlow | None, next_path: str | None) -> Response:
+        """Returns the page that says when the account will be deleted, with a form that keeps it."""
 
 
 class LoginCompletion:
     """Each kind of login (password, passkey, another provider) ends here."""
 
-    def __init__(self, sessions: SessionStore, factors: SecondFactors, devices: KnownDevices, life_s: int) -> None:
+    def __init__(
+        self,
+        sessions: SessionStore,
+        factors: SecondFactors,
+        requirement: SecondFactorRequirement,
+        devices: KnownDevices,
+        notices: SignInNotices,
+        life_s: int,
+    ) -> None:
         self._sessions = sessions
+        self._requirement = requirement
         self._factors = factors
         self._devices = devices
+        self._notices = notices
         self._life_s = life_s
 
     async def ask_for_code(self, user: User, next_path: str | None) -> Response:
@@ -33,20 +55,33 @@ class LoginCompletion:
         set_cookie(response, VISIT_COOKIE, await self._sessions.start_challenge(user))
         return response
 
-    async def start_session(self, signed_in: SignedIn) -> Session:
-        """Starts a session with a new secret and ends those of the cookies that the browser sent."""
-        return await self._sessions.start(
+    async def start_session(self, signed_in: SignedIn, *, authenticated: bool = True) -> Session:
+        """Starts a session with a new secret and ends those of the cookies that the browser sent.
+
+        ``authenticated``: the user has just proved who they are, so that important changes need no further proof.
+        The user is told about a browser that is not known yet. The caller completes no flow with a session whose user
+        must set up a second factor (``must_enrol``).
+        Raises AccountClosed if the account is going to be deleted.
+        """
+        if signed_in.user.can_be_kept:
+            raise AccountClosed(signed_in.user, signed_in.auth, needs_code=False)
+        address = client_address()
+        session = await self._sessions.start(
             signed_in.user,
             signed_in.auth,
-            client_address(),
+            address,
             browser_label(),
             session=read_cookie(SESSION_COOKIE),
             visit=read_cookie(VISIT_COOKIE),
+            authenticated=authenticated,
+            must_enrol=await self._requirement.must_enrol(signed_in.user, address),
         )
+        await self._notices.browser_signed_in(signed_in.user, read_device_cookie(), browser_label(), address)
+        return session
 
     def redirect(self, session: Session, path: str) -> Response:
-        """Redirects with the cookies of the new session."""
-        response = see_other(path)
+        """Redirects with the cookies of the new session. A user who must set up a second factor does so first."""
+        response = see_other(ENROL_PATH + next_query(path) if session.must_enrol else path)
         set_cookie(response, SESSION_COOKIE, session.secret, self._life_s)
         remember_browser(response, self._devices, session.user)
         delete_cookie(response, VISIT_COOKIE)

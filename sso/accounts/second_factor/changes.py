@@ -1,11 +1,15 @@
 """Turning second factors on and off. A change revokes all sessions and tokens of the user and is announced by mail.
 
 A change contains the ``valid_from`` of the user on which it is based, and has no effect if that has changed since. So
-only one of several concurrent changes succeeds.
+only one of several concurrent changes succeeds. The first factor comes with recovery codes; they go with the last one.
 """
 
+from dataclasses import dataclass
+
+from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.second_factor.attempts import clear_attempts
+from sso.accounts.second_factor.recovery_codes import RecoveryCodes, delete_recovery_codes
 from sso.accounts.users import get_user, revoke_everything
 from sso.core.language import Text
 from sso.db.database import Database
@@ -18,6 +22,7 @@ SUBJECT = Text("Two-step sign-in for %(service)s was changed")
 ADVICE = Text(
     "You have been signed out everywhere else. If this was not you, change your password and ask support for help."
 )
+WARNING = Text("If this was not you, change your password and ask support for help.")
 APP_ON = Text("An authenticator app was set up for your account.")
 APP_OFF = Text("The authenticator app was removed from your account.")
 MAIL_ON = Text("Codes by e-mail were turned on for your account.")
@@ -33,46 +38,86 @@ _SET_EMAIL = Statement(
     WHERE user_id = :user_id AND valid_from = :valid_from AND email_2fa <> :on RETURNING user_id"""
 )
 _RESET = Statement(
-    """UPDATE users SET totp_sealed = NULL, totp_last_step = 0, email_2fa = false
+    """WITH removed_passkeys AS (DELETE FROM passkeys WHERE user_id = :user_id)
+    UPDATE users SET totp_sealed = NULL, totp_last_step = 0, email_2fa = false, passkey_count = 0
     WHERE user_id = :user_id RETURNING user_id"""
 )
 
 
-class SecondFactorChanges:
-    """Each method returns the changed user, or None if nothing was changed."""
+@dataclass(frozen=True)
+class FactorChange:
+    """The changed user, and the recovery codes that were made because this is the first second factor."""
 
-    def __init__(self, database: Database, outbox: Outbox, service_name: str) -> None:
+    user: User
+    recovery_codes: tuple[str, ...] = ()
+
+
+class SecondFactorChanges:
+    """Each method returns None if nothing was changed."""
+
+    def __init__(self, database: Database, recovery_codes: RecoveryCodes, outbox: Outbox, service_name: str) -> None:
         self._database = database
+        self._recovery_codes = recovery_codes
         self._outbox = outbox
         self._service_name = service_name
 
-    async def set_totp(self, user: User, totp_sealed: str | None, step: int = 0) -> User | None:
+    async def set_totp(self, user: User, totp_sealed: str | None, step: int = 0) -> FactorChange | None:
         """``step`` is the time step of the code that confirmed the secret; it is marked as used."""
-        change = APP_ON if totp_sealed else APP_OFF
+        change, event = (APP_ON, EventKind.TOTP_ADDED) if totp_sealed else (APP_OFF, EventKind.TOTP_REMOVED)
         values = {"totp_sealed": totp_sealed, "step": step, "valid_from": user.valid_from}
-        return await self._change(user, "totp", change, _SET_TOTP, **values)
+        return await self._change(user, "totp", change, event, _SET_TOTP, **values)
 
-    async def set_email(self, user: User, on: bool) -> User | None:
-        change = MAIL_ON if on else MAIL_OFF
-        return await self._change(user, "email", change, _SET_EMAIL, on=on, valid_from=user.valid_from)
+    async def set_email(self, user: User, on: bool) -> FactorChange | None:
+        change, event = (MAIL_ON, EventKind.EMAIL_CODES_ON) if on else (MAIL_OFF, EventKind.EMAIL_CODES_OFF)
+        return await self._change(user, "email", change, event, _SET_EMAIL, on=on, valid_from=user.valid_from)
 
-    async def reset(self, user: User) -> User | None:
-        """Removes all second factors and their blocks, for an operator whose user has lost them."""
-        return await self._change(user, "", ALL_OFF, _RESET)
+    async def reset(self, user: User) -> FactorChange | None:
+        """Removes all second factors, recovery codes and blocks, for an operator whose user has lost them."""
+        return await self._change(user, "", ALL_OFF, EventKind.FACTORS_RESET, _RESET)
 
     async def _change(
-        self, user: User, factor: str, change: Text, statement: Statement, **values: object
-    ) -> User | None:
-        content = MailContent(Text(SUBJECT, service=self._service_name), (change, ADVICE))
-
-        async def work(tx: Transaction) -> User | None:
+        self, user: User, factor: str, change: Text, event: EventKind, statement: Statement, **values: object
+    ) -> FactorChange | None:
+        async def work(tx: Transaction) -> FactorChange | None:
             if await tx.value(statement, user_id=user.user_id, **values) is None:
                 return None
-            await revoke_everything(tx, user.user_id)
-            await clear_attempts(tx, user.user_id, factor)
-            await self._outbox.put(tx, user.login, content, user.lang)
-            return await get_user(tx, user.user_id)
+            return await self.finish(tx, user, factor, change, event)
 
         changed = await self._database.transaction(work)
-        self._outbox.wake_senders()
+        self.wake_senders()
         return changed
+
+    async def finish(
+        self,
+        tx: Transaction,
+        user: User,
+        factor: str,
+        change: Text,
+        event: EventKind,
+        *,
+        revoke: bool = True,
+        **detail: object,
+    ) -> FactorChange:
+        """Does what every change of a factor entails, in its transaction: revocation, notice, history, recovery codes.
+
+        ``user`` is the user before the change. Call ``wake_senders`` after the commit.
+        """
+        if revoke:
+            await revoke_everything(tx, user.user_id)
+        await clear_attempts(tx, user.user_id, factor)
+        content = MailContent(Text(SUBJECT, service=self._service_name), (change, ADVICE if revoke else WARNING))
+        await self._outbox.put(tx, user.login, content, user.lang)
+        await record_event(tx, user.user_id, event, **detail)
+        changed_user = await get_user(tx, user.user_id)
+        return FactorChange(changed_user, await self._update_recovery_codes(tx, user, changed_user))
+
+    def wake_senders(self) -> None:
+        self._outbox.wake_senders()
+
+    async def _update_recovery_codes(self, tx: Transaction, before: User, after: User) -> tuple[str, ...]:
+        """Makes codes with the first factor, and deletes them with the last one."""
+        if not after.second_factors:
+            await delete_recovery_codes(tx, after.user_id)
+        elif not before.second_factors:
+            return await self._recovery_codes.replace(tx, after.user_id)
+        return ()

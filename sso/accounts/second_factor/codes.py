@@ -1,4 +1,4 @@
-"""Second factors: codes of an authenticator app (TOTP) and codes sent by e-mail. Each code works once."""
+"""Second factors: codes of an authenticator app (TOTP), mailed codes and recovery codes. Each code works once."""
 
 import hmac
 import secrets
@@ -7,7 +7,14 @@ import pyotp
 
 from sso.accounts.errors import SecondFactorBlocked
 from sso.accounts.model import User
-from sso.accounts.second_factor.attempts import MAX_ATTEMPTS, SecondFactorAttempts, claim_block_notice
+from sso.accounts.second_factor.attempts import (
+    MAX_ATTEMPTS,
+    SecondFactorAttempts,
+    claim_block_notice,
+    clear_attempts,
+)
+from sso.accounts.second_factor.recovery_codes import FACTOR as RECOVERY
+from sso.accounts.second_factor.recovery_codes import RecoveryCodes, is_recovery_code, normalized_code
 from sso.accounts.users import UserStore
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.language import Text, current_language
@@ -20,6 +27,7 @@ from sso.mail.outbox import Outbox
 STEP_S = 30
 CODE_S = 600
 RESEND_S = 60
+FACTORS_WITH_CODES = ("totp", "email")
 MAX_CODE_ATTEMPTS = 5  # for one mailed code
 
 # No code is sent while the factor is blocked, because it would not be accepted.
@@ -41,29 +49,62 @@ _USE_CODE = Statement("DELETE FROM email_codes WHERE user_id = :user_id AND dige
 
 class SecondFactors:
     def __init__(
-        self, database: Database, users: UserStore, keyring: Keyring, outbox: Outbox, service_name: str
+        self,
+        database: Database,
+        users: UserStore,
+        keyring: Keyring,
+        outbox: Outbox,
+        service_name: str,
+        recovery_codes: RecoveryCodes,
     ) -> None:
         self._database = database
         self._users = users
         self._keyring = keyring
         self._outbox = outbox
         self._service_name = service_name
+        self._recovery_codes = recovery_codes
         self._attempts = SecondFactorAttempts(database)
 
     async def check(self, user: User, code: str) -> bool:
         """Returns True if the code is correct and has not been used. The attempt is counted before it is checked.
 
-        Raises SecondFactorBlocked if too many wrong codes have blocked all factors of the user. The caller has already
-        applied its rate limits.
+        A recovery code is accepted in place of every other code. Raises SecondFactorBlocked if too many wrong codes
+        have blocked all factors of the user. The caller has already applied its rate limits.
         """
-        if not (code.isascii() and code.isdecimal() and len(code) == 6):
+        code = normalized_code(code)
+        if is_recovery_code(code):
+            return await self._check_recovery_code(user, code)
+        factors = [factor for factor in user.second_factors if factor in FACTORS_WITH_CODES]
+        if not factors or not (code.isascii() and code.isdecimal() and len(code) == 6):
             return False
-        counts = await self._attempts.count(user.user_id, user.second_factors)
+        counts = await self._attempts.count(user.user_id, factors)
         for factor, is_correct in (("totp", self._is_totp_code), ("email", self._is_mailed_code)):
             if factor in counts and await is_correct(user, code):
                 await self._attempts.record_success(user.user_id, factor)
                 return True
-        if len(counts) < len(user.second_factors) or any(count >= MAX_ATTEMPTS for count in counts.values()):
+        if len(counts) < len(factors) or any(count >= MAX_ATTEMPTS for count in counts.values()):
+            await self._notify_of_block(user)
+        if not counts:
+            raise SecondFactorBlocked
+        return False
+
+    def was_used(self, user: User, code: str) -> bool:
+        """Returns True if this is a TOTP code that the user, as it was read, has used already.
+
+        Explains to the user why ``check`` has rejected a code that the app still shows.
+        """
+        if user.totp_sealed is None:
+            return False
+        secret = self._keyring.decrypt(totp_purpose(user.user_id), user.totp_sealed)
+        step = self.matching_totp_step(secret, normalized_code(code))
+        return step is not None and step <= user.totp_last_step
+
+    async def _check_recovery_code(self, user: User, code: str) -> bool:
+        counts = await self._attempts.count(user.user_id, [RECOVERY])
+        if counts and await self._recovery_codes.use(user, code):
+            await clear_attempts(self._database, user.user_id)  # the owner is back: codes are accepted again
+            return True
+        if not counts or counts[RECOVERY] >= MAX_ATTEMPTS:
             await self._notify_of_block(user)
         if not counts:
             raise SecondFactorBlocked

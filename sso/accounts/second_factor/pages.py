@@ -5,21 +5,26 @@ A change asks for the password and, if a second factor is on, for a code of it.
 
 import orjson
 import segno
-from quart import Blueprint, Response
+from quart import Blueprint, Response, request
 
-from sso.accounts.account_page.view import AccountView, FormProblem, NotSignedIn
-from sso.accounts.second_factor.changes import SecondFactorChanges
+from sso.accounts.account_page.form_problem import FormProblem
+from sso.accounts.account_page.view import AccountView, NotSignedIn
+from sso.accounts.login.view import next_query
+from sso.accounts.second_factor.changes import FactorChange, SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
+from sso.accounts.second_factor.recovery_code_pages import show_codes_next
+from sso.accounts.second_factor.recovery_codes import normalized_code
+from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.sessions import Session
 from sso.core.encryption import EncryptionError, Keyring
 from sso.db.clock import DatabaseClock
 from sso.web.csrf import csrf_token
 from sso.web.language import _
 from sso.web.pages import page
-from sso.web.redirects import see_other
+from sso.web.redirects import safe_next, see_other
 
 SETUP_S = 600
-FORMS = ("totp", "email_2fa")  # forms of the account page that need a code
+FORMS = ("totp", "email_2fa", "recovery", "email")  # forms of the account page that need a code
 SENT = _("We have sent you a code. Check your e-mail.")
 
 
@@ -49,7 +54,11 @@ class TotpEnrolments:
 
 
 def second_factor_pages(
-    account: AccountView, factors: SecondFactors, changes: SecondFactorChanges, enrolments: TotpEnrolments
+    account: AccountView,
+    factors: SecondFactors,
+    changes: SecondFactorChanges,
+    enrolments: TotpEnrolments,
+    shown: ShownCodes,
 ) -> Blueprint:
     routes = Blueprint("factors", __name__, url_prefix="/account")
 
@@ -61,6 +70,7 @@ def second_factor_pages(
         session: Session, setup: str, problem: FormProblem | None = None, notice: str | None = None
     ) -> Response:
         secret = enrolments.decrypt(session, setup)
+        uri = factors.totp_uri(session.user, secret)
         return await page(
             "totp_setup.html",
             status=problem.status if problem else 200,
@@ -70,10 +80,12 @@ def second_factor_pages(
             page_title=_("Set up an authenticator app"),
             user=session.user,
             second_factors=session.user.second_factors,
+            enrolling=session.must_enrol,
+            asks_password=session.user.password_hash and not (session.must_enrol and account.is_recent(session)),
+            next_query=next_query(request.args.get("next")),
             csrf=csrf_token(session.secret),
-            qr_svg=str(
-                segno.make(factors.totp_uri(session.user, secret), error="m").svg_inline(omitsize=True, border=1)
-            ),
+            totp_uri=uri,
+            qr_svg=str(segno.make(uri, error="m").svg_inline(omitsize=True, border=1)),
             secret=" ".join(secret[start : start + 4] for start in range(0, len(secret), 4)),
             setup=setup,
         )
@@ -81,13 +93,19 @@ def second_factor_pages(
     async def begin_setup(session: Session, problem: FormProblem | None = None) -> Response:
         return await show_setup(session, enrolments.encrypt(session, factors.new_totp_secret()), problem)
 
+    @routes.get("/enrol")
+    async def enrolment() -> Response:
+        """Shows the second factors to choose from, to a user who must have one."""
+        session = await account.session(may_enrol=True)
+        return await account.show(session) if session.must_enrol else see_other(safe_next(request.args.get("next")))
+
     @routes.get("/totp")
     async def setup_form() -> Response:
-        return await begin_setup(await account.session())
+        return await begin_setup(await account.session(may_enrol=True))
 
     @routes.post("/totp")
     async def enrol() -> Response:
-        session, form = await account.submitted_form()
+        session, form = await account.submitted_form(may_enrol=True)
         setup = form.get("setup", "")
         try:
             secret = enrolments.decrypt(session, setup)
@@ -96,23 +114,23 @@ def second_factor_pages(
                 session, FormProblem(_("The key has expired. Please add the new key to your app."))
             )
         except (EncryptionError, ValueError):
-            return see_other("/account/totp")
-        step = factors.matching_totp_step(secret, form.get("otp", "").replace(" ", ""))
+            return see_other("/account/totp" + next_query(request.args.get("next")))
+        step = factors.matching_totp_step(secret, normalized_code(form.get("otp", "")))
         problem = await account.confirm(session, form) if step else None
         if step is None:
             problem = FormProblem(_("This code is incorrect. Is the clock on your phone right?"))
         if problem or step is None:
             return await show_setup(session, setup, problem)
-        user = await changes.set_totp(session.user, factors.encrypt_totp(session.user.user_id, secret), step)
-        return await account.restart_session(session, user, "otp", "totp") if user else see_other("/account")
+        change = await changes.set_totp(session.user, factors.encrypt_totp(session.user.user_id, secret), step)
+        return await finish(session, change, "otp", "totp")
 
     @routes.post("/totp/code")
     async def send_code_for_setup() -> Response:
-        session, form = await account.submitted_form()
+        session, form = await account.submitted_form(may_enrol=True)
         try:
             enrolments.decrypt(session, form.get("setup", ""))
         except (EncryptionError, ValueError, SetupExpired):
-            return see_other("/account/totp")
+            return see_other("/account/totp" + next_query(request.args.get("next")))
         await send_code(session)
         return await show_setup(session, form["setup"], notice=SENT)
 
@@ -132,22 +150,25 @@ def second_factor_pages(
         session, form = await account.submitted_form()
         if problem := await account.confirm(session, form):
             return await account.show(session, problem, "totp")
-        user = await changes.set_totp(session.user, None) if session.user.totp_sealed else None
-        return (
-            await account.restart_session(session, user, _auth(session), "totp-removed")
-            if user
-            else see_other("/account")
-        )
+        change = await changes.set_totp(session.user, None) if session.user.totp_sealed else None
+        return await finish(session, change, _auth(session), "totp-removed")
 
     @routes.post("/email-2fa")
     async def set_email_codes() -> Response:
-        session, form = await account.submitted_form()
+        session, form = await account.submitted_form(may_enrol=True)
         if problem := await account.confirm(session, form):
             return await account.show(session, problem, "email_2fa")
-        user = await changes.set_email(session.user, form.get("enable") == "1")
-        return (
-            await account.restart_session(session, user, _auth(session), "email-2fa") if user else see_other("/account")
-        )
+        change = await changes.set_email(session.user, form.get("enable") == "1")
+        return await finish(session, change, _auth(session), "email-2fa")
+
+    async def finish(session: Session, change: FactorChange | None, auth: str, done: str) -> Response:
+        """Restarts the session after a change, and shows the recovery codes if the change has made some."""
+        if change is None:
+            return see_other("/account")
+        response = await account.restart_session(session, change.user, auth, done)
+        codes = change.recovery_codes
+        next_path = request.args.get("next") or "/account" if session.must_enrol else ""
+        return show_codes_next(response, shown, change.user, codes, next_path) if codes else response
 
     return routes
 

@@ -7,9 +7,11 @@ from sso.db.tables.accounts import (
     known_factors,
     login_challenges,
     outbox,
+    registration_codes,
     session_tokens,
     sign_ins,
     throttle,
+    used_puzzles,
     user_ids,
     users,
 )
@@ -40,6 +42,13 @@ from sso.db.tables.perm import (
     user_records,
 )
 from sso.db.tables.schema import schema_compatibility
+from sso.db.tables.upstream import (
+    identity_providers,
+    linked_identities,
+    pending_identities,
+    upstream_attempts,
+    upstream_nonces,
+)
 from sso.db.tables.web import untrusted_proxies
 
 __all__ = [
@@ -53,7 +62,9 @@ __all__ = [
     "game_sessions",
     "game_violations",
     "group_users",
+    "identity_providers",
     "known_factors",
+    "linked_identities",
     "login_challenges",
     "metadata",
     "node_workers",
@@ -64,9 +75,11 @@ __all__ = [
     "oauth_grants",
     "oauth_requests",
     "outbox",
+    "pending_identities",
     "project_members",
     "project_names",
     "projects",
+    "registration_codes",
     "role_assignments",
     "roles",
     "schema_compatibility",
@@ -75,6 +88,9 @@ __all__ = [
     "signing_keys",
     "throttle",
     "untrusted_proxies",
+    "upstream_attempts",
+    "upstream_nonces",
+    "used_puzzles",
     "user_groups",
     "user_ids",
     "user_records",

@@ -3,9 +3,11 @@
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Boolean,
     Column,
     DateTime,
     ForeignKey,
+    Identity,
     Index,
     Integer,
     LargeBinary,
@@ -51,11 +53,22 @@ users = Table(
     Column("totp_sealed", Text, info=SEALED),
     Column("totp_last_step", BigInteger, nullable=False, server_default=text("0")),  # a code is accepted once
     bool_column("email_2fa"),
+    Column("passkey_count", Integer, nullable=False, server_default=text("0")),  # rows of this user in passkeys
+    Column("passkey_handle", LargeBinary, unique=True),  # random; passkeys know the user by it, and by nothing else
     json_column("meta"),
     Column("reg_time", DateTime(timezone=True), nullable=False, server_default=func.now()),
     bool_column("disabled"),
     # Unix seconds: tokens and sessions from before this moment are invalid (password changed, user disabled).
     Column("valid_from", BigInteger, nullable=False, server_default=text("0")),
+    # When login, nick, lang or email_verified was changed; a trigger sets it. NULL: not since the registration.
+    timestamp_column("updated", nullable=True),
+    # When the account will be erased. It is disabled until then.
+    Column("sign_in_notices", Boolean, nullable=False, server_default=text("true")),  # mails about new devices
+    timestamp_column("first_sign_in", nullable=True),
+    timestamp_column("deletion_due", nullable=True),
+    # Who may keep it: user; operator (support only); disabled (support only, and it stays disabled).
+    Column("deletion_by", Text),
+    Index("ix_users_deletion_due", "deletion_due", postgresql_where=text("deletion_due IS NOT NULL")),
 )
 
 browser_sessions = Table(
@@ -70,6 +83,8 @@ browser_sessions = Table(
     text_column("address"),
     text_column("device"),
     text_column("auth", "login"),
+    Column("authenticated", DateTime(timezone=True)),  # when the user last proved who they are; NULL: not recently
+    bool_column("must_enrol"),  # the user must set up a second factor before the session can be used
     Index("ix_browser_sessions_user_id", "user_id"),
     expiry_index("browser_sessions"),
 )
@@ -136,9 +151,51 @@ factor_guesses = Table(
     "factor_guesses",
     metadata,
     Column("user_id", Text, ForeignKey("users.user_id", ondelete="CASCADE"), primary_key=True),
-    Column("factor", Text, primary_key=True),  # totp, email
+    Column("factor", Text, primary_key=True),  # totp, email, recovery
     Column("attempts", Integer, nullable=False),
     bool_column("owner_notified"),
+)
+
+# Recovery codes replace a second factor that is lost. A set has a key of its own for the digests of its codes, so that
+# they outlive a change of the master key.
+recovery_code_sets = Table(
+    "recovery_code_sets",
+    metadata,
+    Column("user_id", Text, ForeignKey("users.user_id", ondelete="CASCADE"), primary_key=True),
+    Column("key_sealed", Text, nullable=False, info=SEALED),
+    created_column(),
+)
+
+# The codes that have not been used.
+recovery_codes = Table(
+    "recovery_codes",
+    metadata,
+    Column("user_id", Text, ForeignKey("users.user_id", ondelete="CASCADE"), primary_key=True),
+    Column("digest", LargeBinary, primary_key=True),
+)
+
+passkeys = Table(
+    "passkeys",
+    metadata,
+    Column("id", Text, primary_key=True),  # the id on the account page
+    Column("credential_id", LargeBinary, nullable=False, unique=True),
+    user_column(),
+    Column("public_key", LargeBinary, nullable=False),  # in COSE form
+    Column("sign_count", BigInteger, nullable=False),
+    text_column("name"),
+    text_array_column("transports"),
+    created_column(),
+    Column("last_used", DateTime(timezone=True)),
+    Index("ix_passkeys_user_id", "user_id"),
+)
+
+# Challenges that a passkey has signed. Each is accepted once.
+used_passkey_challenges = Table(
+    "used_passkey_challenges",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    timestamp_column("expires"),
+    expiry_index("used_passkey_challenges"),
 )
 
 # Devices that have signed in with a factor. They only decide which counter of failed attempts is used.
@@ -164,6 +221,51 @@ mailed_links = Table(
     timestamp_column("expires"),
     Index("ix_mailed_links_user_id", "user_id"),
     expiry_index("mailed_links"),
+)
+
+# Codes that were mailed to register an address. The key is the digest of the visit cookie of the browser that asked.
+registration_codes = Table(
+    "registration_codes",
+    metadata,
+    Column("visit", LargeBinary, primary_key=True),
+    Column("login", Text, nullable=False),
+    Column("code", LargeBinary, nullable=False),  # a MAC
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    timestamp_column("expires"),
+    expiry_index("registration_codes"),
+)
+
+# Puzzles of the registration form that were solved. Each is accepted once.
+used_puzzles = Table(
+    "used_puzzles",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    timestamp_column("expires"),
+    expiry_index("used_puzzles"),
+)
+
+# The security history of users (sso.accounts.history).
+account_events = Table(
+    "account_events",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    user_column(),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("kind", Text, nullable=False),
+    text_column("address"),
+    text_column("device"),
+    json_column("detail"),
+    Column("times", Integer, nullable=False, server_default=text("1")),  # failed attempts that share the row
+    timestamp_column("last_at", nullable=True),  # the last of them
+    Index("ix_account_events_user_id", "user_id", "id"),
+)
+
+# Ids of erased users: they occur in the audit trail, so no other user gets them.
+erased_users = Table(
+    "erased_users",
+    metadata,
+    Column("user_id", Text, primary_key=True),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
 )
 
 outbox = Table(

@@ -31,8 +31,8 @@ def bool_column(name: str) -> Column[object]:
     return Column(name, Boolean, nullable=False, server_default=text("false"))
 
 
-def text_array_column(name: str) -> Column[object]:
-    return Column(name, ARRAY(Text), nullable=False, server_default=text("'{}'::text[]"))
+def text_array_column(name: str, *defaults: str) -> Column[object]:
+    return Column(name, ARRAY(Text), nullable=False, server_default=text(f"'{{{','.join(defaults)}}}'::text[]"))
 
 
 def json_column(name: str) -> Column[object]:

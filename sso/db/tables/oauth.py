@@ -29,12 +29,50 @@ oauth_clients = Table(
     bool_column("first_party"),
     bool_column("disabled"),
     created_column(),
+    text_array_column("grant_types", "authorization_code", "refresh_token"),
+    text_column("token_endpoint_auth_method"),  # empty: any method that fits whether it has a secret
+    text_array_column("post_logout_redirect_uris"),  # none: any URI at the origin of a redirect URI
+    text_column("logo_uri"),
+    text_column("policy_uri"),
+    text_column("tos_uri"),
+    text_column("support_uri"),
+    text_column("accent"),  # such as #0f766e
+    text_column("signin_text"),
+    text_array_column("origins"),  # of its pages in browsers, in addition to those of its redirect URIs
+    text_column("jwks"),  # a JWK set with the keys that sign its assertions (private_key_jwt)
+    timestamp_column("secret_expires", nullable=True),  # NULL: never
+    timestamp_column("second_expires", nullable=True),
+    Column("application_id", Integer, nullable=False, server_default=text("0")),  # 0: none
+    text_column("access_token_format", "opaque"),  # or jwt
+    bool_column("resource_server"),  # it may introspect the tokens of clients of its application
+)
+
+
+# The ids (jti) of client assertions that were used.
+oauth_used_jtis = Table(
+    "oauth_used_jtis",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    timestamp_column("expires"),
+    expiry_index("oauth_used_jtis"),
 )
 
 
 def _client() -> Column[object]:
     return Column("client_id", Text, ForeignKey("oauth_clients.client_id", ondelete="CASCADE"), nullable=False)
 
+
+# Access tokens of service clients.
+oauth_service_tokens = Table(
+    "oauth_service_tokens",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    _client(),
+    Column("application_id", Integer, nullable=False),
+    timestamp_column("expires"),
+    Index("ix_oauth_service_tokens_client_id", "client_id"),
+    expiry_index("oauth_service_tokens"),
+)
 
 # Pending authorizations, which wait for sign-in or consent.
 oauth_requests = Table(
@@ -74,6 +112,7 @@ oauth_codes = Table(
     timestamp_column("redeemed", nullable=True),
     Column("grant_id", Text),  # the grant that it was redeemed for; a replay revokes it
     timestamp_column("expires"),  # of a redeemed code: how long a replay is detected
+    text_column("auth"),  # how the user signed in: `auth` of the browser session
     expiry_index("oauth_codes"),
     Index("ix_oauth_codes_user_id", "user_id"),
     Index("ix_oauth_codes_client_id", "client_id"),
@@ -100,6 +139,7 @@ oauth_grants = Table(
     created_column(),
     timestamp_column("last_used"),
     timestamp_column("expires"),
+    text_column("auth"),
     expiry_index("oauth_grants"),
     Index("ix_oauth_grants_user_id", "user_id"),
     Index("ix_oauth_grants_client_id", "client_id"),

@@ -7,7 +7,7 @@ import structlog
 from sso.core.ids import secret_token
 from sso.oauth.client_auth import ClientCredentials
 from sso.oauth.client_cache import ClientCache
-from sso.oauth.errors import InvalidClient, InvalidGrant
+from sso.oauth.errors import InvalidClient, InvalidGrant, UnauthorizedClient
 from sso.oauth.model import IssuedTokens
 from sso.oauth.pkce import code_challenge, verify_code_verifier
 from sso.oauth.token_request import TokenRequest
@@ -84,6 +84,8 @@ class AuthorizationCodeGrant:
             if code_exists:
                 await self._count_failure(stored, request.code)
             raise InvalidClient(credentials.scheme)
+        if "authorization_code" not in stored.client.grant_types:
+            raise UnauthorizedClient("authorization_code")
         # The code exists, and its redirect URI still belongs to the client.
         if not code_exists:
             raise InvalidGrant

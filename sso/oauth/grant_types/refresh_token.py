@@ -4,12 +4,13 @@ from typing import Any
 
 import structlog
 
+from sso.core.encryption import Keyring
 from sso.core.errors import ApiError
-from sso.core.ids import secret_token
 from sso.oauth.client_auth import ClientCredentials
 from sso.oauth.client_cache import ClientCache
-from sso.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest
+from sso.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest, UnauthorizedClient
 from sso.oauth.model import Client, Profile
+from sso.oauth.successor_tokens import SuccessorTokens, successor_tokens
 from sso.oauth.token_request import TokenRequest
 from sso.oauth.token_store import RotationResult, TokenStore
 from sso.oauth.tokens import PresentedRefreshToken, TokenIssuer
@@ -18,13 +19,21 @@ log = structlog.get_logger()
 
 
 class RefreshTokenGrant:
-    def __init__(self, clients: ClientCache, token_store: TokenStore, token_issuer: TokenIssuer) -> None:
+    def __init__(
+        self, clients: ClientCache, token_store: TokenStore, token_issuer: TokenIssuer, keyring: Keyring
+    ) -> None:
         self._clients = clients
         self._token_store = token_store
         self._token_issuer = token_issuer
+        self._keyring = keyring
 
-    async def respond(self, request: TokenRequest, credentials: ClientCredentials) -> dict[str, Any]:
-        """Rotates the refresh token and returns the token response."""
+    async def respond(
+        self, request: TokenRequest, credentials: ClientCredentials, idempotency_key: str | None = None
+    ) -> dict[str, Any]:
+        """Rotates the refresh token and returns the token response.
+
+        A repeated request with the same idempotency key gets the same tokens, while the new refresh token is unused.
+        """
         request.require("refresh_token")
         presented = self._token_issuer.read_refresh_token(request.refresh_token)
         if presented is None or credentials.client_id not in ("", presented.client_id):
@@ -32,17 +41,18 @@ class RefreshTokenGrant:
         client = self._clients.cached(presented.client_id) or await self._clients.read(presented.client_id)
         if client is None:
             raise _invalid_refresh_token("strict")
-        access_token, redirect_uri = secret_token(), request.redirect_uri
-        result = await self._rotate(client, credentials, presented, redirect_uri, redirect_uri, access_token)
+        successors = successor_tokens(self._keyring, presented, idempotency_key)
+        redirect_uri = request.redirect_uri
+        result = await self._rotate(client, credentials, presented, redirect_uri, redirect_uri, successors)
         if result is not None and _must_retry(result, client, redirect_uri):
             # The bearer is a hash with the redirect URI. If an oidc client has not sent it, it is that of the grant.
             hashed_uri = redirect_uri or result.grant_redirect_uri or ""
-            result = await self._rotate(result.client, credentials, presented, redirect_uri, hashed_uri, access_token)
+            result = await self._rotate(result.client, credentials, presented, redirect_uri, hashed_uri, successors)
         if result is None:
             raise _invalid_refresh_token("strict")
         if result.issued is None:
             raise await self._error(result, request, credentials, presented)
-        return await self._token_issuer.token_response(result.issued, access_token)
+        return await self._token_issuer.token_response(result.issued, successors.access_token)
 
     async def _rotate(
         self,
@@ -51,12 +61,12 @@ class RefreshTokenGrant:
         presented: PresentedRefreshToken,
         redirect_uri: str,
         hashed_uri: str,
-        access_token: str,
+        successors: SuccessorTokens,
     ) -> RotationResult | None:
         """Authenticates the client and rotates the token. The statement makes all other checks."""
         matched_secret = self._clients.authenticate(client, credentials, hashed_uri)
         result = await self._token_store.rotate(
-            client, presented.grant_id, presented.token_id, redirect_uri, matched_secret, access_token
+            client, presented.grant_id, presented.token_id, redirect_uri, matched_secret, successors
         )
         if result is not None:
             self._clients.put(result.client)
@@ -79,6 +89,8 @@ class RefreshTokenGrant:
             if result.grant_exists:
                 log.warning("oauth.refresh_not_authenticated", client=client.client_id, grant=presented.grant_id[:8])
             return InvalidClient(credentials.scheme)
+        if "refresh_token" not in client.grant_types:
+            return UnauthorizedClient("refresh_token")
         if result.grant_exists and result.grant_valid:
             # The token was already replaced, so two parties hold it: one of them may be a thief.
             log.warning("oauth.refresh_replayed", client=client.client_id, grant=presented.grant_id[:8])
@@ -102,7 +114,7 @@ class RefreshTokenGrant:
 def _must_retry(result: RotationResult, client: Client, redirect_uri: str) -> bool:
     """Returns whether a second attempt may succeed.
 
-    It may if a concurrent request rotated the token first (this one may be a retry within the leeway), if the cached
+    It may if a concurrent request rotated the token first (this one may be a retry), if the cached
     client was out of date, or if the redirect URI for the bearer is known only now.
     """
     if result.lost_race:

@@ -1,5 +1,9 @@
-"""Service JWTs: an application authenticates itself with a key that the service trusts for it."""
+"""Service JWTs: an application authenticates itself with a key that the service trusts for it.
 
+An access token of a service client of the application (client_credentials) is accepted in the same places.
+"""
+
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -7,6 +11,7 @@ from sso.core.ids import MAX_APPLICATION_ID
 from sso.core.jwt import InvalidToken, Signer, Verifier, kid_of, peek_claim
 from sso.core.keys import algorithm_of, key_id, load_private
 from sso.core.net import Address
+from sso.core.service_token import claimed_application
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -16,6 +21,9 @@ TYP = "service_token"
 MAX_LIFETIME_S = 3600
 MAX_LENGTH = 4096  # the token is parsed before it is verified, to find the key
 
+# Returns the application of a valid access token of a service client, None for other tokens.
+FindServiceToken = Callable[[str], Awaitable[int | None]]
+
 _IS_ACTIVE = Statement(
     """SELECT 1 FROM applications a LEFT JOIN projects p ON p.id = a.project_id
     WHERE a.application_id = :application_id AND NOT a.removed AND p.removed IS NOT TRUE"""
@@ -23,7 +31,9 @@ _IS_ACTIVE = Statement(
 
 
 def claimed_application_id(token: str) -> int:
-    """The application that an unverified service JWT names; 0 if it names none."""
+    """The application that an unverified service JWT or access token names; 0 if it names none."""
+    if application_id := claimed_application(token):
+        return application_id
     if len(token) > MAX_LENGTH:
         return 0
     try:
@@ -35,11 +45,17 @@ def claimed_application_id(token: str) -> int:
 
 class ServiceJwts:
     def __init__(
-        self, database: Database, keys: ApplicationKeys, verifications: SignatureVerificationPool, audience: str
+        self,
+        database: Database,
+        keys: ApplicationKeys,
+        verifications: SignatureVerificationPool,
+        find_service_token: FindServiceToken,
+        audience: str,
     ) -> None:
         self._database = database
         self._keys = keys
         self._verifications = verifications
+        self._find_service_token = find_service_token
         self._audience = audience
         self._verifier = Verifier(typ=TYP, audience=audience)
 
@@ -48,6 +64,17 @@ class ServiceJwts:
 
         Any client can send a token, so a costly verification waits in the queue of the address ``client``.
         """
+        application_id = await self._verified_application_id(token, client)
+        if await self._database.value(_IS_ACTIVE, application_id=application_id) is None:
+            raise InvalidToken("removed application")
+        return application_id
+
+    async def _verified_application_id(self, token: str, client: Address) -> int:
+        if claimed_application(token):
+            found = await self._find_service_token(token)
+            if found is None:
+                raise InvalidToken("unknown token")
+            return found
         application_id = claimed_application_id(token)
         if not application_id:
             raise InvalidToken("bad app_id")
@@ -59,8 +86,6 @@ class ServiceJwts:
         claims = await self._verifications.run(client, key, verify)
         if claims["exp"] - claims["iat"] > MAX_LIFETIME_S:
             raise InvalidToken("lifetime too long")
-        if await self._database.value(_IS_ACTIVE, application_id=application_id) is None:
-            raise InvalidToken("removed application")
         return application_id
 
     def issue(self, application_id: int, private_pem: str, now: int) -> str:

@@ -13,6 +13,7 @@ SECRET_FIELDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "access_key": (("hash",),),
     "application": (("service_meta", "private_key"), ("email_secret",)),
     "client": (("client_secret",),),
+    "identity_provider": (("client_secret",),),
     "user": (("password",), ("totp_secret",)),
 }
 

@@ -1,0 +1,67 @@
+"""Forms of the account page for the e-mail address and the mails to it."""
+
+from quart import Blueprint, Response
+
+from sso.accounts.account_page.form_problem import FormProblem
+from sso.accounts.account_page.notices import account_url
+from sso.accounts.account_page.view import AccountView, NotSignedIn
+from sso.accounts.email_address.change import EmailChange
+from sso.accounts.email_address.section import next_mail_text
+from sso.accounts.email_address.verification import EmailVerification
+from sso.accounts.model import login_key
+from sso.accounts.sign_in_notices import SignInNotices
+from sso.core.language import current_language
+from sso.web.language import _
+from sso.web.redirects import see_other
+
+NOT_AN_ADDRESS = FormProblem(_("Please enter an e-mail address such as name@example.com."), field="new_email")
+SAME_ADDRESS = FormProblem(_("This is already your e-mail address."), field="new_email")
+
+
+def email_pages(
+    account: AccountView, verification: EmailVerification, change: EmailChange, notices: SignInNotices
+) -> Blueprint:
+    routes = Blueprint("email_address", __name__, url_prefix="/account")
+
+    @routes.errorhandler(NotSignedIn)
+    async def redirect_to_login(_: NotSignedIn) -> Response:
+        return see_other("/login?next=/account")
+
+    @routes.post("/email/verify")
+    async def send_verification() -> Response:
+        session, _form = await account.submitted_form()
+        if not session.user.email_verified and not await verification.send(session.user, current_language.get()):
+            problem = FormProblem(next_mail_text(await verification.wait_s(session.user) or 1), 429)
+            return await account.show(session, problem, "email")
+        return see_other(account_url("verification-sent"))
+
+    @routes.post("/email")
+    async def request_change() -> Response:
+        session, form = await account.submitted_form()
+        login = form.get("new_email", "").strip()
+        if login_key(login) == session.user.login_key:
+            return await account.show(session, SAME_ADDRESS, "email", new_email=login)
+        if problem := await account.confirm(session, form):
+            return await account.show(session, problem, "email", new_email=login)
+        try:
+            wait_s = await change.request(session.user, login, current_language.get())
+        except ValueError:
+            return await account.show(session, NOT_AN_ADDRESS, "email", new_email=login)
+        if wait_s:
+            problem = FormProblem(next_mail_text(wait_s), 429, {"Retry-After": str(wait_s)}, "new_email")
+            return await account.show(session, problem, "email", new_email=login)
+        return see_other(account_url("email-requested"))
+
+    @routes.post("/email/cancel")
+    async def cancel_change() -> Response:
+        session, _form = await account.submitted_form()
+        await change.cancel(session.user)
+        return see_other(account_url("email-cancelled"))
+
+    @routes.post("/email/notices")
+    async def set_notices() -> Response:
+        session, form = await account.submitted_form()
+        await notices.turn(session.user, on=form.get("enable") == "1")
+        return see_other(account_url("sign-in-notices"))
+
+    return routes

@@ -1,0 +1,1 @@
+"""The security history of an account: what happened, when, and from where."""

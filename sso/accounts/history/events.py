@@ -1,0 +1,90 @@
+"""Events of the security history (table ``account_events``), written in the transaction of what they tell."""
+
+from enum import StrEnum
+from typing import Any
+
+from sso.db.statement import Statement
+from sso.db.transaction import Runner
+from sso.web.request_origin import request_origin
+
+MAX_DAILY_FAILURES = 20  # rows of failed attempts that one account gets a day; further ones are added to the newest
+SUPPORT = "support"  # the value of ``by`` in the details of an event that a command has caused
+
+
+class EventKind(StrEnum):
+    """What happened. ``texts.py`` says it to people; ``detail`` has what distinguishes events of one kind."""
+
+    REGISTERED = "registered"
+    SIGNED_IN = "signed_in"  # detail: auth; for games and programs app_id and gapp_id
+    SIGN_IN_FAILED = "sign_in_failed"
+    CODE_FAILED = "code_failed"
+    SESSION_ENDED = "session_ended"  # detail: device
+    SIGNED_OUT_ELSEWHERE = "signed_out_elsewhere"
+    GAME_ENDED = "game_ended"  # detail: name
+    PASSWORD_CHANGED = "password_changed"  # noqa: S105 - not a password
+    PASSWORD_RESET = "password_reset"  # noqa: S105 - not a password
+    TOTP_ADDED = "totp_added"
+    TOTP_REMOVED = "totp_removed"
+    EMAIL_CODES_ON = "email_codes_on"
+    EMAIL_CODES_OFF = "email_codes_off"
+    FACTORS_RESET = "factors_reset"
+    RECOVERY_CODES_CREATED = "recovery_codes_created"
+    RECOVERY_CODE_USED = "recovery_code_used"
+    PASSKEY_ADDED = "passkey_added"  # detail: name
+    PASSKEY_REMOVED = "passkey_removed"  # detail: name
+    EMAIL_VERIFIED = "email_verified"
+    EMAIL_CHANGED = "email_changed"
+    EMAIL_CHANGE_UNDONE = "email_change_undone"
+    IDENTITY_LINKED = "identity_linked"  # detail: name
+    IDENTITY_UNLINKED = "identity_unlinked"  # detail: name
+    SITE_GRANTED = "site_granted"  # detail: name
+    SITE_REMOVED = "site_removed"  # detail: name
+    PROFILE_CHANGED = "profile_changed"
+    DATA_EXPORTED = "data_exported"
+    DELETION_REQUESTED = "deletion_requested"
+    DELETION_CANCELLED = "deletion_cancelled"
+
+
+_RECORD = Statement(
+    """INSERT INTO account_events (user_id, kind, address, device, detail)
+    VALUES (:user_id, :kind, :address, :device, :detail)"""
+)
+# CTEs that record a failed attempt, if :failed_user_id is not NULL and the condition holds. Attempts from one address
+# within an hour share a row, and a day has at most MAX_DAILY_FAILURES rows, so that a stranger cannot flood the
+# history. A row of attempts from several addresses has none. Only the newest events are read, so the cost is bounded.
+FAILED_ATTEMPT = f"""newest_events AS MATERIALIZED (
+        SELECT id, kind, address, at FROM account_events WHERE user_id = CAST(:failed_user_id AS text)
+        ORDER BY id DESC LIMIT 100
+    ), failures AS (
+        SELECT id, address, at FROM newest_events WHERE kind = :failed_kind AND at > now() - interval '1 day'
+    ), joined_failure AS (
+        SELECT id FROM failures WHERE (address = :failed_address AND at > now() - interval '1 hour')
+            OR (SELECT count(*) FROM failures) >= {MAX_DAILY_FAILURES}
+        ORDER BY address = :failed_address DESC, id DESC LIMIT 1
+    ), repeated_failure AS (
+        UPDATE account_events e SET times = times + 1, last_at = now(),
+            address = CASE e.address WHEN :failed_address THEN e.address ELSE '' END
+        WHERE e.id = (SELECT id FROM joined_failure) AND {{condition}}
+    ), new_failure AS (
+        INSERT INTO account_events (user_id, kind, address)
+        SELECT user_id, :failed_kind, :failed_address FROM users WHERE user_id = CAST(:failed_user_id AS text)
+            AND NOT EXISTS (SELECT FROM joined_failure) AND {{condition}}
+    )"""  # noqa: S608 - a constant number
+_RECORD_FAILURE = Statement(f"WITH {FAILED_ATTEMPT.format(condition='true')} SELECT 1")
+
+
+async def record_event(tx: Runner, user_id: str, kind: EventKind, **detail: Any) -> None:
+    """Adds an event to the history of the user, with address and browser of the current request.
+
+    Outside a request, a command has caused it. Details are shown to the user; they contain no secrets.
+    """
+    origin = request_origin()
+    if origin is None:
+        detail = {"by": SUPPORT, **detail}
+    address, device = origin or ("", "")
+    await tx.value(_RECORD, user_id=user_id, kind=kind, address=address, device=device, detail=detail)
+
+
+async def record_failure(tx: Runner, user_id: str, kind: EventKind, address: str) -> None:
+    """Adds a failed attempt, or counts it in the row of similar ones."""
+    await tx.value(_RECORD_FAILURE, failed_user_id=user_id, failed_kind=kind, failed_address=address)

@@ -1,0 +1,87 @@
+"""What the events of the security history say to the user."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sso.accounts.history.events import SUPPORT, EventKind
+from sso.accounts.history.store import AccountEvent
+from sso.core.language import Text, current_language, plural
+from sso.web.language import _
+
+TEXTS = {
+    EventKind.REGISTERED: _("Account created"),
+    EventKind.SIGNED_IN: _("Signed in"),
+    EventKind.SIGN_IN_FAILED: _("Wrong password"),
+    EventKind.CODE_FAILED: _("Wrong code after the correct password"),
+    EventKind.SESSION_ENDED: _("Signed out"),
+    EventKind.SIGNED_OUT_ELSEWHERE: _("Signed out everywhere else"),
+    EventKind.GAME_ENDED: _("Signed out of a game"),
+    EventKind.PASSWORD_CHANGED: _("Password changed"),
+    EventKind.PASSWORD_RESET: _("Forgotten password replaced"),
+    EventKind.TOTP_ADDED: _("Authenticator app set up"),
+    EventKind.TOTP_REMOVED: _("Authenticator app removed"),
+    EventKind.EMAIL_CODES_ON: _("Codes by e-mail turned on"),
+    EventKind.EMAIL_CODES_OFF: _("Codes by e-mail turned off"),
+    EventKind.FACTORS_RESET: _("Two-step sign-in turned off"),
+    EventKind.RECOVERY_CODES_CREATED: _("Recovery codes created"),
+    EventKind.RECOVERY_CODE_USED: _("Recovery code used"),
+    EventKind.PASSKEY_ADDED: _("Passkey added"),
+    EventKind.PASSKEY_REMOVED: _("Passkey removed"),
+    EventKind.EMAIL_VERIFIED: _("E-mail address verified"),
+    EventKind.EMAIL_CHANGED: _("E-mail address changed"),
+    EventKind.EMAIL_CHANGE_UNDONE: _("Change of the e-mail address undone"),
+    EventKind.IDENTITY_LINKED: _("Account connected"),
+    EventKind.IDENTITY_UNLINKED: _("Connected account removed"),
+    EventKind.SITE_GRANTED: _("Access given to a site"),
+    EventKind.SITE_REMOVED: _("Access of a site removed"),
+    EventKind.PROFILE_CHANGED: _("Profile changed"),
+    EventKind.DATA_EXPORTED: _("Data downloaded"),
+    EventKind.DELETION_REQUESTED: _("Deletion of the account requested"),
+    EventKind.DELETION_CANCELLED: _("Deletion of the account cancelled"),
+}
+METHODS = {
+    "login": _("with the password"),
+    "otp": _("with a second step or a passkey"),
+    "upstream": _("with another provider"),
+    "gsid": _("confirmed in a browser"),
+}
+WARNINGS = (EventKind.SIGN_IN_FAILED, EventKind.CODE_FAILED)
+
+
+def event_values(event: AccountEvent) -> dict[str, Any]:
+    """Returns the values of an event for the template."""
+    detail = event.detail
+    about = [event.game or detail.get("name"), detail.get("device"), METHODS.get(detail.get("auth", ""))]
+    if detail.get("by") == SUPPORT:
+        about.append(_("by support"))
+    return {
+        "title": TEXTS.get(event.kind, event.kind),  # type: ignore[call-overload]
+        "about": [text for text in about if text],
+        "at": format_time(event.at),
+        "iso": event.at.astimezone(UTC).isoformat(timespec="seconds"),
+        "times": repetition(event),
+        "address": event.address,
+        "device": event.device,
+        "warning": event.kind in WARNINGS,
+    }
+
+
+def repetition(event: AccountEvent) -> Text | None:
+    if event.times < 2 or event.last_at is None:
+        return None
+    return plural("%(count)s attempt", "%(count)s attempts", event.times)
+
+
+def format_time(time: datetime) -> str:
+    """Returns date and time, in UTC and in the language of the page."""
+    from babel.dates import format_datetime  # slow to import
+
+    language = current_language.get().replace("-", "_")
+    return f"{format_datetime(time.astimezone(UTC), 'medium', locale=language)} UTC"
+
+
+def format_day(time: datetime) -> str:
+    """Returns the date, in UTC and in the language of the page."""
+    from babel.dates import format_date
+
+    return format_date(time.astimezone(UTC), "long", locale=current_language.get().replace("-", "_"))

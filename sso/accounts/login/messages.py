@@ -1,0 +1,30 @@
+"""What the login pages and the account page say about a rejected login."""
+
+from sso.accounts.errors import LoginBusy
+from sso.accounts.model import User
+from sso.accounts.second_factor.codes import SecondFactors
+from sso.core.errors import RetryLater
+from sso.core.language import Text, plural
+from sso.web.language import _
+
+WRONG_PASSWORD = _("The e-mail address or password is incorrect.")
+WRONG_CODE = _("This code is incorrect or has already been used.")
+WRONG_PASSKEY = _("Your passkey was not accepted. Please try again, or sign in in another way.")
+EXPIRED = _("This sign-in has expired. Please sign in again.")
+USED_CODE = _("You have already used this code. Please wait until your app shows the next one, at most 30 seconds.")
+BLOCKED = _("Too many wrong codes were entered, so this account no longer accepts codes. Ask support to unblock it.")
+
+
+def wrong_code_message(factors: SecondFactors, user: User, code: str) -> Text:
+    """Returns the text for a code that was rejected for this user, as it was read before the check."""
+    return USED_CODE if factors.was_used(user, code) else WRONG_CODE
+
+
+def retry_message(error: RetryLater) -> Text:
+    if isinstance(error, LoginBusy):
+        return _("Too many people are signing in right now. Please try again in a moment.")
+    return plural(
+        "Too many attempts. Please wait a second and try again.",
+        "Too many attempts. Please wait %(count)s seconds and try again.",
+        error.retry_after,
+    )

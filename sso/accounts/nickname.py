@@ -1,0 +1,29 @@
+"""Nicknames: the name that sites, games and other users see."""
+
+import unicodedata
+
+from sso.core.language import Text
+
+MAX_NICKNAME_LENGTH = 64
+
+# Controls, invisible formatting (such as a change of the writing direction), surrogates and line separators.
+_FORBIDDEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+
+
+class InvalidNickname(ValueError):
+    """The text says what is expected."""
+
+    def __init__(self, text: Text) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+def parse_nickname(text: str) -> str:
+    """Returns the nickname in NFC, without spaces around it. Raises InvalidNickname."""
+    if not text.strip():
+        raise InvalidNickname(Text("Please enter a nickname."))
+    if len(text) > MAX_NICKNAME_LENGTH:
+        raise InvalidNickname(Text("Your nickname must have at most %(count)s characters.", count=MAX_NICKNAME_LENGTH))
+    if any(unicodedata.category(character) in _FORBIDDEN for character in text):
+        raise InvalidNickname(Text("Your nickname contains a character that cannot be shown."))
+    return unicodedata.normalize("NFC", text.strip())

@@ -1,0 +1,1 @@
+"""Passkeys (WebAuthn): registration, sign-in without a password, and use as a second factor."""

@@ -1,0 +1,152 @@
+"""Authentication with passkeys: sign-in without a password, the second factor of a login, and recent authentication."""
+
+import structlog
+
+from sso.accounts.errors import InvalidCredentials
+from sso.accounts.model import SignedIn, User
+from sso.accounts.passkeys.challenges import ChallengePurpose, PasskeyChallenges, encode_base64url
+from sso.accounts.passkeys.credential import InvalidPasskey, parse_answer
+from sso.accounts.passkeys.options import request_options
+from sso.accounts.passkeys.relying_party import RelyingParty
+from sso.accounts.passkeys.store import PasskeyOwner, PasskeyStore
+from sso.accounts.passkeys.verification import PasskeyVerifier
+from sso.accounts.sessions import Session
+from sso.core.language import Text
+from sso.core.net import Address
+from sso.db.database import Database
+from sso.mail.content import MailContent
+from sso.mail.outbox import Outbox
+from sso.web.request import client_address
+from sso.web.script_data import script_data
+
+AUTH = "otp"  # a passkey that has verified its user is two factors: the device, and a PIN or a fingerprint
+
+log = structlog.get_logger()
+
+
+class PasskeyAuthentication:
+    """Every method returns or raises the same for an unknown passkey, a wrong signature and a replayed challenge."""
+
+    def __init__(
+        self,
+        relying_party: RelyingParty | None,
+        challenges: PasskeyChallenges,
+        store: PasskeyStore,
+        database: Database,
+        outbox: Outbox,
+        service_name: str,
+    ) -> None:
+        self.relying_party = relying_party
+        self._challenges = challenges
+        self._store = store
+        self._verifier = PasskeyVerifier(relying_party) if relying_party else None
+        self._database = database
+        self._outbox = outbox
+        self._service_name = service_name
+
+    def sign_in_challenge(self, visit: str) -> str:
+        """Returns the challenge for the sign-in form; "" if passkeys do not work at this base URL."""
+        if self.relying_party is None:
+            return ""
+        return encode_base64url(self._challenges.create(ChallengePurpose.SIGN_IN, visit))
+
+    async def sign_in(self, credential: str, visit: str, address: Address) -> SignedIn:
+        """Signs in the owner of the passkey. Raises InvalidCredentials."""
+        owner = await self._authenticate(credential, ChallengePurpose.SIGN_IN, visit, address)
+        return SignedIn(owner.user, AUTH)
+
+    async def second_factor_options(self, user: User, visit: str) -> str:
+        """Returns the options for the page that asks for the second factor; "" if the user has no passkey."""
+        return await self._options(user, ChallengePurpose.SECOND_FACTOR, _second_factor(user, visit), verify=False)
+
+    async def check_second_factor(self, user: User, credential: str, visit: str, address: Address) -> SignedIn:
+        """Completes the login of a user whose password was correct. Raises InvalidCredentials."""
+        browser = _second_factor(user, visit)
+        await self._authenticate(credential, ChallengePurpose.SECOND_FACTOR, browser, address, user.user_id)
+        return SignedIn(user, AUTH)
+
+    async def confirm_options(self, session: Session) -> str:
+        """Returns the options for the forms of the account page; "" if the user has no passkey."""
+        return await self._options(session.user, ChallengePurpose.CONFIRM, session_binding(session), verify=True)
+
+    async def confirm(self, session: Session, credential: str) -> bool:
+        try:
+            await self._authenticate(
+                credential,
+                ChallengePurpose.CONFIRM,
+                session_binding(session),
+                client_address(),
+                session.user.user_id,
+            )
+        except InvalidCredentials:
+            return False
+        return True
+
+    async def _options(self, user: User, purpose: ChallengePurpose, browser: str, *, verify: bool) -> str:
+        if self.relying_party is None or not user.passkey_count:
+            return ""
+        challenge = self._challenges.create(purpose, browser)
+        passkeys = await self._store.list(user.user_id)
+        return script_data(request_options(self.relying_party, challenge, passkeys, user_verification=verify))
+
+    async def _authenticate(
+        self, credential: str, purpose: ChallengePurpose, browser: str, address: Address, user_id: str = ""
+    ) -> PasskeyOwner:
+        """Returns the owner, who must have ``user_id`` if it is given. Raises InvalidCredentials."""
+        try:
+            return await self._verify(credential, purpose, browser, address, user_id)
+        except InvalidPasskey:
+            raise InvalidCredentials from None
+
+    async def _verify(
+        self, credential: str, purpose: ChallengePurpose, browser: str, address: Address, user_id: str
+    ) -> PasskeyOwner:
+        answer = parse_answer(credential)
+        challenge = self._challenges.check(answer.challenge, purpose, browser)
+        if self._verifier is None or challenge is None:
+            raise InvalidPasskey
+        owner = await self._store.find(answer.credential_id)
+        if owner is None or not _is_expected_owner(owner.user, user_id, answer.user_handle):
+            raise InvalidPasskey
+        must_verify_user = purpose is not ChallengePurpose.SECOND_FACTOR
+        sign_count = await self._verifier.verify_assertion(
+            address, answer, owner.public_key, user_verification=must_verify_user
+        )
+        use = await self._store.record_use(challenge, answer.credential_id, sign_count)
+        if not use.is_first_use:
+            raise InvalidPasskey
+        if not use.has_advanced:
+            await self._report_copy(owner.user)
+            raise InvalidPasskey
+        return owner
+
+    async def _report_copy(self, user: User) -> None:
+        """The counter went back: the passkey may have been copied from a damaged or stolen device."""
+        log.warning("passkey.copy_suspected", user_id=user.user_id)
+        await self._outbox.put(self._database, user.login, _copy_mail(self._service_name), user.lang)
+        self._outbox.wake_senders()
+
+
+def _is_expected_owner(owner: User, user_id: str, handle: bytes | None) -> bool:
+    """Without a ``user_id`` the passkey must name its user by the handle; with one, it need not."""
+    if user_id and owner.user_id != user_id:
+        return False
+    return handle == owner.passkey_handle if handle or not user_id else True
+
+
+def session_binding(session: Session) -> str:
+    return f"{session.id}:{session.user.user_id}:{session.user.valid_from}"
+
+
+def _second_factor(user: User, visit: str) -> str:
+    return f"{visit}:{user.user_id}" if visit else ""
+
+
+def _copy_mail(service_name: str) -> MailContent:
+    return MailContent(
+        Text("A passkey for %(service)s was refused", service=service_name),
+        (
+            Text("Someone used one of your passkeys, but its counter shows that there may be a copy of it."),
+            Text("If you do not know why, sign in in another way and remove the passkey from your account."),
+        ),
+    )

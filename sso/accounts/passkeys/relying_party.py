@@ -1,0 +1,35 @@
+"""The relying party of passkeys: the name that they are bound to, and the origin of the pages that may use them."""
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from sso.core.net import parse_address
+
+LOCALHOST = "localhost"
+DEFAULT_PORTS = {"http": 80, "https": 443}  # browsers leave them out of the origin
+
+
+@dataclass(frozen=True)
+class RelyingParty:
+    id: str
+    origin: str
+    name: str
+
+    @classmethod
+    def from_base_url(cls, base_url: str, name: str) -> "RelyingParty | None":
+        """Returns None if browsers allow no passkeys for this URL: passkeys are bound to a host name, not an address.
+
+        A loopback address is replaced by "localhost", so that passkeys can be tried out there.
+        """
+        url = urlsplit(base_url)
+        host = url.hostname or ""
+        try:
+            address = parse_address(host)
+        except ValueError:
+            pass
+        else:
+            if not address.is_loopback:
+                return None
+            host = LOCALHOST
+        port = f":{url.port}" if url.port and url.port != DEFAULT_PORTS[url.scheme] else ""
+        return cls(host, f"{url.scheme}://{host}{port}", name)

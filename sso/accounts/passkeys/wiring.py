@@ -1,0 +1,42 @@
+"""Builds the services of passkeys."""
+
+from dataclasses import dataclass
+
+from sso.accounts.passkeys.authentication import PasskeyAuthentication
+from sso.accounts.passkeys.challenges import PasskeyChallenges
+from sso.accounts.passkeys.changes import PasskeyChanges
+from sso.accounts.passkeys.registration import PasskeyRegistration
+from sso.accounts.passkeys.relying_party import RelyingParty
+from sso.accounts.passkeys.store import PasskeyStore
+from sso.accounts.second_factor.changes import SecondFactorChanges
+from sso.core.encryption import Keyring
+from sso.db.database import Database
+from sso.mail.outbox import Outbox
+
+
+@dataclass(frozen=True)
+class Passkeys:
+    store: PasskeyStore
+    authentication: PasskeyAuthentication
+    registration: PasskeyRegistration
+    changes: PasskeyChanges
+
+
+def build_passkeys(
+    base_url: str,
+    database: Database,
+    keyring: Keyring,
+    outbox: Outbox,
+    factor_changes: SecondFactorChanges,
+    service_name: str,
+) -> Passkeys:
+    relying_party = RelyingParty.from_base_url(base_url, service_name)
+    challenges = PasskeyChallenges(keyring, database.clock)
+    store = PasskeyStore(database)
+    changes = PasskeyChanges(database, factor_changes)
+    return Passkeys(
+        store,
+        PasskeyAuthentication(relying_party, challenges, store, database, outbox, service_name),
+        PasskeyRegistration(relying_party, challenges, changes),
+        changes,
+    )

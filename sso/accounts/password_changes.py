@@ -1,0 +1,63 @@
+"""Changing a password: everything that was issued to the user is revoked, and the user gets a notice by mail."""
+
+from sso.accounts.history.events import EventKind, record_event
+from sso.accounts.model import User
+from sso.accounts.users import get_user, revoke_everything
+from sso.core.language import Text
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+from sso.mail.content import MailContent
+from sso.mail.outbox import Outbox
+
+BY_USER = Text("The password of your account was changed on your account page.")
+BY_OPERATOR = Text("Support has set a new password for your account.")
+BY_RESET = Text("The password of your account was changed with a link that we sent to this address.")
+SUBJECT = "Your password for %(service)s was changed"
+ADVICE = Text(
+    "You have been signed out of your games, sites and other browsers. If this was not you, choose a new password on "
+    "the sign-in page with “Forgot your password?” and ask support for help."
+)
+
+_SET_PASSWORD = Statement(
+    """UPDATE users SET password_hash = :password_hash
+    WHERE user_id = :user_id AND valid_from = coalesce(CAST(:valid_from AS bigint), valid_from) RETURNING user_id"""
+)
+
+
+class PasswordChanges:
+    def __init__(self, database: Database, outbox: Outbox, service_name: str) -> None:
+        self._database = database
+        self._outbox = outbox
+        self._service_name = service_name
+
+    async def change(self, user: User, password_hash: str) -> User | None:
+        """Changes the password and returns the changed user.
+
+        If ``valid_from`` of the user has changed since it was read, nothing is changed and None is returned: a delayed
+        change must not undo the one that revoked its session.
+        """
+        return await self._change(user, password_hash, BY_USER, user.valid_from)
+
+    async def set_by_operator(self, user: User, password_hash: str) -> User | None:
+        return await self._change(user, password_hash, BY_OPERATOR, None)
+
+    async def _change(self, user: User, password_hash: str, reason: Text, valid_from: int | None) -> User | None:
+        changed = await self._database.transaction(self.apply, user, password_hash, reason, valid_from)
+        self._outbox.wake_senders()
+        return changed
+
+    async def apply(
+        self, tx: Transaction, user: User, password_hash: str, reason: Text, valid_from: int | None
+    ) -> User | None:
+        """Changes the password in a transaction of the caller, who then wakes the senders of mail."""
+        values = {"user_id": user.user_id, "password_hash": password_hash, "valid_from": valid_from}
+        if await tx.value(_SET_PASSWORD, **values) is None:
+            return None
+        await revoke_everything(tx, user.user_id)
+        await record_event(
+            tx, user.user_id, EventKind.PASSWORD_RESET if reason is BY_RESET else EventKind.PASSWORD_CHANGED
+        )
+        content = MailContent(Text(SUBJECT, service=self._service_name), (reason, ADVICE))
+        await self._outbox.put(tx, user.login, content, user.lang)
+        return await get_user(tx, user.user_id)

@@ -1,0 +1,114 @@
+"""Requests for a link that resets a password. They are handled in the background.
+
+The response to a request therefore depends on nothing that the database knows about the account, not even in its
+duration. An unknown address takes the same steps: its link has no user, and its mail no recipient.
+"""
+
+from dataclasses import dataclass
+
+import structlog
+import trio
+
+from sso.accounts.errors import LoginBusy
+from sso.accounts.mailed_links import MailedLinks
+from sso.accounts.model import login_key
+from sso.core.language import Text
+from sso.db.database import Database
+from sso.db.errors import DatabaseError
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+from sso.mail.content import MailContent
+from sso.mail.outbox import Outbox
+
+PURPOSE = "password_reset"
+LINK_S = 30 * 60
+# An account gets no further link if it got MAX_LINKS within WINDOW_S that are all unused. So a stranger can neither
+# flood the mailbox of the owner nor leave the owner without a link that works for a while.
+MAX_LINKS, WINDOW_S = 3, 10 * 60
+MAX_WAITING = 1000
+BUSY_RETRY_S = 5
+DRAIN_S = 5
+
+# Requests for the same account wait for each other here.
+_FIND_USER = Statement(
+    "SELECT user_id, login FROM users WHERE login_key = :login_key AND NOT disabled FOR NO KEY UPDATE"
+)
+_COUNT_LINKS = Statement(
+    """SELECT count(*) FROM mailed_links WHERE user_id = CAST(:user_id AS text) AND purpose = :purpose
+    AND created > now() - make_interval(secs => :window)"""
+)
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class ResetRequest:
+    login: str
+    next_path: str  # where to continue afterwards; "" if there is nothing to continue
+    language: str
+
+
+class ResetRequests:
+    def __init__(self, database: Database, links: MailedLinks, outbox: Outbox, service_name: str) -> None:
+        self._database = database
+        self._links = links
+        self._outbox = outbox
+        self._service_name = service_name
+        self._sender, self._receiver = trio.open_memory_channel[ResetRequest](MAX_WAITING)
+        self._unhandled = 0
+        self._handled = trio.Event()
+
+    def submit(self, request: ResetRequest) -> None:
+        """Raises LoginBusy if too many requests wait."""
+        try:
+            self._sender.send_nowait(request)
+        except trio.WouldBlock:
+            raise LoginBusy(BUSY_RETRY_S) from None
+        self._unhandled += 1
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            request = await self._receiver.receive()
+            try:
+                await self.handle(request)
+            except DatabaseError as error:
+                log.warning("password_reset.request_failed", reason=str(error))
+            finally:
+                self._unhandled -= 1
+                self._handled.set()
+
+    async def wait_until_handled(self) -> None:
+        """Waits until all requests are handled, for at most DRAIN_S, before the worker ends."""
+        with trio.move_on_after(DRAIN_S):
+            while self._unhandled:
+                self._handled = trio.Event()
+                await self._handled.wait()
+
+    async def handle(self, request: ResetRequest) -> None:
+        await self._database.transaction(self._send_link, request)
+        self._outbox.wake_senders()
+
+    async def _send_link(self, tx: Transaction, request: ResetRequest) -> None:
+        row = await tx.row(_FIND_USER, login_key=login_key(request.login))
+        user_id, recipient = (row["user_id"], row["login"]) if row else (None, "")
+        if await tx.value(_COUNT_LINKS, user_id=user_id, purpose=PURPOSE, window=float(WINDOW_S)) >= MAX_LINKS:
+            return
+        url = await self._links.create(tx, PURPOSE, "/reset", LINK_S, user_id, next=request.next_path)
+        await self._outbox.put(tx, recipient, _mail(url, self._service_name), request.language)
+
+
+def _mail(url: str, service_name: str) -> MailContent:
+    return MailContent(
+        Text("Choose a new password for %(service)s", service=service_name),
+        (Text("Someone asked for a new password for your account. To choose one, open this link:"),),
+        (
+            Text(
+                "The link works once and expires in %(minutes)s minutes. If you did not ask for it, you can ignore "
+                "this mail: your password stays as it is.",
+                minutes=LINK_S // 60,
+            ),
+        ),
+        link=url,
+        link_label=Text("Choose a new password"),
+    )

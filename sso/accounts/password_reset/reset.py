@@ -1,0 +1,64 @@
+"""Setting a new password with a link from a mail."""
+
+from dataclasses import dataclass, replace
+
+from sso.accounts.email_address.verification import mark_verified
+from sso.accounts.mailed_links import MailedLinks
+from sso.accounts.model import User
+from sso.accounts.password_changes import BY_RESET, PasswordChanges
+from sso.accounts.password_reset.requests import PURPOSE
+from sso.accounts.users import UserStore, lock_user
+from sso.db.database import Database
+from sso.db.transaction import Transaction
+from sso.mail.outbox import Outbox
+
+
+@dataclass(frozen=True)
+class PendingReset:
+    user: User
+    next_path: str
+
+    @property
+    def factor_owner(self) -> User:
+        """The user with the second factors that a reset asks for.
+
+        A code by mail would prove once more what the link has proved: that the person reads the mails to this address.
+        """
+        return replace(self.user, email_2fa=False)
+
+
+class PasswordReset:
+    def __init__(
+        self, database: Database, users: UserStore, links: MailedLinks, changes: PasswordChanges, outbox: Outbox
+    ) -> None:
+        self._database = database
+        self._users = users
+        self._links = links
+        self._changes = changes
+        self._outbox = outbox
+
+    async def find(self, secret: str) -> PendingReset | None:
+        """Returns None if the link was used, has expired or does not exist, or if its user is disabled."""
+        link = await self._links.find(PURPOSE, secret) if secret else None
+        user = await self._users.get(link.user_id) if link and link.user_id else None
+        if link is None or user is None or user.disabled:
+            return None
+        return PendingReset(user, link.data.get("next", ""))
+
+    async def complete(self, secret: str, reset: PendingReset, password_hash: str) -> User | None:
+        """Sets the password and returns the changed user. Of several concurrent calls, one succeeds.
+
+        All links of the user become invalid, and everything issued to the user is revoked. Returns None, and changes
+        nothing, if the link or the user has changed since it was found.
+        """
+
+        async def work(tx: Transaction) -> User | None:
+            await lock_user(tx, reset.user.user_id)
+            if await self._links.use(tx, PURPOSE, secret) is None:
+                return None
+            await mark_verified(tx, reset.user)  # the link was sent to this address
+            return await self._changes.apply(tx, reset.user, password_hash, BY_RESET, reset.user.valid_from)
+
+        changed = await self._database.transaction(work)
+        self._outbox.wake_senders()
+        return changed

@@ -1,0 +1,96 @@
+"""Recent authentication: before an important change, users prove again who they are.
+
+A change is allowed if the user has authenticated in this browser session within the last ``RECENT_S`` seconds, by
+signing in or for an earlier change. Otherwise its form asks for the password and a code of the second factor, or for a
+passkey (the macro ``forms.confirm_fields``). What a form contains is always checked, also after a recent
+authentication.
+"""
+
+from typing import Protocol
+
+from sso.accounts.account_page.form_problem import FormProblem
+from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked
+from sso.accounts.login.messages import BLOCKED, retry_message, wrong_code_message
+from sso.accounts.login.password_login import PasswordLogin
+from sso.accounts.second_factor.codes import SecondFactors
+from sso.accounts.sessions import Session, SessionStore
+from sso.core.errors import RetryLater
+from sso.db.clock import DatabaseClock
+from sso.web.client_connection import client_connection
+from sso.web.language import _
+from sso.web.request import client_address
+
+RECENT_S = 600
+
+WRONG_PASSWORD = FormProblem(_("Your current password is incorrect."))
+PASSWORD_MISSING = FormProblem(_("Please enter your password, to confirm that it is you."))
+WRONG_PASSKEY = FormProblem(_("Your passkey was not accepted. Please try again."))
+SIGN_IN_AGAIN = FormProblem(_("Please sign out and sign in again, to confirm that it is you."))
+
+
+class PasskeyConfirmation(Protocol):
+    async def confirm(self, session: Session, credential: str) -> bool:
+        """Returns True if a passkey of the session's user has signed a challenge of this session."""
+
+
+class RecentAuthentication:
+    def __init__(
+        self,
+        password_login: PasswordLogin,
+        factors: SecondFactors,
+        sessions: SessionStore,
+        clock: DatabaseClock,
+        passkeys: PasskeyConfirmation | None = None,
+    ) -> None:
+        self._password_login = password_login
+        self._factors = factors
+        self._sessions = sessions
+        self._clock = clock
+        self._passkeys = passkeys
+
+    def is_recent(self, session: Session) -> bool:
+        """Returns whether the user has authenticated in this session within the last ``RECENT_S`` seconds."""
+        if session.authenticated is None:
+            return False
+        return (self._clock.utc() - session.authenticated).total_seconds() < RECENT_S
+
+    async def confirm(self, session: Session, form: dict[str, str]) -> FormProblem | None:
+        """Returns None if the user may make an important change, else what is wrong with the form."""
+        if credential := form.get("credential"):
+            problem = await self._check_passkey(session, credential)
+        elif session.user.password_hash is None:
+            return None if self.is_recent(session) else SIGN_IN_AGAIN
+        elif "current_password" in form:
+            problem = await self._check_password_and_code(session, form)
+        else:
+            return None if self.is_recent(session) else PASSWORD_MISSING
+        if problem is None:
+            await self._sessions.mark_authenticated(session.id)
+        return problem
+
+    async def _check_passkey(self, session: Session, credential: str) -> FormProblem | None:
+        if self._passkeys and await self._passkeys.confirm(session, credential):
+            return None
+        return WRONG_PASSKEY
+
+    async def _check_password_and_code(self, session: Session, form: dict[str, str]) -> FormProblem | None:
+        user, origin = session.user, (client_address(), device_of(session))
+        code = form.get("present_otp", "")
+        try:
+            with client_connection().cancel_on_disconnect():
+                if not await self._password_login.confirm_password(user, form.get("current_password", ""), *origin):
+                    return WRONG_PASSWORD
+            if user.second_factors:
+                await self._password_login.check_code(user, code, *origin)
+        except InvalidCredentials:
+            return FormProblem(wrong_code_message(self._factors, user, code))
+        except SecondFactorBlocked as error:
+            return FormProblem(BLOCKED, error.status)
+        except RetryLater as error:
+            return FormProblem(retry_message(error), error.status, error.headers)
+        return None
+
+
+def device_of(session: Session) -> str:
+    """Returns the device name of the session's browser, which is known because it is signed in."""
+    return f"session {session.id}"

@@ -1,0 +1,1 @@
+"""Registration of new users by page: by a verified e-mail address, or by an invitation."""

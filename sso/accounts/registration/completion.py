@@ -1,0 +1,76 @@
+"""The second step of a registration: a link that shows the address, a nickname and a password become a user."""
+
+from dataclasses import dataclass
+
+from sso.accounts.history.events import EventKind, record_event
+from sso.accounts.login.password_login import PasswordLogin
+from sso.accounts.mailed_links import MailedLink, MailedLinks
+from sso.accounts.model import User
+from sso.accounts.registration import invitations, verification
+from sso.accounts.users import create_user, is_login_used
+from sso.core.net import Address
+from sso.db.database import Database
+from sso.db.transaction import Transaction
+
+
+@dataclass(frozen=True)
+class LinkExpired:
+    """The link was used, has expired or was revoked."""
+
+
+@dataclass(frozen=True)
+class LoginTaken:
+    """There is a user with this address by now."""
+
+
+@dataclass(frozen=True)
+class RegistrationLink:
+    """A link of a mail or an invitation that can be used."""
+
+    secret: str
+    purpose: str
+    link: MailedLink
+
+    @property
+    def login(self) -> str:
+        login: str = self.link.data["login"]
+        return login
+
+    @property
+    def next_path(self) -> str:
+        next_path: str = self.link.data.get("next", "")
+        return next_path
+
+
+class RegistrationCompletion:
+    def __init__(self, database: Database, links: MailedLinks, password_login: PasswordLogin) -> None:
+        self._database = database
+        self._links = links
+        self._password_login = password_login
+
+    async def find(self, secret: str) -> RegistrationLink | None:
+        """Returns the link of this secret without using it, or None if it cannot be used."""
+        for purpose in (verification.PURPOSE, invitations.PURPOSE):
+            if link := await self._links.find(purpose, secret):
+                return RegistrationLink(secret, purpose, link)
+        return None
+
+    async def is_login_taken(self, link: RegistrationLink) -> bool:
+        return await is_login_used(self._database, link.login)
+
+    async def create_user(
+        self, link: RegistrationLink, nick: str, password: str, language: str, address: Address
+    ) -> User | LinkExpired | LoginTaken:
+        """Uses the link and creates the user, whose address is verified. Raises UnacceptablePassword or LoginBusy."""
+        password_hash = await self._password_login.hash_new_password(password, link.login, nick, address)
+
+        async def work(tx: Transaction) -> User | LinkExpired | LoginTaken:
+            if await self._links.use(tx, link.purpose, link.secret) is None:
+                return LinkExpired()
+            user = await create_user(tx, link.login, password_hash, nick, language, email_verified=True)
+            if user is None:
+                return LoginTaken()
+            await record_event(tx, user.user_id, EventKind.REGISTERED)
+            return user
+
+        return await self._database.transaction(work)

@@ -1,0 +1,66 @@
+"""Invitations: links with which the invited address can create an account. An operator creates and revokes them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sso.accounts.mailed_links import MailedLinks
+from sso.accounts.model import login_key
+from sso.accounts.registration.mails import invitation_mail
+from sso.accounts.registration.verification import PATH
+from sso.core.ids import record_id
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+from sso.mail.outbox import Outbox
+
+PURPOSE = "invitation"
+DAY_S = 86400
+
+_LIST = Statement(
+    f"""SELECT data, created, expires FROM mailed_links WHERE purpose = '{PURPOSE}' AND expires > now()
+    ORDER BY created, digest"""  # noqa: S608 - a constant
+)
+_REVOKE = Statement(
+    f"""DELETE FROM mailed_links WHERE purpose = '{PURPOSE}' AND expires > now()
+        AND data ->> 'id' = ANY (CAST(:ids AS text[])) RETURNING digest"""  # noqa: S608 - a constant
+)
+
+
+@dataclass(frozen=True)
+class Invitation:
+    id: str
+    login: str
+    created: datetime
+    expires: datetime
+
+
+class Invitations:
+    def __init__(self, database: Database, links: MailedLinks, outbox: Outbox, service_name: str) -> None:
+        self._database = database
+        self._links = links
+        self._outbox = outbox
+        self._service_name = service_name
+
+    async def create(self, login: str, days: int, *, sends_mail: bool) -> str:
+        """Returns the link, and mails it if ``sends_mail``."""
+        data = {"id": record_id(), "login": login, "login_key": login_key(login)}
+
+        async def work(tx: Transaction) -> str:
+            link = await self._links.create(tx, PURPOSE, PATH, days * DAY_S, **data)
+            if sends_mail:
+                await self._outbox.put(tx, login, invitation_mail(self._service_name, link, days), "en")
+            return link
+
+        link = await self._database.transaction(work)
+        self._outbox.wake_senders()
+        return link
+
+    async def list(self) -> list[Invitation]:
+        """Returns the invitations that can still be used, oldest first."""
+        rows = await self._database.rows(_LIST)
+        return [Invitation(row["data"]["id"], row["data"]["login"], row["created"], row["expires"]) for row in rows]
+
+    async def revoke(self, ids: Sequence[str]) -> int:
+        """Revokes the invitations with these ids. Returns how many could still be used."""
+        return len(await self._database.rows(_REVOKE, ids=ids))

@@ -1,0 +1,132 @@
+"""The first step of a registration: a mail with a link and a code shows that the address belongs to the user.
+
+Known and unknown addresses are treated alike: the same statements run, one mail is sent, and the same page follows. The
+owner of an existing account gets another mail. A code is bound to the visit cookie of the browser that asked for it; a
+link works in any browser.
+"""
+
+import secrets
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from sso.accounts.mailed_links import MailedLink, MailedLinks
+from sso.accounts.model import login_key
+from sso.accounts.registration.mails import existing_account_mail, verification_mail
+from sso.accounts.users import is_login_used
+from sso.core.encryption import Keyring
+from sso.core.ids import digest
+from sso.db.database import Database
+from sso.db.rate_limit import WindowLimiter
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+from sso.mail.outbox import Outbox
+
+PATH = "/register"
+PURPOSE = "registration"
+LINK_S = 24 * 3600
+CODE_S = 1800
+MAX_CODE_ATTEMPTS = 5
+# The limit of one recipient. Its window is shorter than the life of a link, so a recipient for whom strangers have used
+# up the limit has a mail with a link that works.
+MAILS_PER_RECIPIENT, RECIPIENT_WINDOW_S = 5, 3600
+
+_SET_CODE = Statement(
+    """INSERT INTO registration_codes (visit, login, code, expires)
+    VALUES (:visit, :login, :code, now() + make_interval(secs => :life))
+    ON CONFLICT (visit) DO UPDATE SET login = excluded.login, code = excluded.code, attempts = 0,
+        expires = excluded.expires"""
+)
+_FIND = Statement("SELECT login FROM registration_codes WHERE visit = :visit AND expires > now()")
+_COUNT_ATTEMPT = Statement(
+    """UPDATE registration_codes SET attempts = attempts + 1
+    WHERE visit = :visit AND expires > now() AND attempts < :max_attempts RETURNING login, code"""
+)
+_USE_CODE = Statement("DELETE FROM registration_codes WHERE visit = :visit AND code = :code RETURNING login")
+
+
+class AddressVerification:
+    def __init__(
+        self,
+        database: Database,
+        keyring: Keyring,
+        links: MailedLinks,
+        outbox: Outbox,
+        service_name: str,
+        base_url: str,
+    ) -> None:
+        self._database = database
+        self._keyring = keyring
+        self._links = links
+        self._outbox = outbox
+        self._service_name = service_name
+        self._base_url = base_url
+        self._recipients = WindowLimiter("registration mail", MAILS_PER_RECIPIENT, RECIPIENT_WINDOW_S)
+
+    async def send_mail(self, login: str, visit: str, next_path: str, language: str) -> int:
+        """Mails a link and a code. Returns 0, or the seconds to wait if the recipient got too many mails.
+
+        ``visit`` is the secret of the browser's visit cookie, ``next_path`` where the browser continues afterwards.
+        """
+        code, visit_digest = f"{secrets.randbelow(10**6):06}", digest(visit)
+        mac = self._keyring.mac(_code_purpose(visit_digest), code)
+
+        async def work(tx: Transaction) -> int:
+            if wait_s := await self._recipients.add(tx, _mailbox(login)):
+                return wait_s
+            is_known = await is_login_used(tx, login)
+            await tx.value(_SET_CODE, visit=visit_digest, login=login, code=mac, life=float(CODE_S))
+            link = await self._links.create(tx, PURPOSE, PATH, LINK_S, **_link_data(login, visit_digest, next_path))
+            content = verification_mail(self._service_name, link, code, CODE_S // 60)
+            existing = existing_account_mail(self._service_name, f"{self._base_url}/login", f"{self._base_url}/forgot")
+            await self._outbox.put(tx, login, existing if is_known else content, language)
+            return 0
+
+        wait_s = await self._database.transaction(work)
+        self._outbox.wake_senders()
+        return wait_s
+
+    async def pending_login(self, visit: str) -> str | None:
+        """Returns the address to which the last code of this browser was mailed, or None if there is none."""
+        login: str | None = await self._database.value(_FIND, visit=digest(visit))
+        return login
+
+    async def exchange_code(self, visit: str, code: str, next_path: str) -> str | None:
+        """Returns the secret of a link for a correct code, which works once, or None.
+
+        The attempt is counted before it is judged.
+        """
+        visit_digest = digest(visit)
+        row = await self._database.row(_COUNT_ATTEMPT, visit=visit_digest, max_attempts=MAX_CODE_ATTEMPTS)
+        if row is None or not self._keyring.verify_mac(row["code"], _code_purpose(visit_digest), code):
+            return None
+        data = _link_data(row["login"], visit_digest, next_path)
+
+        async def work(tx: Transaction) -> str | None:
+            if await tx.value(_USE_CODE, visit=visit_digest, code=row["code"]) is None:
+                return None
+            return _secret(await self._links.create(tx, PURPOSE, PATH, LINK_S, **data))
+
+        return await self._database.transaction(work)
+
+
+def was_requested_by(link: MailedLink, visit: str) -> bool:
+    """Returns whether the browser with this visit cookie has asked for the link."""
+    return bool(visit) and link.data.get("visit") == digest(visit).hex()
+
+
+def _link_data(login: str, visit_digest: bytes, next_path: str) -> dict[str, Any]:
+    return {"login": login, "next": next_path, "visit": visit_digest.hex()}
+
+
+def _mailbox(login: str) -> str:
+    """Returns the subject of the recipient's limit: mails to ``ann+1@`` and ``ann+2@`` arrive in one mailbox."""
+    local, at, domain = login_key(login).rpartition("@")
+    return f"{local.partition('+')[0]}{at}{domain}"
+
+
+def _secret(url: str) -> str:
+    return parse_qs(urlsplit(url).query)["token"][0]
+
+
+def _code_purpose(visit_digest: bytes) -> str:
+    return f"registration code:{visit_digest.hex()}"

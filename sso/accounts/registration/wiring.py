@@ -1,0 +1,41 @@
+"""Builds the services of the registration."""
+
+from dataclasses import dataclass
+
+from sso.accounts.login.password_login import PasswordLogin
+from sso.accounts.mailed_links import MailedLinks
+from sso.accounts.registration.completion import RegistrationCompletion
+from sso.accounts.registration.invitations import Invitations
+from sso.accounts.registration.verification import AddressVerification
+from sso.config import Settings
+from sso.core.encryption import Keyring
+from sso.db.database import Database
+from sso.db.rate_limit import RateLimiter
+from sso.mail.outbox import Outbox
+
+
+@dataclass(frozen=True)
+class UserRegistration:
+    mode: str  # closed, open, invite
+    verification: AddressVerification
+    completion: RegistrationCompletion
+    invitations: Invitations
+    rate: RateLimiter
+
+
+def build_registration(
+    settings: Settings,
+    database: Database,
+    keyring: Keyring,
+    links: MailedLinks,
+    outbox: Outbox,
+    password_login: PasswordLogin,
+    service_name: str,
+) -> UserRegistration:
+    return UserRegistration(
+        mode=settings.registration,
+        verification=AddressVerification(database, keyring, links, outbox, service_name, settings.base_url),
+        completion=RegistrationCompletion(database, links, password_login),
+        invitations=Invitations(database, links, outbox, service_name),
+        rate=RateLimiter(database, "registration", settings.rate_register),
+    )

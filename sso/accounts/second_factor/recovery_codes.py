@@ -1,0 +1,158 @@
+"""Recovery codes: ten codes that replace a lost second factor. Each works once; a new set replaces the old one.
+
+A code has twelve digits, so it can be typed into every field for codes, with any keyboard. The digests of a set are
+made with a random key of that set, which is stored encrypted.
+"""
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+from collections.abc import Sequence
+
+from sso.accounts.history.events import EventKind, record_event
+from sso.accounts.model import User
+from sso.core.encryption import Keyring, column_purpose
+from sso.core.language import Text, plural
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Runner, Transaction
+from sso.mail.content import MailContent
+from sso.mail.outbox import Outbox
+
+CODES = 10  # in a set
+DIGITS = 12
+GROUP = 4  # digits between two hyphens
+FACTOR = "recovery"  # the counter of wrong codes
+
+_CODE = re.compile(rf"[0-9]{{{DIGITS}}}", re.ASCII)
+# The upsert locks the row of the user's set, so concurrent replacements follow each other.
+_REPLACE_KEY = Statement(
+    """INSERT INTO recovery_code_sets (user_id, key_sealed) VALUES (:user_id, :key_sealed)
+    ON CONFLICT (user_id) DO UPDATE SET key_sealed = excluded.key_sealed, created = now()"""
+)
+_DELETE_CODES = Statement("DELETE FROM recovery_codes WHERE user_id = :user_id")
+_DELETE_SET = Statement("DELETE FROM recovery_code_sets WHERE user_id = :user_id")
+_INSERT_CODES = Statement(
+    """INSERT INTO recovery_codes (user_id, digest)
+    SELECT :user_id, digest FROM unnest(CAST(:digests AS bytea[])) AS digest"""
+)
+_GET_KEY = Statement("SELECT key_sealed FROM recovery_code_sets WHERE user_id = :user_id")
+# Of several concurrent uses, one deletes the row.
+_USE = Statement("DELETE FROM recovery_codes WHERE user_id = :user_id AND digest = :digest RETURNING digest")
+_COUNT = Statement("SELECT count(*) FROM recovery_codes WHERE user_id = :user_id")
+_LOCK_UNCHANGED_USER = Statement(
+    "SELECT user_id FROM users WHERE user_id = :user_id AND valid_from = :valid_from AND NOT disabled FOR UPDATE"
+)
+
+
+class RecoveryCodes:
+    def __init__(self, database: Database, keyring: Keyring, outbox: Outbox, service_name: str) -> None:
+        self._database = database
+        self._keyring = keyring
+        self._outbox = outbox
+        self._service_name = service_name
+
+    async def replace(self, tx: Runner, user_id: str) -> tuple[str, ...]:
+        """Replaces the codes of the user in a transaction. Returns the new ones, which are not stored."""
+        key, codes = os.urandom(32), _new_codes()
+        sealed = self._keyring.encrypt(_key_purpose(user_id), key.hex())
+        await tx.value(_REPLACE_KEY, user_id=user_id, key_sealed=sealed)
+        await tx.value(_DELETE_CODES, user_id=user_id)
+        await tx.value(_INSERT_CODES, user_id=user_id, digests=[_digest(key, code) for code in codes])
+        await record_event(tx, user_id, EventKind.RECOVERY_CODES_CREATED)
+        return tuple(map(displayed_code, codes))
+
+    async def make_new(self, user: User) -> tuple[str, ...] | None:
+        """Replaces the codes and notifies the user. Returns None if the user was changed since it was read."""
+        content = _new_codes_mail(self._service_name)
+
+        async def work(tx: Transaction) -> tuple[str, ...] | None:
+            if await tx.value(_LOCK_UNCHANGED_USER, user_id=user.user_id, valid_from=user.valid_from) is None:
+                return None
+            codes = await self.replace(tx, user.user_id)
+            await self._outbox.put(tx, user.login, content, user.lang)
+            return codes
+
+        codes = await self._database.transaction(work)
+        self._outbox.wake_senders()
+        return codes
+
+    async def use(self, user: User, code: str) -> bool:
+        """Uses up a code, in the form of ``normalized_code``. Returns False if the user has no such code."""
+        sealed = await self._database.value(_GET_KEY, user_id=user.user_id)
+        if sealed is None:
+            return False
+        key = bytes.fromhex(self._keyring.decrypt(_key_purpose(user.user_id), sealed))
+
+        async def work(tx: Transaction) -> bool:
+            if await tx.value(_USE, user_id=user.user_id, digest=_digest(key, code)) is None:
+                return False
+            left = await tx.value(_COUNT, user_id=user.user_id)
+            await record_event(tx, user.user_id, EventKind.RECOVERY_CODE_USED)
+            await self._outbox.put(tx, user.login, _used_mail(self._service_name, left), user.lang)
+            return True
+
+        used = await self._database.transaction(work)
+        self._outbox.wake_senders()
+        return used
+
+    async def count_left(self, user_id: str) -> int:
+        count: int = await self._database.value(_COUNT, user_id=user_id)
+        return count
+
+
+async def delete_recovery_codes(tx: Runner, user_id: str) -> None:
+    await tx.value(_DELETE_CODES, user_id=user_id)
+    await tx.value(_DELETE_SET, user_id=user_id)
+
+
+def normalized_code(text: str) -> str:
+    """Returns a code of any kind as users type it, without spaces and hyphens."""
+    return text.replace(" ", "").replace("-", "")
+
+
+def is_recovery_code(code: str) -> bool:
+    """Returns whether the normalized code has the form of a recovery code."""
+    return _CODE.fullmatch(code) is not None
+
+
+def displayed_code(code: str) -> str:
+    return "-".join(code[start : start + GROUP] for start in range(0, len(code), GROUP))
+
+
+def _new_codes() -> Sequence[str]:
+    codes: set[str] = set()
+    while len(codes) < CODES:
+        codes.add(f"{secrets.randbelow(10**DIGITS):0{DIGITS}}")
+    return sorted(codes)
+
+
+def _digest(key: bytes, code: str) -> bytes:
+    return hmac.digest(key, code.encode(), hashlib.sha256)
+
+
+def _key_purpose(user_id: str) -> str:
+    return column_purpose("recovery_code_sets.key_sealed", user_id)
+
+
+def _new_codes_mail(service_name: str) -> MailContent:
+    return MailContent(
+        Text("New recovery codes for %(service)s", service=service_name),
+        (
+            Text("New recovery codes were made for your account. The old ones no longer work."),
+            Text("If this was not you, change your password and ask support for help."),
+        ),
+    )
+
+
+def _used_mail(service_name: str, left: int) -> MailContent:
+    return MailContent(
+        Text("A recovery code for %(service)s was used", service=service_name),
+        (
+            Text("Someone signed in to your account, or changed it, with one of your recovery codes."),
+            plural("You have %(count)s recovery code left.", "You have %(count)s recovery codes left.", left),
+            Text("If this was not you, change your password and make new recovery codes now."),
+        ),
+    )

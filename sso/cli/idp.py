@@ -1,0 +1,204 @@
+"""sso idp …"""
+
+import re
+import sys
+from typing import Any
+
+import click
+
+from sso.cli.confirmation import confirm, yes_option
+from sso.cli.context import CommandFailure, with_services, write_audit_entry
+from sso.cli.groups import Subcommands
+from sso.cli.output import Format, Record, list_options, print_list
+from sso.cli.services import CommandServices
+
+_OPTIONS = {
+    "id": "ID",
+    "client_id": "--client-id",
+    "client_secret": "--client-secret-stdin",
+    "scopes": "--scope",
+    "claims": "--claim",
+}
+
+PROVIDER_ID = click.argument("provider_id", metavar="ID")
+
+
+@click.group(cls=Subcommands)
+def command() -> None:
+    """Manage identity providers: other services with which players can sign in.
+
+    \b
+    Example:
+      sso idp add steam --kind steam
+      sso idp list
+    """
+
+
+@command.command()
+@PROVIDER_ID
+@click.option(
+    "--kind",
+    type=click.Choice(["oidc", "oauth2", "steam"]),
+    required=True,
+    help="oidc: OpenID Connect; oauth2: OAuth 2.0 with a userinfo address; steam: Steam.",
+)
+@click.option("--name", help='Name on the button "Continue with NAME" (default: the id).')
+@click.option("--issuer", help="Issuer of an OpenID provider, exactly as in its discovery document.")
+@click.option("--client-id", help="Id that the provider has given to this service.")
+@click.option("--client-secret-stdin", is_flag=True, help="Read the client secret from standard input.")
+@click.option("--scope", "scopes", multiple=True, help="Scope to request (oidc: openid, email and profile by default).")
+@click.option("--authorization-url", help="Authorization address (oauth2).")
+@click.option("--token-url", help="Token address (oauth2).")
+@click.option("--userinfo-url", help="Address that returns the player's data as JSON (oauth2).")
+@click.option(
+    "--claim",
+    "claims",
+    multiple=True,
+    metavar="NAME=MEMBER",
+    help="Member of the userinfo response with the subject, name, email or email_verified (oauth2).",
+)
+@click.option("--position", type=click.IntRange(0), help="Place of the button; the lowest comes first (default: 0).")
+@click.option("--trusted-email", is_flag=True, help="Addresses that the provider calls verified need no other check.")
+@click.option(
+    "--trusted-second-factor", is_flag=True, help="Do not ask for the account's second factor after this sign-in."
+)
+@click.option("--keep-tokens", is_flag=True, help="Store the provider's tokens, encrypted (default: discard them).")
+@click.pass_context
+def add(ctx: click.Context, /, provider_id: str, **options: Any) -> None:
+    """Add an identity provider and print the callback address to register there.
+
+    \b
+    Example:
+      sso idp add google --kind oidc --issuer https://accounts.google.com --client-id 1234 --client-secret-stdin
+      sso idp add steam --kind steam
+    """
+    from sso.state.document import DocumentError, parse
+
+    record = _record(provider_id, options)
+    try:
+        document = parse({"identity_providers": [record]})
+    except DocumentError as error:
+        raise CommandFailure(_in_words_of_options(str(error))) from None
+
+    async def work(services: CommandServices) -> str:
+        from sso.upstream.addresses import EXPECTED, is_provider_url
+        from sso.upstream.provider_store import TOPIC
+        from sso.upstream.sign_in import callback_url
+
+        if await services.identity_providers.get(provider_id):
+            raise CommandFailure(f"there is already an identity provider {provider_id}")
+        for name in ("issuer", "authorization_url", "token_url", "userinfo_url"):
+            if name in record and not is_provider_url(record[name], allow_http=not services.settings.https):
+                raise CommandFailure(f"{_option(name)}: {EXPECTED}")
+        try:
+            await services.applier.apply(document)
+        except DocumentError as error:
+            raise CommandFailure(_in_words_of_options(str(error))) from None
+        services.bus.publish(TOPIC)
+        return callback_url(services.settings.base_url, provider_id)
+
+    click.echo(f"callback {with_services(ctx, work, with_permissions=False)}")
+
+
+@command.command("list")
+@list_options
+@click.pass_context
+def list_providers(ctx: click.Context, form: Format | None) -> None:
+    """List the identity providers in the order of their buttons.
+
+    \b
+    Example:
+      sso idp list
+    """
+
+    async def work(services: CommandServices) -> list[Record]:
+        flags = ("trusted_email", "trusted_second_factor", "keep_tokens")
+        return [
+            {
+                "id": provider.provider_id,
+                "kind": provider.kind,
+                "name": provider.name,
+                "issuer": provider.issuer or provider.userinfo_url,
+                "client_id": provider.client_id,
+                "flags": [name for name in flags if getattr(provider, name)],
+            }
+            for provider in await services.identity_providers.list()
+        ]
+
+    print_list(form, with_services(ctx, work, with_permissions=False))
+
+
+@command.command()
+@PROVIDER_ID
+@yes_option
+@click.pass_context
+def remove(ctx: click.Context, provider_id: str, yes: bool) -> None:
+    """Remove an identity provider and all links to it. Players can no longer sign in with it.
+
+    \b
+    Example:
+      sso idp remove steam
+    """
+
+    async def count(services: CommandServices) -> tuple[int, int]:
+        from sso.upstream.provider_store import count_links
+
+        if await services.identity_providers.get(provider_id) is None:
+            raise CommandFailure(f"there is no identity provider {provider_id}")
+        return await count_links(services.database, provider_id)
+
+    async def delete(services: CommandServices) -> bool:
+        from sso.upstream.provider_store import TOPIC, delete_provider
+
+        await write_audit_entry(services, "identity_provider.delete", provider_id, {"removed": True})
+        deleted = await delete_provider(services.database, provider_id)
+        services.bus.publish(TOPIC)
+        return deleted
+
+    linked, stranded = with_services(ctx, count, with_permissions=False)
+    confirm(
+        f"Remove {provider_id}? {linked} players sign in with it, {stranded} of them have no password, no "
+        "passkey and no other provider.",
+        yes,
+    )
+    if not with_services(ctx, delete, with_permissions=False):
+        raise CommandFailure(f"there is no identity provider {provider_id}")
+    click.echo(f"{provider_id} is removed")
+
+
+def _record(provider_id: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Returns the record of `sso apply` with the options that were given."""
+    from_stdin, scopes, claims = (options.pop(name) for name in ("client_secret_stdin", "scopes", "claims"))
+    record = {name: value for name, value in options.items() if value not in (None, False)}
+    record["id"] = provider_id
+    if scopes:
+        record["scopes"] = [word for scope in scopes for word in scope.split()]
+    if claims:
+        record["claims"] = dict(_read_claim(claim) for claim in claims)
+    if from_stdin:
+        record["client_secret"] = _secret()
+    return record
+
+
+def _read_claim(text: str) -> tuple[str, str]:
+    name, equals, member = text.partition("=")
+    if not (name and equals and member):
+        raise CommandFailure("--claim: expected NAME=MEMBER, such as subject=id")
+    return name, member
+
+
+def _secret() -> str:
+    secret = sys.stdin.readline().rstrip("\r\n")
+    if not secret:
+        raise CommandFailure("--client-secret-stdin: expected the secret on standard input")
+    return secret
+
+
+def _in_words_of_options(error: str) -> str:
+    """Names the option in an error of the document that `sso idp add` applies."""
+    field, _, expected = error.removeprefix("identity_providers[0].").partition(": ")
+    return f"{_option(re.sub(r'[.[].*', '', field))}: {expected}"
+
+
+def _option(field: str) -> str:
+    return _OPTIONS.get(field, f"--{field.replace('_', '-')}")

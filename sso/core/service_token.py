@@ -1,0 +1,17 @@
+"""Access tokens of service clients: opaque, with the id of their application in front."""
+
+import re
+
+from sso.core.ids import MAX_APPLICATION_ID, secret_token
+
+_FORM = re.compile(r"app([1-9][0-9]{0,9})\.[A-Za-z0-9_-]{43}", re.ASCII)
+
+
+def new_service_token(application_id: int) -> str:
+    return f"app{application_id}.{secret_token()}"
+
+
+def claimed_application(token: str) -> int:
+    """Returns the application that an unverified token names, or 0 if it is not a token of this form."""
+    match = _FORM.fullmatch(token)
+    return int(match[1]) if match and int(match[1]) <= MAX_APPLICATION_ID else 0

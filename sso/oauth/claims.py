@@ -1,0 +1,69 @@
+"""The claims about a user that the scopes allow, and those about the sign-in (OpenID Connect Core sections 2 and 5)."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+# The values of `amr` (RFC 8176) for each way to sign in, by the name that a browser session has for it.
+_AMR = {
+    "login": ["pwd"],
+    "otp": ["pwd", "otp", "mfa"],
+    "passkey": ["pop", "user", "mfa"],
+}
+# The values of `acr`: one factor, several factors.
+ONE_FACTOR, SEVERAL_FACTORS = ACR_VALUES = ("1", "2")
+
+
+class ClaimSource(Protocol):
+    """What tokens and userinfo know about a user, and the client and the scopes that they are for."""
+
+    @property
+    def profile(self) -> str: ...
+    @property
+    def scopes(self) -> Sequence[str]: ...
+    @property
+    def user_id(self) -> str: ...
+    @property
+    def login(self) -> str: ...
+    @property
+    def nick(self) -> str: ...
+    @property
+    def lang(self) -> str: ...
+    @property
+    def email_verified(self) -> bool: ...
+    @property
+    def updated_at(self) -> int: ...
+
+
+def scope_claims(user: ClaimSource) -> dict[str, Any]:
+    """Returns the claims of the scopes email and profile. A strict client gets those of §2.1 only."""
+    is_oidc = user.profile == "oidc"
+    claims: dict[str, Any] = {}
+    if "email" in user.scopes:
+        claims["email"] = user.login
+        if is_oidc:
+            claims["email_verified"] = user.email_verified
+    if "profile" in user.scopes:
+        claims |= _profile_claims(user) if is_oidc else {"nickname": user.nick}
+    return claims
+
+
+def _profile_claims(user: ClaimSource) -> dict[str, Any]:
+    """A claim without a value is left out. The login is an e-mail address, which this scope does not disclose."""
+    claims = {"preferred_username": user.nick or user.user_id, "updated_at": user.updated_at}
+    if user.nick:
+        claims |= {"name": user.nick, "nickname": user.nick}
+    return claims | ({"locale": user.lang} if user.lang else {})
+
+
+def amr_of(auth: str) -> list[str]:
+    """Returns the authentication methods of a sign-in; ``auth`` is the name that the browser session has for it."""
+    return _AMR.get(auth, [])
+
+
+def acr_of(auth: str) -> str:
+    return SEVERAL_FACTORS if "mfa" in amr_of(auth) else ONE_FACTOR
+
+
+def sign_in_claims(auth: str, auth_time: int) -> dict[str, Any]:
+    methods = amr_of(auth)
+    return {"auth_time": auth_time, "acr": acr_of(auth)} | ({"amr": methods} if methods else {})

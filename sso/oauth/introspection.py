@@ -1,0 +1,67 @@
+"""POST /proxy/oauth/introspect (RFC 7662): a resource server asks whether an access token is valid."""
+
+from typing import Any
+
+from sso.db.batch.statement import BatchStatement
+from sso.db.batch.statement_batch import Batch
+from sso.db.database import Database
+from sso.oauth.client_auth import ClientCredentials, authenticate_client
+from sso.oauth.client_store import ClientStore
+from sso.oauth.errors import InvalidClient, InvalidRequest, NoResourceServer
+from sso.oauth.jwt_access_tokens import AccessTokenDigests
+
+INACTIVE = {"active": False}
+
+# A valid access token of a user or of a service, if its client belongs to the application of the resource server.
+_FIND = BatchStatement(
+    """SELECT item.n, c.client_id, c.application_id, found.sub, found.scopes,
+        CAST(floor(extract(epoch FROM found.expires)) AS bigint) AS exp
+    FROM {items} CROSS JOIN LATERAL (
+        SELECT g.client_id, g.user_id AS sub, g.scopes, a.expires
+        FROM oauth_access_tokens a JOIN oauth_grants g ON g.id = a.grant_id JOIN users u ON u.user_id = g.user_id
+        WHERE a.digest = item.digest AND NOT u.disabled AND g.issued >= u.valid_from
+        UNION ALL
+        SELECT t.client_id, t.client_id, CAST(ARRAY[] AS text[]), t.expires
+        FROM oauth_service_tokens t JOIN oauth_clients s USING (client_id, application_id)
+        WHERE t.digest = item.digest AND 'client_credentials' = ANY (s.grant_types)
+    ) found JOIN oauth_clients c ON c.client_id = found.client_id
+    WHERE found.expires > now() AND NOT c.disabled AND c.application_id = item.application_id
+        AND item.application_id > 0""",
+    columns={"digest": "bytea", "application_id": "int"},
+)
+
+
+class Introspection:
+    def __init__(self, clients: ClientStore, database: Database, digests: AccessTokenDigests, issuer: str) -> None:
+        self._digests = digests
+        self._clients = clients
+        self._find = Batch(database, _FIND)
+        self._issuer = issuer
+
+    async def introspect(self, credentials: ClientCredentials, token: str) -> dict[str, Any]:
+        """Returns the claims of a token, or that it is not active: invalid, revoked, or not for this client."""
+        client = await self._clients.get(credentials.client_id) if credentials.client_id else None
+        # A public client, for which the result is "", does not authenticate.
+        if (
+            client is None
+            or credentials.bearer
+            or not authenticate_client(client, self._clients.secrets(client), credentials, "")
+        ):
+            raise InvalidClient(credentials.scheme)
+        if not client.resource_server:
+            raise NoResourceServer
+        if not token:
+            raise InvalidRequest("token is required")
+        row = await self._find(digest=self._digests.of(token), application_id=client.application_id)
+        if row is None:
+            return INACTIVE
+        claims = {
+            "active": True,
+            "iss": self._issuer,
+            "client_id": row["client_id"],
+            "sub": row["sub"],
+            "application_id": row["application_id"],
+            "exp": row["exp"],
+            "token_type": "Bearer",
+        }
+        return claims | ({"scope": " ".join(row["scopes"])} if row["scopes"] else {})

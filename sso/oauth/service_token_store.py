@@ -1,0 +1,69 @@
+"""The access tokens of service clients (client_credentials) in the database. Each method is one transaction."""
+
+from sso.core.ids import digest
+from sso.core.service_token import claimed_application, new_service_token
+from sso.db.batch.statement import BatchStatement
+from sso.db.batch.statement_batch import Batch
+from sso.db.database import Database
+from sso.oauth.model import Client
+from sso.oauth.token_statements import AUTHENTICATED
+
+# A token for each item whose client is still as it was when it was authenticated, and whose application exists.
+_ISSUE = BatchStatement(
+    f"""WITH item AS (
+        SELECT * FROM {{items}}
+    ), valid_items AS (
+        SELECT item.* FROM item JOIN oauth_clients c USING (client_id, application_id)
+        JOIN applications a USING (application_id) LEFT JOIN projects p ON p.id = a.project_id
+        WHERE {AUTHENTICATED} AND 'client_credentials' = ANY (c.grant_types) AND NOT a.removed
+            AND p.removed IS NOT TRUE
+    ), new_tokens AS (
+        INSERT INTO oauth_service_tokens (digest, client_id, application_id, expires)
+        SELECT digest, client_id, application_id, now() + make_interval(secs => lifetime_s) FROM valid_items
+    )
+    SELECT n FROM valid_items""",  # noqa: S608 - constants only
+    columns={
+        "digest": "bytea",
+        "client_id": "text",
+        "application_id": "int",
+        "matched_secret": "text",
+        "profile": "text",
+        "auth_method": "text",
+        "lifetime_s": "float",
+    },
+)
+# A token ends when its client is disabled, belongs to another application, or may no longer use client_credentials.
+_FIND = BatchStatement(
+    """SELECT item.n, t.application_id FROM {items} JOIN oauth_service_tokens t USING (digest)
+    JOIN oauth_clients c USING (client_id, application_id)
+    WHERE t.expires > now() AND NOT c.disabled AND 'client_credentials' = ANY (c.grant_types)""",
+    columns={"digest": "bytea"},
+)
+
+
+class ServiceTokenStore:
+    def __init__(self, database: Database, lifetime_s: int) -> None:
+        self.lifetime_s = lifetime_s
+        self._issue = Batch(database, _ISSUE)
+        self._find = Batch(database, _FIND)
+
+    async def issue(self, client: Client, matched_secret: str) -> str | None:
+        """Returns a new token. Returns None if the client has changed, or if its application does not exist."""
+        token = new_service_token(client.application_id)
+        row = await self._issue(
+            digest=digest(token),
+            client_id=client.client_id,
+            application_id=client.application_id,
+            matched_secret=matched_secret,
+            profile=client.profile,
+            auth_method=client.token_endpoint_auth_method,
+            lifetime_s=float(self.lifetime_s),
+        )
+        return token if row else None
+
+    async def application_of(self, token: str) -> int | None:
+        """Returns the application of a valid token. Reads the database each time, so that a revocation acts at once."""
+        if not claimed_application(token):
+            return None
+        row = await self._find(digest=digest(token))
+        return int(row["application_id"]) if row else None

@@ -1,0 +1,1 @@
+"""What the service stores about a person: its export, the deletion of an account, and its erasure."""

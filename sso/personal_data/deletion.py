@@ -1,0 +1,131 @@
+"""The deletion of an account: it is closed at once and erased after some days, until which it can be kept."""
+
+from datetime import datetime
+
+from sso.accounts.history.events import EventKind, record_event
+from sso.accounts.history.texts import format_day
+from sso.accounts.model import User
+from sso.accounts.users import get_user, revoke_everything
+from sso.core.language import Text, in_language
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+from sso.mail.content import MailContent
+from sso.mail.outbox import Outbox
+from sso.personal_data.administrators import keep_administrators
+
+BY_USER = "user"  # only they can keep the account themselves
+
+CLOSED_SUBJECT = Text("Your %(service)s account will be deleted")
+CLOSED = Text("Your account is closed and will be deleted on %(date)s. You have been signed out everywhere.")
+HOW_TO_KEEP = Text("To keep your account, sign in before that day and confirm that you want to keep it:")
+ASK_SUPPORT = Text("To keep your account, ask support before that day.")
+NOT_YOU = Text("If this was not you, keep your account and change your password.")
+KEPT_SUBJECT = Text("Your %(service)s account is kept")
+KEPT = Text("Your account will not be deleted. You can sign in as before.")
+
+_CLOSE = Statement(
+    """UPDATE users SET deletion_due = now() + make_interval(days => :days), disabled = true,
+        deletion_by = CASE WHEN disabled THEN 'disabled' ELSE :by END
+    WHERE user_id = :user_id AND deletion_due IS NULL
+        AND coalesce(CAST(:valid_from AS bigint), valid_from) = valid_from
+    RETURNING deletion_due"""
+)
+_KEEP = Statement(
+    """UPDATE users SET deletion_due = NULL, deletion_by = NULL, disabled = false
+    WHERE user_id = :user_id AND valid_from = :valid_from AND deletion_by = 'user' AND deletion_due > now()
+    RETURNING user_id"""
+)
+# The erasure has begun if `deletion_by` is "erasing".
+_RESTORE = Statement(
+    """UPDATE users SET deletion_due = NULL, deletion_by = NULL, disabled = (deletion_by = 'disabled')
+    WHERE user_id = :user_id AND deletion_by <> 'erasing' RETURNING user_id"""
+)
+
+
+_MAKE_DUE = Statement(
+    """UPDATE users SET deletion_due = least(deletion_due, now())
+    WHERE user_id = :user_id AND deletion_due IS NOT NULL AND deletion_by <> 'erasing'"""
+)
+
+
+class AccountDeletion:
+    def __init__(self, database: Database, outbox: Outbox, service_name: str, base_url: str, days: int) -> None:
+        self._database = database
+        self._outbox = outbox
+        self._service_name = service_name
+        self._base_url = base_url
+        self.days = days
+
+    async def request(
+        self, user: User, valid_from: int | None, by: str = BY_USER, days: int | None = None
+    ) -> datetime | None:
+        """Closes the account and returns when it will be erased. Everything issued to the user ends.
+
+        ``valid_from`` is that of the user on which the request is based. Returns None if the account is closed already
+        or was changed meanwhile. Raises DeletionRefused for the last administrator. An account that is erased at once
+        (``days`` is 0) is not announced.
+        """
+        days = self.days if days is None else days
+
+        async def work(tx: Transaction) -> datetime | None:
+            async with keep_administrators(tx, user.user_id):
+                values = {"user_id": user.user_id, "valid_from": valid_from, "days": days, "by": by}
+                due: datetime | None = await tx.value(_CLOSE, **values)
+            if due is None:
+                return None
+            await revoke_everything(tx, user.user_id)
+            await record_event(tx, user.user_id, EventKind.DELETION_REQUESTED)
+            if days:
+                await self._outbox.put(tx, user.login, self._closed_mail(user, due, by), user.lang)
+            return due
+
+        due = await self._database.transaction(work)
+        self._outbox.wake_senders()
+        return due
+
+    async def make_due(self, user_id: str) -> None:
+        """Ends the time in which a closed account can be kept."""
+        await self._database.value(_MAKE_DUE, user_id=user_id)
+
+    async def keep(self, user: User) -> User | None:
+        """Cancels the deletion that the user has requested. Of several concurrent calls, one returns the user.
+
+        Returns None if the deletion is no longer pending, if an operator wants it, or if the user was revoked since.
+        """
+
+        async def work(tx: Transaction) -> User | None:
+            if await tx.value(_KEEP, user_id=user.user_id, valid_from=user.valid_from) is None:
+                return None
+            return await self._announce_kept(tx, user)
+
+        kept = await self._database.transaction(work)
+        self._outbox.wake_senders()
+        return kept
+
+    async def restore(self, user: User) -> User | None:
+        """Cancels the deletion, for an operator. Returns None if the account is not going to be deleted."""
+
+        async def work(tx: Transaction) -> User | None:
+            if await tx.value(_RESTORE, user_id=user.user_id) is None:
+                return None
+            return await self._announce_kept(tx, user)
+
+        kept = await self._database.transaction(work)
+        self._outbox.wake_senders()
+        return kept
+
+    async def _announce_kept(self, tx: Transaction, user: User) -> User:
+        await record_event(tx, user.user_id, EventKind.DELETION_CANCELLED)
+        content = MailContent(Text(KEPT_SUBJECT, service=self._service_name), (KEPT,))
+        await self._outbox.put(tx, user.login, content, user.lang)
+        return await get_user(tx, user.user_id)
+
+    def _closed_mail(self, user: User, due: datetime, by: str) -> MailContent:
+        with in_language(user.lang):
+            closed = Text(CLOSED, date=format_day(due))
+        subject = Text(CLOSED_SUBJECT, service=self._service_name)
+        if by != BY_USER:
+            return MailContent(subject, (closed, ASK_SUPPORT))
+        link = f"{self._base_url}/login"
+        return MailContent(subject, (closed, HOW_TO_KEEP), (NOT_YOU,), link=link, link_label=Text("Sign in"))

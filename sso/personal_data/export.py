@@ -1,0 +1,93 @@
+"""The export of everything that is stored about a user, as a JSON document."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sso.accounts.history.events import EventKind, record_event
+from sso.accounts.model import User
+from sso.accounts.users import exportable_fields, get_user
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Row, Transaction
+from sso.personal_data.tables import EXPORTED
+
+EXPORT_SECONDS = 30.0
+MAX_AUDIT_ENTRIES = 10_000
+
+_TABLES = {
+    table: Statement(f"SELECT {', '.join(columns)} FROM {table} WHERE user_id = :user_id")  # noqa: S608 - constants
+    for table, columns in EXPORTED.items()
+}
+_NOW = Statement("SELECT now()")
+_SITES = Statement("SELECT client_id, name FROM oauth_clients WHERE client_id = ANY(CAST(:ids AS text[]))")
+# The changes that the user has made, and those of the user's own record. Values are exported only if they are the
+# user's: the others belong to a project.
+_AUDIT = Statement(
+    """SELECT at, operation, target, address, project_id, application_id, is_own,
+        CASE WHEN is_own THEN before END AS before, CASE WHEN is_own THEN after END AS after
+    FROM (SELECT *, (operation LIKE 'user.%' AND target = :user_id)
+        OR (operation = 'permissions.save' AND target = application_id || '/' || :user_id) AS is_own FROM audit) entry
+    WHERE user_id = :user_id OR is_own ORDER BY id DESC LIMIT :limit"""
+)
+
+
+async def export_user(database: Database, user_id: str) -> dict[str, Any]:
+    """Returns the document. The export is added to the history, which it contains."""
+    return await database.long_transaction(EXPORT_SECONDS, _export, user_id)
+
+
+async def _export(tx: Transaction, user_id: str) -> dict[str, Any]:
+    await record_event(tx, user_id, EventKind.DATA_EXPORTED)
+    user = await get_user(tx, user_id)
+    rows = {table: [_json(row) for row in await tx.rows(_TABLES[table], user_id=user_id)] for table in EXPORTED}
+    names = {
+        row["client_id"]: row["name"]
+        for row in await tx.rows(
+            _SITES, ids=[row["client_id"] for row in rows["oauth_consents"] + rows["oauth_grants"]]
+        )
+    }
+    audit = await tx.rows(_AUDIT, user_id=user_id, limit=MAX_AUDIT_ENTRIES)
+    return {
+        "exported_at": _text(await tx.value(_NOW)),
+        "account": _account(user),
+        "sign_in": {
+            "password": user.password_hash is not None,
+            "second_factors": list(user.second_factors),
+            "recovery_codes": rows["recovery_code_sets"],
+            "passkeys": rows["passkeys"],
+            "linked_identities": rows["linked_identities"],
+            "known_devices": rows["known_factors"],
+        },
+        "browsers": rows["browser_sessions"],
+        "games": {"sign_ins": rows["sign_ins"], "session_tokens": rows["session_tokens"]},
+        "sites": {
+            "consents": [{"name": names.get(row["client_id"], ""), **row} for row in rows["oauth_consents"]],
+            "grants": [{"name": names.get(row["client_id"], ""), **row} for row in rows["oauth_grants"]],
+        },
+        "mailed_links": rows["mailed_links"],
+        "permissions": {
+            "data": rows["user_records"],
+            "roles": rows["role_assignments"],
+            "memberships": rows["project_members"],
+            "groups": rows["group_users"],
+        },
+        "history": sorted(rows["account_events"], key=lambda event: str(event["at"])),
+        "audit": [_json(row) for row in audit],
+    }
+
+
+def _account(user: User) -> dict[str, Any]:
+    return exportable_fields(user) | {
+        "reg_time": _text(user.reg_time),
+        "disabled": user.disabled,
+        "deletion_due": _text(user.deletion_due) if user.deletion_due else None,
+    }
+
+
+def _json(row: Row) -> Mapping[str, Any]:
+    return {name: _text(value) if isinstance(value, datetime) else value for name, value in dict(row).items()}
+
+
+def _text(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,132 @@
+"""The page that users see who sign in to a closed account: when it will be deleted, and a form that keeps it."""
+
+from typing import Any
+
+from quart import Blueprint, Response
+
+from sso.accounts.account_page.form_problem import FormProblem
+from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked
+from sso.accounts.history.texts import format_day
+from sso.accounts.login.flow import LoginFlow, LoginFlows
+from sso.accounts.login.messages import BLOCKED, retry_message, wrong_code_message
+from sso.accounts.login.password_login import PasswordLogin
+from sso.accounts.login.view import LoginCompletion, next_query
+from sso.accounts.model import SignedIn, User
+from sso.accounts.second_factor.codes import SecondFactors
+from sso.core.errors import RetryLater
+from sso.personal_data.closed_account import KeepTickets
+from sso.personal_data.deletion import AccountDeletion
+from sso.web import language
+from sso.web.cookies import VISIT_COOKIE, read_cookie, set_cookie, visit_secret
+from sso.web.csrf import check_csrf, csrf_token
+from sso.web.language import _
+from sso.web.pages import form_fields, page
+from sso.web.redirects import safe_next, see_other
+from sso.web.request import client_address
+
+
+class ClosedAccountPage:
+    """Shown in place of every sign-in by page to an account that is going to be deleted."""
+
+    def __init__(self, tickets: KeepTickets, factors: SecondFactors) -> None:
+        self._tickets = tickets
+        self._factors = factors
+
+    async def show(self, closed: AccountClosed, flow: LoginFlow | None, next_path: str | None) -> Response:
+        language.use_user_language(closed.user.lang)
+        if closed.needs_code and closed.user.email_2fa:
+            await self._factors.send_code(closed.user)
+        visit, is_new = visit_secret()
+        ticket = self._tickets.issue(closed, visit)
+        response = await self.render(
+            closed.user, ticket, flow, next_path, visit=visit, needs_code=closed.needs_code, status=closed.status
+        )
+        if is_new:
+            set_cookie(response, VISIT_COOKIE, visit)
+        return response
+
+    async def render(
+        self,
+        user: User,
+        ticket: str,
+        flow: LoginFlow | None,
+        next_path: str | None,
+        *,
+        visit: str,
+        needs_code: bool,
+        status: int,
+        **context: Any,
+    ) -> Response:
+        return await page(
+            "account_closed.html",
+            status=status,
+            page_title=_("Your account is closed"),
+            date=format_day(user.deletion_due) if user.deletion_due else "",
+            login=user.login,
+            ticket=ticket,
+            needs_code=needs_code,
+            second_factors=user.second_factors,
+            csrf=csrf_token(visit),
+            next=safe_next(next_path) if next_path else "",
+            form_targets=flow.form_targets if flow else (),
+            **context,
+        )
+
+
+def keep_pages(
+    closed_page: ClosedAccountPage,
+    tickets: KeepTickets,
+    deletion: AccountDeletion,
+    password_login: PasswordLogin,
+    factors: SecondFactors,
+    login_flows: LoginFlows,
+    completion: LoginCompletion,
+) -> Blueprint:
+    routes = Blueprint("keep_account", __name__)
+
+    @routes.post("/login/keep")
+    async def keep() -> Response:
+        form = await form_fields()
+        visit = read_cookie(VISIT_COOKIE)
+        check_csrf(visit, form.get("csrf"))
+        next_path = form.get("next")
+        flow = await login_flows.find(safe_next(next_path)) if next_path else None
+        ticket = await tickets.read(form.get("ticket", ""), visit)
+        if ticket is None:
+            return see_other("/login")
+        user, auth = ticket.user, ticket.auth
+        language.use_user_language(user.lang)
+        if ticket.needs_code:
+            checked = await check_code(user, form.get("otp", ""))
+            if isinstance(checked, FormProblem):
+                return await closed_page.render(
+                    user,
+                    form["ticket"],
+                    flow,
+                    next_path,
+                    visit=visit,
+                    needs_code=True,
+                    status=checked.status,
+                    problem=checked.text,
+                    headers=checked.headers,
+                )
+            auth = checked.auth
+        kept = await deletion.keep(user)
+        if kept is None:
+            return see_other("/login")
+        session = await completion.start_session(SignedIn(kept, auth))
+        if flow and session.must_enrol:
+            return completion.redirect(session, "/login" + next_query(next_path))
+        return completion.redirect(session, await flow.complete(session) if flow else safe_next(next_path))
+
+    async def check_code(user: User, code: str) -> SignedIn | FormProblem:
+        try:
+            return await password_login.check_code(user, code, client_address())
+        except InvalidCredentials as error:
+            return FormProblem(wrong_code_message(factors, user, code), error.status)
+        except SecondFactorBlocked as error:
+            return FormProblem(BLOCKED, error.status)
+        except RetryLater as error:
+            return FormProblem(retry_message(error), error.status, error.headers)
+
+    return routes

@@ -1,0 +1,206 @@
+"""OAuth clients."""
+
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import AfterValidator, Field
+from sqlalchemy import bindparam, insert, select, update
+
+from sso.core.encryption import Keyring
+from sso.core.ids import MAX_APPLICATION_ID
+from sso.core.keys import UnusableKey
+from sso.db.statement import Statement
+from sso.db.tables import oauth_clients
+from sso.db.transaction import Transaction
+from sso.oauth import client_branding
+from sso.oauth.client_assertions import stored_jwks
+from sso.oauth.client_store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
+from sso.oauth.model import CLIENT_ID, AccessTokenFormat, AuthMethod, Client, GrantType, Profile
+from sso.oauth.redirect_uris import browser_origin, is_redirect_uri
+from sso.perm.stores import audit
+from sso.perm.stores.audit import AuditActor
+from sso.state.location import DocumentError, with_location
+from sso.state.summary import CHANGED, CREATED, UNCHANGED
+from sso.state.values import AccountPart, Host, Text, matching, without_control_characters
+
+_LOCK = Statement(select(oauth_clients).where(oauth_clients.c.client_id == bindparam("client_id")).with_for_update())
+_ALL = Statement(select(oauth_clients).order_by(oauth_clients.c.client_id))
+MAX_JWKS = 16 * 1024
+_AUDIT_NAMES = {"secret_sealed": "client_secret", "second_sealed": None}
+_ALWAYS_EXPORTED = (
+    "client_id", "name", "redirect_hosts", "redirect_uris", "profile", "id_alg", "consent", "first_party",
+    "grant_types", "access_token_format",
+)  # fmt: skip
+_EXPORTED_IF_SET = (
+    "disabled",
+    "token_endpoint_auth_method",
+    "post_logout_redirect_uris",
+    "origins",
+    "logo_uri",
+    "policy_uri",
+    "tos_uri",
+    "support_uri",
+    "accent",
+    "signin_text",
+    "application_id",
+    "resource_server",
+)
+
+
+def _absolute_uri(uri: str) -> str:
+    if not is_redirect_uri(uri, (), (uri,), allow_http=True):
+        raise ValueError("must be an absolute http or https URI without fragment and user-info")
+    return uri
+
+
+def _origin(text: str) -> str:
+    if not text or browser_origin(text) != text:
+        raise ValueError("must be an origin such as https://app.example.com, in lower case and without a path")
+    return text
+
+
+Uri = Annotated[str, AfterValidator(_absolute_uri)]
+Origin = Annotated[str, AfterValidator(_origin)]
+Link = Annotated[str, AfterValidator(client_branding.check_link)]
+
+
+def _usable_jwks(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        text = stored_jwks(value)
+    except UnusableKey as error:
+        raise ValueError(str(error)) from None
+    if len(text) > MAX_JWKS:
+        raise ValueError(f"must have at most {MAX_JWKS} characters")
+    return value
+
+
+class ClientPart(AccountPart):
+    client_id: Annotated[str, matching(CLIENT_ID, "1 to 64 letters, digits, dots, dashes, underscores")]
+    client_secret: (
+        Annotated[str, Field(min_length=16, max_length=512), AfterValidator(without_control_characters)] | None
+    ) = None
+    name: Text | None = None
+    redirect_hosts: list[Host] | None = None
+    redirect_uris: list[Text] | None = None
+    profile: Profile | None = None
+    id_alg: Literal["", "ES256", "EdDSA"] | None = None
+    public: bool | None = None  # false: the client has a secret, which exports leave out
+    consent: bool | None = None
+    first_party: bool | None = None
+    disabled: bool | None = None
+    grant_types: Annotated[list[GrantType], Field(min_length=1)] | None = None
+    token_endpoint_auth_method: AuthMethod | None = None
+    post_logout_redirect_uris: list[Uri] | None = None
+    origins: list[Origin] | None = None
+    logo_uri: Annotated[str, AfterValidator(client_branding.check_logo_uri)] | None = None
+    policy_uri: Link | None = None
+    tos_uri: Link | None = None
+    support_uri: Link | None = None
+    accent: Annotated[str, AfterValidator(client_branding.check_accent)] | None = None
+    signin_text: Annotated[str, AfterValidator(client_branding.check_signin_text)] | None = None
+    application_id: Annotated[int, Field(ge=0, le=MAX_APPLICATION_ID)] | None = None  # 0: none
+    resource_server: bool | None = None
+    access_token_format: AccessTokenFormat | None = None
+    jwks: Annotated[dict[str, Any], AfterValidator(_usable_jwks)] | None = None
+
+
+async def apply(tx: Transaction, actor: AuditActor, keyring: Keyring, location: str, part: ClientPart) -> str:
+    """Creates or changes the client. Returns which of both it did, or that nothing changed."""
+    old = await tx.row(_LOCK, client_id=part.client_id)
+    values = _values(part, keyring, old)
+    if problem := _contradiction(part, {**(old or _NEW), **values}):
+        raise DocumentError(with_location(location, problem))
+    if old is None:
+        await tx.value(Statement(insert(oauth_clients).values(client_id=part.client_id, **values)))
+        await audit.write(tx, actor, "client.create", part.client_id, None, _for_audit(values))
+        return CREATED
+    changed = {name: value for name, value in values.items() if old[name] != value}
+    if not changed:
+        return UNCHANGED
+    await tx.value(
+        Statement(update(oauth_clients).where(oauth_clients.c.client_id == part.client_id).values(**changed))
+    )
+    before = {name: old[name] for name in changed}
+    await audit.write(tx, actor, "client.save", part.client_id, _for_audit(before), _for_audit(changed))
+    if changed.get("disabled"):
+        await revoke_grants(tx, part.client_id)
+    elif changed.keys() & {"redirect_hosts", "redirect_uris"}:
+        await revoke_grants_at_removed_uris(tx, Client.from_row(old), Client.from_row({**old, **changed}))
+    return CHANGED
+
+
+# The values of a new client that the checks need.
+_NEW: dict[str, Any] = {"profile": "strict", "token_endpoint_auth_method": "", "secret_sealed": None, "jwks": ""}
+_NEW |= {"application_id": 0, "resource_server": False, "grant_types": []}
+_NEW |= {"logo_uri": "", "redirect_hosts": [], "redirect_uris": []}
+_NO_SECRETS = {"secret_sealed": None, "second_sealed": None, "secret_expires": None, "second_expires": None}
+_WITHOUT_SECRET = ("none", "private_key_jwt")
+
+
+def _values(part: ClientPart, keyring: Keyring, old: Any) -> dict[str, Any]:
+    """Returns the columns that the document sets."""
+    values = part.model_dump(exclude_none=True, exclude={"client_id", "client_secret", "public"})
+    if "grant_types" in values:
+        values["grant_types"] = list(dict.fromkeys(values["grant_types"]))
+    purpose = secret_purpose(part.client_id)
+    if part.client_secret is not None:
+        unchanged = (
+            old and old["secret_sealed"] and keyring.decrypt(purpose, old["secret_sealed"]) == part.client_secret
+        )
+        if not unchanged:
+            values |= _NO_SECRETS | {"secret_sealed": keyring.encrypt(purpose, part.client_secret)}
+    elif part.token_endpoint_auth_method in _WITHOUT_SECRET:
+        values |= _NO_SECRETS
+    if part.jwks is not None:
+        values["jwks"] = stored_jwks(part.jwks)
+    return values
+
+
+def _contradiction(part: ClientPart, row: dict[str, Any]) -> str | None:
+    """Returns which attributes of the client contradict each other."""
+    if not client_branding.has_own_logo(row):
+        return f"logo_uri: {client_branding.EXPECTED_LOGO}"
+    method = row["token_endpoint_auth_method"]
+    if method and row["profile"] != "oidc":
+        return "token_endpoint_auth_method: needs the profile oidc"
+    if method in _WITHOUT_SECRET and row["secret_sealed"] is not None:
+        return f"token_endpoint_auth_method: with {method} the client has no client_secret"
+    if method == "private_key_jwt" and not row["jwks"]:
+        return "jwks: is required for private_key_jwt"
+    if problem := _missing_for_services(row):
+        return problem
+    is_public = row["secret_sealed"] is None and method != "private_key_jwt"
+    if is_public and (method.startswith("client_secret") or part.public is False):
+        # Without a secret it would be a public client, which does not authenticate.
+        return "client_secret: is required for a client that is not public"
+    return None
+
+
+def _missing_for_services(row: dict[str, Any]) -> str | None:
+    """Returns what a service client or a resource server lacks."""
+    is_service = "client_credentials" in row["grant_types"]
+    if not is_service and not row["resource_server"]:
+        return None
+    field = "grant_types: client_credentials" if is_service else "resource_server:"
+    if row["profile"] != "oidc" or (row["secret_sealed"] is None and not row["jwks"]):
+        return f"{field} needs the profile oidc, and client_secret or jwks"
+    return None if row["application_id"] else f"{field} needs application_id"
+
+
+def _for_audit(values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the columns under their names in the audit trail, which blanks the secrets."""
+    renamed = {_AUDIT_NAMES.get(name, name): value for name, value in values.items()}
+    return {name: value for name, value in renamed.items() if name is not None}
+
+
+async def export(tx: Transaction) -> list[dict[str, Any]]:
+    return [_exported(row) for row in await tx.rows(_ALL)]
+
+
+def _exported(row: Any) -> dict[str, Any]:
+    fields = {name: row[name] for name in _ALWAYS_EXPORTED} | {
+        name: row[name] for name in _EXPORTED_IF_SET if row[name]
+    }
+    if row["jwks"]:
+        fields["jwks"] = orjson.loads(row["jwks"])
+    return fields | ({"public": Client.from_row(row).is_public} if row["profile"] == "oidc" else {})

@@ -1,0 +1,1 @@
+"""Sign-in with other providers: OpenID Connect, OAuth 2.0 with userinfo, and Steam (OpenID 2.0)."""

@@ -1,0 +1,64 @@
+"""Sign-ins that wait for the answer of a provider: valid once, for ten minutes, in the browser that began them."""
+
+from dataclasses import dataclass
+
+from sso.core.ids import digest
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.upstream.model import Attempt
+
+ATTEMPT_S = 600
+
+_INSERT = Statement(
+    """INSERT INTO upstream_attempts (digest, provider_id, browser, next, user_id, expires)
+    VALUES (:digest, :provider_id, :browser, :next, :user_id, now() + make_interval(secs => :life))"""
+)
+_USE = Statement(
+    """DELETE FROM upstream_attempts
+    WHERE digest = :digest AND provider_id = :provider_id AND browser = :browser AND expires > now()
+    RETURNING next, user_id"""
+)
+_USE_NONCE = Statement(
+    """INSERT INTO upstream_nonces (digest, expires) VALUES (:digest, now() + make_interval(secs => :life))
+    ON CONFLICT DO NOTHING RETURNING digest"""
+)
+
+
+@dataclass(frozen=True)
+class BegunAttempt:
+    """``user_id`` is the user who links an identity to the account; None for a sign-in."""
+
+    next_path: str
+    user_id: str | None
+
+
+class AttemptStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def now(self) -> float:
+        """Returns the time of the database in Unix seconds."""
+        return self._database.clock.now()
+
+    async def put(self, provider_id: str, attempt: Attempt, next_path: str, user_id: str | None) -> None:
+        await self._database.value(
+            _INSERT,
+            digest=digest(attempt.state),
+            provider_id=provider_id,
+            browser=digest(attempt.browser_secret),
+            next=next_path,
+            user_id=user_id,
+            life=float(ATTEMPT_S),
+        )
+
+    async def use(self, provider_id: str, state: str, browser_secret: str) -> BegunAttempt | None:
+        """Uses the attempt up. Returns None if it is unknown, used, expired, or of another provider or browser."""
+        row = await self._database.row(
+            _USE, digest=digest(state), provider_id=provider_id, browser=digest(browser_secret)
+        )
+        return BegunAttempt(row["next"], row["user_id"]) if row else None
+
+    async def use_nonce(self, provider_id: str, nonce: str, life_s: int) -> bool:
+        """Returns False if the nonce was used before."""
+        name = digest(f"{provider_id}:{nonce}")
+        return await self._database.value(_USE_NONCE, digest=name, life=float(life_s)) is not None

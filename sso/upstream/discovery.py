@@ -1,0 +1,104 @@
+"""Discovery documents and keys of OpenID providers, cached in each worker."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import trio
+
+from sso.core.jwk import load_jwk
+from sso.core.keys import PublicKey, UnusableKey
+from sso.upstream.errors import InvalidAnswer
+from sso.upstream.http_client import ProviderAnswer, ProviderClient
+
+METADATA_S = 600.0
+KEYS_S = 3600.0
+UNKNOWN_KID_S = 60.0  # keys are read again for an unknown kid at most this often
+MAX_KEYS = 100
+
+
+@dataclass(frozen=True)
+class ProviderMetadata:
+    authorization_endpoint: str
+    token_endpoint: str
+    userinfo_endpoint: str  # "" if there is none
+    jwks_uri: str
+    auth_methods: tuple[str, ...]  # of the token endpoint
+    sends_iss: bool  # RFC 9207
+    read_at: float
+
+
+@dataclass
+class _KeySet:
+    keys: dict[str, PublicKey] = field(default_factory=dict)  # by kid; "" for a key without one
+    read_at: float = float("-inf")
+    lock: trio.Lock = field(default_factory=trio.Lock)
+
+    def find(self, kid: str) -> PublicKey | None:
+        """Returns the key with this id. A token without ``kid`` can only mean the only key."""
+        if not kid and len(self.keys) == 1:
+            return next(iter(self.keys.values()))
+        return self.keys.get(kid) if kid else None
+
+
+class Discovery:
+    def __init__(self, client: ProviderClient) -> None:
+        self._client = client
+        self._metadata: dict[str, ProviderMetadata] = {}  # by issuer
+        self._key_sets: dict[str, _KeySet] = {}  # by jwks_uri
+
+    async def metadata(self, issuer: str) -> ProviderMetadata:
+        cached = self._metadata.get(issuer)
+        if cached and trio.current_time() - cached.read_at < METADATA_S:
+            return cached
+        answer = await self._client.get(issuer.rstrip("/") + "/.well-known/openid-configuration")
+        metadata = self._metadata[issuer] = self._parse(issuer, _json_of(answer))
+        return metadata
+
+    async def find_key(self, metadata: ProviderMetadata, kid: str) -> PublicKey | None:
+        """Returns the provider's key with this id ("": the only key), or None if it does not exist."""
+        key_set = self._key_sets.setdefault(metadata.jwks_uri, _KeySet())
+        async with key_set.lock:
+            age = trio.current_time() - key_set.read_at
+            key = key_set.find(kid)
+            if age > KEYS_S or (key is None and age > UNKNOWN_KID_S):
+                key_set.keys = _parse_keys(_json_of(await self._client.get(metadata.jwks_uri)))
+                key_set.read_at = trio.current_time()
+                key = key_set.find(kid)
+            return key
+
+    def _parse(self, issuer: str, document: dict[str, Any]) -> ProviderMetadata:
+        if document.get("issuer") != issuer:
+            raise InvalidAnswer("discovery: its issuer is not the configured one")
+        required = {
+            name: self._client.check_url(document.get(name), f"discovery: {name}")
+            for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")
+        }
+        userinfo = document.get("userinfo_endpoint")
+        methods = document.get("token_endpoint_auth_methods_supported")
+        return ProviderMetadata(
+            **required,
+            userinfo_endpoint=self._client.check_url(userinfo, "discovery: userinfo_endpoint") if userinfo else "",
+            auth_methods=tuple(map(str, methods)) if isinstance(methods, list) else (),
+            sends_iss=document.get("authorization_response_iss_parameter_supported") is True,
+            read_at=trio.current_time(),
+        )
+
+
+def _json_of(answer: ProviderAnswer) -> dict[str, Any]:
+    if answer.status != 200:
+        raise InvalidAnswer(f"{answer.url}: status {answer.status}")
+    return answer.json()
+
+
+def _parse_keys(document: dict[str, Any]) -> dict[str, PublicKey]:
+    """Returns the keys by their ids. Keys of other kinds, such as those for encryption, are left out."""
+    jwks = document.get("keys")
+    if not isinstance(jwks, list):
+        raise InvalidAnswer("jwks_uri: expected a JWK set")
+    keys: dict[str, PublicKey] = {}
+    for jwk in jwks[:MAX_KEYS]:
+        try:
+            keys[str(jwk.get("kid", ""))] = load_jwk(jwk)
+        except (UnusableKey, AttributeError):
+            continue
+    return keys

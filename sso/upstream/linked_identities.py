@@ -1,0 +1,174 @@
+"""Identities that are linked to users. An identity belongs to one user; a user may have several."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from sso.accounts.history.events import EventKind, record_event
+from sso.accounts.model import User
+from sso.accounts.users import can_sign_in
+from sso.core.encryption import Keyring, column_purpose
+from sso.core.ids import record_id
+from sso.core.language import Text
+from sso.db.database import Database
+from sso.db.errors import UniqueViolation
+from sso.db.statement import Statement
+from sso.db.transaction import Runner, Transaction
+from sso.mail.content import MailContent
+from sso.mail.outbox import Outbox
+from sso.upstream.model import IdentityProvider, UpstreamIdentity
+
+MAX_LINKS = 20  # of one user
+
+LINKED_SUBJECT = Text("A new way to sign in to %(service)s")
+LINKED = Text("Your account can now be used with %(provider)s (%(identity)s).")
+UNLINKED_SUBJECT = Text("A way to sign in to %(service)s was removed")
+UNLINKED = Text("Your account can no longer be used with %(provider)s.")
+ADVICE = Text("If this was not you, sign in, remove what you do not know and change your password.")
+
+_FIND = Statement(
+    """SELECT l.id AS link_id, u.* FROM linked_identities l JOIN users u USING (user_id)
+    WHERE l.provider_id = :provider_id AND l.subject = :subject"""
+)
+_TOUCH = Statement(
+    """UPDATE linked_identities SET last_used = now(), name = :name, tokens_sealed = :tokens_sealed WHERE id = :id"""
+)
+_LIST = Statement(
+    """SELECT l.id, l.provider_id, l.name, l.created, l.last_used, p.name AS provider_name
+    FROM linked_identities l JOIN identity_providers p USING (provider_id)
+    WHERE l.user_id = :user_id ORDER BY p.position, p.name, l.created"""
+)
+# Changes of one user's links wait for each other, so that two of them cannot remove the last way to sign in together.
+# What depends on the links is read by a later statement, which sees what the other change has committed.
+_LOCK_USER = Statement(
+    """SELECT * FROM users WHERE user_id = :user_id AND valid_from = :valid_from AND NOT disabled
+    FOR NO KEY UPDATE"""
+)
+_COUNT = Statement("SELECT count(*) FROM linked_identities WHERE user_id = :user_id")
+_INSERT = Statement(
+    """INSERT INTO linked_identities (id, provider_id, subject, user_id, name, tokens_sealed, last_used)
+    VALUES (:id, :provider_id, :subject, :user_id, :name, :tokens_sealed, now())"""
+)
+_DELETE = Statement(
+    """DELETE FROM linked_identities l USING identity_providers p
+    WHERE l.id = :id AND l.user_id = :user_id AND p.provider_id = l.provider_id RETURNING p.name"""
+)
+
+
+@dataclass(frozen=True)
+class LinkedIdentity:
+    id: str
+    provider_id: str
+    provider_name: str
+    name: str
+    created: datetime
+    last_used: datetime
+
+
+class LastWayToSignIn(Exception):
+    """Without this identity, the user could not sign in any more."""
+
+
+class IdentityTaken(Exception):
+    """The identity is linked to another user, or the user has too many."""
+
+
+class LinkedIdentities:
+    def __init__(self, database: Database, keyring: Keyring, outbox: Outbox, service_name: str) -> None:
+        self._database = database
+        self._keyring = keyring
+        self._outbox = outbox
+        self._service_name = service_name
+
+    async def use(self, provider: IdentityProvider, identity: UpstreamIdentity) -> User | None:
+        """Returns the user of an identity and marks the identity as used. Returns None if it is not linked."""
+        row = await self._database.row(_FIND, provider_id=provider.provider_id, subject=identity.subject)
+        if row is None:
+            return None
+        await self._database.value(
+            _TOUCH, id=row["link_id"], name=identity.name, tokens_sealed=self._seal(provider, row["link_id"], identity)
+        )
+        return User.from_row(row)
+
+    async def list(self, user_id: str) -> list[LinkedIdentity]:
+        return [LinkedIdentity(**dict(row)) for row in await self._database.rows(_LIST, user_id=user_id)]
+
+    async def link(self, user: User, provider: IdentityProvider, identity: UpstreamIdentity) -> bool:
+        """Links an identity and notifies the owner. Returns False if the user was revoked since it was read.
+
+        Raises IdentityTaken.
+        """
+
+        async def work(tx: Transaction) -> bool:
+            row = await tx.row(_LOCK_USER, user_id=user.user_id, valid_from=user.valid_from)
+            if row is None:
+                return False
+            if await tx.value(_COUNT, user_id=user.user_id) >= MAX_LINKS:
+                raise IdentityTaken
+            await self.insert(tx, user.user_id, provider, identity)
+            await record_event(tx, user.user_id, EventKind.IDENTITY_LINKED, name=provider.name)
+            change = Text(LINKED, provider=provider.name, identity=identity.name or identity.subject)
+            await self._notify(tx, User.from_row(row), LINKED_SUBJECT, change)
+            return True
+
+        try:
+            linked = await self._database.transaction(work)
+        except UniqueViolation:
+            raise IdentityTaken from None
+        self._outbox.wake_senders()
+        return linked
+
+    async def insert(self, tx: Runner, user_id: str, provider: IdentityProvider, identity: UpstreamIdentity) -> None:
+        """Links an identity in the transaction of the caller."""
+        link_id = record_id()
+        await tx.value(
+            _INSERT,
+            id=link_id,
+            provider_id=provider.provider_id,
+            subject=identity.subject,
+            user_id=user_id,
+            name=identity.name,
+            tokens_sealed=self._seal(provider, link_id, identity),
+        )
+
+    async def unlink(self, user: User, link_id: str) -> bool:
+        """Removes a link and notifies the owner. Returns False if it does not exist. Raises LastWayToSignIn."""
+
+        async def work(tx: Transaction) -> bool:
+            row = await tx.row(_LOCK_USER, user_id=user.user_id, valid_from=user.valid_from)
+            if row is None:
+                return False
+            name = await tx.value(_DELETE, id=link_id, user_id=user.user_id)
+            if name is None:
+                return False
+            if not await can_sign_in(tx, user.user_id):
+                raise LastWayToSignIn  # the transaction is rolled back
+            await record_event(tx, user.user_id, EventKind.IDENTITY_UNLINKED, name=name)
+            await self._notify(tx, User.from_row(row), UNLINKED_SUBJECT, Text(UNLINKED, provider=name))
+            return True
+
+        unlinked = await self._database.transaction(work)
+        self._outbox.wake_senders()
+        return unlinked
+
+    async def _notify(self, tx: Runner, user: User, subject: Text, change: Text) -> None:
+        content = MailContent(Text(subject, service=self._service_name), (change, ADVICE))
+        await self._outbox.put(tx, user.login, content, user.lang)
+
+    def _seal(self, provider: IdentityProvider, link_id: str, identity: UpstreamIdentity) -> str | None:
+        """Returns the encrypted tokens, or None if the provider is not configured to keep them."""
+        if not provider.keep_tokens or not identity.tokens:
+            return None
+        return self._keyring.encrypt(tokens_purpose(link_id), orjson.dumps(dict(identity.tokens)).decode())
+
+    def tokens(self, link_id: str, tokens_sealed: str) -> Mapping[str, Any]:
+        """Returns the tokens that were kept."""
+        tokens: Mapping[str, Any] = orjson.loads(self._keyring.decrypt(tokens_purpose(link_id), tokens_sealed))
+        return tokens
+
+
+def tokens_purpose(link_id: str) -> str:
+    return column_purpose("linked_identities.tokens_sealed", link_id)

@@ -1,0 +1,112 @@
+"""Providers, one sign-in at a provider, and the identity that results from it."""
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from sso.core.encryption import column_purpose
+from sso.core.ids import secret_token
+
+KINDS = ("oidc", "oauth2", "steam")
+PROVIDER_ID = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?", re.ASCII)
+STEAM_ISSUER = "https://steamcommunity.com/openid"
+CLAIMS = ("subject", "name", "email", "email_verified")
+MAX_SUBJECT, MAX_NAME, MAX_EMAIL = 255, 128, 254
+
+
+@dataclass(frozen=True)
+class IdentityProvider:
+    provider_id: str
+    kind: str
+    name: str
+    issuer: str
+    client_id: str
+    secret_sealed: str | None = field(repr=False)
+    scopes: tuple[str, ...]
+    authorization_url: str
+    token_url: str
+    userinfo_url: str
+    claims: Mapping[str, str]
+    position: int
+    trusted_email: bool
+    trusted_second_factor: bool
+    keep_tokens: bool
+
+    @classmethod
+    def from_row(cls, row: Any) -> "IdentityProvider":
+        values = {name: row[name] for name in cls.__dataclass_fields__}
+        return cls(**{**values, "scopes": tuple(values["scopes"])})
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A sign-in at a provider. ``browser_secret`` is the cookie of the browser that began it.
+
+    ``state`` is known to the provider and part of URLs. Nonce and code verifier also depend on the cookie, so an
+    answer that is sent from another browser cannot be used even by someone who can read the database.
+    """
+
+    state: str
+    browser_secret: str = field(repr=False)
+    callback_url: str
+
+    @classmethod
+    def new(cls, browser_secret: str, callback_url: str) -> "Attempt":
+        return cls(secret_token(), browser_secret, callback_url)
+
+    @property
+    def nonce(self) -> str:
+        return self._derived("nonce")
+
+    @property
+    def code_verifier(self) -> str:
+        return self._derived("code verifier")
+
+    @property
+    def code_challenge(self) -> str:
+        return _base64url(hashlib.sha256(self.code_verifier.encode()).digest())
+
+    def _derived(self, purpose: str) -> str:
+        return _base64url(hmac.digest(self.browser_secret.encode(), f"{purpose}:{self.state}".encode(), "sha256"))
+
+
+@dataclass(frozen=True)
+class UpstreamIdentity:
+    """A person at a provider. ``email_verified`` is what the provider says."""
+
+    subject: str
+    name: str = ""
+    email: str = ""
+    email_verified: bool = False
+    tokens: Mapping[str, Any] | None = field(default=None, repr=False)
+
+
+class ProviderAdapter(Protocol):
+    """One kind of provider."""
+
+    async def authorization_url(self, provider: IdentityProvider, attempt: Attempt) -> str:
+        """Returns the URL to which the browser is sent."""
+
+    async def identify(
+        self, provider: IdentityProvider, secret: str | None, attempt: Attempt, answer: Mapping[str, str]
+    ) -> UpstreamIdentity:
+        """Verifies the answer that the browser brought back. Raises UpstreamError."""
+
+
+def secret_purpose(provider_id: str) -> str:
+    return column_purpose("identity_providers.secret_sealed", provider_id)
+
+
+def clean_text(value: object, limit: int) -> str:
+    """Returns a text of a provider in one line without control characters, cut to the limit; "" if it is no text."""
+    if not isinstance(value, str):
+        return ""
+    return "".join(character for character in value if character.isprintable())[:limit].strip()
+
+
+def _base64url(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")

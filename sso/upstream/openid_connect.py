@@ -1,0 +1,88 @@
+"""Providers of OpenID Connect. Their endpoints and keys come from the discovery document of the issuer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sso.core.jwt import IdTokenVerifier, InvalidToken, optional_kid_of
+from sso.db.clock import DatabaseClock
+from sso.upstream.authorization_code import (
+    authorization_request,
+    code_of,
+    fetch_userinfo,
+    kept_tokens,
+    redeem_code,
+)
+from sso.upstream.discovery import Discovery, ProviderMetadata
+from sso.upstream.errors import InvalidAnswer
+from sso.upstream.http_client import ProviderClient
+from sso.upstream.model import (
+    MAX_EMAIL,
+    MAX_NAME,
+    MAX_SUBJECT,
+    Attempt,
+    IdentityProvider,
+    UpstreamIdentity,
+    clean_text,
+)
+
+
+class OpenIdConnect:
+    def __init__(self, client: ProviderClient, clock: DatabaseClock) -> None:
+        self._client = client
+        self._discovery = Discovery(client)
+        self._clock = clock
+
+    async def authorization_url(self, provider: IdentityProvider, attempt: Attempt) -> str:
+        metadata = await self._discovery.metadata(provider.issuer)
+        return authorization_request(metadata.authorization_endpoint, provider, attempt, nonce=attempt.nonce)
+
+    async def identify(
+        self, provider: IdentityProvider, secret: str | None, attempt: Attempt, answer: Mapping[str, str]
+    ) -> UpstreamIdentity:
+        metadata = await self._discovery.metadata(provider.issuer)
+        # RFC 9207: the answer of another provider is not sent to this one.
+        if answer.get("iss", None if metadata.sends_iss else provider.issuer) != provider.issuer:
+            raise InvalidAnswer("authorization response: wrong iss")
+        code = code_of(answer)
+        tokens = await redeem_code(
+            self._client, metadata.token_endpoint, provider, secret, attempt, code, metadata.auth_methods
+        )
+        claims = await self._verify(provider, metadata, tokens, attempt.nonce)
+        if metadata.userinfo_endpoint and not ("email" in claims and "name" in claims):
+            claims = await self._with_userinfo(metadata, tokens, claims)
+        return UpstreamIdentity(
+            subject=claims["sub"],
+            name=clean_text(claims.get("name") or claims.get("preferred_username"), MAX_NAME),
+            email=clean_text(claims.get("email"), MAX_EMAIL),
+            email_verified=claims.get("email_verified") is True,
+            tokens=kept_tokens(tokens),
+        )
+
+    async def _verify(
+        self, provider: IdentityProvider, metadata: ProviderMetadata, tokens: Mapping[str, Any], nonce: str
+    ) -> dict[str, Any]:
+        token = tokens.get("id_token")
+        if not isinstance(token, str):
+            raise InvalidAnswer("token endpoint: expected an id_token")
+        try:
+            key = await self._discovery.find_key(metadata, optional_kid_of(token))
+            if key is None:
+                raise InvalidAnswer("id_token: unknown kid")
+            claims = IdTokenVerifier(provider.issuer, provider.client_id).verify(token, key, nonce, self._clock.now())
+        except InvalidToken as error:
+            raise InvalidAnswer(f"id_token: {error}") from None
+        subject = claims.get("sub")
+        if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT or not subject.isprintable():
+            raise InvalidAnswer("id_token: bad sub")
+        return claims
+
+    async def _with_userinfo(
+        self, metadata: ProviderMetadata, tokens: Mapping[str, Any], claims: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Adds the claims of the userinfo endpoint; those of the ID token, which is signed, win."""
+        userinfo = await fetch_userinfo(self._client, metadata.userinfo_endpoint, tokens)
+        if userinfo.get("sub") != claims["sub"]:
+            raise InvalidAnswer("userinfo endpoint: wrong sub")
+        if "email" in claims:  # a verification belongs to the address beside which it stands
+            userinfo = {name: value for name, value in userinfo.items() if name != "email_verified"}
+        return {**userinfo, **claims}

@@ -1,0 +1,200 @@
+"""The pages of a sign-in with another provider: the way there and back, and an identity that has no account yet."""
+
+from collections.abc import Mapping
+from typing import Any, assert_never
+from urllib.parse import parse_qsl
+
+from quart import Blueprint, Response, request
+
+from sso.accounts.account_page.notices import account_url
+from sso.accounts.errors import AccountClosed, InvalidCredentials, TooManyAttempts
+from sso.accounts.login.messages import retry_message
+from sso.accounts.login.view import ClosedAccountView, LoginCompletion, next_query
+from sso.accounts.model import SignedIn
+from sso.accounts.nickname import InvalidNickname, parse_nickname
+from sso.accounts.recent_authentication import RecentAuthentication
+from sso.accounts.visitor import Visitor
+from sso.core.language import Text, current_language
+from sso.upstream.attempts import BegunAttempt
+from sso.upstream.errors import AttemptExpired, InvalidAnswer, UpstreamError
+from sso.upstream.model import IdentityProvider
+from sso.upstream.pending_identities import PendingIdentities, PendingIdentity
+from sso.upstream.recent_login import LINK_PATH
+from sso.upstream.registration import AccountExists, IdentityRegistration
+from sso.upstream.sign_in import (
+    AUTH,
+    IdentityBelongsToOther,
+    IdentityLinked,
+    IdentityUnknown,
+    UpstreamOutcome,
+    UpstreamSignIn,
+    UserIdentified,
+)
+from sso.upstream.view import UpstreamView, show_problem
+from sso.web.cookies import UPSTREAM_COOKIE, read_cookie
+from sso.web.csrf import check_csrf, csrf_token
+from sso.web.language import _
+from sso.web.pages import form_fields, page
+from sso.web.redirects import safe_next, see_other
+
+MAX_PARAMETERS = 64
+BELONGS_TO_OTHER = _("This %(provider)s account is already linked with another account here.")
+
+ACCOUNT_EXISTS = _("There is already an account with your e-mail address. Sign in to it once, to link the two.")
+
+
+def upstream_pages(
+    view: UpstreamView,
+    sign_in: UpstreamSignIn,
+    pending_identities: PendingIdentities,
+    registration: IdentityRegistration,
+    completion: LoginCompletion,
+    visitor: Visitor,
+    recent: RecentAuthentication,
+    closed_account: ClosedAccountView,
+) -> Blueprint:
+    routes = Blueprint("upstream", __name__)
+
+    @routes.get("/login/upstream/<provider_id>")
+    async def begin(provider_id: str) -> Response:
+        """Redirects to the provider. A link may start this: the answer is accepted only from the same browser."""
+        next_path = safe_next(request.args["next"]) if request.args.get("next") else ""
+        try:
+            await view.count_request()
+        except TooManyAttempts as error:
+            return await view.show_too_many(error, next_path)
+        return await view.redirect_to_provider(await sign_in.provider(provider_id), next_path)
+
+    @routes.get("/login/upstream/<provider_id>/callback")
+    async def callback(provider_id: str) -> Response:
+        try:
+            await view.count_request()
+        except TooManyAttempts as error:
+            return await view.show_too_many(error)
+        provider = await sign_in.provider(provider_id)
+        browser_secret = read_cookie(UPSTREAM_COOKIE)
+        begun: BegunAttempt | None = None
+        try:
+            answer = _parameters()
+            begun = await sign_in.use_attempt(provider, browser_secret, answer.get("state", ""))
+            outcome = await sign_in.finish(provider, begun, browser_secret, answer, await visitor.session())
+            return await show(outcome, provider)
+        except AccountClosed as closed:
+            return await closed_account.show(closed, None, begun.next_path if begun else None)
+        except InvalidCredentials:
+            return await view.show_failure(provider, AttemptExpired("the user was revoked in the meantime"), begun)
+        except UpstreamError as error:
+            return await view.show_failure(provider, error, begun)
+
+    async def show(outcome: UpstreamOutcome, provider: IdentityProvider) -> Response:
+        match outcome:
+            case UserIdentified(user, needs_code, next_path):
+                if needs_code:
+                    return await completion.ask_for_code(user, next_path)
+                # The provider may not have asked anything, so important changes still ask for the password.
+                session = await completion.start_session(SignedIn(user, AUTH), authenticated=not user.password_hash)
+                # The login page continues the flow. A game still asks: a link must not confirm it by itself.
+                return completion.redirect(session, "/login" + next_query(next_path))
+            case IdentityLinked():
+                return see_other(account_url("identity-linked"))
+            case IdentityBelongsToOther():
+                text = Text(BELONGS_TO_OTHER, provider=provider.name)
+                return await show_problem(_("Already linked"), text, 409, "/account")
+            case IdentityUnknown():
+                return see_other("/login/identity")
+            case _:
+                assert_never(outcome)
+
+    @routes.get("/login/identity")
+    async def unknown_identity() -> Response:
+        """Shows what to do with an identity that is not linked. Whether its e-mail has an account is not disclosed."""
+        pending = await pending_identities.get(read_cookie(UPSTREAM_COOKIE))
+        return see_other("/login") if pending is None else await show_unknown(pending, pending.identity.name)
+
+    @routes.post("/login/identity/create")
+    async def create() -> Response:
+        form = await form_fields()
+        browser_secret = read_cookie(UPSTREAM_COOKIE)
+        check_csrf(browser_secret, form.get("csrf"))
+        pending = await pending_identities.get(browser_secret)
+        if pending is None:
+            return see_other("/login")
+        try:
+            nick = parse_nickname(form.get("nick", ""))
+        except InvalidNickname as error:
+            return await show_unknown(pending, form.get("nick", ""), problem=error.text, status=422)
+        try:
+            await view.count_request()
+            provider = await sign_in.provider(pending.provider_id)
+            created = await registration.create(provider, browser_secret, nick, current_language.get())
+        except TooManyAttempts as error:
+            return await show_unknown(pending, nick, problem=retry_message(error), status=429, headers=error.headers)
+        except AccountExists:
+            return await show_unknown(pending, nick, problem=ACCOUNT_EXISTS, status=409)
+        if created is None:
+            return see_other("/login")
+        session = await completion.start_session(SignedIn(created.user, AUTH))
+        return completion.redirect(session, "/login" + next_query(created.next_path))
+
+    async def show_unknown(pending: PendingIdentity, nick: str, **context: Any) -> Response:
+        provider = await sign_in.provider(pending.provider_id)
+        return await page(
+            "unknown_identity.html",
+            page_title=_("No account yet"),
+            csrf=csrf_token(read_cookie(UPSTREAM_COOKIE)),
+            provider=provider.name,
+            identity=pending.identity.name,
+            nick=nick,
+            email=registration.verified_address(provider, pending),
+            register_url=f"/register?next={LINK_PATH}" if registration.is_open else "",
+            link_url=f"/login?next={LINK_PATH}",
+            **context,
+        )
+
+    @routes.get(LINK_PATH)
+    async def link_form() -> Response:
+        session, pending = await visitor.session(), await pending_identities.get(read_cookie(UPSTREAM_COOKIE))
+        if pending is None:
+            return see_other("/account" if session else "/login")
+        if session is None or not recent.is_recent(session):
+            return see_other(f"/login?next={LINK_PATH}")
+        provider = await sign_in.provider(pending.provider_id)
+        return await page(
+            "link_identity.html",
+            page_title=_("Link your accounts"),
+            user=session.user,
+            csrf=csrf_token(session.secret),
+            provider=provider.name,
+            identity=pending.identity.name,
+            action=LINK_PATH,
+        )
+
+    @routes.post(LINK_PATH)
+    async def link() -> Response:
+        form = await form_fields()
+        session = await visitor.session()
+        if session is None or not recent.is_recent(session):
+            return see_other(f"/login?next={LINK_PATH}")
+        check_csrf(session.secret, form.get("csrf"))
+        pending = await pending_identities.use(read_cookie(UPSTREAM_COOKIE))
+        if pending is None:
+            return see_other("/account")
+        provider = await sign_in.provider(pending.provider_id)
+        outcome = await sign_in.link(session, provider, pending.identity)
+        if isinstance(outcome, IdentityLinked) and pending.next_path not in ("", "/account"):
+            return see_other("/login" + next_query(pending.next_path))
+        return await show(outcome, provider)
+
+    return routes
+
+
+def _parameters() -> Mapping[str, str]:
+    """Returns the parameters of the answer. A repeated one could be read in two ways, so it is refused."""
+    try:
+        query = request.query_string.decode("ascii")
+        pairs = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS)
+    except ValueError:
+        raise InvalidAnswer("answer: cannot be read") from None
+    if len(dict(pairs)) != len(pairs):
+        raise InvalidAnswer("answer: a parameter appears twice")
+    return dict(pairs)

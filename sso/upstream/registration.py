@@ -1,0 +1,81 @@
+"""New accounts for identities that nobody is linked to, while registration is open.
+
+An account is created at once if the provider is trusted for e-mail addresses and says that this one is verified.
+Otherwise the usual registration verifies an address by mail, and the identity is linked after it.
+"""
+
+from dataclasses import dataclass
+
+import structlog
+
+from sso.accounts.history.events import EventKind, record_event
+from sso.accounts.model import User, stored_login
+from sso.accounts.users import create_user
+from sso.core.mail_address import check_mail_address
+from sso.db.database import Database
+from sso.db.errors import UniqueViolation
+from sso.db.transaction import Transaction
+from sso.upstream.linked_identities import LinkedIdentities
+from sso.upstream.model import IdentityProvider
+from sso.upstream.pending_identities import PendingIdentities, PendingIdentity
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class NewAccount:
+    user: User
+    next_path: str
+
+
+class AccountExists(Exception):
+    """The address, or by now the identity, belongs to an account."""
+
+
+class IdentityRegistration:
+    def __init__(
+        self, database: Database, links: LinkedIdentities, pending: PendingIdentities, *, is_open: bool
+    ) -> None:
+        self._database = database
+        self._links = links
+        self._pending = pending
+        self.is_open = is_open
+
+    def verified_address(self, provider: IdentityProvider, pending: PendingIdentity) -> str | None:
+        """Returns the address with which an account can be created at once, or None."""
+        identity = pending.identity
+        if not (self.is_open and provider.trusted_email and identity.email_verified):
+            return None
+        try:
+            return check_mail_address(stored_login(identity.email))
+        except ValueError:
+            return None
+
+    async def create(
+        self, provider: IdentityProvider, browser_secret: str, nick: str, language: str
+    ) -> NewAccount | None:
+        """Creates a user without a password who signs in with the identity that waits in this browser.
+
+        Returns None if no such identity waits. Raises AccountExists.
+        """
+
+        async def work(tx: Transaction) -> NewAccount | None:
+            pending = await self._pending.use(browser_secret, tx)
+            login = self.verified_address(provider, pending) if pending else None
+            if pending is None or login is None or pending.provider_id != provider.provider_id:
+                return None
+            user = await create_user(tx, login, None, nick, language, email_verified=True)
+            if user is None:
+                raise AccountExists
+            await self._links.insert(tx, user.user_id, provider, pending.identity)
+            await record_event(tx, user.user_id, EventKind.REGISTERED)
+            await record_event(tx, user.user_id, EventKind.IDENTITY_LINKED, name=provider.name)
+            return NewAccount(user, pending.next_path)
+
+        try:
+            created = await self._database.transaction(work)
+        except UniqueViolation:
+            raise AccountExists from None
+        if created:
+            log.info("upstream.account_created", provider=provider.provider_id, user=created.user.user_id)
+        return created

@@ -1,0 +1,160 @@
+"""Sign-in with another provider: from the button to the user, or to an identity that no user is linked to yet.
+
+An identity is never linked by its e-mail address, verified or not: the owner of an account must sign in to it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import structlog
+
+from sso.accounts.errors import AccountClosed
+from sso.accounts.model import User
+from sso.accounts.sessions import Session
+from sso.upstream.attempts import AttemptStore, BegunAttempt
+from sso.upstream.errors import AccountDisabled, AttemptExpired, UnknownProvider
+from sso.upstream.linked_identities import IdentityTaken, LinkedIdentities
+from sso.upstream.model import Attempt, IdentityProvider, ProviderAdapter, UpstreamIdentity
+from sso.upstream.pending_identities import PendingIdentities, PendingIdentity
+from sso.upstream.provider_store import ProviderStore
+
+AUTH = "upstream"  # the authentication method of a session
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class UserIdentified:
+    """``needs_code``: the second factor of the account is still missing."""
+
+    user: User
+    needs_code: bool
+    next_path: str
+
+
+@dataclass(frozen=True)
+class IdentityLinked:
+    """The identity that a signed-in user wanted to link is linked."""
+
+
+@dataclass(frozen=True)
+class IdentityBelongsToOther:
+    """The identity that a signed-in user wanted to link belongs to another account."""
+
+
+@dataclass(frozen=True)
+class IdentityUnknown:
+    """No user is linked to the identity; it waits in ``PendingIdentities``."""
+
+
+UpstreamOutcome = UserIdentified | IdentityLinked | IdentityBelongsToOther | IdentityUnknown
+
+
+class UpstreamSignIn:
+    def __init__(
+        self,
+        providers: ProviderStore,
+        adapters: Mapping[str, ProviderAdapter],
+        attempts: AttemptStore,
+        links: LinkedIdentities,
+        pending: PendingIdentities,
+        base_url: str,
+    ) -> None:
+        self._providers = providers
+        self._adapters = adapters
+        self._attempts = attempts
+        self._links = links
+        self._pending = pending
+        self._base_url = base_url
+
+    async def provider(self, provider_id: str) -> IdentityProvider:
+        """Raises UnknownProvider."""
+        provider = await self._providers.get(provider_id)
+        if provider is None:
+            raise UnknownProvider
+        return provider
+
+    async def begin(
+        self, provider: IdentityProvider, browser_secret: str, next_path: str, user_id: str | None = None
+    ) -> str:
+        """Returns the URL at the provider. With ``user_id``, that user links the identity. Raises UpstreamError."""
+        attempt = Attempt.new(browser_secret, self._callback_url(provider))
+        url = await self._adapters[provider.kind].authorization_url(provider, attempt)
+        await self._attempts.put(provider.provider_id, attempt, next_path, user_id)
+        return url
+
+    async def use_attempt(self, provider: IdentityProvider, browser_secret: str, state: str) -> BegunAttempt:
+        """Raises AttemptExpired unless this browser began a sign-in at this provider with this state."""
+        begun = await self._attempts.use(provider.provider_id, state, browser_secret) if browser_secret else None
+        if begun is None:
+            raise AttemptExpired("the state is unknown, used, expired, or of another browser or provider")
+        return begun
+
+    async def finish(
+        self,
+        provider: IdentityProvider,
+        begun: BegunAttempt,
+        browser_secret: str,
+        answer: Mapping[str, str],
+        session: Session | None,
+    ) -> UpstreamOutcome:
+        """Verifies the answer and finds the user. Raises UpstreamError, and AccountClosed if the user may keep it."""
+        attempt = Attempt(answer.get("state", ""), browser_secret, self._callback_url(provider))
+        adapter = self._adapters[provider.kind]
+        identity = await adapter.identify(provider, self._providers.secret(provider), attempt, answer)
+        if not provider.keep_tokens:
+            identity = replace(identity, tokens=None)
+        user = await self._links.use(provider, identity)
+        if begun.user_id is not None:
+            return await self._link(provider, begun, browser_secret, identity, user, session)
+        if user is None:
+            await self._keep(browser_secret, provider, identity, begun.next_path)
+            return IdentityUnknown()
+        needs_code = bool(user.second_factors) and not provider.trusted_second_factor
+        if user.can_be_kept:
+            raise AccountClosed(user, AUTH, needs_code=needs_code)
+        if user.disabled:
+            raise AccountDisabled(f"user {user.user_id} is disabled")
+        log.info("upstream.sign_in_succeeded", provider=provider.provider_id, user=user.user_id)
+        return UserIdentified(user, needs_code, begun.next_path)
+
+    async def _link(
+        self,
+        provider: IdentityProvider,
+        begun: BegunAttempt,
+        browser_secret: str,
+        identity: UpstreamIdentity,
+        user: User | None,
+        session: Session | None,
+    ) -> UpstreamOutcome:
+        """Links the identity to the user who asked for it and who is still signed in."""
+        if session is None or session.user.user_id != begun.user_id:
+            if user is None:  # the page asks for a new sign-in before it links
+                await self._keep(browser_secret, provider, identity, "/account")
+                return IdentityUnknown()
+            return IdentityBelongsToOther()
+        if user is not None:
+            return IdentityLinked() if user.user_id == begun.user_id else IdentityBelongsToOther()
+        return await self.link(session, provider, identity)
+
+    async def link(
+        self, session: Session, provider: IdentityProvider, identity: UpstreamIdentity
+    ) -> IdentityLinked | IdentityBelongsToOther:
+        try:
+            await self._links.link(session.user, provider, identity)
+        except IdentityTaken:
+            return IdentityBelongsToOther()
+        log.info("upstream.identity_linked", provider=provider.provider_id, user=session.user.user_id)
+        return IdentityLinked()
+
+    async def _keep(
+        self, browser_secret: str, provider: IdentityProvider, identity: UpstreamIdentity, next_path: str
+    ) -> None:
+        await self._pending.put(browser_secret, PendingIdentity(provider.provider_id, identity, next_path))
+
+    def _callback_url(self, provider: IdentityProvider) -> str:
+        return callback_url(self._base_url, provider.provider_id)
+
+
+def callback_url(base_url: str, provider_id: str) -> str:
+    """Each provider has a path of its own, so that the answer of one is never taken for that of another (mix-up)."""
+    return f"{base_url}/login/upstream/{provider_id}/callback"

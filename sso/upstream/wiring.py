@@ -1,0 +1,55 @@
+"""Creates the objects of this package and connects them."""
+
+from dataclasses import dataclass
+
+from sso.config import Settings
+from sso.core.encryption import Keyring
+from sso.db.database import Database
+from sso.db.rate_limit import RateLimiter
+from sso.mail.outbox import Outbox
+from sso.upstream.attempts import AttemptStore
+from sso.upstream.http_client import ProviderClient
+from sso.upstream.linked_identities import LinkedIdentities
+from sso.upstream.model import ProviderAdapter
+from sso.upstream.oauth2 import OAuth2
+from sso.upstream.openid_connect import OpenIdConnect
+from sso.upstream.pending_identities import PendingIdentities
+from sso.upstream.provider_store import ProviderList, ProviderStore
+from sso.upstream.registration import IdentityRegistration
+from sso.upstream.sign_in import UpstreamSignIn
+from sso.upstream.steam import Steam
+
+
+@dataclass(frozen=True)
+class Upstream:
+    providers: ProviderStore
+    provider_list: ProviderList
+    links: LinkedIdentities
+    pending: PendingIdentities
+    sign_in: UpstreamSignIn
+    registration: IdentityRegistration
+    rate: RateLimiter
+
+
+def build_upstream(
+    settings: Settings, database: Database, keyring: Keyring, outbox: Outbox, service_name: str
+) -> Upstream:
+    client = ProviderClient(settings.upstream_ca_file, allow_http=not settings.https)
+    providers = ProviderStore(database, keyring)
+    attempts = AttemptStore(database)
+    links = LinkedIdentities(database, keyring, outbox, service_name)
+    pending = PendingIdentities(database, keyring)
+    adapters: dict[str, ProviderAdapter] = {
+        "oidc": OpenIdConnect(client, database.clock),
+        "oauth2": OAuth2(client),
+        "steam": Steam(client, attempts, settings.base_url),
+    }
+    return Upstream(
+        providers=providers,
+        provider_list=ProviderList(providers),
+        links=links,
+        pending=pending,
+        sign_in=UpstreamSignIn(providers, adapters, attempts, links, pending, settings.base_url),
+        registration=IdentityRegistration(database, links, pending, is_open=settings.registration == "open"),
+        rate=RateLimiter(database, "upstream", settings.rate_upstream),
+    )

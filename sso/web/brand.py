@@ -1,0 +1,96 @@
+"""The brand on pages: values for the templates, and the routes of the logo and of the accent colours.
+
+Both are files with a name of their own for each content, which browsers may keep. A style sheet can be requested for
+every accent colour that is legible, because sites have colours of their own.
+"""
+
+from dataclasses import dataclass
+
+from jinja2 import Environment
+from quart import Blueprint, Response
+from werkzeug.exceptions import NotFound
+
+from sso.core.brand import Brand, accent_css, parse_accent
+from sso.core.colour import Colour
+from sso.core.language import Text
+
+_FOREVER = "public, max-age=31536000, immutable"
+# An SVG file may contain scripts, which would run if it were opened as a page.
+_LOGO_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+_ = Text
+
+
+@dataclass(frozen=True)
+class PageBrand:
+    """The brand as templates use it."""
+
+    name: str
+    logo_path: str
+    logo_type: str
+    style_path: str
+    links: tuple[tuple[Text, str], ...]
+    signin_text: str
+    privacy_url: str
+    terms_url: str
+
+
+@dataclass(frozen=True)
+class SiteBrand:
+    """The look of a site on the pages of its sign-in."""
+
+    logo_uri: str
+    logo_origin: str  # that the page must allow; "" for a data URI
+    style_path: str
+    links: tuple[tuple[Text, str], ...]
+    signin_text: str
+
+
+def install(environment: Environment, brand: Brand) -> None:
+    environment.globals["brand"] = PageBrand(
+        brand.name,
+        _logo_path(brand),
+        brand.logo.content_type if brand.logo else "",
+        style_path(brand.accent),
+        named_links(brand.support_url, brand.privacy_url, brand.terms_url),
+        brand.signin_text,
+        brand.privacy_url,
+        brand.terms_url,
+    )
+    environment.globals["service_name"] = brand.name
+    environment.globals["support_url"] = brand.support_url
+
+
+def named_links(support: str, privacy: str, terms: str) -> tuple[tuple[Text, str], ...]:
+    """Returns the links that exist, with their names."""
+    links = ((_("Support"), support), (_("Privacy"), privacy), (_("Terms"), terms))
+    return tuple((name, url) for name, url in links if url)
+
+
+def style_path(accent: Colour | None) -> str:
+    return f"/brand/accent-{accent.hex[1:]}.css" if accent else ""
+
+
+def _logo_path(brand: Brand) -> str:
+    return f"/brand/logo-{brand.logo.digest}.{brand.logo.kind}" if brand.logo else ""
+
+
+def brand_routes(brand: Brand) -> Blueprint:
+    routes = Blueprint("brand", __name__)
+
+    @routes.get("/brand/accent-<colour>.css")
+    async def accent(colour: str) -> Response:
+        try:
+            style = accent_css(parse_accent(colour))
+        except ValueError:
+            raise NotFound from None
+        return Response(style, content_type="text/css; charset=utf-8", headers={"Cache-Control": _FOREVER})
+
+    if brand.logo:
+        image = brand.logo
+
+        @routes.get(_logo_path(brand))
+        async def logo() -> Response:
+            headers = {"Cache-Control": _FOREVER, "Content-Security-Policy": _LOGO_POLICY}
+            return Response(image.content, content_type=image.content_type, headers=headers)
+
+    return routes

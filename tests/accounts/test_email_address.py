@@ -1,0 +1,244 @@
+"""The e-mail address of an account: verifying it, changing it, undoing a change."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.mailbox import link_in, mails, path_of, wait_for_mails
+from tests.kit.server import Server
+
+NEW_PASSWORD = "a longer and better one"
+VERIFY, CONFIRM, CHANGED = "Verify your e-mail address", "Confirm your new e-mail address", "was changed"
+
+
+@pytest.fixture
+def login(server: Server) -> str:
+    return new_user(server)
+
+
+@pytest.fixture
+def browser(server: Server, login: str) -> Iterator[Browser]:
+    """A signed-in browser on the account page."""
+    with fresh_browser(server, login) as browser:
+        browser.open_account()
+        yield browser
+
+
+@pytest.fixture
+def stranger(server: Server) -> Iterator[Browser]:
+    """A browser that is not signed in."""
+    with Browser(server) as browser:
+        yield browser
+
+
+def user_row(server: Server, user_id: str) -> dict[str, object]:
+    sql = "SELECT login, login_key, email_verified, password_hash FROM users WHERE user_id = $1"
+    return dict(query(server, sql, user_id)[0])
+
+
+def user_id_of(server: Server, login: str) -> str:
+    return str(query(server, "SELECT user_id FROM users WHERE login = $1", login)[0]["user_id"])
+
+
+def request_change(browser: Browser, new: str, **fields: str) -> int:
+    return browser.submit("/account/email", new_email=new, **fields).status_code
+
+
+def allow_another_mail(server: Server) -> None:
+    """Ends the pauses between mails."""
+    query(server, "UPDATE throttle SET blocked_until = '-infinity'")
+
+
+def use_link(browser: Browser, mail: str) -> int:
+    link = path_of(link_in(mail))
+    browser.get(link)
+    if browser.page.status_code != 200:
+        return browser.page.status_code
+    return browser.submit(link.partition("?")[0]).status_code
+
+
+def change(server: Server, browser: Browser, stranger: Browser, new: str) -> None:
+    allow_another_mail(server)
+    browser.open_account()
+    assert request_change(browser, new) == 303
+    assert use_link(stranger, wait_for_mails(server, new, CONFIRM)[-1]) == 200
+
+
+def section(browser: Browser) -> str:
+    """Returns the section about the address on the account page."""
+    text = browser.open_account().text
+    return text[text.index('id="email-title"') : text.index('id="password-title"')]
+
+
+def test_address_is_verified_by_link(server: Server, browser: Browser, stranger: Browser, login: str) -> None:
+    assert "Not verified" in browser.page.text
+    browser.follow(browser.submit("/account/email/verify"))
+    assert "You can ask for another mail in" in browser.page.text
+    link = path_of(link_in(wait_for_mails(server, login, VERIFY)[0]))
+    stranger.get(link)
+    assert not user_row(server, user_id_of(server, login))["email_verified"]  # opening the link changes nothing
+    assert stranger.submit("/email/verify").status_code == 200
+    assert user_row(server, user_id_of(server, login))["email_verified"]
+    assert stranger.get(link).status_code == 410
+    browser.open_account()
+    assert "Not verified" not in browser.page.text
+
+
+def test_send_again_says_when_the_next_mail_may_be_sent(server: Server, browser: Browser, login: str) -> None:
+    form = browser.form("/account/email/verify")
+    assert browser.post("/account/email/verify", form).status_code == 303
+    again = browser.post("/account/email/verify", form)
+    assert again.status_code == 429
+    assert "You can ask for another mail in" in again.text
+    allow_another_mail(server)
+    assert browser.post("/account/email/verify", form).status_code == 303
+    assert len(wait_for_mails(server, login, VERIFY, 2)) == 2
+
+
+def test_change_is_confirmed_at_the_new_address(
+    server: Server, browser: Browser, stranger: Browser, login: str
+) -> None:
+    user_id, new = user_id_of(server, login), f"New.{login}"
+    assert request_change(browser, new) == 303
+    browser.open_account()
+    assert new in browser.page.text
+    assert user_row(server, user_id)["login"] == login
+    assert use_link(stranger, wait_for_mails(server, new, CONFIRM)[0]) == 200
+    row = user_row(server, user_id)
+    assert (row["login"], row["login_key"], row["email_verified"]) == (new, new.lower(), True)
+    assert browser.is_signed_in
+    with Browser(server) as other:
+        assert other.sign_in(login).status_code == 401
+        assert other.sign_in(new).status_code == 303
+    assert new in wait_for_mails(server, login, CHANGED)[0]
+
+
+def test_undo_restores_the_address_although_the_password_was_changed(
+    server: Server, browser: Browser, stranger: Browser, login: str
+) -> None:
+    """An attacker in the owner's browser takes the account over; the owner gets it back with the mail."""
+    user_id, attackers, second = user_id_of(server, login), f"attacker.{login}", f"second.{login}"
+    change(server, browser, stranger, attackers)
+    change(server, browser, stranger, second)
+    browser.open_account()
+    fields = {"current_password": PASSWORD, "new_password": NEW_PASSWORD, "repeat_password": NEW_PASSWORD}
+    assert browser.submit("/account/password", **fields).status_code == 303
+    assert browser.is_signed_in
+    with Browser(server) as owner:
+        assert use_link(owner, wait_for_mails(server, login, CHANGED)[0]) == 303
+        assert user_row(server, user_id)["login"] == login
+        assert not browser.is_signed_in
+        owner.get("/reset")
+        owners = {"new_password": "only the owner knows", "repeat_password": "only the owner knows"}
+        assert owner.submit("/reset", **owners).status_code == 303
+        assert owner.is_signed_in
+    # The attacker's mailbox has an undo link too, for the second change. It no longer works.
+    assert use_link(stranger, wait_for_mails(server, attackers, CHANGED)[0]) == 410
+    assert user_row(server, user_id)["login"] == login
+    assert wait_for_mails(server, second, "changed back")
+
+
+def test_taken_address_is_told_to_its_owner_only(server: Server, browser: Browser, login: str) -> None:
+    taken = new_user(server)
+    assert request_change(browser, taken.upper()) == 303
+    first = section(browser).replace(taken.upper(), "…")
+    assert "belongs to an account already" in wait_for_mails(server, taken.upper(), "Your e-mail address")[0]
+    assert not mails(server, taken.upper(), CONFIRM)
+    allow_another_mail(server)
+    free = f"free.{login}"
+    assert request_change(browser, free) == 303
+    assert section(browser).replace(free, "…") == first
+
+
+def test_address_that_was_taken_in_the_meantime_stays_with_its_owner(
+    server: Server, browser: Browser, stranger: Browser, login: str
+) -> None:
+    new = f"race.{login}"
+    assert request_change(browser, new) == 303
+    new_user(server, login=new)
+    assert use_link(stranger, wait_for_mails(server, new, CONFIRM)[0]) == 409
+    assert "another account" in stranger.problem
+    assert query(server, "SELECT 1 FROM users WHERE login = $1", login)
+
+
+@pytest.mark.parametrize("address", ["", "x", "a@", "a@b@c", "a b@example.com", "a@b\r\nBcc: c@d", "x" * 400])
+def test_invalid_address_is_rejected(browser: Browser, address: str) -> None:
+    assert request_change(browser, address) == 422
+    assert "e-mail address such as" in browser.problem
+
+
+def test_own_address_is_no_change(browser: Browser, login: str) -> None:
+    assert request_change(browser, login.upper()) == 422
+    assert browser.problem == "This is already your e-mail address."
+
+
+def test_change_asks_for_the_password_and_a_code_unless_the_user_has_just_signed_in(server: Server) -> None:
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
+    with Browser(server) as browser:
+        browser.follow(browser.sign_in(login))
+        assert browser.submit("/login/code", otp=app.code()).status_code == 303
+        query(server, "UPDATE browser_sessions SET authenticated = now() - interval '1 hour'")
+        browser.open_account()
+        new = f"new.{login}"
+        assert request_change(browser, new, current_password="wrong", present_otp=app.code()) == 422
+        assert request_change(browser, new, current_password=PASSWORD, present_otp=app.wrong()) == 422
+        form = browser.form("/account/email") | {"new_email": new}
+        del form["current_password"]
+        assert browser.post("/account/email", form).status_code == 422
+        assert request_change(browser, new, current_password=PASSWORD, present_otp=app.code()) == 303
+
+
+def test_mails_about_changes_are_limited(server: Server, browser: Browser, login: str) -> None:
+    new = f"bombed.{login}"
+    assert request_change(browser, new) == 303
+    browser.open_account()
+    assert request_change(browser, f"second.{login}") == 429
+    assert "You can ask for another mail in" in browser.problem
+    with fresh_browser(server, new_user(server)) as other:
+        other.open_account()
+        assert request_change(other, new) == 429
+    wait_for_mails(server, new, CONFIRM)
+    assert len(mails(server, new)) == 1
+
+
+def test_cancelled_change_is_void(server: Server, browser: Browser, stranger: Browser, login: str) -> None:
+    new = f"cancelled.{login}"
+    assert request_change(browser, new) == 303
+    mail = wait_for_mails(server, new, CONFIRM)[0]
+    browser.open_account()
+    assert browser.submit("/account/email/cancel").status_code == 303
+    assert use_link(stranger, mail) == 410
+
+
+def test_password_change_voids_a_pending_change_of_the_address(
+    server: Server, browser: Browser, stranger: Browser, login: str
+) -> None:
+    new = f"thief.{login}"
+    assert request_change(browser, new) == 303
+    mail = wait_for_mails(server, new, CONFIRM)[0]
+    with fresh_browser(server, login) as owner:
+        owner.open_account()
+        fields = {"current_password": PASSWORD, "new_password": NEW_PASSWORD, "repeat_password": NEW_PASSWORD}
+        assert owner.submit("/account/password", **fields).status_code == 303
+    assert use_link(stranger, mail) == 410
+
+
+def test_permissions_stay_with_the_user(server: Server, browser: Browser, stranger: Browser, login: str) -> None:
+    user_id, new = user_id_of(server, login), f"member.{login}"
+    server.apply({"permissions": [{"user_id": login, "application_id": 1, "data": {"roles": ["root"]}}]})
+    change(server, browser, stranger, new)
+    assert query(server, "SELECT 1 FROM role_assignments WHERE user_id = $1 AND application_id = 1", user_id)
+    server.apply({"users": [{"login": new, "nick": "Renamed"}]})
+    assert user_id_of(server, new) == user_id
+
+
+@pytest.mark.parametrize("page", ["verify", "change", "undo"])
+@pytest.mark.parametrize("token", ["", "x", "x" * 43, "%00", "ä"])
+def test_malformed_links_are_no_longer_valid(stranger: Browser, page: str, token: str) -> None:
+    assert stranger.get(f"/email/{page}", params={"token": token}).status_code == 410
+    stranger.get("/login")
+    csrf = stranger.form("/login")["csrf"]
+    assert stranger.post(f"/email/{page}", {"csrf": csrf, "token": token}).status_code == 410
+    assert stranger.post(f"/email/{page}", {"csrf": "x", "token": token}).status_code == 403

@@ -1,0 +1,94 @@
+"""The profile form of the account page, over HTTP."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from sso.accounts.profile.choices import countries, languages
+from sso.core.language import LANGUAGES
+from tests.kit.browser import Browser, fresh_browser, new_user, query
+from tests.kit.server import Server
+
+FIELDS = {"nick": "Ann Wanderer", "lang": "de", "country": "AT"}
+
+
+@pytest.fixture
+def login(server: Server) -> str:
+    return new_user(server)
+
+
+@pytest.fixture
+def browser(server: Server, login: str) -> Iterator[Browser]:
+    with fresh_browser(server, login) as browser:
+        browser.open_account()
+        yield browser
+
+
+def stored(server: Server, login: str) -> dict[str, str]:
+    return dict(query(server, "SELECT nick, lang, country FROM users WHERE login = $1", login)[0])
+
+
+def test_profile_is_saved_and_shown(browser: Browser, server: Server, login: str) -> None:
+    browser.follow(browser.submit("/account/profile", **FIELDS))
+    assert stored(server, login) == FIELDS
+    assert browser.notice
+    assert '<html lang="de">' in browser.page.text
+    assert '<option value="AT" selected>Österreich</option>' in browser.page.text
+    assert '<option value="de" selected>Deutsch</option>' in browser.page.text
+
+
+def test_nickname_is_stored_in_nfc_without_spaces_around_it(browser: Browser, server: Server, login: str) -> None:
+    assert browser.submit("/account/profile", **FIELDS | {"nick": "  Jose\u0301 🎮 "}).status_code == 303
+    assert stored(server, login)["nick"] == "Jos\u00e9 🎮"
+
+
+def test_country_may_be_empty(browser: Browser, server: Server, login: str) -> None:
+    assert browser.submit("/account/profile", **FIELDS).status_code == 303
+    assert browser.submit("/account/profile", **FIELDS | {"country": ""}).status_code == 303
+    assert stored(server, login)["country"] == ""
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [
+        ("nick", "", "Please enter a nickname."),
+        ("nick", "   ", "Please enter a nickname."),
+        ("nick", "x" * 65, "Your nickname must have at most 64 characters."),
+        ("nick", "Ann\u202e", "Your nickname contains a character that cannot be shown."),
+        ("nick", "Ann\u2066x", "Your nickname contains a character that cannot be shown."),
+        ("nick", "Ann\u200bx", "Your nickname contains a character that cannot be shown."),
+        ("nick", "Ann\nBob", "Your nickname contains a character that cannot be shown."),
+        ("lang", "tlh", "Please choose a language from the list."),
+        ("lang", "", "Please choose a language from the list."),
+        ("country", "XX", "Please choose a country from the list."),
+        ("country", "at", "Please choose a country from the list."),
+        ("country", "EU", "Please choose a country from the list."),
+    ],
+)
+def test_wrong_value_is_explained_and_changes_nothing(
+    browser: Browser, server: Server, login: str, field: str, value: str, problem: str
+) -> None:
+    before = stored(server, login)
+    assert browser.submit("/account/profile", **FIELDS | {field: value}).status_code == 422
+    assert browser.problem == problem
+    assert f'id="{field}"' in browser.page.text.split("autofocus")[0].rpartition("<")[2]  # the focus is on the field
+    assert stored(server, login) == before
+    assert query(server, "SELECT FROM account_events e JOIN users u USING (user_id) WHERE login = $1 AND kind = $2",
+                 login, "profile_changed") == []  # fmt: skip
+
+
+def test_values_that_were_stored_otherwise_can_be_kept(server: Server) -> None:
+    login = new_user(server, country="Elbonia", lang="tlh")
+    with fresh_browser(server, login) as browser:
+        browser.open_account()
+        fields = {"nick": "Ann", "country": "Elbonia", "lang": "tlh"}
+        assert browser.submit("/account/profile", **fields).status_code == 303
+    assert stored(server, login) == fields
+
+
+def test_choices_are_complete() -> None:
+    assert [code for code, _ in languages()] == list(LANGUAGES)
+    assert dict(languages())["pt-BR"].startswith("Português")
+    for language in LANGUAGES:
+        assert len(countries(language)) == 249  # ISO 3166-1
+    assert dict(countries("fr"))["DE"] == "Allemagne"

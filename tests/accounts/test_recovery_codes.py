@@ -1,0 +1,219 @@
+"""Recovery codes: ten codes for single use that replace a lost second factor."""
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from email import message_from_string
+from email.policy import default
+
+import pytest
+
+from tests.accounts.test_account_pages import displayed_secret
+from tests.kit.browser import AuthenticatorApp, Browser, each_worker, fresh_browser, mail_text, new_user, query
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.server import Server, until
+
+LOGIN = "/proxy/api/login"
+CODE = re.compile(r"\b\d{4}-\d{4}-\d{4}\b")
+
+
+def mails(server: Server, login: str, subject: str) -> list[str]:
+    folder = server.folder / "data" / "mail"
+    found = [message_from_string(path.read_text(), policy=default) for path in folder.glob("*.eml")]
+    return [mail_text(mail) for mail in found if mail["To"] == login and mail["Subject"] == subject]
+
+
+def codes_left(server: Server, login: str) -> int:
+    sql = "SELECT count(*) AS count FROM recovery_codes JOIN users USING (user_id) WHERE login = $1"
+    return int(query(server, sql, login)[0]["count"])
+
+
+def enrol(browser: Browser) -> tuple[AuthenticatorApp, list[str]]:
+    """Sets up an authenticator app in a signed-in browser. Returns the app and the recovery codes."""
+    browser.get("/account/totp")
+    app = AuthenticatorApp(displayed_secret(browser))
+    browser.follow(browser.submit("/account/totp", otp=app.code(), current_password=PASSWORD))
+    return app, CODE.findall(browser.page.text)
+
+
+@pytest.fixture
+def login(server: Server) -> str:
+    return new_user(server)
+
+
+@pytest.fixture
+def browser(server: Server, login: str) -> Iterator[Browser]:
+    with fresh_browser(server, login) as browser:
+        yield browser
+
+
+def test_first_factor_comes_with_ten_codes_that_are_shown_once(browser: Browser, server: Server, login: str) -> None:
+    _, codes = enrol(browser)
+    assert len(set(codes)) == 10
+    assert browser.notice == "Your authenticator app has been set up. You have been signed out everywhere else."
+    assert not CODE.findall(browser.get(str(browser.page.url)).text)
+    assert "10 left" in browser.page.text
+    assert not query(server, "SELECT 1 FROM outbox o WHERE o::text LIKE $1", f"%{codes[0]}%")
+    assert codes[0] not in server.log()
+
+
+def test_codes_are_downloaded_as_a_text_file(browser: Browser, server: Server, login: str) -> None:
+    _, codes = enrol(browser)
+    form = browser.form("/account/recovery-codes/download")
+    answer = browser.post("/account/recovery-codes/download", form)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="recovery-codes.txt"'
+    assert CODE.findall(answer.text) == codes
+    assert login in answer.text
+    with fresh_browser(server, new_user(server)) as other:
+        other.open_account()
+        fields = {"csrf": other.form("/logout")["csrf"], "codes": form["codes"]}
+        assert other.post("/account/recovery-codes/download", fields).headers["Location"] == "/account"
+
+
+@pytest.mark.parametrize("written", ["{}", " {} ", "spaces", "digits"])
+def test_code_signs_in_once_and_the_user_is_notified(
+    browser: Browser, server: Server, login: str, written: str
+) -> None:
+    _, codes = enrol(browser)
+    code = {"spaces": codes[0].replace("-", " "), "digits": codes[0].replace("-", "")}.get(
+        written, written.format(codes[0])
+    )
+    with Browser(server) as other:
+        other.follow(other.sign_in(login))
+        assert "Lost your phone?" in other.page.text
+        assert other.submit("/login/code", otp=code).status_code == 303
+        assert other.is_signed_in
+    with Browser(server) as other:
+        other.follow(other.sign_in(login))
+        assert other.submit("/login/code", otp=code).status_code == 401
+        assert other.problem == "This code is incorrect or has already been used."
+    assert codes_left(server, login) == 9
+    (text,) = until(lambda: mails(server, login, "A recovery code for Sign-on was used"))
+    assert "You have 9 recovery codes left." in text
+    assert code not in text
+
+
+def test_code_is_accepted_by_the_login_operation_and_for_changes(browser: Browser, server: Server, login: str) -> None:
+    _, codes = enrol(browser)
+    body = {"login": login, "password": PASSWORD, "otp": codes[1]}
+    assert browser.http.post(LOGIN, json=body).status_code == 200
+    assert browser.http.post(LOGIN, json=body).status_code == 401
+    browser.open_account()
+    browser.follow(browser.submit("/account/totp/remove", current_password=PASSWORD, present_otp=codes[2]))
+    assert browser.notice.startswith("The authenticator app has been removed.")
+    assert codes_left(server, login) == 0  # codes go with the last factor
+    with Browser(server) as other:
+        assert other.sign_in(login).headers["Location"] == "/account"
+
+
+def test_new_codes_replace_the_old_ones(browser: Browser, server: Server, login: str) -> None:
+    _, old = enrol(browser)
+    browser.open_account()
+    browser.follow(browser.submit("/account/recovery-codes"))  # the user has authenticated a moment ago
+    new = CODE.findall(browser.page.text)
+    assert len(set(new) - set(old)) == 10
+    body = {"login": login, "password": PASSWORD}
+    assert browser.http.post(LOGIN, json=body | {"otp": old[0]}).status_code == 401
+    assert browser.http.post(LOGIN, json=body | {"otp": new[0]}).status_code == 200
+    (text,) = until(lambda: mails(server, login, "New recovery codes for Sign-on"))
+    assert "The old ones no longer work." in text
+
+
+def test_new_codes_require_a_recent_authentication(browser: Browser, server: Server, login: str) -> None:
+    app, old = enrol(browser)
+    query(server, "UPDATE browser_sessions SET authenticated = authenticated - interval '601 s'")
+    browser.open_account()
+    form = browser.form("/account/recovery-codes")
+    assert browser.post("/account/recovery-codes", {"csrf": form["csrf"]}).status_code == 422
+    for wrong in ({"current_password": "wrong", "present_otp": old[0]}, {"current_password": PASSWORD}):
+        assert browser.submit("/account/recovery-codes", **wrong).status_code == 422
+    assert codes_left(server, login) == 10
+    proof = {"current_password": PASSWORD, "present_otp": app.code()}
+    assert browser.submit("/account/recovery-codes", **proof).headers["Location"].startswith("/account?done=recovery")
+    browser.open_account()
+    assert browser.submit("/account/recovery-codes").status_code == 303  # recent again
+
+
+def test_password_change_is_no_recent_authentication_with_a_second_factor(
+    browser: Browser, server: Server, login: str
+) -> None:
+    enrol(browser)
+    query(server, "UPDATE browser_sessions SET authenticated = NULL")
+    browser.open_account()
+    new = {"new_password": "a longer and better one", "repeat_password": "a longer and better one"}
+    assert browser.submit("/account/password", current_password=PASSWORD, **new).status_code == 303
+    browser.open_account()
+    assert browser.post("/account/recovery-codes", browser.form("/logout")).status_code == 422
+
+
+def test_second_factor_that_is_not_the_first_makes_no_new_codes(browser: Browser, server: Server, login: str) -> None:
+    _, codes = enrol(browser)
+    browser.open_account()
+    answer = browser.submit("/account/email-2fa", current_password=PASSWORD, present_otp=codes[0])
+    assert answer.headers["Location"] == "/account?done=email-2fa#two-step"
+    assert codes_left(server, login) == 9
+
+
+def test_twenty_wrong_codes_block_recovery_codes_too(browser: Browser, server: Server, login: str) -> None:
+    _, codes = enrol(browser)
+    block = "INSERT INTO factor_guesses (user_id, factor, attempts) SELECT user_id, $2, 19 FROM users WHERE login = $1"
+    query(server, block, login, "recovery")
+    body = {"login": login, "password": PASSWORD}
+    with server.client() as client:
+        assert client.post(LOGIN, json=body | {"otp": "0000-0000-0000"}).status_code == 401
+        query(server, "DELETE FROM throttle")
+        assert client.post(LOGIN, json=body | {"otp": codes[0]}).status_code == 403
+    assert codes_left(server, login) == 10
+
+
+def test_recovery_code_unblocks_the_other_factors(browser: Browser, server: Server, login: str) -> None:
+    app, codes = enrol(browser)
+    block = "INSERT INTO factor_guesses (user_id, factor, attempts) SELECT user_id, $2, 20 FROM users WHERE login = $1"
+    query(server, block, login, "totp")
+    body = {"login": login, "password": PASSWORD}
+    with server.client() as client:
+        assert client.post(LOGIN, json=body | {"otp": app.code()}).status_code == 403
+        assert client.post(LOGIN, json=body | {"otp": codes[0]}).status_code == 200
+        assert client.post(LOGIN, json=body | {"otp": app.code()}).status_code == 200
+
+
+def test_of_fifty_concurrent_uses_of_a_code_one_succeeds(browser: Browser, server: Server, login: str) -> None:
+    _, codes = enrol(browser)
+    body = {"login": login, "password": PASSWORD, "otp": codes[0]}
+    with each_worker(server) as clients, ThreadPoolExecutor(50) as pool:
+        for client in clients:
+            client.get("/healthz")
+
+        def use(_: int) -> int:
+            with server.client() as client:
+                return client.post(LOGIN, json=body).status_code
+
+        statuses = list(pool.map(use, range(50)))
+    assert statuses.count(200) == 1
+    assert set(statuses) <= {200, 401, 403, 429}
+    assert codes_left(server, login) == 9
+
+
+def test_code_of_another_user_is_rejected(browser: Browser, server: Server) -> None:
+    _, codes = enrol(browser)
+    other = new_user(server, totp_secret=TOTP_SECRET)
+    body = {"login": other, "password": PASSWORD, "otp": codes[0]}
+    assert browser.http.post(LOGIN, json=body).status_code == 401
+
+
+def test_operator_reset_removes_the_codes(browser: Browser, server: Server, login: str) -> None:
+    enrol(browser)
+    server.sso("user", "reset-2fa", login)
+    assert codes_left(server, login) == 0
+
+
+def test_code_of_the_setup_is_explained_when_it_is_used_again(browser: Browser, server: Server, login: str) -> None:
+    browser.get("/account/totp")
+    code = AuthenticatorApp(displayed_secret(browser)).code()
+    browser.submit("/account/totp", otp=code, current_password=PASSWORD)
+    with Browser(server) as other:
+        other.follow(other.sign_in(login))
+        assert other.submit("/login/code", otp=code).status_code == 401
+        assert other.problem.startswith("You have already used this code.")

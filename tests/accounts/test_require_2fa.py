@@ -1,0 +1,129 @@
+"""SSO_REQUIRE_2FA: users without a second factor set one up before their session can be used."""
+
+import html
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.accounts.test_account_pages import displayed_secret
+from tests.kit import postgres
+from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.oauth import new_browser, new_site, next_path_of, query_of
+from tests.kit.passkey import SoftwarePasskey, page_options
+from tests.kit.server import QUICK, Server, running
+
+ENROL = "/account/enrol?next=/account"
+
+
+@pytest.fixture(scope="module")
+def strict(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_RATE_LOGIN": "0", "SSO_REQUIRE_2FA": "admins"}
+    with running(tmp_path_factory.mktemp("strict"), **settings) as server:
+        yield server
+
+
+@pytest.fixture
+def admin(strict: Server) -> str:
+    login = new_user(strict)
+    permission = {"user_id": login, "application_id": 1, "data": {"roles": ["root"], "private_data": {}}}
+    strict.apply({"permissions": [permission]})
+    return login
+
+
+def test_administrator_without_a_factor_sets_one_up_first(strict: Server, admin: str) -> None:
+    with Browser(strict) as browser:
+        answer = browser.sign_in(admin, next="/account?done=ended")
+        assert answer.headers["Location"] == "/account/enrol?next=/account%3Fdone%3Dended"
+        browser.follow(answer)
+        assert "Protect your account" in browser.page.text
+        for path in ("/account", "/account/recovery-codes", "/"):
+            assert browser.http.get(path).headers["Location"].startswith("/login")
+        for path in ("/account/password", "/account/sessions/end-others", "/account/recovery-codes"):
+            form = {"csrf": browser.form("/logout")["csrf"], "current_password": PASSWORD}
+            assert browser.post(path, form).headers["Location"] == "/login?next=/account"
+        browser.get("/account/totp?next=/account%3Fdone%3Dended")
+        assert "current_password" not in browser.page.text  # the user has just signed in
+        app = AuthenticatorApp(displayed_secret(browser))
+        answer = browser.submit("/account/totp?next=/account%3Fdone%3Dended", otp=app.code())
+        assert answer.headers["Location"] == "/account/recovery-codes?next=/account%3Fdone%3Dended"
+        browser.follow(answer)
+        assert len(re.findall(r"\d{4}-\d{4}-\d{4}", browser.page.text)) == 10
+        assert 'href="/account?done=ended"' in browser.page.text
+        assert browser.is_signed_in
+
+
+@pytest.mark.parametrize("factor", ["email", "passkey"])
+def test_every_factor_meets_the_requirement(strict: Server, admin: str, factor: str) -> None:
+    with Browser(strict) as browser:
+        browser.follow(browser.sign_in(admin))
+        if factor == "email":
+            answer = browser.submit(f"/account/email-2fa{'?next=/account'}")
+        else:
+            passkey = SoftwarePasskey(strict.base_url.replace("127.0.0.1", "localhost"))
+            options = page_options(browser.page.text, "passkey-registration")
+            answer = browser.submit("/account/passkeys?next=/account", credential=passkey.create(options))
+        assert answer.headers["Location"] == "/account/recovery-codes?next=/account"
+        assert browser.is_signed_in
+
+
+def test_last_factor_of_an_administrator_cannot_be_given_up(strict: Server, admin: str) -> None:
+    strict.apply({"users": [{"login": admin, "totp_secret": TOTP_SECRET}]})
+    app = AuthenticatorApp(TOTP_SECRET)
+    with Browser(strict) as browser:
+        browser.follow(browser.sign_in(admin))
+        assert browser.submit("/login/code", otp=app.code()).headers["Location"] == "/account"
+        browser.open_account()
+        proof = {"current_password": PASSWORD, "present_otp": app.code()}
+        assert browser.submit("/account/totp/remove", **proof).headers["Location"] == "/account/enrol"
+        assert not browser.is_signed_in
+
+
+def test_others_and_the_login_operation_are_not_affected(strict: Server, admin: str) -> None:
+    with fresh_browser(strict, new_user(strict)) as browser:
+        assert browser.is_signed_in
+        answer = browser.http.post("/proxy/api/login", json={"login": admin, "password": PASSWORD})
+        assert answer.status_code == 200
+
+
+def test_user_can_sign_out_instead(strict: Server, admin: str) -> None:
+    with Browser(strict) as browser:
+        browser.follow(browser.sign_in(admin))
+        assert browser.submit("/logout").headers["Location"] == "/login"
+        assert browser.get(ENROL).headers["Location"] == "/login?next=/account"
+    sql = "SELECT 1 FROM browser_sessions JOIN users USING (user_id) WHERE login = $1"
+    assert not query(strict, sql, admin)
+
+
+def test_requirement_asks_for_the_password_after_ten_minutes(strict: Server, admin: str) -> None:
+    with Browser(strict) as browser:
+        browser.follow(browser.sign_in(admin))
+        query(strict, "UPDATE browser_sessions SET authenticated = authenticated - interval '601 s'")
+        browser.get(ENROL)
+        fields = {"csrf": browser.form("/logout")["csrf"], "enable": "1"}
+        assert browser.post("/account/email-2fa", fields).status_code == 422
+        assert browser.post("/account/email-2fa", fields | {"current_password": PASSWORD}).status_code == 303
+
+
+def test_authorization_continues_after_the_setup(strict: Server) -> None:
+    site, browser = new_site(strict), new_browser(strict)
+    permission = {"user_id": browser.login, "application_id": 1, "data": {"roles": ["root"], "private_data": {}}}
+    strict.apply({"permissions": [permission]})
+    form = browser.authorize(site)
+    answer = browser.submit(form, {"login": browser.login, "password": PASSWORD})
+    assert answer.headers["Location"].startswith("/account/enrol?next=/login%3Fnext%3D/proxy/oauth/authorize/")
+    page = browser.http.get(answer.headers["Location"])
+    assert browser.http.get(next_path_of(form)).headers["Location"].startswith("/login")  # no way round
+    action = next(action for action in re.findall(r'action="([^"]+)"', page.text) if "email-2fa" in action)
+    csrf = re.search(r'name="csrf" value="([^"]+)"', page.text)
+    assert csrf
+    answer = browser.http.post(html.unescape(action), data={"csrf": csrf[1], "enable": "1"})
+    assert answer.headers["Location"].startswith("/account/recovery-codes?next=/login")
+    page = browser.http.get(answer.headers["Location"])
+    link = re.search(r'href="(/login[^"]+)"', page.text)
+    assert link
+    answer = browser.http.get(html.unescape(link[1]))
+    while "code=" not in answer.headers["Location"]:
+        answer = browser.http.get(answer.headers["Location"])
+    assert site.redeem(query_of(answer)["code"]).status_code == 200

@@ -1,0 +1,208 @@
+"""Passkeys in Chromium with its virtual authenticator: registration, sign-in, autofill, second factor, removal."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser as Chromium
+from playwright.sync_api import CDPSession, Page, expect
+
+from tests.browser.conftest import HEIGHT, Screenshot, Window, _thread
+from tests.kit import postgres
+from tests.kit.browser import new_user
+from tests.kit.builders import PASSWORD
+from tests.kit.server import QUICK, Server, running
+
+pytestmark = pytest.mark.browser
+expect.set_options(timeout=15_000)  # the first passkey imports a library, which takes long on a busy machine
+
+AUTHENTICATOR = {
+    "protocol": "ctap2",
+    "transport": "internal",
+    "hasResidentKey": True,
+    "hasUserVerification": True,
+    "isUserVerified": True,
+    "automaticPresenceSimulation": True,
+}
+desktop_only = pytest.mark.parametrize("width", [1280])  # the window size makes no difference
+
+
+@pytest.fixture(scope="module")
+def site(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that is opened as localhost: browsers allow no passkeys for an IP address."""
+    dsn, more = postgres_server.fresh(), {"SSO_RATE_LOGIN": "0", "SSO_REQUIRE_2FA": "admins"}
+    with running(tmp_path_factory.mktemp("site"), **QUICK, SSO_DATABASE_URL=dsn, **more) as server:
+        server.base_url = server.base_url.replace("127.0.0.1", "localhost")
+        yield server
+
+
+@pytest.fixture
+def window(chromium: Chromium, width: int) -> Iterator[Window]:
+    """A window with JavaScript, which passkeys need."""
+    window = _thread.submit(Window, chromium, viewport={"width": width, "height": HEIGHT}).result()
+    yield window
+    _thread.submit(window.context.close).result()
+    assert window.errors == []
+
+
+@pytest.fixture
+def login(site: Server) -> str:
+    return new_user(site, nick="Ann Wanderer")
+
+
+def add_authenticator(page: Page, **options: object) -> tuple[CDPSession, str]:
+    device = page.context.new_cdp_session(page)
+    device.send("WebAuthn.enable")
+    answer = device.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR | options})
+    return device, str(answer["authenticatorId"])
+
+
+def sign_in(page: Page, site: Server, login: str) -> None:
+    page.goto(f"{site.base_url}/login")
+    page.get_by_label("E-mail").fill(login)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+
+
+def sign_out(page: Page) -> None:
+    page.get_by_role("button", name="Sign out", exact=True).first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+
+
+def register(page: Page, name: str = "My laptop") -> None:
+    page.get_by_text("Add a passkey").first.click()
+    page.get_by_label("Name", exact=True).first.fill(name)
+    page.get_by_role("button", name="Add a passkey").click()
+    expect(page.get_by_role("status")).to_contain_text("Your passkey has been added.")
+
+
+@pytest.fixture
+def screenshot(page: Page, width: int, tmp_path: Path) -> Screenshot:
+    """Saves screenshots with the light and the dark theme; asserts that the page fits and is accessible."""
+
+    def take(name: str) -> None:
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            page.screenshot(path=tmp_path / f"{name}-{width}-{scheme}.png", full_page=True)
+            assert_accessible(page)
+        page.emulate_media(color_scheme="light")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        for button in page.locator(".button:visible").all():
+            box = button.bounding_box()
+            assert box
+            assert box["height"] >= 44
+
+    return take
+
+
+def assert_accessible(page: Page) -> None:
+    violations = Axe().run(page).response["violations"]
+    serious = [each for each in violations if each["impact"] in ("serious", "critical")]
+    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious] == []
+
+
+def test_passkey_from_registration_to_removal(page: Page, site: Server, login: str, screenshot: Screenshot) -> None:
+    # Autofill would be answered at once, so the presence of the user is simulated only where it is asked for.
+    device, authenticator = add_authenticator(page)
+    sign_in(page, site, login)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+    register(page)
+    expect(page.locator(".codes code")).to_have_count(10)
+    screenshot("passkey-added")
+
+    device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": False})
+    sign_out(page)
+    screenshot("login-with-passkey")
+    device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": True})
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+    expect(page.get_by_text("Last used just now").first).to_be_visible()
+
+    device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": False})
+    sign_out(page)
+    sign_in(page, site, login)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Use your passkey")
+    screenshot("second-step-with-passkey")
+    page.get_by_text("Lost your passkey?").click()
+    expect(page.get_by_label("Recovery code")).to_be_visible()
+    screenshot("second-step-lost-phone")
+    device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": True})
+    page.get_by_role("button", name="Use your passkey").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+
+    page.get_by_text("Change My laptop").click()
+    screenshot("passkey-change")
+    page.get_by_role("button", name="Remove passkey").click()
+    expect(page.get_by_role("status")).to_contain_text("The passkey has been removed.")
+    device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": False})
+    sign_out(page)
+    sign_in(page, site, login)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+
+
+def test_required_second_factor_is_set_up_with_a_passkey(page: Page, site: Server, screenshot: Screenshot) -> None:
+    login = new_user(site)
+    permission = {"user_id": login, "application_id": 1, "data": {"roles": ["root"], "private_data": {}}}
+    site.apply({"permissions": [permission]})
+    add_authenticator(page)
+    sign_in(page, site, login)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Protect your account")
+    screenshot("enrol")
+    page.get_by_text("Add a passkey").first.click()
+    screenshot("enrol-passkey")
+    page.get_by_role("button", name="Add a passkey").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Save your recovery codes")
+    screenshot("recovery-codes")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download as a text file").click()
+    assert len(re.findall(r"\d{4}-\d{4}-\d{4}", download.value.path().read_text())) == 10
+    page.get_by_role("link", name="I have saved them, continue").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+
+
+@desktop_only
+def test_buttons_for_passkeys_are_hidden_without_javascript(
+    page: Page, chromium: Chromium, site: Server, login: str
+) -> None:
+    context = chromium.new_context(java_script_enabled=False)
+    plain = context.new_page()
+    plain.goto(f"{site.base_url}/login")
+    expect(plain.get_by_role("button", name="Sign in with a passkey")).to_be_hidden()
+    sign_in(plain, site, login)
+    plain.get_by_text("Add a passkey").first.click()
+    expect(plain.locator("form[action='/account/passkeys'] noscript p")).to_be_visible()
+    expect(plain.get_by_role("button", name="Add a passkey")).to_be_hidden()
+    context.close()
+
+
+@desktop_only
+def test_autofill_signs_in_without_a_click(page: Page, site: Server, login: str) -> None:
+    """The virtual authenticator answers a conditional request as a user who chooses the passkey in the autofill."""
+    add_authenticator(page)
+    sign_in(page, site, login)
+    register(page)
+    page.get_by_role("button", name="Sign out", exact=True).first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+    expect(page.get_by_text("Last used just now").first).to_be_visible()
+
+
+@desktop_only
+def test_refused_passkey_shows_an_error_and_the_password_still_works(page: Page, site: Server, login: str) -> None:
+    add_authenticator(page)  # without a passkey
+    page.goto(f"{site.base_url}/login")
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.get_by_role("alert")).to_contain_text("That did not work.")
+    sign_in(page, site, login)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+
+
+@desktop_only
+def test_passkey_confirms_a_change(page: Page, site: Server, login: str) -> None:
+    add_authenticator(page)
+    sign_in(page, site, login)
+    register(page)
+    page.get_by_text("Turn on codes by e-mail").click()
+    page.get_by_role("button", name="Use a passkey instead").locator("visible=true").click()
+    expect(page.get_by_role("status")).to_contain_text("Your change has been saved.")

@@ -1,0 +1,78 @@
+"""A public client in the browser: a page of another origin signs in with PKCE and calls the endpoints with fetch."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Browser as Chromium
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Window, _thread
+from tests.kit.builders import PASSWORD
+from tests.kit.oauth import Browser, Site, close_all, new_browser, new_site
+from tests.kit.server import Server
+
+pytestmark = pytest.mark.browser
+PAGE = Path(__file__).with_name("single_page_app.html").read_bytes()
+
+
+class _AppServer(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(PAGE)))
+        self.end_headers()
+        self.wfile.write(PAGE)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[str]:
+    """The origin of the app: a web server that has nothing but the page."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _AppServer)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+    close_all()
+
+
+@pytest.fixture
+def app(server: Server, origin: str) -> Site:
+    return new_site(server, public=True, profile="oidc", redirect_uri=f"{origin}/", redirect_uris=[f"{origin}/"])
+
+
+@pytest.fixture
+def user(server: Server) -> Browser:
+    return new_browser(server)
+
+
+@pytest.fixture
+def window(chromium: Chromium) -> Iterator[Window]:
+    window = _thread.submit(Window, chromium).result()
+    yield window
+    _thread.submit(window.context.close).result()
+    assert window.errors == []
+
+
+def test_single_page_app_signs_in_with_pkce(page: Page, server: Server, origin: str, app: Site, user: Browser) -> None:
+    settings = json.dumps({"issuer": server.base_url, "clientId": app.client_id})
+    page.goto(f"{origin}/?{urlencode({'settings': settings})}")
+    page.get_by_label("E-mail").fill(user.login)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("#result")).to_contain_text("sub")
+    result = json.loads(page.locator("#result").inner_text())
+    assert result["sameState"] is True
+    assert result["sub"]
+    assert (result["revoked"], result["after"]) == (200, 401)
+    assert "invalid_token" in result["challenge"]
+    assert result["keys"] >= 3

@@ -1,0 +1,55 @@
+"""`sso idp`: adding, listing and removing identity providers; errors name the option."""
+
+import io
+
+import pytest
+
+from tests.cli.conftest import Sso
+
+OIDC = ("--kind", "oidc", "--issuer", "https://id.example.com", "--client-id", "sso")
+
+
+def test_provider_is_added_listed_and_removed(sso: Sso, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("a secret\n"))
+    added = sso("idp", "add", "studio", *OIDC, "--name", "Studio", "--client-secret-stdin", "--trusted-email")
+    assert added.lines == ["callback http://127.0.0.1:8000/login/upstream/studio/callback"]
+    assert sso("idp", "add", "studio", *OIDC).failure == "there is already an identity provider studio"
+    listed = sso("idp", "list")
+    assert "https://id.example.com" in listed.out
+    assert "a secret" not in listed.out
+    assert "a secret" not in sso("export").out + sso("audit").out
+    assert sso("idp", "remove", "studio", "--yes").lines == ["studio is removed"]
+    assert sso("idp", "remove", "studio", "--yes").failure == "there is no identity provider studio"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "failure"),
+    [
+        (("A", *OIDC), "ID: must be 1 to 32 characters of a-z, 0-9 and -, without - at the ends"),
+        (("x", "--kind", "oidc", "--client-id", "sso"), "--issuer: is required for the kind oidc"),
+        (("x", "--kind", "oidc", "--issuer", "https://id.example.com"), "--client-id: is required for the kind oidc"),
+        (
+            ("x", "--kind", "oidc", "--issuer", "http://id.example.com", "--client-id", "sso"),
+            "--issuer: must be an address that begins with https:// (http:// for this machine only, while SSO_BASE_URL "
+            "is http)",
+        ),
+        (("x", *OIDC, "--claim", "subject"), "--claim: expected NAME=MEMBER, such as subject=id"),
+        (("x", *OIDC, "--claim", "sub=id"), "--claim: expected the names subject, name, email, email_verified"),
+    ],
+)
+def test_wrong_option_is_named(sso: Sso, arguments: tuple[str, ...], failure: str) -> None:
+    assert sso("idp", "add", *arguments).failure == failure
+
+
+def test_missing_secret_is_an_error(sso: Sso, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    failure = sso("idp", "add", "x", *OIDC, "--client-secret-stdin").failure
+    assert failure == "--client-secret-stdin: expected the secret on standard input"
+
+
+def test_http_on_this_machine_needs_an_http_base_url(sso: Sso, monkeypatch: pytest.MonkeyPatch) -> None:
+    loopback = ("--kind", "oidc", "--issuer", "http://127.0.0.1:9000", "--client-id", "sso")
+    monkeypatch.setenv("SSO_BASE_URL", "https://sso.example.com")
+    assert sso("idp", "add", "local", *loopback).failure.startswith("--issuer: must be an address")
+    monkeypatch.setenv("SSO_BASE_URL", "http://127.0.0.1:8000")
+    assert sso("idp", "add", "local", *loopback).lines

@@ -1,0 +1,218 @@
+"""The program `sso` in processes of their own, without the second that it takes to import it.
+
+A process that has imported the program waits for orders; for each, it forks. The new process gets the environment, the
+folder, the arguments and the open files of the order, becomes the leader of a session, and runs the program as
+``python -m sso`` does. Tests about the start of the interpreter itself use subprocess instead.
+"""
+
+import atexit
+import functools
+import gc
+import importlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+import orjson
+
+ROOT = Path(__file__).parents[2]
+_MAX_ORDER = 150_000  # bytes
+_READ_WHEN_PYTHON_STARTS = ("LD_", "PYTHON")
+_ordering = threading.Lock()
+
+
+def can_fork(environment: Mapping[str, str]) -> bool:
+    """Returns False if a variable has another value here that is read when the interpreter starts."""
+    names = {name for name in {*environment, *os.environ} if name.startswith(_READ_WHEN_PYTHON_STARTS)}
+    return all(environment.get(name) == os.environ.get(name) for name in names)
+
+
+class ForkedProcess:
+    """A process of the program, with the methods of subprocess.Popen that tests use."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        stdin: IO[bytes] | None = None,
+        stdout: IO[bytes] | None = None,
+        stderr: IO[bytes] | IO[str] | None = None,
+    ) -> None:
+        self.returncode: int | None = None
+        self.stdout: IO[str] | None = None
+        order = orjson.dumps({"arguments": arguments, "environment": dict(env), "folder": str(cwd)})
+        ended, ending = os.pipe()
+        self._ended = os.fdopen(ended)
+        with ExitStack() as stack:
+            nothing = stack.enter_context(Path(os.devnull).open("r+b", buffering=0))
+            exit_code = stack.enter_context(os.fdopen(ending, "wb"))
+            files: list[IO[bytes] | IO[str]] = [stdin or nothing, stdout or nothing, stderr or nothing, exit_code]
+            if stdout is None:
+                reading, writing = os.pipe()
+                self.stdout = os.fdopen(reading)
+                files[1] = stack.enter_context(os.fdopen(writing, "wb"))
+            self.pid = _order(order, [file.fileno() for file in files])
+
+    def poll(self) -> int | None:
+        return self._wait(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        code = self._wait(timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired(f"sso (process {self.pid})", timeout or 0)
+        return code
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _wait(self, timeout: float | None) -> int | None:
+        if self.returncode is None and _is_readable(self._ended, timeout):
+            self.returncode = int(self._ended.read())
+            self._ended.close()
+        return self.returncode
+
+    def __del__(self) -> None:
+        if not self._ended.closed:
+            self._ended.close()
+
+
+def run(
+    arguments: Sequence[str], *, env: Mapping[str, str], cwd: Path, stdin: str = "", timeout: float = 60
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command and returns what it wrote."""
+    with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        text.write(stdin.encode())
+        text.seek(0)
+        process = ForkedProcess(arguments, env=env, cwd=cwd, stdin=text, stdout=out, stderr=err)
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+        return subprocess.CompletedProcess(["sso", *arguments], code, _content(out), _content(err))
+
+
+def _content(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode()
+
+
+def _is_readable(file: IO[str], timeout: float | None) -> bool:
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    return bool(poll.poll(None if timeout is None else timeout * 1000))
+
+
+def _order(order: bytes, files: Sequence[int]) -> int:
+    """Returns the id of the new process."""
+    with _ordering:
+        socket.send_fds(_forking_process(), [order], files)
+        return int(_forking_process().recv(100))
+
+
+@functools.cache
+def _forking_process() -> socket.socket:
+    """Starts the process that forks. It ends with this one, which holds the other end of its socket."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-c", f"from {__name__} import take_orders; take_orders({theirs.fileno()})"],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+    atexit.register(process.wait)
+    atexit.register(ours.close)  # first
+    return ours
+
+
+# In the process that forks
+
+
+def take_orders(fd: int) -> NoReturn:
+    _import_program()
+    orders = socket.socket(fileno=fd)
+    running: dict[int, tuple[int, int]] = {}  # by the descriptor of a process: its id, and the pipe for its exit code
+    while True:
+        ready, _, _ = select.select([fd, *running], [], [])
+        for process in set(ready) - {fd}:
+            _report_end(process, *running.pop(process))
+        if fd not in ready:
+            continue
+        order, files, _, _ = socket.recv_fds(orders, _MAX_ORDER, 4)
+        if not order:
+            os._exit(0)
+        pid = os.fork()
+        if pid == 0:
+            orders.detach()
+            _run_program(orjson.loads(order), files)
+        orders.send(str(pid).encode())
+        running[os.pidfd_open(pid)] = (pid, files[3])
+        for file in files[:3]:
+            os.close(file)
+
+
+def _import_program() -> None:
+    gc.disable()
+    for name in ("sso.worker", "sso.cli.serve", "sso.cli.apply", "sso.cli.user", "alembic.command"):
+        importlib.import_module(name)
+    assert "prometheus_client" not in sys.modules  # it reads the environment when it is imported
+    _compile_templates()
+    gc.freeze()
+
+
+def _compile_templates() -> None:
+    from sso.app import App
+    from sso.core.language import install_translations
+    from sso.web import pages
+
+    templates = App("sso", template_folder="web/templates").jinja_env
+    install_translations(templates)
+    pages.install(templates)
+    for name in templates.list_templates():
+        templates.get_template(name)
+
+
+def _report_end(process: int, pid: int, ending: int) -> None:
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.write(ending, str(code).encode())
+    os.close(ending)
+    os.close(process)
+
+
+def _run_program(order: dict[str, Any], files: Sequence[int]) -> NoReturn:
+    """Becomes the program. Returns from the interpreter as it does, so that its threads and files are closed."""
+    from sso.cli import main
+
+    os.setsid()
+    for number, file in enumerate(files[:3]):
+        os.dup2(file, number)
+    os.closerange(3, 10_000)
+    os.chdir(order["folder"])
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    sys.argv = [str(ROOT / "sso/__main__.py"), *order["arguments"]]
+    sys.path[0] = order["folder"]
+    main()
+    raise AssertionError("the program returned")

@@ -1,0 +1,133 @@
+"""The claims that the profile oidc adds to ID tokens and userinfo."""
+
+import time
+from typing import Any
+
+import pyotp
+import pytest
+
+from tests.kit.builders import PASSWORD
+from tests.kit.oauth import Browser, Site, new_browser, new_site, query_of
+from tests.kit.server import Server
+
+ALWAYS = {"typ", "aud", "azp", "iss", "exp", "iat", "kid", "sub", "nonce", "auth_time", "acr", "amr"}
+TOTP_SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+
+
+def claims_of(site: Site, browser: Browser, scope: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the claims of the ID token and of userinfo."""
+    data = site.tokens(browser, scope=scope)
+    return site.claims(data["id_token"]), site.userinfo(data["access_token"]).json()
+
+
+@pytest.mark.parametrize(
+    ("scope", "names"),
+    [
+        ("openid", set()),
+        ("openid email", {"email", "email_verified"}),
+        ("openid profile", {"name", "nickname", "preferred_username", "locale", "updated_at"}),
+    ],
+)
+def test_scopes_determine_the_claims_of_an_oidc_client(
+    oidc: Site, browser: Browser, scope: str, names: set[str]
+) -> None:
+    in_token, in_userinfo = claims_of(oidc, browser, scope)
+    assert set(in_token) == ALWAYS | names
+    assert set(in_userinfo) == {"status", "sub"} | names
+    assert {name: in_token[name] for name in names} == {name: in_userinfo[name] for name in names}
+
+
+def test_values_of_the_claims_are_those_of_the_user(server: Server, oidc: Site) -> None:
+    browser = new_browser(server, nick="Bea", lang="de", email_verified=True).sign_in()
+    _, claims = claims_of(oidc, browser, "openid email profile")
+    assert claims["email"] == browser.login
+    assert claims["email_verified"] is True
+    assert (claims["name"], claims["nickname"], claims["preferred_username"]) == ("Bea", "Bea", "Bea")
+    assert claims["locale"] == "de"
+    assert abs(claims["updated_at"] - time.time()) < 120
+
+
+def test_claims_without_a_value_are_left_out_and_the_login_is_not_disclosed(server: Server, oidc: Site) -> None:
+    browser = new_browser(server, nick="").sign_in()
+    in_token, in_userinfo = claims_of(oidc, browser, "openid profile")
+    for claims in (in_token, in_userinfo):
+        assert not {"name", "nickname"} & set(claims)
+        assert claims["preferred_username"] == claims["sub"]
+        assert browser.login not in claims.values()
+
+
+def test_updated_at_follows_changes_of_the_profile_only(server: Server, oidc: Site) -> None:
+    browser = new_browser(server).sign_in()
+    at_first = claims_of(oidc, browser, "openid profile")[1]["updated_at"]
+    while int(time.time()) <= at_first:
+        time.sleep(0.1)
+    server.apply({"users": [{"login": browser.login, "tags": ["beta"], "nick": "Ann"}]})
+    assert claims_of(oidc, browser, "openid profile")[1]["updated_at"] == at_first
+    server.apply({"users": [{"login": browser.login, "nick": "Zoe"}]})
+    changed = claims_of(oidc, browser, "openid profile")[1]
+    assert changed["updated_at"] > at_first
+    assert changed["name"] == "Zoe"
+
+
+def test_strict_clients_keep_the_claims_of_the_specification(site: Site, browser: Browser) -> None:
+    in_token, in_userinfo = claims_of(site, browser, "openid email profile")
+    assert set(in_token) == (ALWAYS - {"auth_time", "acr", "amr"}) | {"email", "nickname"}
+    assert set(in_userinfo) == {"status", "sub", "email", "nickname"}
+
+
+def test_sign_in_claims_after_a_password(oidc: Site, browser: Browser) -> None:
+    data = oidc.tokens(browser)
+    claims = oidc.claims(data["id_token"])
+    assert (claims["acr"], claims["amr"]) == ("1", ["pwd"])
+    refreshed = oidc.claims(oidc.refresh(data["refresh_token"]).json()["id_token"])
+    assert {name: refreshed[name] for name in ("acr", "amr", "auth_time")} == {
+        name: claims[name] for name in ("acr", "amr", "auth_time")
+    }
+
+
+def test_sign_in_claims_after_a_second_factor(server: Server, oidc: Site) -> None:
+    browser = new_browser(server, totp_secret=TOTP_SECRET)
+    page = browser.submit(browser.http.get("/login"), {"login": browser.login, "password": PASSWORD})
+    page = browser.http.get(page.headers["Location"])
+    answer = browser.submit(page, {"otp": pyotp.TOTP(TOTP_SECRET).now()}, form=0)
+    assert answer.status_code == 303, answer.text
+    claims = oidc.claims(oidc.tokens(browser, acr_values="2 1")["id_token"])
+    assert (claims["acr"], claims["amr"]) == ("2", ["pwd", "otp", "mfa"])
+
+
+def test_acr_values_are_a_wish_for_a_user_with_one_factor(oidc: Site, browser: Browser) -> None:
+    assert oidc.claims(oidc.tokens(browser, acr_values="2")["id_token"])["acr"] == "1"
+    assert oidc.claims(oidc.tokens(browser, acr_values="gold", prompt="none")["id_token"])["acr"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error"),
+    [
+        ({"prompt": "none", "login_hint": "somebody@else.example"}, "account_selection_required"),
+        ({"prompt": "none", "max_age": "0"}, "login_required"),
+    ],
+)
+def test_prompt_none_reports_what_is_needed(
+    oidc: Site, browser: Browser, parameters: dict[str, str | None], error: str
+) -> None:
+    answer = query_of(browser.authorize(oidc, **parameters))
+    assert answer == {"error": error, "error_description": answer["error_description"], "state": "s-1"}
+
+
+def test_prompt_none_succeeds_for_the_user_of_login_hint(oidc: Site, browser: Browser) -> None:
+    assert browser.code(oidc, prompt="none", login_hint=browser.login.upper())
+
+
+def test_prompt_none_without_consent_reports_consent_required(server: Server, browser: Browser) -> None:
+    site = new_site(server, profile="oidc", consent=True)
+    assert query_of(browser.authorize(site, prompt="none"))["error"] == "consent_required"
+    site_of_nobody = new_browser(server)
+    assert query_of(site_of_nobody.authorize(site, prompt="none"))["error"] == "login_required"
+
+
+def test_discovery_lists_the_claims_and_acr_values(server: Server, oidc: Site, browser: Browser) -> None:
+    document = oidc.http.get("/.well-known/openid-configuration").json()
+    in_token, in_userinfo = claims_of(oidc, browser, "openid email profile trust")
+    own = {"typ", "kid", "status"}
+    assert set(in_token) | set(in_userinfo) == set(document["claims_supported"]) | own
+    assert in_token["acr"] in document["acr_values_supported"]

@@ -1,0 +1,135 @@
+"""CORS: pages of registered origins may call the endpoints, others get no CORS headers."""
+
+import httpx
+import pytest
+
+from tests.kit.oauth import INTROSPECT, REVOKE, TOKEN, USERINFO, Browser, Site, error_of, new_site
+from tests.kit.server import Server, until
+
+DISCOVERY, KEYS = "/.well-known/openid-configuration", "/proxy/oauth/keys"
+ENDPOINTS = [
+    ("GET", DISCOVERY),
+    ("GET", KEYS),
+    ("POST", TOKEN),
+    ("GET", USERINFO),
+    ("POST", REVOKE),
+    ("POST", INTROSPECT),
+]
+APP, OTHER, LISTED = "https://app.example.net", "https://app.example.net:8443", "http://localhost:5173"
+FOREIGN = [
+    "https://evil.example",
+    "http://app.example.net",
+    "https://APP.example.net",
+    "https://app.example.net.evil.example",
+    "https://app.example.net/",
+    "https://app.example.net:443",
+    "null",
+    "",
+    "https://x\u00e9.example",
+    "https://" + "a" * 2000,
+]
+
+
+@pytest.fixture(scope="module")
+def app(server: Server) -> Site:
+    return new_site(
+        server,
+        public=True,
+        profile="oidc",
+        redirect_uri=f"{APP}/callback",
+        redirect_uris=[f"{APP}/callback", f"{APP}:8443/callback"],
+        origins=[LISTED],
+        token_endpoint_auth_method="none",
+    )
+
+
+def cors_headers(response: httpx.Response) -> dict[str, str]:
+    return {name: value for name, value in response.headers.items() if name.startswith("access-control-")}
+
+
+def preflight(site: Site, path: str, origin: str, method: str = "POST") -> httpx.Response:
+    headers = {
+        b"Origin": origin.encode(),
+        b"Access-Control-Request-Method": method.encode(),
+        b"Access-Control-Request-Headers": b"authorization,content-type",
+    }
+    return site.http.request("OPTIONS", path, headers=headers)
+
+
+@pytest.mark.parametrize("origin", [APP, OTHER, LISTED])
+@pytest.mark.parametrize(("method", "path"), ENDPOINTS)
+def test_pages_of_the_client_may_read_responses_and_errors(app: Site, method: str, path: str, origin: str) -> None:
+    response = app.http.request(method, path, headers={"Origin": origin})
+    assert cors_headers(response) == {
+        "access-control-allow-origin": origin,
+        "access-control-expose-headers": "Retry-After, WWW-Authenticate",
+    }
+    assert response.headers["Vary"] == "Origin"
+    answer = preflight(app, path, origin, method)
+    assert answer.is_success
+    assert answer.headers["Access-Control-Allow-Origin"] == origin
+    assert method in answer.headers["Access-Control-Allow-Methods"]
+    assert {"authorization", "content-type", "idempotency-key"} <= set(
+        answer.headers["Access-Control-Allow-Headers"].lower().split(", ")
+    )
+    assert int(answer.headers["Access-Control-Max-Age"]) >= 600
+    assert "access-control-allow-credentials" not in answer.headers
+
+
+@pytest.mark.parametrize(("method", "path"), ENDPOINTS)
+def test_foreign_origins_get_no_cors_headers(app: Site, method: str, path: str) -> None:
+    for origin in FOREIGN:
+        response = app.http.request(method, path, headers={b"Origin": origin.encode()})
+        assert cors_headers(response) == {}, origin
+        assert cors_headers(preflight(app, path, origin, method)) == {}, origin
+
+
+@pytest.mark.parametrize("path", ["/proxy/oauth/authorize", "/login", "/proxy/oauth/exchange", "/account"])
+def test_other_endpoints_have_no_cors_headers(app: Site, path: str) -> None:
+    assert cors_headers(app.http.get(path, headers={"Origin": APP})) == {}
+    assert cors_headers(preflight(app, path, APP)) == {}
+
+
+def test_origins_of_hosts_may_have_any_port(server: Server, app: Site) -> None:
+    new_site(server, profile="oidc", redirect_hosts=["any-port.example.net"])
+    for origin, allowed in (
+        ("https://any-port.example.net", True),
+        ("https://any-port.example.net:8443", True),
+        ("https://sub.any-port.example.net", False),
+    ):
+        response = app.http.get(USERINFO, headers={"Origin": origin})
+        assert ("access-control-allow-origin" in response.headers) is allowed, origin
+        assert error_of(response) == (401, "invalid_token")
+
+
+def test_new_origin_is_allowed_at_once_and_a_removed_one_soon_is_not(server: Server, app: Site) -> None:
+    site = new_site(server, profile="oidc", redirect_uris=["https://game.example.com/cb"])
+    new = "https://new-origin.example.net"
+    assert cors_headers(app.http.get(USERINFO, headers={"Origin": new})) == {}
+    server.apply({"clients": [{"client_id": site.client_id, "origins": [new]}]})
+    for _ in range(8):  # both workers
+        with server.client() as fresh:
+            assert cors_headers(fresh.get(USERINFO, headers={"Origin": new})) != {}
+    server.sso("client", "disable", site.client_id)
+    assert until(lambda: cors_headers(app.http.get(USERINFO, headers={"Origin": new})) == {})
+
+
+def test_strict_clients_have_no_origins(server: Server, app: Site) -> None:
+    new_site(server, profile="strict", redirect_hosts=["strict.example.net"])
+    assert cors_headers(app.http.get(USERINFO, headers={"Origin": "https://strict.example.net"})) == {}
+
+
+def test_programs_get_the_same_responses_as_before(site: Site, browser: Browser) -> None:
+    token = site.tokens(browser)["access_token"]
+    assert cors_headers(site.userinfo(token)) == {}
+    assert cors_headers(site.http.get(KEYS)) == {"access-control-allow-origin": "*"}
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://a.example/x", "https://A.example", "a.example", "*", "https://a.example:443"]
+)
+def test_malformed_origins_are_refused(server: Server, origin: str) -> None:
+    arguments = ("client", "add", "bad-origin", "--profile", "oidc", "--host", "a.example", "--origins", origin)
+    result = server.sso(*arguments, check=False)
+    assert result.returncode == 1
+    assert "--origins: " in result.stderr

@@ -1,0 +1,97 @@
+"""Access tokens as JWTs (RFC 9068), for clients that opt in."""
+
+import jwt as pyjwt
+import pytest
+
+from tests.kit.oauth import INTROSPECT, REVOKE, Browser, Site, new_site
+from tests.kit.server import Server
+
+EXCHANGE = "/proxy/oauth/exchangeToken"
+
+
+@pytest.fixture(scope="module", params=["", "ES256", "EdDSA"])
+def api(server: Server, request: pytest.FixtureRequest) -> Site:
+    return new_site(server, profile="oidc", access_token_format="jwt", id_alg=request.param)
+
+
+def test_token_is_a_jwt_that_anyone_can_verify(server: Server, api: Site, browser: Browser) -> None:
+    data = api.tokens(browser, scope="openid email offline_access")
+    token = data["access_token"]
+    assert pyjwt.get_unverified_header(token)["typ"] == "at+jwt"
+    claims = api.claims(token)
+    identity = api.claims(data["id_token"])
+    assert set(claims) == {
+        "typ", "iss", "aud", "sub", "client_id", "scope", "iat", "exp", "jti", "kid", "auth_time", "acr", "amr",
+    }  # fmt: skip
+    assert claims["iss"] == server.base_url
+    assert claims["aud"] == [server.base_url]
+    assert claims["client_id"] == api.client_id
+    assert claims["scope"] == "openid offline_access email"
+    assert claims["exp"] - claims["iat"] == data["expires_in"]
+    assert {name: claims[name] for name in ("sub", "auth_time", "acr", "amr")} == {
+        name: identity[name] for name in ("sub", "auth_time", "acr", "amr")
+    }
+
+
+def test_token_works_until_it_is_revoked(api: Site, browser: Browser) -> None:
+    data = api.tokens(browser)
+    refreshed = api.refresh(data["refresh_token"]).json()
+    for token in (data["access_token"], refreshed["access_token"]):
+        assert api.userinfo(token).status_code == 200
+        headers = {"Authorization": f"Bearer {token}"}
+        assert api.http.post(EXCHANGE, headers=headers).status_code == 200
+    assert api.http.post(REVOKE, data={"token": data["access_token"]}, headers=api.basic()).status_code == 200
+    assert api.userinfo(data["access_token"]).status_code == 401
+    assert api.userinfo(refreshed["access_token"]).status_code == 200
+    api.revoke(refreshed["refresh_token"])
+    assert api.userinfo(refreshed["access_token"]).status_code == 401
+
+
+def test_jti_and_changed_tokens_are_refused(api: Site, browser: Browser) -> None:
+    data = api.tokens(browser)
+    token = data["access_token"]
+    header, payload, signature = token.split(".")
+    changed = signature[:-6] + ("AAAAAA" if not signature.endswith("AAAAAA") else "BBBBBB")
+    other = api.tokens(browser)["access_token"].split(".")[1]
+    for bad in (
+        api.claims(token)["jti"],
+        f"{header}.{payload}.{changed}",
+        f"{header}.{other}.{signature}",
+        f"{header}.{payload}.",
+        data["id_token"],
+        data["refresh_token"],
+    ):
+        assert api.userinfo(bad).status_code == 401, bad
+
+
+def test_repeated_refresh_gets_the_same_jwt(api: Site, browser: Browser) -> None:
+    token = api.tokens(browser)["refresh_token"]
+    headers = api.bearer() | {"Idempotency-Key": "k"}
+    first, second = (api.refresh(token, headers=headers).json() for _ in range(2))
+    assert first["access_token"] == second["access_token"]
+
+
+def test_introspection_knows_jwt_access_tokens(server: Server, browser: Browser) -> None:
+    site = new_site(server, profile="oidc", access_token_format="jwt", application_id=77)
+    resource_server = new_site(server, profile="oidc", resource_server=True, application_id=77)
+    data = site.tokens(browser)
+
+    def active() -> bool:
+        form = {"token": data["access_token"]}
+        answer = resource_server.http.post(INTROSPECT, data=form, headers=resource_server.basic())
+        return bool(answer.json()["active"])
+
+    assert active()
+    site.revoke(data["refresh_token"])
+    assert not active()
+
+
+def test_change_of_the_format_acts_on_a_cached_client(server: Server, browser: Browser) -> None:
+    site = new_site(server, profile="oidc")
+    data = site.tokens(browser)
+    assert "." not in data["access_token"]
+    server.apply({"clients": [{"client_id": site.client_id, "access_token_format": "jwt"}]})
+    refreshed = site.refresh(data["refresh_token"]).json()
+    assert refreshed["access_token"].count(".") == 2
+    assert site.userinfo(refreshed["access_token"]).status_code == 200
+    assert site.userinfo(data["access_token"]).status_code == 200

@@ -1,0 +1,187 @@
+"""Access tokens of service clients (client_credentials) are accepted where the application's service JWT is."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.kit.oauth import INTROSPECT, REVOKE, TOKEN, USERINFO, Browser, Site, error_of, new_site
+from tests.perm.endpoints.conftest import ApiResponse, Studio
+
+GRANT = {"grant_type": "client_credentials"}
+
+
+def new_service(studio: Studio, application_id: int, **fields: Any) -> Site:
+    attributes = {"profile": "oidc", "grant_types": ["client_credentials"], "redirect_hosts": [], **fields}
+    return new_site(studio.server, application_id=application_id, **attributes)
+
+
+def service_token(service: Site) -> str:
+    response = service.http.post(TOKEN, data=GRANT, headers=service.basic())
+    assert response.status_code == 200, response.text
+    assert response.headers["Cache-Control"] == "no-store"
+    data = response.json()
+    assert {name: type(value) for name, value in data.items()} == {
+        "access_token": str,
+        "token_type": str,
+        "expires_in": int,
+    }
+    return str(data["access_token"])
+
+
+@pytest.fixture(scope="module")
+def own(studio: Studio) -> int:
+    return studio.application(studio.project())
+
+
+@pytest.fixture(scope="module")
+def service(studio: Studio, own: int) -> Site:
+    return new_service(studio, own)
+
+
+def read_data(studio: Studio, application_id: int, token: str) -> ApiResponse:
+    """Reads the caller's own data without the factor, which a service credential of the application replaces."""
+    body = {"action": "get", "application_id": application_id, "data": {"type": "list"}}
+    return studio.root.call("meta/data", {"Factor": "", "Service-Jwt": token}, **body)
+
+
+def test_token_replaces_the_factor_at_its_application_only(studio: Studio, own: int, service: Site) -> None:
+    stranger = studio.application(studio.project())
+    for _ in range(2):  # the second time, the client is cached
+        token = service_token(service)
+        assert read_data(studio, own, token).status == 200
+        assert read_data(studio, stranger, token).status in (401, 403)
+    assert read_data(studio, own, "").status == 401
+    assert read_data(studio, own, token[:-1] + ("A" if token[-1] != "A" else "B")).status == 401
+    forged = f"app{stranger}.{token.partition('.')[2]}"
+    assert read_data(studio, stranger, forged).status == 401
+
+
+def test_token_ends_with_its_client(studio: Studio, own: int) -> None:
+    service = new_service(studio, own)
+    usual = {"disabled": False, "application_id": own, "grant_types": ["client_credentials"]}
+    other = studio.application(studio.project())
+    for change in ({"disabled": True}, {"application_id": other}, {"grant_types": ["authorization_code"]}):
+        token = service_token(service)
+        assert read_data(studio, own, token).status == 200
+        studio.server.apply({"clients": [{"client_id": service.client_id, **change}]})
+        assert read_data(studio, own, token).status == 401, change
+        studio.server.apply({"clients": [{"client_id": service.client_id, **usual}]})
+
+
+def test_token_can_be_revoked_by_its_client_only(studio: Studio, own: int, service: Site) -> None:
+    token = service_token(service)
+    other = new_service(studio, own)
+    assert other.http.post(REVOKE, data={"token": token}, headers=other.basic()).status_code == 200
+    assert read_data(studio, own, token).status == 200
+    assert service.http.post(REVOKE, data={"token": token}, headers=service.basic()).status_code == 200
+    assert read_data(studio, own, token).status == 401
+
+
+def test_token_is_no_access_token_of_a_user(service: Site) -> None:
+    token = service_token(service)
+    assert error_of(service.http.get(USERINFO, headers={"Authorization": f"Bearer {token}"})) == (401, "invalid_token")
+
+
+def test_client_credentials_need_authentication_and_the_grant_type(studio: Studio, own: int, service: Site) -> None:
+    def ask(headers: dict[str, str], **fields: str) -> tuple[int, str]:
+        return error_of(service.http.post(TOKEN, data={**GRANT, **fields}, headers=headers))
+
+    assert ask(service.basic("wrong")) == (401, "invalid_client")
+    assert ask({}) == (401, "invalid_client")
+    assert ask({}, client_id=service.client_id) == (401, "invalid_client")
+    assert ask(service.bearer(""), client_id=service.client_id) == (401, "invalid_client")
+    assert ask(service.basic(), scope="openid") == (400, "invalid_scope")
+    site = new_site(studio.server, profile="oidc")
+    assert ask(site.basic()) == (400, "unauthorized_client")
+    missing = new_service(studio, 2_000_000_001)
+    assert ask(missing.basic()) == (400, "unauthorized_client")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"application_id": 0}, {"profile": "strict"}, {"client_secret": None, "token_endpoint_auth_method": "none"}],
+)
+def test_service_clients_need_an_application_and_a_secret(studio: Studio, own: int, fields: dict[str, Any]) -> None:
+    record = {
+        "client_id": "wrong-service",
+        "client_secret": "0123456789abcdef",
+        "profile": "oidc",
+        "grant_types": ["client_credentials"],
+        "application_id": own,
+        **fields,
+    }
+    document = {"clients": [{name: value for name, value in record.items() if value is not None}]}
+    result = studio.server.sso("apply", "-", stdin=json.dumps(document), check=False)
+    assert result.returncode == 1
+    assert "clients[0]" in result.stderr
+
+
+# Introspection
+
+
+@pytest.fixture(scope="module")
+def resource_server(studio: Studio, own: int) -> Site:
+    return new_site(studio.server, profile="oidc", resource_server=True, application_id=own)
+
+
+def introspect(site: Site, token: str) -> dict[str, Any]:
+    response = site.http.post(INTROSPECT, data={"token": token}, headers=site.basic())
+    assert response.status_code == 200, response.text
+    assert response.headers["Cache-Control"] == "no-store"
+    data: dict[str, Any] = response.json()
+    return data
+
+
+def test_resource_server_introspects_tokens_of_its_application(
+    studio: Studio, own: int, service: Site, resource_server: Site
+) -> None:
+    token = service_token(service)
+    claims = introspect(resource_server, token)
+    assert claims.pop("exp") > 0
+    assert claims == {
+        "active": True,
+        "iss": studio.server.base_url,
+        "client_id": service.client_id,
+        "sub": service.client_id,
+        "application_id": own,
+        "token_type": "Bearer",
+    }
+    site = new_site(studio.server, profile="oidc", application_id=own)
+    tokens = site.tokens(Browser(studio.server, studio.root.login).sign_in(), scope="openid email offline_access")
+    claims = introspect(resource_server, tokens["access_token"])
+    assert (claims["active"], claims["sub"], claims["scope"]) == (
+        True,
+        studio.root.user_id,
+        "openid offline_access email",
+    )
+    assert introspect(resource_server, tokens["refresh_token"]) == {"active": False}
+    assert introspect(resource_server, tokens["id_token"]) == {"active": False}
+    site.revoke(tokens["refresh_token"])
+    assert introspect(resource_server, tokens["access_token"]) == {"active": False}
+    service.http.post(REVOKE, data={"token": token}, headers=service.basic())
+    assert introspect(resource_server, token) == {"active": False}
+
+
+def test_tokens_of_other_applications_are_not_active(studio: Studio, resource_server: Site) -> None:
+    stranger = new_service(studio, studio.application(studio.project()))
+    assert introspect(resource_server, service_token(stranger)) == {"active": False}
+    without = new_site(studio.server, profile="oidc")
+    tokens = without.tokens(Browser(studio.server, studio.root.login).sign_in())
+    assert introspect(resource_server, tokens["access_token"]) == {"active": False}
+    assert introspect(resource_server, "unknown") == {"active": False}
+
+
+def test_introspection_needs_an_authenticated_resource_server(service: Site, resource_server: Site) -> None:
+    def ask(site: Site, headers: dict[str, str], **fields: str) -> tuple[int, str]:
+        return error_of(site.http.post(INTROSPECT, data=fields, headers=headers))
+
+    assert ask(service, service.basic(), token="x") == (403, "unauthorized_client")
+    assert ask(resource_server, resource_server.basic("wrong"), token="x") == (401, "invalid_client")
+    assert ask(resource_server, {}, token="x") == (401, "invalid_client")
+    assert ask(resource_server, {}, token="x", client_id=resource_server.client_id) == (401, "invalid_client")
+    assert ask(resource_server, resource_server.bearer(""), client_id=resource_server.client_id, token="x") == (
+        401,
+        "invalid_client",
+    )
+    assert ask(resource_server, resource_server.basic()) == (400, "invalid_request")

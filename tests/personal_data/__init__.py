@@ -1,0 +1,1 @@
+"""Tests of ``sso.personal_data``."""

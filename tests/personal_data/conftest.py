@@ -1,0 +1,53 @@
+"""What the tests of personal data share: a user with data in every part of the service, and an erasure."""
+
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+
+from sso.config import load
+from sso.services import Services, open_services
+from tests.kit.browser import Browser, new_user, query
+from tests.kit.builders import PASSWORD
+from tests.kit.server import Server
+
+
+def unique_user(server: Server, **fields: Any) -> str:
+    """Creates a user whose strings occur nowhere else. Returns the login."""
+    name = uuid.uuid4().hex
+    return new_user(server, login=f"{name}@example.com", nick=f"nick{name}", **fields)
+
+
+def user_id_of(server: Server, login: str) -> str:
+    return str(query(server, "SELECT user_id FROM users WHERE login = $1", login)[0]["user_id"])
+
+
+def with_services(server: Server, work: Callable[[Services], Awaitable[Any]]) -> Any:
+    async def run() -> Any:
+        async with open_services(load(None, server.settings), server.settings["SSO_DATABASE_URL"]) as services:
+            return await work(services)
+
+    return trio.run(run)
+
+
+def make_due(server: Server, login: str) -> None:
+    """Lets the time pass in which the account can be kept."""
+    query(server, "UPDATE users SET deletion_due = now() - interval '1 second' WHERE login = $1", login)
+
+
+def erase(server: Server) -> int:
+    erased: int = with_services(server, lambda services: services.erasure.erase_due())
+    return erased
+
+
+def delete_account(browser: Browser) -> None:
+    browser.open_account()
+    assert browser.submit("/account/delete").status_code == 200
+    assert "Your account is closed" in browser.page.text
+
+
+def api_login(server: Server, login: str) -> dict[str, Any]:
+    with server.client() as client:
+        answer = client.post("/proxy/api/login", json={"login": login, "password": PASSWORD})
+        return {"http": answer.status_code, **answer.json()}

@@ -1,0 +1,164 @@
+"""What an export contains, and that an erasure leaves nothing of it behind."""
+
+import json
+from typing import Any
+
+import pytest
+from sqlalchemy import LargeBinary
+
+from sso.db.tables import metadata
+from sso.personal_data.tables import EXPORTED, PSEUDONYMOUS, TRANSIENT, WITHOUT_FOREIGN_KEY
+from tests.kit.browser import Browser, fresh_browser, query
+from tests.kit.builders import PASSWORD
+from tests.kit.server import Server
+from tests.personal_data.conftest import api_login, erase, make_due, unique_user, user_id_of
+
+APPLICATION = 800_201
+COLUMNS = """SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'
+    AND (data_type IN ('text', 'jsonb', 'ARRAY') OR data_type LIKE 'char%')"""
+
+
+@pytest.fixture
+def login(server: Server) -> str:
+    """A user with rows in every table of an export, and with entries in the audit trail."""
+    login = unique_user(server, country="AT", phone="+43 1 234", meta={"colour": "green"})
+    user_id = user_id_of(server, login)
+    project, group = f"p{user_id}", f"{int(user_id):024x}"
+    server.apply({"applications": [{"application_id": APPLICATION, "name": "Blue Dusk"}]})
+    server.apply({"schemas": {str(APPLICATION): {}}, "roles": {str(APPLICATION): [{"name": "player", "meta": {}}]}})
+    server.apply({"permissions": [{"user_id": login, "application_id": APPLICATION, "data": {"roles": ["player"]}}]})
+    member = {"user_id": user_id, "roles": {"project": ["viewer"]}}
+    server.apply({"projects": [{"id": project, "title": f"Project {user_id}"}]})
+    server.apply({"groups": [{"group_id": group, "project_id": project, "title": "Friends", "users": [user_id]}]})
+    server.apply({"memberships": [{"id": project, "users": [member]}]})
+    api_login(server, login)
+    with fresh_browser(server, login, headers={"User-Agent": "Mozilla/5.0 (X11; Linux) Firefox/130.0"}) as browser:
+        browser.open_account()
+        new = {"current_password": PASSWORD, "new_password": "a longer and better one"}
+        assert browser.submit("/account/password", **new, repeat_password=new["new_password"]).status_code == 303
+    server.sso("user", "set-password", login, "--password-stdin", stdin=f"{PASSWORD}\n")
+    api_login(server, login)
+    rows = {
+        "known_factors": "(digest, user_id, expires) VALUES (sha256($1::bytea), $2, now() + interval '1 day')",
+        "passkeys": """(id, credential_id, user_id, public_key, sign_count, name)
+            VALUES (md5($1), $1::bytea, $2, 'secret', 0, 'Phone')""",
+        "recovery_code_sets": "(user_id, key_sealed) VALUES ($2, $1)",
+        "oauth_clients": "(client_id, name) VALUES ($1, 'Site ' || $2)",
+        "oauth_consents": "(user_id, client_id, scopes) VALUES ($2, $1, '{openid}')",
+        "oauth_grants": """(id, client_id, user_id, auth_time, issued, ends, last_used, expires)
+            VALUES ($1, $1, $2, 0, 0, 0, now(), now() + interval '1 day')""",
+        "identity_providers": "(provider_id, kind) VALUES ($1, 'steam')",
+        "linked_identities": """(id, provider_id, subject, user_id, name, last_used)
+            VALUES ($1, $1, 's' || $1, $2, 'Ann S', now())""",
+        "mailed_links": "(digest, purpose, user_id, expires) VALUES ($1::bytea, 'test', $2, now() + interval '1 day')",
+    }  # fmt: skip
+    for table, values in rows.items():
+        query(server, f"WITH given AS (SELECT $1::text, $2::text) INSERT INTO {table} {values}", f"c{user_id}", user_id)
+    return login
+
+
+def test_every_table_with_a_user_id_is_known() -> None:
+    """A new table must be exported or be listed with the reason why it is not; and an erasure must reach it."""
+    with_user = {table.name: table for table in metadata.tables.values() if "user_id" in table.c}
+    assert set(with_user) == {"users", *EXPORTED, *TRANSIENT, *PSEUDONYMOUS}
+    for name, table in with_user.items():
+        if name not in ("users", *PSEUDONYMOUS, *WITHOUT_FOREIGN_KEY):
+            (key,) = table.c.user_id.foreign_keys
+            assert key.ondelete == "CASCADE", name
+    for name, columns in EXPORTED.items():
+        for column in columns:
+            found = metadata.tables[name].c[column]
+            assert not found.info.get("sealed"), f"{name}.{column} is a secret"
+            assert not isinstance(found.type, LargeBinary), f"{name}.{column} may be a secret"
+
+
+def exported_by_page(server: Server, login: str) -> Any:
+    with fresh_browser(server, login) as browser:
+        browser.open_account()
+        answer = browser.submit("/account/export")
+        assert answer.headers["Content-Disposition"] == 'attachment; filename="account-data.json"'
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["Content-Type"] == "application/json"
+        return answer.json()
+
+
+def test_export_contains_what_is_stored_and_no_secrets(server: Server, login: str) -> None:
+    document = exported_by_page(server, login)
+    account = document["account"]
+    assert (account["login"], account["country"], account["meta"]) == (login, "AT", {"colour": "green"})
+    assert document["sign_in"]["passkeys"][0]["name"] == "Phone"
+    assert document["sign_in"]["linked_identities"][0]["name"] == "Ann S"
+    assert document["permissions"]["roles"] == [
+        {"application_id": APPLICATION, "name": "player", "expired": 0, "ttl": 0}
+    ]
+    assert document["permissions"]["memberships"][0]["role"] == "viewer"
+    assert document["permissions"]["groups"] == [{"group_id": f"{int(account['user_id']):024x}"}]
+    assert document["sites"]["consents"][0]["name"] == f"Site {account['user_id']}"
+    kinds = [event["kind"] for event in document["history"]]
+    assert kinds == ["signed_in", "signed_in", "password_changed", "password_changed", "signed_in", "signed_in",
+                     "data_exported"]  # fmt: skip
+    assert {entry["operation"] for entry in document["audit"]} >= {
+        "user.create",
+        "user.set_password",
+        "permissions.save",
+    }
+    text = json.dumps(document)
+    stored = query(server, "SELECT password_hash FROM users WHERE login = $1", login)[0]["password_hash"]
+    assert "secret" not in text.replace("secret_data", "")
+    for secret in (stored, PASSWORD, "argon2"):
+        assert secret not in text
+
+
+def test_command_exports_the_same_document(server: Server, login: str) -> None:
+    by_page = exported_by_page(server, login)
+    by_command = json.loads(server.sso("user", "export", login).stdout)
+    assert by_command.keys() == by_page.keys()
+    for name in ("account", "sign_in", "sites", "permissions", "audit"):
+        assert by_command[name] == by_page[name]
+    assert by_command["history"][-1]["detail"] == {"by": "support"}
+    assert server.sso("user", "export", "nobody@example.com", check=False).returncode == 1
+
+
+def places_of(server: Server, text: str) -> set[str]:
+    """The columns of the whole database that contain the text."""
+    selects = (
+        f"""SELECT '{table}.{column}' WHERE EXISTS (SELECT FROM "{table}" WHERE position($1 IN "{column}"::text) > 0)"""
+        for table, column in query(server, COLUMNS)
+    )
+    return {row[0] for row in query(server, " UNION ALL ".join(selects), text)}
+
+
+def test_erasure_leaves_nothing_but_the_number_of_the_user(server: Server, login: str) -> None:
+    user_id, name = user_id_of(server, login), login.partition("@")[0]
+    address = f"198.51.100.{int(user_id) % 250}"
+    query(server, "UPDATE account_events SET address = $2 WHERE user_id = $1", user_id, address)
+    query(server, """INSERT INTO audit (user_id, address, operation, target, after)
+        VALUES ($1, $2, 'group.save', 'g', jsonb_build_object('note', 'by ' || $3::text, 'n', 1))""",
+          user_id, address, login)  # fmt: skip
+    kept = f"kept-by-{user_id}"
+    query(server, "INSERT INTO audit (operation, target, after) VALUES ('application.save', $1, to_jsonb($2::text))",
+          user_id, kept)  # fmt: skip
+    assert {"users.login", "users.login_key", "users.nick", "audit.after"} <= places_of(server, name)
+    assert places_of(server, address) >= {"account_events.address", "audit.address"}
+    server.sso("user", "delete", login, "--yes")
+    make_due(server, login)
+    assert erase(server) == 1
+    assert places_of(server, name) == set()
+    assert places_of(server, address) == set()
+    assert places_of(server, kept) == {"audit.after"}  # an application with the same number is someone else's
+    ids = {table for table in EXPORTED | dict.fromkeys(TRANSIENT)
+           if query(server, f"SELECT FROM {table} WHERE user_id = $1", user_id)}  # fmt: skip
+    assert ids == set()
+    assert query(server, "SELECT FROM erased_users WHERE user_id = $1", user_id)
+    entries = query(server, "SELECT operation, after FROM audit WHERE target = $1 AND operation LIKE 'user.%'", user_id)
+    assert {entry["after"] for entry in entries} == {'{"erased": true}'}
+    assert "user.erase" in {entry["operation"] for entry in entries}
+    note = query(server, "SELECT after FROM audit WHERE user_id = $1 AND operation = 'group.save'", user_id)[0]
+    assert json.loads(note["after"]) == {"note": "by erased", "n": 1}
+
+
+def test_session_of_an_erased_user_ends(server: Server, login: str) -> None:
+    with fresh_browser(server, login) as browser, Browser(server) as other:
+        server.sso("user", "delete", login, "--now", "--yes")
+        assert not browser.is_signed_in
+        assert other.sign_in(login).status_code == 401

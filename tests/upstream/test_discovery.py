@@ -1,0 +1,58 @@
+"""Discovery documents and keys are cached; keys are read again for an unknown id, but not often."""
+
+import pytest
+from trio.testing import MockClock
+
+from sso.upstream.discovery import UNKNOWN_KID_S, Discovery
+from sso.upstream.errors import InvalidAnswer, ProviderUnavailable
+from sso.upstream.http_client import ProviderClient
+from tests.upstream.stand_ins import CodeProvider
+
+
+async def test_unknown_key_id_lets_keys_be_read_again_at_most_once_a_minute(
+    provider: CodeProvider, mock_clock: MockClock
+) -> None:
+    discovery = Discovery(ProviderClient(None, allow_http=True))
+    metadata = await discovery.metadata(provider.url)
+    assert await discovery.find_key(metadata, "k1")
+    provider.kid = "k2"
+    for _ in range(3):
+        assert await discovery.find_key(metadata, "k2") is None
+    assert provider.requests.count("/jwks") == 1
+    mock_clock.jump(UNKNOWN_KID_S + 1)
+    assert await discovery.find_key(metadata, "k2")
+    assert await discovery.find_key(metadata, "k1") is None  # it was removed
+    assert provider.requests.count("/jwks") == 2
+
+
+async def test_token_without_key_id_means_the_only_key(provider: CodeProvider) -> None:
+    discovery = Discovery(ProviderClient(None, allow_http=True))
+    assert await discovery.find_key(await discovery.metadata(provider.url), "")
+
+
+async def test_discovery_document_is_read_once(provider: CodeProvider) -> None:
+    discovery = Discovery(ProviderClient(None, allow_http=True))
+    assert await discovery.metadata(provider.url) is await discovery.metadata(provider.url)
+    assert provider.requests == ["/.well-known/openid-configuration"]
+
+
+async def test_failed_discovery_is_tried_again(provider: CodeProvider) -> None:
+    discovery = Discovery(ProviderClient(None, allow_http=True))
+    provider.down = True
+    with pytest.raises(ProviderUnavailable):
+        await discovery.metadata(provider.url)
+    provider.down = False
+    assert (await discovery.metadata(provider.url)).jwks_uri == f"{provider.url}/jwks"
+
+
+async def test_http_is_refused_while_the_base_url_is_https(provider: CodeProvider) -> None:
+    with pytest.raises(InvalidAnswer, match="expected an https address"):
+        await Discovery(ProviderClient(None, allow_http=False)).metadata(provider.url)
+    assert provider.requests == []
+
+
+async def test_redirect_is_not_followed(provider: CodeProvider) -> None:
+    client = ProviderClient(None, allow_http=True)
+    url = f"{provider.url}/authorize?code_challenge_method=S256&state=s&redirect_uri={provider.url}/jwks"
+    assert (await client.get(url)).status == 302
+    assert provider.requests == ["/authorize"]
