@@ -1,9 +1,10 @@
 """The layout of the account page in Chromium: its sections, its navigation, and where the browser is after a form."""
 
 import pytest
-from playwright.sync_api import Page, expect
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import Screenshot, assert_fits
+from tests.browser.conftest import HEIGHT, Screenshot, Window, assert_fits
 from tests.browser.test_pages import sign_in
 from tests.kit.browser import new_user
 from tests.kit.builders import PASSWORD
@@ -22,6 +23,75 @@ def test_navigation_leads_to_every_section(page: Page, server: Server, screensho
         expect(page.locator(target).get_by_role("heading", level=2)).to_be_in_viewport()
         expect(navigation).to_be_in_viewport()
     screenshot("account")
+
+
+def assert_accessible(page: Page) -> None:
+    """Asserts that axe-core finds nothing serious, with the light and the dark theme."""
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        found = Axe().run(page).response["violations"]
+        assert [(item["id"], item["nodes"]) for item in found if item["impact"] in ("serious", "critical")] == []
+    page.emulate_media(color_scheme="light")
+
+
+def sign_in_with_scripts(page: Page, server: Server, login: str) -> None:
+    """With JavaScript, a password field has a button whose name contains that of the field."""
+    page.goto(f"{server.base_url}/login")
+    page.locator("#login").fill(login)
+    page.locator("#password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+
+
+def test_pages_of_the_account_are_accessible(page: Page, chromium: Browser, width: int, server: Server) -> None:
+    """axe-core needs JavaScript, which the window of the other tests does not have."""
+    window = Window(chromium, viewport={"width": width, "height": HEIGHT})
+    scripted, login = window.page, new_user(server, nick="Ann Wanderer")
+    sign_in_with_scripts(scripted, server, login)
+    scripted.locator("#data summary").filter(has_text="Delete").click()
+    assert_accessible(scripted)
+    scripted.goto(f"{server.base_url}/account/history")
+    assert_accessible(scripted)
+    scripted.goto(f"{server.base_url}/account")
+    scripted.locator("#data summary").filter(has_text="Delete").click()
+    scripted.get_by_role("button", name="Delete my account").click()
+    expect(scripted.get_by_role("heading", level=1)).to_have_text("Your account is closed")
+    sign_in_with_scripts(scripted, server, login)
+    expect(scripted.get_by_role("button", name="Keep my account")).to_be_visible()
+    assert_accessible(scripted)
+    window.context.close()
+
+
+def test_user_edits_the_profile(page: Page, server: Server) -> None:
+    sign_in(page, server, new_user(server, nick="Ann Wanderer"))
+    form = page.locator("form[action='/account/profile']")
+    form.get_by_label("Nickname").fill("x" * 65)
+    form.get_by_label("Country").select_option("Austria")
+    form.get_by_role("button", name="Save profile").click()
+    expect(page.get_by_role("alert")).to_have_text("Your nickname must have at most 64 characters.")
+    expect(form.get_by_label("Nickname")).to_be_focused()
+    expect(form.get_by_label("Country")).to_have_value("AT")
+    form.get_by_label("Nickname").fill("Bob")
+    form.get_by_role("button", name="Save profile").click()
+    expect(page.locator("#profile").get_by_role("status")).to_have_text("Your profile has been saved.")
+    expect(page.get_by_role("link", name="Bob")).to_be_visible()
+
+
+def test_user_deletes_the_account_and_keeps_it(page: Page, server: Server, screenshot: Screenshot) -> None:
+    login = new_user(server, nick="Ann Wanderer")
+    sign_in(page, server, login)
+    page.locator("#data summary").filter(has_text="Delete").click()
+    page.get_by_role("button", name="Delete my account").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account is closed")
+    sign_in(page, server, login)
+    expect(page.get_by_role("button", name="Keep my account")).to_be_visible()
+    screenshot("closed")
+    page.get_by_role("button", name="Keep my account").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+    expect(page.locator("#history")).to_contain_text("Deletion of the account cancelled")
+    page.locator("#data summary").filter(has_text="Delete").click()
+    screenshot("whole")
+    page.goto(f"{server.base_url}/account/history")
+    screenshot("history")
 
 
 def test_notice_and_error_are_shown_at_their_section(page: Page, server: Server, screenshot: Screenshot) -> None:
