@@ -33,9 +33,9 @@ def browser(server: Server, login: str) -> Iterator[Browser]:
         yield browser
 
 
-def mails_to(server: Server, login: str) -> list[str]:
+def mails_to(server: Server, login: str, subject: str) -> list[str]:
     texts = (path.read_text() for path in (server.folder / "data" / "mail").glob("*.eml"))
-    return [text for text in texts if f"To: {login}\n" in text]
+    return [text for text in texts if f"To: {login}\n" in text and f"\nSubject: {subject}" in text]
 
 
 def keep(browser: Browser, login: str, **fields: str) -> int:
@@ -51,7 +51,7 @@ def test_deletion_closes_the_account_at_once(browser: Browser, server: Server, l
         assert not other.is_signed_in
     assert not browser.is_signed_in
     assert browser.http.post("/proxy/api/login", json={"token": token}).status_code == 401
-    (mail,) = until(lambda: mails_to(server, login))
+    (mail,) = until(lambda: mails_to(server, login, "Your Sign-on account will be deleted"))
     assert "will be deleted" in mail
     refused = api_login(server, login)
     assert refused["http"] == 403
@@ -78,7 +78,7 @@ def test_account_is_kept_by_signing_in_and_confirming(browser: Browser, server: 
     assert api_login(server, login)["http"] == 200
     make_due(server, login)  # has no effect on an enabled account
     query(server, "UPDATE users SET deletion_due = NULL WHERE login = $1", login)
-    assert until(lambda: len(mails_to(server, login)) == 2)
+    assert until(lambda: mails_to(server, login, "Your Sign-on account is kept"))
 
 
 def test_keeping_asks_for_the_second_factor(server: Server) -> None:

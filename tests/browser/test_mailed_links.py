@@ -1,0 +1,80 @@
+"""Forgotten password and change of the address in Chromium, with and without JavaScript."""
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import HEIGHT, Screenshot, Window, assert_fits
+from tests.browser.test_account_layout import assert_accessible
+from tests.browser.test_pages import sign_in
+from tests.kit.browser import new_user
+from tests.kit.mailbox import link_in, wait_for_mails
+from tests.kit.server import Server
+
+pytestmark = pytest.mark.browser
+NEW = "a longer and better one"
+
+
+def reset_password(page: Page, server: Server, login: str) -> None:
+    page.goto(f"{server.base_url}/login")
+    page.get_by_role("link", name="Forgot your password?").click()
+    page.get_by_label("E-mail").fill(login)
+    page.get_by_role("button", name="Send me a link").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Check your e-mail")
+    page.goto(link_in(wait_for_mails(server, login, "Choose a new password")[-1]))
+    assert page.url == f"{server.base_url}/reset"
+
+
+def test_forgotten_password_without_javascript(page: Page, server: Server, screenshot: Screenshot) -> None:
+    login = new_user(server)
+    reset_password(page, server, login)
+    page.locator("#new_password").fill(NEW)
+    page.locator("#repeat_password").fill("something else")
+    page.get_by_role("button", name="Change password and sign in").click()
+    expect(page.get_by_role("alert")).to_have_text("The new passwords do not match.")
+    expect(page.locator("#repeat_password")).to_be_focused()
+    screenshot("reset")
+    page.locator("#new_password").fill(NEW)
+    page.locator("#repeat_password").fill(NEW)
+    page.get_by_role("button", name="Change password and sign in").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+
+
+def test_change_of_the_address_without_javascript(page: Page, server: Server, screenshot: Screenshot) -> None:
+    login = new_user(server)
+    sign_in(page, server, login)
+    page.locator("#email summary").click()
+    page.get_by_label("New e-mail address").fill(f"new.{login}")
+    screenshot("email")
+    page.get_by_role("button", name="Change e-mail address").click()
+    expect(page.get_by_role("status")).to_contain_text("We have sent a mail to the new address")
+    page.goto(link_in(wait_for_mails(server, f"new.{login}", "Confirm your new e-mail address")[0]))
+    screenshot("email-link")
+    page.get_by_role("button", name="Yes, change the address").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your e-mail address has been changed")
+    page.goto(link_in(wait_for_mails(server, login, "was changed")[0]))
+    page.get_by_role("button", name="Yes, undo the change").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Choose a new password")
+
+
+def test_pages_with_javascript(page: Page, chromium: Browser, width: int, server: Server) -> None:
+    """A button shows the password. axe-core finds nothing serious."""
+    window = Window(chromium, viewport={"width": width, "height": HEIGHT})
+    scripted, login = window.page, new_user(server)
+    reset_password(scripted, server, login)
+    field = scripted.locator("#new_password")
+    field.fill(NEW)
+    scripted.get_by_role("button", name="Show: New password").click()
+    expect(field).to_have_attribute("type", "text")
+    expect(field).to_be_focused()
+    assert_fits(scripted)
+    assert_accessible(scripted)
+    scripted.get_by_role("button", name="Hide: New password").click()
+    expect(field).to_have_attribute("type", "password")
+    scripted.locator("#repeat_password").fill(NEW)
+    scripted.get_by_role("button", name="Change password and sign in").click()
+    expect(scripted.get_by_role("heading", level=1)).to_have_text("Your account")
+    assert_accessible(scripted)
+    scripted.goto(f"{server.base_url}/forgot")
+    assert_accessible(scripted)
+    window.context.close()
+    assert window.errors == []
