@@ -5,6 +5,7 @@ owner's link invalid.
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -37,6 +38,7 @@ _REVOKE = Statement(
 class MailedLink:
     user_id: str | None
     data: dict[str, Any]
+    expires: datetime
 
 
 class MailedLinks:
@@ -73,4 +75,4 @@ class MailedLinks:
 
 
 def _link(row: Row | None) -> MailedLink | None:
-    return MailedLink(row["user_id"], row["data"]) if row else None
+    return MailedLink(row["user_id"], row["data"], row["expires"]) if row else None

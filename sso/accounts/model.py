@@ -71,6 +71,12 @@ def login_key(login: str) -> str:
     return f"{unicodedata.normalize('NFC', local.casefold())}{at}{domain_key(domain) if at else domain.casefold()}"
 
 
+def mailbox_key(login: str) -> str:
+    """Returns the subject of a recipient's limit of mails: those to ``ann+1@`` and ``ann+2@`` arrive in one mailbox."""
+    local, at, domain = login_key(login).rpartition("@")
+    return f"{local.partition('+')[0]}{at}{domain}"
+
+
 def stored_login(login: str) -> str:
     """Returns the form in which logins are stored: NFC, so that texts that look the same are equal."""
     return unicodedata.normalize("NFC", login)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.services import CommandServices
 
@@ -18,7 +19,7 @@ ID_OR_LOGIN = click.argument("id_or_login", callback=utf8_argument)
 @click.command()
 @ID_OR_LOGIN
 @click.option("--now", is_flag=True, help="Erase the account at once. It cannot be restored.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @click.pass_context
 def delete(ctx: click.Context, id_or_login: str, now: bool, yes: bool) -> None:
     """Delete a user: the account is closed at once, and erased after SSO_DELETION_DAYS or, with --now, immediately.
@@ -32,7 +33,8 @@ def delete(ctx: click.Context, id_or_login: str, now: bool, yes: bool) -> None:
       sso user delete ann@example.com --now --yes
     """
     if not yes:
-        click.confirm(f"{'Erase' if now else 'Delete'} {id_or_login}?", abort=True, err=True)
+        asked = with_services(ctx, lambda services: _find(services, id_or_login))
+        confirm(f"{'Erase' if now else 'Delete'} {asked.login} (user {asked.user_id})?", yes)
 
     async def work(services: CommandServices) -> "tuple[User, datetime | None]":
         user = await _find(services, id_or_login)

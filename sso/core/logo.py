@@ -50,7 +50,7 @@ def _kind(content: bytes) -> str | None:
 
 
 def _is_svg(content: bytes) -> bool:
-    if b"<!ENTITY" in content:  # entities may expand to gigabytes
+    if b"<!ENTITY" in content or b"\0" in content:  # entities may expand to gigabytes; UTF-16 would hide them
         return False
     from xml.etree import ElementTree  # slow to import, and rarely needed
 

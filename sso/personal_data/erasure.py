@@ -4,6 +4,7 @@ The claim on an account is a lease: if the worker dies, another one repeats the 
 """
 
 import random
+import re
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -34,12 +35,14 @@ _CLAIM = Statement(
 _AUDIT_IDS = Statement("SELECT coalesce(min(id), 0) AS first, coalesce(max(id), -1) AS last FROM audit")
 _ABOUT_USER = """((operation LIKE 'user.%' AND target = :user_id)
         OR (operation = 'permissions.save' AND target = application_id || '/' || :user_id))"""
-# Entries about the user lose their values, entries by the user the address; other values lose the login.
+# Entries about the user lose their values, entries by the user the address; other values lose the login. Logins of
+# others that end or begin like this one stay: a user must not be able to change what the audit trail says about others.
 _SCRUB_AUDIT = Statement(
     f"""UPDATE audit SET address = CASE user_id WHEN :user_id THEN '' ELSE address END,
-        before = CASE WHEN NOT {_ABOUT_USER} THEN CAST(replace(CAST(before AS text), :login, 'erased') AS jsonb) END,
+        before = CASE WHEN NOT {_ABOUT_USER}
+            THEN CAST(regexp_replace(CAST(before AS text), :pattern, 'erased', 'g') AS jsonb) END,
         after = CASE WHEN {_ABOUT_USER} THEN CAST('{{"erased"\\: true}}' AS jsonb)
-            ELSE CAST(replace(CAST(after AS text), :login, 'erased') AS jsonb) END
+            ELSE CAST(regexp_replace(CAST(after AS text), :pattern, 'erased', 'g') AS jsonb) END
     WHERE id >= :first AND id < :end AND (user_id = :user_id OR {_ABOUT_USER}
         OR position(:login IN CAST(before AS text)) > 0 OR position(:login IN CAST(after AS text)) > 0)"""  # noqa: S608
 )
@@ -115,8 +118,19 @@ class AccountErasure:
         ids = await self._database.row(_AUDIT_IDS)
         assert ids is not None
         for first in range(ids["first"], ids["last"] + 1, AUDIT_ROWS):
-            values = {"user_id": user.user_id, "login": json_login, "first": first, "end": first + AUDIT_ROWS}
-            await self._database.value(_SCRUB_AUDIT, **values)
+            rows = {"first": first, "end": first + AUDIT_ROWS}
+            await self._database.value(
+                _SCRUB_AUDIT, user_id=user.user_id, login=json_login, pattern=_whole_login(json_login), **rows
+            )
+
+
+def _whole_login(login: str) -> str:
+    """Returns the regular expression of PostgreSQL that matches the login, but not a part of a longer address.
+
+    Before the login may be a line break, which JSON writes as a backslash and a letter.
+    """
+    escaped = re.sub(r"([^\w\x80-\U0010ffff])", r"\\\1", login)
+    return rf"(?:(?<![\w.!#$%&'*+/=?^`{{|}}~-])|(?<=\\[bfnrt])){escaped}(?!\w|[.-]\w)"
 
 
 async def _delete_everything(tx: Transaction, user: ClaimedUser, actor: AuditActor | None) -> bool:

@@ -22,9 +22,10 @@ _TABLES = {
 _NOW = Statement("SELECT now()")
 _SITES = Statement("SELECT client_id, name FROM oauth_clients WHERE client_id = ANY(CAST(:ids AS text[]))")
 # The changes that the user has made, and those of the user's own record. Values are exported only if they are the
-# user's: the others belong to a project.
+# user's: the others belong to a project. So are addresses: those of others are personal data of administrators.
 _AUDIT = Statement(
-    """SELECT at, operation, target, address, project_id, application_id, is_own,
+    """SELECT at, operation, target, project_id, application_id, is_own,
+        CASE user_id WHEN :user_id THEN address ELSE '' END AS address,
         CASE WHEN is_own THEN before END AS before, CASE WHEN is_own THEN after END AS after
     FROM (SELECT *, (operation LIKE 'user.%' AND target = :user_id)
         OR (operation = 'permissions.save' AND target = application_id || '/' || :user_id) AS is_own FROM audit) entry

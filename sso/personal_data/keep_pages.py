@@ -114,10 +114,13 @@ def keep_pages(
         kept = await deletion.keep(user)
         if kept is None:
             return see_other("/login")
-        session = await completion.start_session(SignedIn(kept, auth))
+        # Another provider may not have asked anything, so important changes still ask for the password.
+        is_authenticated = auth in ("login", "otp")
+        session = await completion.start_session(SignedIn(kept, auth), authenticated=is_authenticated)
         if flow and session.must_enrol:
             return completion.redirect(session, "/login" + next_query(next_path))
-        return completion.redirect(session, await flow.complete(session) if flow else safe_next(next_path))
+        # The page did not show what the flow is about, so the flow asks.
+        return completion.redirect(session, flow.continue_path if flow else safe_next(next_path))
 
     async def check_code(user: User, code: str) -> SignedIn | FormProblem:
         try:

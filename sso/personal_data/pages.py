@@ -9,9 +9,12 @@ from quart import Blueprint, Response
 
 from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.account_page.view import AccountView, NotSignedIn
+from sso.accounts.errors import TooManyAttempts
 from sso.accounts.history.texts import format_day
+from sso.accounts.login.messages import retry_message
 from sso.accounts.sessions import Session
 from sso.db.database import Database
+from sso.db.rate_limit import WindowLimiter
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.errors import DeletionRefused
 from sso.personal_data.export import export_user
@@ -21,6 +24,8 @@ from sso.web.pages import page
 from sso.web.redirects import see_other
 
 FILE_NAME = "account-data.json"
+# The limit of one user, because each export reads the whole audit trail.
+EXPORTS, EXPORT_WINDOW_S = 5, 60
 
 
 class DataSection:
@@ -33,6 +38,7 @@ class DataSection:
 
 def personal_data_pages(account: AccountView, database: Database, deletion: AccountDeletion) -> Blueprint:
     routes = Blueprint("personal_data", __name__, url_prefix="/account")
+    exports = WindowLimiter("export", EXPORTS, EXPORT_WINDOW_S)
 
     @routes.errorhandler(NotSignedIn)
     async def redirect_to_login(_: NotSignedIn) -> Response:
@@ -47,6 +53,9 @@ def personal_data_pages(account: AccountView, database: Database, deletion: Acco
         session, form = await account.submitted_form()
         if problem := await account.confirm(session, form):
             return await account.show(session, problem, "export")
+        if wait_s := await database.transaction(exports.add, session.user.user_id):
+            error = TooManyAttempts(wait_s)
+            return await account.show(session, FormProblem(retry_message(error), error.status, error.headers), "export")
         document = await export_user(database, session.user.user_id)
         return Response(
             orjson.dumps(document, option=orjson.OPT_INDENT_2),

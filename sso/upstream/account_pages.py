@@ -64,7 +64,7 @@ def identity_pages(
     async def link() -> Response:
         session, form = await account.submitted_form()
         if problem := await account.confirm(session, form):
-            return await account.show(session, problem, "identities")
+            return await account.show(session, problem, "identities", opened_item=form.get("provider", ""))
         try:
             await view.count_request()
         except TooManyAttempts as error:
@@ -78,7 +78,7 @@ def identity_pages(
     async def unlink() -> Response:
         session, form = await account.submitted_form()
         if problem := await account.confirm(session, form):
-            return await account.show(session, problem, "identities")
+            return await account.show(session, problem, "identities", opened_item=form.get("id", ""))
         try:
             unlinked = await links.unlink(session.user, form.get("id", ""))
         except LastWayToSignIn:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
 from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query
@@ -140,6 +141,49 @@ def test_undo_restores_the_address_although_the_password_was_changed(
     assert wait_for_mails(server, second, "changed back")
 
 
+def test_undo_of_a_later_change_leaves_the_link_of_the_owner(
+    server: Server, browser: Browser, stranger: Browser, login: str
+) -> None:
+    """A thief changes the address twice and undoes the second change, in order to end the owner's link."""
+    user_id, first, second = user_id_of(server, login), f"thief1.{login}", f"thief2.{login}"
+    change(server, browser, stranger, first)
+    change(server, browser, stranger, second)
+    assert use_link(stranger, wait_for_mails(server, first, CHANGED)[0]) == 303
+    assert user_row(server, user_id)["login"] == first
+    with Browser(server) as owner:
+        assert use_link(owner, wait_for_mails(server, login, CHANGED)[0]) == 303
+    assert user_row(server, user_id)["login"] == login
+
+
+def test_undo_keeps_an_account_that_a_thief_has_closed(
+    server: Server, browser: Browser, stranger: Browser, login: str
+) -> None:
+    change(server, browser, stranger, f"closer.{login}")
+    browser.open_account()
+    fields = {"current_password": PASSWORD, "new_password": NEW_PASSWORD, "repeat_password": NEW_PASSWORD}
+    assert browser.submit("/account/password", **fields).status_code == 303
+    browser.open_account()
+    assert browser.submit("/account/delete").status_code == 200
+    with Browser(server) as owner:
+        owner.follow(use_link_to_undo(owner, wait_for_mails(server, login, CHANGED)[0]))
+        owners = {"new_password": "only the owner knows", "repeat_password": "only the owner knows"}
+        assert owner.submit("/reset", **owners).status_code == 303
+        assert owner.is_signed_in
+
+
+def test_undo_leaves_a_user_disabled(server: Server, browser: Browser, stranger: Browser, login: str) -> None:
+    change(server, browser, stranger, f"disabled.{login}")
+    server.apply({"users": [{"login": f"disabled.{login}", "disabled": True}]})
+    with Browser(server) as owner:
+        assert owner.follow(use_link_to_undo(owner, wait_for_mails(server, login, CHANGED)[0])).status_code == 410
+        assert owner.sign_in(login).status_code == 401
+
+
+def use_link_to_undo(browser: Browser, mail: str) -> httpx.Response:
+    browser.get(path_of(link_in(mail)))
+    return browser.submit("/email/undo")
+
+
 def test_taken_address_is_told_to_its_owner_only(server: Server, browser: Browser, login: str) -> None:
     taken = new_user(server)
     assert request_change(browser, taken.upper()) == 303
@@ -199,6 +243,7 @@ def test_mails_about_changes_are_limited(server: Server, browser: Browser, login
     with fresh_browser(server, new_user(server)) as other:
         other.open_account()
         assert request_change(other, new) == 429
+        assert request_change(other, new.replace("@", "+1@")) == 429  # the same mailbox
     wait_for_mails(server, new, CONFIRM)
     assert len(mails(server, new)) == 1
 

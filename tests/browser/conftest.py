@@ -2,9 +2,14 @@
 
 Playwright needs the default asyncio loop, which the imports of the service have replaced, and keeps a loop running in
 its thread.
+
+People use the pages in the window of a phone, and each page is also laid out for a desktop. With the environment
+variable SSO_TEST_ROUNDS (any number), they use the pages in both. SSO_TEST_SCREENSHOTS names a folder for pictures of
+the pages.
 """
 
 import asyncio
+import os
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
@@ -22,7 +27,8 @@ ARGUMENTS = (
     # Otherwise Chromium would refuse requests of test sites to this machine before the service does.
     "--disable-features=LocalNetworkAccessChecks",
 )  # fmt: skip
-HEIGHT = 844
+DESKTOP, PHONE, HEIGHT = 1280, 390, 844
+PICTURES = os.environ.get("SSO_TEST_SCREENSHOTS")
 # Ignored console messages: responses with an error status, images of a page that was left early, and a warning about
 # username fields that Chromium prints for partly loaded pages.
 IGNORED = (
@@ -79,7 +85,10 @@ class Window:
             self.errors.append(text)
 
 
-@pytest.fixture(params=[1280, 390], ids=["desktop", "phone"])
+@pytest.fixture(
+    params=[DESKTOP, PHONE] if "SSO_TEST_ROUNDS" in os.environ else [PHONE],
+    ids={DESKTOP: "desktop", PHONE: "phone"}.get,
+)
 def width(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 
@@ -108,14 +117,21 @@ def assert_fits(page: Page) -> None:
 
 
 @pytest.fixture
-def screenshot(page: Page, width: int, tmp_path: Path) -> Screenshot:
-    """Saves screenshots with the light and the dark theme, and asserts that the page fits."""
+def screenshot(page: Page, width: int) -> Screenshot:
+    """Asserts that the page fits into the window of a phone and of a desktop, and takes pictures if they are wanted."""
 
     def take(name: str) -> None:
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-            page.screenshot(path=tmp_path / f"{name}-{width}-{scheme}.png", full_page=True)
-        page.emulate_media(color_scheme="light")
-        assert_fits(page)
+        for size in (*({DESKTOP, PHONE} - {width}), width):
+            page.set_viewport_size({"width": size, "height": HEIGHT})
+            if PICTURES:
+                _take_pictures(page, f"{name}-{size}")
+            assert_fits(page)
 
     return take
+
+
+def _take_pictures(page: Page, name: str) -> None:
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        page.screenshot(path=Path(str(PICTURES)) / f"{name}-{scheme}.png", full_page=True)
+    page.emulate_media(color_scheme="light")

@@ -124,7 +124,7 @@ def test_refused_consent_leads_back_with_an_error(page: Page, server: Server, sh
 
 
 @pytest.mark.parametrize("width", [390])
-@pytest.mark.parametrize("language", ["de", "es", "fr"])
+@pytest.mark.parametrize("language", ["de", "es", "fr", "ja", "pl", "pt-BR", "ru"])
 def test_translated_pages_fit_on_a_phone(
     page: Page, server: Server, shop: Site, user_with_app: Browser, screenshot: Screenshot, language: str
 ) -> None:

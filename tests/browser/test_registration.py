@@ -153,9 +153,7 @@ def test_newcomer_of_a_game_registers_with_the_link(page: Page, open_server: Ser
 
 
 @pytest.mark.parametrize("scripts", ["scripts"], indirect=True)
-def test_form_that_is_sent_early_waits_for_the_solution(page: Page, open_server: Server, width: int) -> None:
-    if width != 1280:
-        pytest.skip("does not depend on the width")
+def test_form_that_is_sent_early_waits_for_the_solution(page: Page, open_server: Server) -> None:
     page.add_init_script(
         """const start = window.setTimeout, held = [];
         window.setTimeout = (work) => held.push(work);

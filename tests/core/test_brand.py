@@ -76,6 +76,7 @@ def test_type_of_a_logo_is_that_of_its_content(tmp_path: Path, content: bytes, k
         b"<svg/>",  # without its namespace it is not an image
         SVG[:-1],
         b'<!DOCTYPE svg [<!ENTITY a "aaaa">]>' + SVG,
+        ('<!DOCTYPE svg [<!ENTITY a "aaaa">]>' + SVG.decode()).encode("utf-16"),
         PNG + b"." * MAX_BYTES,
         SVG + b" " * MAX_BYTES,
     ],

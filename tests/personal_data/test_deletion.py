@@ -188,7 +188,9 @@ def test_closed_account_cannot_be_enabled_and_a_disabled_one_not_kept(server: Se
 
 def test_command_erases_at_once(server: Server, login: str) -> None:
     user_id = user_id_of(server, login)
-    assert server.sso("user", "delete", login, "--now", check=False, stdin="n\n").returncode == 1
+    refused = server.sso("user", "delete", login, "--now", check=False, stdin="n\n")
+    assert (refused.returncode, f"Erase {login} (user " in refused.stdout) == (1, True)
+    assert "nothing is deleted" in refused.stderr
     assert "is erased" in server.sso("user", "delete", login, "--now", "--yes").stdout
     assert query(server, "SELECT FROM users WHERE user_id = $1", user_id) == []
     missing = server.sso("user", "delete", login, "--now", "--yes", check=False)

@@ -109,6 +109,29 @@ def test_export_contains_what_is_stored_and_no_secrets(server: Server, login: st
         assert secret not in text
 
 
+def test_exports_of_one_user_are_limited(server: Server, login: str) -> None:
+    with fresh_browser(server, login) as browser:
+        browser.open_account()
+        form = browser.form("/account/export")
+        answers = [browser.post("/account/export", form) for _ in range(6)]
+        assert [answer.status_code for answer in answers[:5]] == [200] * 5
+        again = answers[5]
+        assert again.status_code == 429
+        assert int(again.headers["Retry-After"]) > 0
+        assert 'role="alert"' in again.text
+
+
+def test_export_contains_no_addresses_of_administrators(server: Server, login: str) -> None:
+    insert = """INSERT INTO audit (user_id, address, operation, target, after)
+        VALUES ($1, $2, 'user.update', $3, '{"nick": "Ann"}')"""
+    user_id = user_id_of(server, login)
+    query(server, insert, "1", "203.0.113.77", user_id)
+    query(server, insert, user_id, "203.0.113.78", user_id)
+    text = json.dumps(exported_by_page(server, login))
+    assert "203.0.113.77" not in text
+    assert "203.0.113.78" in text
+
+
 def test_command_exports_the_same_document(server: Server, login: str) -> None:
     by_page = exported_by_page(server, login)
     by_command = json.loads(server.sso("user", "export", login).stdout)
@@ -155,6 +178,17 @@ def test_erasure_leaves_nothing_but_the_number_of_the_user(server: Server, login
     assert "user.erase" in {entry["operation"] for entry in entries}
     note = query(server, "SELECT after FROM audit WHERE user_id = $1 AND operation = 'group.save'", user_id)[0]
     assert json.loads(note["after"]) == {"note": "by erased", "n": 1}
+
+
+def test_erasure_leaves_similar_logins_in_the_audit_trail(server: Server, login: str) -> None:
+    """Whoever deletes an account must not change what the audit trail says about others."""
+    others = [f"x{login}", f"x.{login}", f"x+{login}", f"{login}.au", f"{login}x"]
+    names = [*others, f"by {login}.", f"line\n{login}", f"<{login}>"]
+    query(server, "INSERT INTO audit (operation, target, after) VALUES ('group.save', $1, $2::jsonb)",
+          login, json.dumps(names))  # fmt: skip
+    server.sso("user", "delete", login, "--now", "--yes")
+    (row,) = query(server, "SELECT after FROM audit WHERE operation = 'group.save' AND target = $1", login)
+    assert json.loads(row["after"]) == [*others, "by erased.", "line\nerased", "<erased>"]
 
 
 def test_session_of_an_erased_user_ends(server: Server, login: str) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, text
 
 from sso.db.standalone import run_with_connection
 from tests.kit.browser import AuthenticatorApp, Forms
-from tests.kit.builders import TOTP_SECRET
+from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game, outcome
 from tests.kit.oauth import new_site, query_of
 from tests.kit.server import Server, running, until
@@ -75,6 +75,25 @@ def test_game_is_confirmed_by_the_player_and_not_by_the_sign_in(server: Server, 
         assert session.status == "pending"
         press(browser, session.decision, f"{session.decision}/continue")
         assert outcome(session.poll())[0] == "OK"
+
+
+def test_game_is_not_confirmed_by_keeping_a_closed_account(server: Server, provider: CodeProvider) -> None:
+    provider_id = add_provider(server, provider)
+    browser = player(server)
+    link(browser, provider_id)
+    assert press(browser, "/account", "/account/delete", current_password=PASSWORD).status_code == 200
+    with Game(server) as game:
+        session = game.register()
+        page = sign_in(browser, provider_id, session.page)
+        assert page.status_code == 403
+        answer = browser.http.post("/login/keep", data=Forms(page.text).by_action["/login/keep"][0])
+        assert answer.headers["Location"] == session.decision
+        assert session.status == "pending"
+    # The provider may not have asked anything, so important changes still ask for the password.
+    form = Forms(browser.http.get("/account").text).by_action["/account/delete"][0]
+    assert "current_password" in form
+    del form["current_password"]
+    assert browser.http.post("/account/delete", data=form).status_code == 422
 
 
 def test_second_factor_of_the_account_is_asked(server: Server, provider: CodeProvider) -> None:

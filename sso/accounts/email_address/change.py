@@ -18,7 +18,7 @@ from sso.accounts.email_address.mails import (
 )
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.mailed_links import MailedLink, MailedLinks
-from sso.accounts.model import User, login_key, stored_login
+from sso.accounts.model import User, login_key, mailbox_key, stored_login
 from sso.accounts.password_reset import requests
 from sso.accounts.users import UserStore, get_user, lock_user, revoke_everything
 from sso.core.mail_address import check_mail_address
@@ -44,6 +44,20 @@ _DELETE_CODES = Statement("DELETE FROM email_codes WHERE user_id = :user_id")
 _PENDING = Statement(
     """SELECT data FROM mailed_links WHERE user_id = :user_id AND purpose = :purpose AND expires > now()
     ORDER BY created DESC LIMIT 1"""
+)
+
+
+# An earlier link stays: it may be that of the owner, while the later addresses are those of a thief.
+_REVOKE_LATER_LINKS = Statement(
+    """DELETE FROM mailed_links WHERE digest IN (
+        SELECT digest FROM mailed_links WHERE user_id = :user_id AND purpose = :purpose AND expires >= :expires
+        ORDER BY digest FOR UPDATE
+    )"""
+)
+# A deletion that was requested on the account page. The one who has requested it may be the thief.
+_CANCEL_DELETION = Statement(
+    """UPDATE users SET deletion_due = NULL, deletion_by = NULL, disabled = false
+    WHERE user_id = :user_id AND deletion_by = 'user' AND deletion_due > now() RETURNING user_id"""
 )
 
 
@@ -80,7 +94,10 @@ class EmailChange:
 
         async def work(tx: Transaction) -> int:
             await lock_user(tx, user.user_id)
-            turns = ((f"address change:{user.user_id}", USER_PAUSE_S), (f"address mail:{key}", ADDRESS_PAUSE_S))
+            turns = (
+                (f"address change:{user.user_id}", USER_PAUSE_S),
+                (f"address mail:{mailbox_key(login)}", ADDRESS_PAUSE_S),
+            )
             if wait_s := max([await turn_wait(tx, name) for name, _ in turns]):
                 return wait_s
             for name, pause_s in turns:
@@ -141,6 +158,8 @@ class EmailChange:
     async def undo(self, secret: str) -> str | None:
         """Restores the address that the account had before, whatever has changed since, and revokes everything issued.
 
+        An account that was closed by its user, or by a thief, is kept. Links to addresses of later changes end.
+
         Returns the secret of a link that resets the password, or None if the link does not work. Raises AddressTaken.
         """
         if (found := await self.find(UNDO, secret)) is None:
@@ -151,8 +170,10 @@ class EmailChange:
             link = await self._links.use(tx, UNDO, secret)
             if link is None or not await self._set_login(tx, link, None):
                 return None
-            await self._links.revoke(tx, UNDO, found.user.user_id)  # those that were sent to later addresses
+            await tx.value(_REVOKE_LATER_LINKS, user_id=found.user.user_id, purpose=UNDO, expires=link.expires)
             await revoke_everything(tx, found.user.user_id)
+            if await tx.value(_CANCEL_DELETION, user_id=found.user.user_id):
+                await record_event(tx, found.user.user_id, EventKind.DELETION_CANCELLED)
             await record_event(tx, found.user.user_id, EventKind.EMAIL_CHANGE_UNDONE)
             await self._outbox.put(tx, found.user.login, undone_mail(self._service_name), found.user.lang)
             reset_url = await self._links.create(

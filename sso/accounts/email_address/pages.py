@@ -14,7 +14,7 @@ from sso.core.language import current_language
 from sso.web.language import _
 from sso.web.redirects import see_other
 
-NOT_AN_ADDRESS = FormProblem(_("Please enter an e-mail address such as name@example.com."), field="new_email")
+NOT_AN_ADDRESS = FormProblem(_("Please enter an e-mail address, such as name@example.com."), field="new_email")
 SAME_ADDRESS = FormProblem(_("This is already your e-mail address."), field="new_email")
 
 

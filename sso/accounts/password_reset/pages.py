@@ -6,6 +6,7 @@ no secret, and no later request can carry one in its Referer header.
 
 from quart import Blueprint, Response, request
 
+from sso.accounts.account_page.notices import account_url
 from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked, TooManyAttempts
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlows
@@ -169,8 +170,10 @@ def password_reset_pages(
         try:
             flow = await login_flows.find(safe_next(pending.next_path)) if pending.next_path else None
         except ApiError:  # the flow has ended
-            return safe_next(None)
-        return flow.continue_path if flow else safe_next(pending.next_path)
+            return account_url("password")
+        if flow:
+            return flow.continue_path
+        return safe_next(pending.next_path) if pending.next_path else account_url("password")
 
     async def show_forgot_form(next_path: str | None, login: str = "", error: RetryLater | None = None) -> Response:
         secret, is_new = visit_secret()

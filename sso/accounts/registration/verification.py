@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from sso.accounts.mailed_links import MailedLink, MailedLinks
-from sso.accounts.model import login_key
+from sso.accounts.model import mailbox_key
 from sso.accounts.registration.mails import existing_account_mail, verification_mail
 from sso.accounts.users import is_login_used
 from sso.core.encryption import Keyring
@@ -71,7 +71,7 @@ class AddressVerification:
         mac = self._keyring.mac(_code_purpose(visit_digest), code)
 
         async def work(tx: Transaction) -> int:
-            if wait_s := await self._recipients.add(tx, _mailbox(login)):
+            if wait_s := await self._recipients.add(tx, mailbox_key(login)):
                 return wait_s
             is_known = await is_login_used(tx, login)
             await tx.value(_SET_CODE, visit=visit_digest, login=login, code=mac, life=float(CODE_S))
@@ -116,12 +116,6 @@ def was_requested_by(link: MailedLink, visit: str) -> bool:
 
 def _link_data(login: str, visit_digest: bytes, next_path: str) -> dict[str, Any]:
     return {"login": login, "next": next_path, "visit": visit_digest.hex()}
-
-
-def _mailbox(login: str) -> str:
-    """Returns the subject of the recipient's limit: mails to ``ann+1@`` and ``ann+2@`` arrive in one mailbox."""
-    local, at, domain = login_key(login).rpartition("@")
-    return f"{local.partition('+')[0]}{at}{domain}"
 
 
 def _secret(url: str) -> str:

@@ -24,7 +24,8 @@ from sso.web.pages import page
 from sso.web.redirects import safe_next, see_other
 
 SETUP_S = 600
-FORMS = ("totp", "email_2fa", "recovery", "email")  # forms of the account page that need a code
+# Forms of the account page that need a code. The form that removes a passkey has its id.
+FORMS = ("totp", "email_2fa", "recovery", "email", "passkeys", "identities", "export", "delete")
 SENT = _("We have sent you a code. Check your e-mail.")
 
 
@@ -138,8 +139,9 @@ def second_factor_pages(
     async def send_code_for_change() -> Response:
         session, form = await account.submitted_form()
         await send_code(session)
-        opened = form.get("form", "")
-        return await account.show(session, opened=opened if opened in FORMS else "", notice=SENT)
+        opened, item = form.get("form", ""), form.get("id") or form.get("provider", "")
+        known = opened in FORMS or opened == item
+        return await account.show(session, opened=opened if known else "", opened_item=item, notice=SENT)
 
     async def send_code(session: Session) -> None:
         if session.user.email_2fa:
