@@ -108,5 +108,10 @@ def clean_text(value: object, limit: int) -> str:
     return "".join(character for character in value if character.isprintable())[:limit].strip()
 
 
+def unchanged_address(value: object) -> str:
+    """Returns the e-mail address of a provider, or "" if it would have to be changed: then it would be another one."""
+    return value if isinstance(value, str) and value == clean_text(value, MAX_EMAIL) else ""
+
+
 def _base64url(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")

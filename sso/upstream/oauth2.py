@@ -17,13 +17,13 @@ from sso.upstream.authorization_code import (
 from sso.upstream.errors import InvalidAnswer
 from sso.upstream.http_client import ProviderClient
 from sso.upstream.model import (
-    MAX_EMAIL,
     MAX_NAME,
     MAX_SUBJECT,
     Attempt,
     IdentityProvider,
     UpstreamIdentity,
     clean_text,
+    unchanged_address,
 )
 
 DEFAULT_CLAIMS = {"subject": "id", "name": "name", "email": "email", "email_verified": "email_verified"}
@@ -57,7 +57,7 @@ def read_userinfo(
     return UpstreamIdentity(
         subject=_subject(_member(userinfo, names["subject"])),
         name=clean_text(_member(userinfo, names["name"]), MAX_NAME),
-        email=clean_text(_member(userinfo, names["email"]), MAX_EMAIL),
+        email=unchanged_address(_member(userinfo, names["email"])),
         email_verified=_member(userinfo, names["email_verified"]) is True,
         tokens=tokens,
     )

@@ -16,13 +16,13 @@ from sso.upstream.discovery import Discovery, ProviderMetadata
 from sso.upstream.errors import InvalidAnswer
 from sso.upstream.http_client import ProviderClient
 from sso.upstream.model import (
-    MAX_EMAIL,
     MAX_NAME,
     MAX_SUBJECT,
     Attempt,
     IdentityProvider,
     UpstreamIdentity,
     clean_text,
+    unchanged_address,
 )
 
 
@@ -53,7 +53,7 @@ class OpenIdConnect:
         return UpstreamIdentity(
             subject=claims["sub"],
             name=clean_text(claims.get("name") or claims.get("preferred_username"), MAX_NAME),
-            email=clean_text(claims.get("email"), MAX_EMAIL),
+            email=unchanged_address(claims.get("email")),
             email_verified=claims.get("email_verified") is True,
             tokens=kept_tokens(tokens),
         )

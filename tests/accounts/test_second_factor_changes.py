@@ -107,6 +107,24 @@ def test_turning_email_codes_off_requires_an_email_code(server: Server) -> None:
         assert browser.sign_in(login).headers["Location"] == "/account"
 
 
+@pytest.mark.parametrize("form", ["export", "delete"])
+def test_code_can_be_sent_for_a_form_about_personal_data(server: Server, form: str) -> None:
+    login = new_user(server, email_2fa=True)
+    with Browser(server) as browser:
+        browser.follow(browser.sign_in(login))
+        browser.follow(browser.submit("/login/code", otp=mailed_codes(server, login)[0]))
+        user_ids = "SELECT user_id FROM users WHERE login = $1"
+        query(server, f"UPDATE browser_sessions SET authenticated = NULL WHERE user_id IN ({user_ids})", login)
+        browser.open_account()
+        assert f'formaction="/account/code" formnovalidate name="form" value="{form}"' in browser.page.text
+        browser.page = browser.post("/account/code", browser.form(f"/account/{form}") | {"form": form})
+        assert browser.notice == "We have sent you a code. Check your e-mail."
+        code = mailed_codes(server, login, 2)[1]
+        answer = browser.submit(f"/account/{form}", current_password=PASSWORD, present_otp=code)
+        assert answer.status_code == 200
+        assert not browser.problem
+
+
 def test_totp_setup_requires_an_email_code_if_those_are_on(server: Server) -> None:
     login = new_user(server, email_2fa=True)
     with Browser(server) as browser:

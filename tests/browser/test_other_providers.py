@@ -74,3 +74,7 @@ def test_player_creates_an_account(server: Server, elsewhere: CodeProvider, page
     page.get_by_role("button", name="Create the account").click()
     expect(page).to_have_url(f"{server.base_url}/account")
     expect(page.get_by_role("main")).to_contain_text(f"new-{width}@example.com")
+    expect(page.locator("#password").get_by_role("link", name="Send me a link")).to_be_visible()
+    page.get_by_role("button", name="Remove Elsewhere").click()
+    expect(page.get_by_role("alert")).to_contain_text("Set a password first")
+    expect(page.get_by_role("alert")).to_be_focused()

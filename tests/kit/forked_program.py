@@ -161,7 +161,9 @@ def take_orders(fd: int) -> NoReturn:
         if fd not in ready:
             continue
         order, files, _, _ = socket.recv_fds(orders, _MAX_ORDER, 4)
-        if not order:
+        if not order:  # the tests have ended, perhaps killed
+            for pid, _ in running.values():
+                os.kill(pid, signal.SIGTERM)
             os._exit(0)
         pid = os.fork()
         if pid == 0:

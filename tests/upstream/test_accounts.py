@@ -83,6 +83,17 @@ def test_unlinking_the_only_way_to_sign_in_is_refused(server: Server, provider: 
     assert answer.headers["Location"] == "/account?done=identity-unlinked#identities"
 
 
+@pytest.mark.parametrize("address", ["own\0er@example.com", "owner@example.com\n", " owner@example.com"])
+def test_address_that_reads_like_another_is_not_used(server: Server, provider: CodeProvider, address: str) -> None:
+    """Without the odd character it would be the address of someone else."""
+    provider_id = add_provider(server, provider, trusted_email=True)
+    browser = player(server)
+    provider.person = Person(email=address)
+    page = follow(browser, sign_in(browser, provider_id))
+    assert "owner@example.com" not in page.text
+    assert "/login/identity/create" not in page.text
+
+
 @pytest.mark.parametrize(("trusted", "verified"), [(False, True), (True, False)])
 def test_other_addresses_are_verified_by_mail(
     server: Server, provider: CodeProvider, trusted: bool, verified: bool
