@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from scripts.local_cluster import cluster, faults, load, status
+from scripts.local_cluster import cluster, faults, load, measure, status
 from scripts.local_cluster.layout import NODES, Machine
 from scripts.local_cluster.load import Plan
 
@@ -46,6 +46,8 @@ def parser() -> argparse.ArgumentParser:
     add_load_options(faults_parser, rate=5)
     faults_parser.add_argument("--only", metavar="WORD", default="", help="only faults whose name contains this word")
     faults_parser.add_argument("--seed", type=int, help="repeats the faults of an earlier run")
+    measure_parser = commands.add_parser("measure", help="how long clients wait when a part of the cluster fails")
+    measure_parser.add_argument("--rounds", type=int, default=1, help="how often each event (default: 1)")
     kill = commands.add_parser("kill", help="kill a machine's processes with SIGKILL")
     kill.add_argument("machine", type=machine, metavar="N")
     kill.add_argument("service", nargs="?", choices=("etcd", "nats", "patroni", "postgres", "sso"), help="default: all")
@@ -93,6 +95,8 @@ def main() -> None:
         case "faults":
             chosen = plan(options, options.minutes * 60)
             sys.exit(0 if faults.run(chosen, options.seed, options.only) else 1)
+        case "measure":
+            measure.run(options.rounds)
         case "load":
             load.run(plan(options, options.seconds))
 
