@@ -11,6 +11,7 @@ _AMR = {
 }
 # The values of `acr`: one factor, several factors.
 ONE_FACTOR, SEVERAL_FACTORS = ACR_VALUES = ("1", "2")
+MAX_REPEATED_NICK = 100  # characters of a nickname that an ID token repeats in `name` and `preferred_username`
 
 
 class ClaimSource(Protocol):
@@ -44,6 +45,18 @@ def scope_claims(user: ClaimSource) -> dict[str, Any]:
             claims["email_verified"] = user.email_verified
     if "profile" in user.scopes:
         claims |= _profile_claims(user) if is_oidc else {"nickname": user.nick}
+    return claims
+
+
+def id_token_claims(user: ClaimSource) -> dict[str, Any]:
+    """Returns the claims of the scopes for an ID token.
+
+    A long nickname is not repeated, so that every ID token is short enough for ``id_token_hint``. Userinfo has it all.
+    """
+    claims = scope_claims(user)
+    if len(user.nick) > MAX_REPEATED_NICK:
+        claims.pop("name", None)
+        claims.pop("preferred_username", None)
     return claims
 
 

@@ -7,7 +7,7 @@ from sso.core.jwt import ACCESS_TOKEN_JWT, InvalidToken, Verifier
 from sso.db.clock import DatabaseClock
 from sso.keys.keyset import KeySet
 from sso.keys.signing_pool import SigningPool
-from sso.oauth.claims import scope_claims, sign_in_claims
+from sso.oauth.claims import id_token_claims, sign_in_claims
 from sso.oauth.jwt_access_tokens import access_token_claims
 from sso.oauth.model import IssuedTokens
 
@@ -62,7 +62,7 @@ class TokenIssuer:
         claims = self._claims(ID_TOKEN, issued, issued.issued_at, issued.issued_at + self._id_token_s)
         if issued.nonce is not None:
             claims["nonce"] = issued.nonce
-        claims |= scope_claims(issued)
+        claims |= id_token_claims(issued)
         if issued.profile == "oidc":
             claims |= sign_in_claims(issued.auth, issued.auth_time)
         return await self._signing_pool.sign(self._keys.signer(issued.id_alg), claims)

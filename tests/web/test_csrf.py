@@ -34,6 +34,16 @@ SIGNED_IN = {
     "/account/games/end": {"ids": "{sign_in}"},
     "/account/sites/remove": {"client_id": "shop"},
     "/account/sessions/end-others": {},
+    "/account/profile": {"nick": "Thief", "lang": "de", "country": "DE"},
+    "/account/passkeys": {"credential": "{{}}", "name": "Thief's"},
+    "/account/passkeys/rename": {"id": "1", "name": "Thief's"},
+    "/account/passkeys/remove": {"id": "1"},
+    "/account/recovery-codes": {"current_password": PASSWORD},
+    "/account/recovery-codes/download": {},
+    "/account/identities/link": {"provider": "steam", "current_password": PASSWORD},
+    "/account/identities/unlink": {"provider": "steam", "current_password": PASSWORD},
+    "/account/export": {"current_password": PASSWORD},
+    "/account/delete": {"current_password": PASSWORD},
     "/game/<gsid>/continue": {},
     "/game/<gsid>/deny": {},
     "/logout": {},
@@ -43,6 +53,17 @@ BEFORE_SIGN_IN = {
     "/login/code": {"otp": "{otp}"},
     "/login/code/resend": {},
 }
+# Forms that need more than a visit to be accepted: a passkey, a mailed link, an identity of another provider.
+AFTER_ANOTHER_STEP = (
+    "/login/passkey",
+    "/login/code/passkey",
+    "/login/keep",
+    "/login/identity/create",
+    "/login/identity/link",
+    "/register",
+    "/register/code",
+    "/register/complete",
+)
 TOKENS = {
     "no token": None,
     "token in the address": None,
@@ -85,7 +106,7 @@ async def test_list_of_forms_is_complete(services: Services) -> None:
         for rule in app.url_map.iter_rules()
         if "POST" in (rule.methods or ()) and error_format_for(rule.rule) is ErrorFormat.PAGE
     }
-    assert forms == SIGNED_IN.keys() | BEFORE_SIGN_IN.keys() | TESTED_ELSEWHERE
+    assert forms == SIGNED_IN.keys() | BEFORE_SIGN_IN.keys() | {*AFTER_ANOTHER_STEP} | TESTED_ELSEWHERE
 
 
 @pytest.mark.parametrize("defect", DEFECTS)
@@ -122,6 +143,17 @@ def test_forged_sign_in_is_refused(server: Server, action: str, defect: str) -> 
         assert accepted.status_code == (200 if action == "/login/code/resend" else 303)
 
 
+@pytest.mark.parametrize("defect", DEFECTS)
+@pytest.mark.parametrize("action", AFTER_ANOTHER_STEP)
+def test_forged_form_starts_no_session(server: Server, action: str, defect: str) -> None:
+    fields = {"credential": "{}", "login": "ann@example.com", "code": "123456", "nick": "Ann", "new_password": NEW}
+    with Browser(server) as browser:
+        browser.get("/login")
+        response = send(browser, action, fields, csrf_token(browser.cookie(VISIT) or ""), defect)
+        assert response.status_code in (303, 403)
+        assert not browser.is_signed_in
+
+
 def assert_refused(response: httpx.Response) -> None:
     assert response.status_code == 403
     assert response.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -146,7 +178,8 @@ class SignedInUser:
         [[self.sign_in_id, _]] = query(server, SIGN_INS, self.login)
 
     def state(self) -> object:
-        sql = "SELECT password_hash, totp_sealed, email_2fa, valid_from, sign_in_notices FROM users WHERE login = $1"
+        sql = """SELECT password_hash, nick, lang, country, totp_sealed, email_2fa, valid_from, sign_in_notices,
+            deletion_due FROM users WHERE login = $1"""
         own = query(self.server, sql, self.login), self.browser.is_signed_in, self.other.is_signed_in
         game = query(self.server, "SELECT status, user_id FROM game_sessions WHERE gsid = $1", self.gsid)
         links = query(
