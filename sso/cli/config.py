@@ -61,7 +61,9 @@ def _lines() -> Iterator[str]:
     for name, item in SETTINGS.items():
         if name in SECTIONS:
             yield f"\n# {SECTIONS[name]}\n# {'-' * len(SECTIONS[name])}\n"
-        yield from (f"# {line}" for line in textwrap.wrap(setting_info(item).description, WIDTH - 2))
+        yield from (
+            f"# {line}" for line in textwrap.wrap(setting_info(item).description, WIDTH - 2, break_on_hyphens=False)
+        )
         yield f"# Default: {_default(item)}"
         yield f"#{name} = {_value(item)}\n"
 
