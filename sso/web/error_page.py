@@ -42,7 +42,7 @@ async def error_page(
         "error.html",
         status=status,
         headers={"Referrer-Policy": "no-referrer", **headers},  # it has no form
-        here=same_path(),
+        here=same_path() if status != 400 else "/",  # the path of a malformed request is not repeated
         page_title=heading,
         heading=heading,
         message=message if isinstance(message, Text) else ADVICE.get(status, _("Please go back and try again.")),

@@ -52,13 +52,13 @@ async def page(
         **context,
     }
     names = {"status": status, "notice": None, "problem": None, "csrf": "", **names}
-    back = quote(same_page() if here is None else here, safe="/")
+    switcher_back = quote(same_page() if here is None else here, safe="/")
     # Not Quart's render_template, which runs context processors in a thread.
     loaded = current_app.jinja_env.get_template(template)
     if own is None:
-        text = loaded.render(names, back=back)
+        text = loaded.render(names, switcher_back=switcher_back)
     else:
-        text = template_cache.render_cached(loaded, names, {**own, "back": back})
+        text = template_cache.render_cached(loaded, names, {**own, "switcher_back": switcher_back})
     response = Response(text, status, content_type="text/html; charset=utf-8")
     response.headers.update({"Content-Language": current_language.get(), "Vary": "Accept-Language", **(headers or {})})
     image_origins = (site_brand.logo_origin,) if site_brand and site_brand.logo_origin else ()

@@ -74,7 +74,7 @@ def test_account_page_lists_games_and_signs_out_one_of_them(server: Server, logi
         fields = next(form for form in forms(browser, "/account/games/end") if sid_of(one) in form["ids"])
         browser.follow(browser.post("/account/games/end", fields))
         assert browser.notice == "You have been signed out of that game."
-        assert f"Game {game}" not in browser.open_account().text
+        assert f"<h3><bdi>Game {game}</bdi></h3>" not in browser.open_account().text
         for worker in workers:
             for made in (one, derived):
                 assert not is_valid_token(worker, made["token"])

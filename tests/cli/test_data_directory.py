@@ -105,7 +105,9 @@ def test_data_directory_without_a_database_is_reported_and_stays_empty(tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("command", [("key", "list"), ("client", "add", "shop", "--host", "shop.example.com")])
+@pytest.mark.parametrize(
+    "command", [("key", "list"), ("client", "add", "shop", "--profile", "oidc", "--host", "a.example.com")]
+)
 def test_master_key_is_not_created_in_a_missing_data_directory(
     command: tuple[str, ...], dsn: str, tmp_path: Path
 ) -> None:
@@ -148,7 +150,11 @@ def test_no_second_master_key_is_created_if_the_database_has_secrets(dsn: str, t
     )
     assert run("key", "list", **settings, **key).code == 0  # creates the signing keys, encrypted with this key
     assert run("user", "add", "ann@example.com", **settings) == (1, "", missing)
-    assert run("client", "add", "shop", "--host", "shop.example.com", **settings) == (1, "", missing)
+    assert run("client", "add", "shop", "--profile", "oidc", "--host", "shop.example.com", **settings) == (
+        1,
+        "",
+        missing,
+    )
     done = run_sso(tmp_path, "serve", **QUICK, **settings, SSO_BIND="127.0.0.1:0")
     assert (done.returncode, done.stderr.endswith(missing)) == (1, True)
     assert not (tmp_path / "secret.key").exists()

@@ -111,7 +111,7 @@ def test_prometheus_counts_slow_statements_by_name(prometheus: Prometheus) -> No
         samples = prometheus.value('sso_database_slow_statements_total{job="sso"} > 0')
         return [sample["metric"]["statement"] for sample in samples]
 
-    assert until(lambda: [name for name in counted() if re.fullmatch(r"accounts\.\w+\.[A-Z_]+", name)], 30)
+    assert until(lambda: [name for name in counted() if re.fullmatch(r"accounts\.[\w.]+\.[A-Z_]+", name)], 30)
 
 
 def value_of(prometheus: Prometheus, expression: str) -> float | None:

@@ -59,7 +59,7 @@ def test_undecryptable_key_is_logged_and_stops_no_worker(server: Server) -> None
 def test_invalid_mail_stops_no_worker_and_the_next_mail_is_sent(server: Server) -> None:
     dsn = server.settings["SSO_DATABASE_URL"]
     first = server.workers()
-    for number, recipient in enumerate(("grp:;@example.com", "a@[1.2.3.4", "", "x@y\nBcc: z@example.com")):
+    for number, recipient in enumerate(("grp:;@example.com", "a@[1.2.3.4", "nobody", "x@y\nBcc: z@example.com")):
         sql(dsn, f"INSERT INTO outbox (id, recipient, body_sealed) VALUES ('{number}', '{recipient}', 'v1.0.0')")
     login = new_user(server, email_2fa=True)
     sql(dsn, "SELECT pg_notify('sso', 'mail')")

@@ -5,7 +5,6 @@ from typing import Any
 
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
-from sso.web.request_origin import request_origin
 
 MAX_DAILY_FAILURES = 20  # rows of failed attempts that one account gets a day; further ones are added to the newest
 SUPPORT = "support"  # the value of ``by`` in the details of an event that a command has caused
@@ -78,6 +77,8 @@ async def record_event(tx: Runner, user_id: str, kind: EventKind, **detail: Any)
 
     Outside a request, a command has caused it. Details are shown to the user; they contain no secrets.
     """
+    from sso.web.request_origin import request_origin  # Quart, which commands that only read do not need
+
     origin = request_origin()
     if origin is None:
         detail = {"by": SUPPORT, **detail}

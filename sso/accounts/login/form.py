@@ -29,7 +29,6 @@ async def show_login_form(
         "csrf": csrf_token(secret),
         "next": safe_next(next_path) if next_path else "",
         "next_query": next_query(next_path),
-        "here": "/login" + next_query(next_path),
         "login": login,
         "passkey_challenge": passkeys.sign_in_challenge(secret),
     }
@@ -43,6 +42,7 @@ async def show_login_form(
         action="/login",
         can_register=current_app.config["REGISTRATION_OPEN"],
         passkey_rp_id=passkeys.relying_party.id if passkeys.relying_party else "",
+        here="/login" + next_query(next_path),
         providers=current_app.config["SIGN_IN_PROVIDERS"].buttons,
         **({**own, **details} if details else {"own": own}),
         **context,

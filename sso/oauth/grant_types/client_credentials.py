@@ -4,7 +4,7 @@ from typing import Any
 
 from sso.oauth.client_auth import ClientCredentials
 from sso.oauth.client_cache import ClientCache
-from sso.oauth.errors import InvalidClient, InvalidScope, MissingApplication, UnauthorizedClient
+from sso.oauth.errors import InvalidClient, InvalidScope, MissingApplication, UnauthorizedClient, UnsupportedGrantType
 from sso.oauth.model import Client
 from sso.oauth.service_token_store import ServiceTokenStore
 from sso.oauth.token_request import TokenRequest
@@ -17,7 +17,9 @@ class ClientCredentialsGrant:
 
     async def respond(self, request: TokenRequest, credentials: ClientCredentials) -> dict[str, Any]:
         """Returns the token response. There is no refresh token: the client authenticates again."""
-        if not credentials.client_id or credentials.bearer:  # a SHA1 bearer belongs to a redirect URI
+        if credentials.bearer:  # a strict client, whose SHA1 bearer belongs to a redirect URI
+            raise UnsupportedGrantType
+        if not credentials.client_id:
             raise InvalidClient(credentials.scheme)
         if request.scope:
             raise InvalidScope("scope: expected none, because the token has the rights of the application")

@@ -8,7 +8,6 @@ for (const field of document.querySelectorAll("input[type=password][data-show]")
   const update = () => {
     const shown = field.type === "text";
     button.textContent = shown ? field.dataset.hide : field.dataset.show;
-    button.setAttribute("aria-label", `${button.textContent}: ${field.labels[0].textContent}`);
   };
   button.addEventListener("click", () => {
     field.type = field.type === "text" ? "password" : "text";

@@ -68,7 +68,10 @@
       const publicKey = readOptions(button.dataset.options);
       send(form, await navigator.credentials[creates ? "create" : "get"]({ publicKey }));
     } catch {
-      if (problem) problem.hidden = false;
+      if (problem) {
+        problem.setAttribute("role", "alert");
+        problem.hidden = false;
+      }
       button.disabled = false;
     }
   };
