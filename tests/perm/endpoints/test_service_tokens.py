@@ -90,7 +90,7 @@ def test_client_credentials_need_authentication_and_the_grant_type(studio: Studi
     assert ask(service.basic("wrong")) == (401, "invalid_client")
     assert ask({}) == (401, "invalid_client")
     assert ask({}, client_id=service.client_id) == (401, "invalid_client")
-    assert ask(service.bearer(""), client_id=service.client_id) == (401, "invalid_client")
+    assert ask(service.bearer(""), client_id=service.client_id) == (400, "unsupported_grant_type")  # of strict clients
     assert ask(service.basic(), scope="openid") == (400, "invalid_scope")
     site = new_site(studio.server, profile="oidc")
     assert ask(site.basic()) == (400, "unauthorized_client")
