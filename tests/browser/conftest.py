@@ -34,6 +34,7 @@ PICTURES = os.environ.get("SSO_TEST_SCREENSHOTS")
 IGNORED = (
     "Failed to load resource: the server responded with a status of 4",
     "net::ERR_ABORTED",
+    "Autofocus processing was blocked because a document already has a focused element",
     "[DOM] Password forms should have (optionally hidden) username fields",
 )
 Screenshot = Callable[[str], None]
