@@ -174,7 +174,7 @@ class Settings:
     require_2fa: Literal["off", "admins", "all"] = setting(
         "off",
         values.choice("off", "admins", "all"),
-        "Who must have a second factor: nobody (`off`), users with administrative rights (`admins`) or `all`. Users "
+        "Users who must have a second factor: none (`off`), users with administrative rights (`admins`) or `all`. Users "
         "without one set it up when they next sign in by page.",
     )
     browser_ttl_s: int = setting(1209600, seconds, "Lifetime of browser sessions in seconds.")
@@ -191,8 +191,8 @@ class Settings:
     registration: Literal["closed", "open", "invite"] = setting(
         "closed",
         values.choice("closed", "open", "invite"),
-        "Who can create an account by page: `closed` (nobody), `invite` (users with a link of `sso user invite`) or "
-        "`open` (everybody with an e-mail address).",
+        "Registration by page: `closed`, `invite` (only with a link of `sso user invite`) or `open` (with any e-mail "
+        "address).",
     )
     registration_challenge: str = setting(
         "proof-of-work",

@@ -99,7 +99,7 @@ class KnownDevices:
     async def recognize_place(self, account: str, place: str) -> FactorDevice:
         """Returns the device of a sign-in that is known by something else than a factor, such as a network or a game.
 
-        It decides only whether the user is told about the sign-in: its name is no name of a counter of attempts.
+        It decides only whether a sign-in notice is sent. Failed attempts are not counted under its name.
         """
         digest = self._keyring.mac("known place", f"{account}:{place}")
         row = await self._recognize_factor(digest=digest, life=float(FACTOR_S))

@@ -22,7 +22,7 @@ from sso.mail.outbox import Outbox
 
 PAUSE_S = 600
 
-# Returns a row for the first sign-in ever, which nobody needs to be told about.
+# Returns a row for the first sign-in of the user, for which no notice is sent.
 _MARK_FIRST = Statement(
     "UPDATE users SET first_sign_in = now() WHERE user_id = :user_id AND first_sign_in IS NULL RETURNING user_id"
 )

@@ -102,7 +102,7 @@ class _Race:
 
     def close(self) -> None:
         self._is_closed = True
-        if self._winner:  # nobody waits for it any more
+        if self._winner:  # no caller waits for it any more
             self._winner[1].terminate()
 
 

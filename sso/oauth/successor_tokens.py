@@ -1,7 +1,7 @@
 """The tokens that a refresh issues. A refresh with an idempotency key gets the same ones again for a minute.
 
 Only digests of tokens are stored, so the same tokens cannot be read back. With an idempotency key they are not random
-but derived from the refresh token and the key, with a secret of the service: nobody else can derive them.
+but derived from the refresh token and the key, with a secret of the service, so clients cannot derive them.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""New accounts for identities that nobody is linked to, while registration is open.
+"""New accounts for identities that are not linked to a user, while registration is open.
 
 An account is created at once if the provider is trusted for e-mail addresses and says that this one is verified.
 Otherwise the usual registration verifies an address by mail, and the identity is linked after it.

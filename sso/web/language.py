@@ -1,8 +1,7 @@
 """Selects the language of a page: the one chosen on a page, else by ``ui_locales`` of the client, else by the browser,
 else by the user, else English.
 
-The choice comes first: it would have no effect on the pages of a client that sends ``ui_locales``, and whoever made it
-has read the page.
+The choice comes first; otherwise the switcher would have no effect on the pages of a client that sends ``ui_locales``.
 
 Texts are marked for translation: in templates ``{{ _("Sign in") }}`` and
 ``{% trans site=site %}to <bdi>{{ site }}</bdi>{% endtrans %}``, in Python ``_("Sign in")`` and

@@ -59,7 +59,7 @@ class LoginCompletion:
         """Starts a session with a new secret and ends those of the cookies that the browser sent.
 
         ``authenticated``: the user has just proved who they are, so that important changes need no further proof.
-        The user is told about a browser that is not known yet. The caller completes no flow with a session whose user
+        Sends a sign-in notice if the browser is not known yet. The caller completes no flow with a session whose user
         must set up a second factor (``must_enrol``).
         Raises AccountClosed if the account is going to be deleted.
         """
