@@ -66,7 +66,7 @@ upstream_attempts = Table(
     _provider_column(),
     Column("browser", LargeBinary, nullable=False),  # digest of the cookie of the browser that began
     text_column("next"),
-    Column("user_id", Text, ForeignKey("users.user_id", ondelete="CASCADE")),  # the user who links an identity; NULL: a sign-in
+    Column("user_id", Text, ForeignKey("users.user_id", ondelete="CASCADE")),  # links an identity; NULL: a sign-in
     timestamp_column("expires"),
     expiry_index("upstream_attempts"),
 )
