@@ -24,6 +24,8 @@ POLL_S = 0.2
 SEGMENT_NAME_LENGTH = 24
 TOO_EARLY = "recovery ended before configured recovery target was reached"
 REPLAYED = "SELECT to_char(pg_last_xact_replay_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') || '+00'"
+# A restored database has no nodes yet. Without this, those of the backup would seem to run until they are silent.
+FORGET_NODES = "DO $$ BEGIN IF to_regclass('node_workers') IS NOT NULL THEN DELETE FROM node_workers; END IF; END $$"
 
 
 def find_wal(backup: BaseBackup, archive: Path | None, until: datetime.datetime | None) -> Path | None:
@@ -91,6 +93,7 @@ def restore_base(
             options = SETTINGS | _recovery_settings(wal, until)
             with temporary_server(binaries.bin, home, new, account, running, PORT, options) as server:
                 last_change = _wait_for_promotion(server, replaying)
+                fetch_value(server.dsn, FORGET_NODES)
             write_keys()
         except BaseException:
             shutil.rmtree(new, ignore_errors=True)

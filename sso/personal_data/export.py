@@ -16,8 +16,11 @@ EXPORT_SECONDS = 30.0
 MAX_AUDIT_ENTRIES = 10_000
 
 _TABLES = {
-    table: Statement(f"SELECT {', '.join(columns)} FROM {table} WHERE user_id = :user_id")  # noqa: S608 - constants
+    table: Statement(
+        f"SELECT {', '.join(columns)} FROM {table} WHERE user_id = :user_id ORDER BY {order}"  # noqa: S608 - constants
+    )
     for table, columns in EXPORTED.items()
+    for order in ["id" if table == "account_events" else columns[0]]
 }
 _NOW = Statement("SELECT now()")
 _SITES = Statement("SELECT client_id, name FROM oauth_clients WHERE client_id = ANY(CAST(:ids AS text[]))")
@@ -73,7 +76,7 @@ async def _export(tx: Transaction, user_id: str) -> dict[str, Any]:
             "memberships": rows["project_members"],
             "groups": rows["group_users"],
         },
-        "history": sorted(rows["account_events"], key=lambda event: str(event["at"])),
+        "history": rows["account_events"],
         "audit": [_json(row) for row in audit],
     }
 
