@@ -16,7 +16,7 @@ BOXES = {
     "state": "state\nsso apply and sso export",
     "backup": "backup\nsso backup and sso restore",
     "play": "play\nthe game client of sso play",
-    "app": "app, worker, services\nputs the parts together",
+    "app": "app, routes, worker, services\nputs the parts together",
     "otel": "otel\nOpenTelemetry export",
     "personal_data": "personal_data\nexport, deletion, erasure",
     "oauth": "oauth\nOAuth 2.0, OpenID Connect",
@@ -37,6 +37,7 @@ BOXES = {
 MODULES = {
     "__main__": "cli",
     "doctor": "cli",
+    "routes": "app",
     "worker": "app",
     "services": "app",
     "health": "app",

@@ -39,13 +39,15 @@ def is_running(machine: Machine, service: str) -> bool:
     return _pid(machine, service) is not None
 
 
-def kill(machine: Machine, service: str, with_signal: int = signal.SIGKILL) -> bool:
-    """Sends a signal to a service and its process group. Returns False if it does not run."""
-    pid = _pid(machine, service)
-    if pid is None:
+def kill(machine: Machine, service: str) -> bool:
+    """Kills all processes of a service at once, so that none can end in order. Returns False if it does not run."""
+    service_pid = _pid(machine, service)
+    if service_pid is None:
         return False
-    with suppress(ProcessLookupError):
-        os.killpg(pid, with_signal)
+    for pid in network.pids(machine.namespace):
+        with suppress(ProcessLookupError):
+            if os.getsid(pid) == service_pid:
+                os.kill(pid, signal.SIGKILL)
     return True
 
 

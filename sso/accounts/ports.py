@@ -72,6 +72,11 @@ class SignInProvider:
     name: str
 
 
+class SignInProviders(Protocol):
+    @property
+    def buttons(self) -> tuple[SignInProvider, ...]: ...
+
+
 class AccessTokenLookup(Protocol):
     """Access tokens of web sites."""
 

@@ -8,9 +8,9 @@ authentication.
 
 from typing import Protocol
 
-from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked
-from sso.accounts.login.messages import BLOCKED, retry_message, wrong_code_message
+from sso.accounts.form_problem import FormProblem
+from sso.accounts.login.messages import code_problem
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.sessions import Session, SessionStore
@@ -82,12 +82,8 @@ class RecentAuthentication:
                     return WRONG_PASSWORD
             if user.second_factors:
                 await self._password_login.check_code(user, code, *origin)
-        except InvalidCredentials:
-            return FormProblem(wrong_code_message(self._factors, user, code))
-        except SecondFactorBlocked as error:
-            return FormProblem(BLOCKED, error.status)
-        except RetryLater as error:
-            return FormProblem(retry_message(error), error.status, error.headers)
+        except (InvalidCredentials, SecondFactorBlocked, RetryLater) as error:
+            return code_problem(error, self._factors, user, code)
         return None
 
 

@@ -8,7 +8,7 @@ from quart import Blueprint, Response, request
 from quart.blueprints import BlueprintSetupState
 
 from sso.accounts.account_page.sections import describe_scopes
-from sso.accounts.login.form import show_login_form
+from sso.accounts.login.form import LoginForm
 from sso.accounts.sessions import Session
 from sso.accounts.visitor import Visitor
 from sso.db.errors import DatabaseError
@@ -29,7 +29,7 @@ from sso.web.request import client_address
 RESUME_PATH = f"{PATH}<request_id>"
 
 
-def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -> Blueprint:
+def authorize_pages(authorize: Authorize, visitor: Visitor, login_form: LoginForm, rate: RateLimiter) -> Blueprint:
     routes = Blueprint("authorize", __name__)
 
     @routes.get("/proxy/oauth/authorize")
@@ -49,7 +49,7 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, rate: RateLimiter) -
             return _redirect_302(error_url(redirect, error, parameters.single_value("state")))
         if isinstance(outcome, ShowSignIn):
             # The form is shown at once; a redirect to the sign-in page would cost another round trip.
-            return await show_login_form(SiteLoginFlow(outcome.pending, authorize))
+            return await login_form.show(SiteLoginFlow(outcome.pending, authorize))
         return await show(outcome, _redirect_302)
 
     @routes.get(RESUME_PATH)

@@ -4,11 +4,11 @@ from typing import Any
 
 from quart import Blueprint, Response
 
-from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked
+from sso.accounts.form_problem import FormProblem
 from sso.accounts.history.texts import format_day
 from sso.accounts.login.flow import LoginFlow, LoginFlows
-from sso.accounts.login.messages import BLOCKED, retry_message, wrong_code_message
+from sso.accounts.login.messages import code_problem
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.view import LoginCompletion, next_query
 from sso.accounts.model import SignedIn, User
@@ -125,11 +125,7 @@ def keep_pages(
     async def check_code(user: User, code: str) -> SignedIn | FormProblem:
         try:
             return await password_login.check_code(user, code, client_address())
-        except InvalidCredentials as error:
-            return FormProblem(wrong_code_message(factors, user, code), error.status)
-        except SecondFactorBlocked as error:
-            return FormProblem(BLOCKED, error.status)
-        except RetryLater as error:
-            return FormProblem(retry_message(error), error.status, error.headers)
+        except (InvalidCredentials, SecondFactorBlocked, RetryLater) as error:
+            return code_problem(error, factors, user, code)
 
     return routes

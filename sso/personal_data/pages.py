@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 from quart import Blueprint, Response
 
-from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.errors import TooManyAttempts
+from sso.accounts.form_problem import FormProblem
 from sso.accounts.history.texts import format_day
-from sso.accounts.login.messages import retry_message
+from sso.accounts.login.messages import retry_problem
 from sso.accounts.sessions import Session
 from sso.db.database import Database
 from sso.db.rate_limit import WindowLimiter
@@ -55,7 +55,7 @@ def personal_data_pages(account: AccountView, database: Database, deletion: Acco
             return await account.show(session, problem, "export")
         if wait_s := await database.transaction(exports.add, session.user.user_id):
             error = TooManyAttempts(wait_s)
-            return await account.show(session, FormProblem(retry_message(error), error.status, error.headers), "export")
+            return await account.show(session, retry_problem(error), "export")
         document = await export_user(database, session.user.user_id)
         return Response(
             orjson.dumps(document, option=orjson.OPT_INDENT_2),

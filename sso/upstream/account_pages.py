@@ -6,12 +6,12 @@ from typing import Any
 
 from quart import Blueprint, Response
 
-from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.account_page.notices import account_url
 from sso.accounts.account_page.sections import time_ago
 from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.errors import TooManyAttempts
-from sso.accounts.login.messages import retry_message
+from sso.accounts.form_problem import FormProblem
+from sso.accounts.login.messages import retry_problem
 from sso.accounts.sessions import Session
 from sso.upstream.linked_identities import LastWayToSignIn, LinkedIdentities
 from sso.upstream.provider_store import ProviderList
@@ -68,9 +68,7 @@ def identity_pages(
         try:
             await view.count_request()
         except TooManyAttempts as error:
-            return await account.show(
-                session, FormProblem(retry_message(error), error.status, error.headers), "identities"
-            )
+            return await account.show(session, retry_problem(error), "identities")
         provider = await sign_in.provider(form.get("provider", ""))
         return await view.redirect_to_provider(provider, "/account", session.user.user_id)
 

@@ -7,7 +7,7 @@ from quart import Response
 
 from sso.accounts.errors import TooManyAttempts
 from sso.accounts.login.flow import LoginFlows
-from sso.accounts.login.form import show_login_form
+from sso.accounts.login.form import LoginForm
 from sso.accounts.login.messages import retry_message
 from sso.core.language import Text
 from sso.db.rate_limit import RateLimiter
@@ -26,9 +26,12 @@ log = structlog.get_logger()
 
 
 class UpstreamView:
-    def __init__(self, sign_in: UpstreamSignIn, login_flows: LoginFlows, rate: RateLimiter) -> None:
+    def __init__(
+        self, sign_in: UpstreamSignIn, login_flows: LoginFlows, login_form: LoginForm, rate: RateLimiter
+    ) -> None:
         self._sign_in = sign_in
         self._login_flows = login_flows
+        self._login_form = login_form
         self._rate = rate
 
     async def count_request(self) -> None:
@@ -67,7 +70,7 @@ class UpstreamView:
 
     async def _show_login_form(self, next_path: str, **context: Any) -> Response:
         flow = await self._login_flows.find(next_path) if next_path else None
-        return await show_login_form(flow, next_path or None, **context)
+        return await self._login_form.show(flow, next_path or None, **context)
 
 
 async def _leave_form(url: str, provider: IdentityProvider) -> Response:

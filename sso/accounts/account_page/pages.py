@@ -5,9 +5,10 @@ Changes that a person with a borrowed browser must not make ask for the password
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.account_page.notices import NOTICES, account_url
+from sso.accounts.account_page.session_restart import SessionRestart
 from sso.accounts.account_page.view import AccountView, NotSignedIn
+from sso.accounts.form_problem import FormProblem
 from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.ports import ConnectedSiteStore
 from sso.accounts.sessions import SessionStore
@@ -18,6 +19,7 @@ from sso.web.redirects import see_other
 
 def account_pages(
     account: AccountView,
+    restarts: SessionRestart,
     users: UserStore,
     password_changes: PasswordChanges,
     sessions: SessionStore,
@@ -44,7 +46,7 @@ def account_pages(
         if user is None:
             return see_other("/account")
         is_authenticated = not user.second_factors  # the form asks for no code
-        return await account.restart_session(session, user, session.auth, "password", authenticated=is_authenticated)
+        return await restarts.restart(session, user, session.auth, "password", authenticated=is_authenticated)
 
     @routes.post("/sessions/end")
     async def end_session() -> Response:
@@ -56,7 +58,7 @@ def account_pages(
     async def end_other_sessions() -> Response:
         session, _ = await account.submitted_form()
         await users.revoke_all_except(session.user.user_id, session.id)
-        return await account.keep_session("ended-others")
+        return restarts.keep(await account.session(), "ended-others")
 
     @routes.post("/games/end")
     async def end_game() -> Response:

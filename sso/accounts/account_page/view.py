@@ -5,31 +5,25 @@ from typing import Any
 
 from quart import Response, request
 
-from sso.accounts.account_page.form_problem import FormProblem
-from sso.accounts.account_page.notices import Notice, account_url
+from sso.accounts.account_page.notices import Notice
 from sso.accounts.account_page.sections import AccountSection
-from sso.accounts.known_devices import KnownDevices
-from sso.accounts.login.messages import retry_message
+from sso.accounts.form_problem import FormProblem
+from sso.accounts.login.messages import PASSWORDS_DIFFER, retry_problem
 from sso.accounts.login.password_login import PasswordLogin
-from sso.accounts.login.view import ENROL_PATH, next_query
-from sso.accounts.model import User
+from sso.accounts.login.view import next_query
 from sso.accounts.password_rules import MIN_LENGTH, UnacceptablePassword
 from sso.accounts.recent_authentication import WRONG_PASSWORD, RecentAuthentication, device_of
-from sso.accounts.second_factor.requirement import SecondFactorRequirement
 from sso.accounts.second_factor.shown_codes import ShownCodes
-from sso.accounts.sessions import Session, SessionStore
-from sso.accounts.visitor import Visitor, browser_label, remember_browser
+from sso.accounts.sessions import Session
+from sso.accounts.visitor import Visitor
 from sso.core.errors import RetryLater
 from sso.db.clock import DatabaseClock
 from sso.web.client_connection import client_connection
-from sso.web.cookies import CODES_COOKIE, SESSION_COOKIE, delete_cookie, read_sealed_cookie, set_cookie
+from sso.web.cookies import CODES_COOKIE, delete_cookie, read_sealed_cookie
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
 from sso.web.pages import form_fields, page
-from sso.web.redirects import see_other
 from sso.web.request import client_address
-
-NOT_REPEATED = FormProblem(_("The new passwords do not match."), field="repeat_password")
 
 
 class NotSignedIn(Exception):
@@ -41,24 +35,16 @@ class AccountView:
         self,
         visitor: Visitor,
         password_login: PasswordLogin,
-        sessions: SessionStore,
-        devices: KnownDevices,
         recent: RecentAuthentication,
         shown_codes: ShownCodes,
-        requirement: SecondFactorRequirement,
         sections: Sequence[AccountSection],
-        life_s: int,
         clock: DatabaseClock,
     ) -> None:
         self._visitor = visitor
         self._password_login = password_login
-        self._sessions = sessions
-        self._devices = devices
         self._recent = recent
         self._shown_codes = shown_codes
-        self._requirement = requirement
         self._sections = sections
-        self._life_s = life_s
         self._clock = clock
 
     async def session(self, *, may_enrol: bool = False) -> Session:
@@ -86,7 +72,7 @@ class AccountView:
         """Checks the form for a new password and returns the new hash, or what is wrong."""
         current, new = form.get("current_password", ""), form.get("new_password", "")
         if new != form.get("repeat_password", ""):
-            return NOT_REPEATED
+            return PASSWORDS_DIFFER
         origin = client_address(), device_of(session)
         try:
             with client_connection().cancel_on_disconnect():
@@ -94,40 +80,11 @@ class AccountView:
         except UnacceptablePassword as error:
             return FormProblem(error.text, field="new_password")
         except RetryLater as error:
-            return FormProblem(retry_message(error), error.status, error.headers)
+            return retry_problem(error)
         return password_hash or WRONG_PASSWORD
 
     def is_recent(self, session: Session) -> bool:
         return self._recent.is_recent(session)
-
-    async def restart_session(
-        self, session: Session, user: User, auth: str, done: str, *, authenticated: bool = True
-    ) -> Response:
-        """Redirects to the page with a new session for this browser, after everything issued before was revoked.
-
-        ``authenticated``: the user has just proved who they are, with a second factor if one is on.
-        """
-        address = client_address()
-        new = await self._sessions.start(
-            user,
-            auth,
-            address,
-            browser_label(),
-            session=session.secret,
-            is_sign_in=False,
-            authenticated=authenticated,
-            must_enrol=await self._requirement.must_enrol(user, address),
-        )
-        response = see_other(ENROL_PATH if new.must_enrol else account_url(done))
-        set_cookie(response, SESSION_COOKIE, new.secret, self._life_s)
-        remember_browser(response, self._devices, user)
-        return response
-
-    async def keep_session(self, done: str) -> Response:
-        """Redirects to the page with the current session, after everything else was revoked."""
-        response = see_other(account_url(done))
-        remember_browser(response, self._devices, (await self.session()).user)
-        return response
 
     async def show(
         self,

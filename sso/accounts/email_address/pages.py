@@ -2,12 +2,12 @@
 
 from quart import Blueprint, Response
 
-from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.account_page.notices import account_url
 from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.email_address.change import EmailChange
 from sso.accounts.email_address.section import next_mail_text
 from sso.accounts.email_address.verification import EmailVerification
+from sso.accounts.form_problem import FormProblem
 from sso.accounts.model import login_key
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.core.language import current_language

@@ -1,6 +1,7 @@
-"""What the login pages and the account page say about a rejected login."""
+"""What the login pages and the account page say about a rejected password, code or passkey."""
 
-from sso.accounts.errors import LoginBusy
+from sso.accounts.errors import InvalidCredentials, LoginBusy, SecondFactorBlocked
+from sso.accounts.form_problem import FormProblem
 from sso.accounts.model import User
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.core.errors import RetryLater
@@ -12,6 +13,7 @@ WRONG_CODE = _("This code is incorrect or has already been used.")
 WRONG_PASSKEY = _("Your passkey was not accepted. Please try again, or sign in in another way.")
 EXPIRED = _("This sign-in has expired. Please sign in again.")
 USED_CODE = _("You have already used this code. Please wait until your app shows the next one, at most 30 seconds.")
+PASSWORDS_DIFFER = FormProblem(_("The new passwords do not match."), field="repeat_password")
 BLOCKED = _("Too many wrong codes were entered, so this account no longer accepts codes. Ask support to unblock it.")
 
 
@@ -28,3 +30,21 @@ def retry_message(error: RetryLater) -> Text:
         "Too many attempts. Please wait %(count)s seconds and try again.",
         error.retry_after,
     )
+
+
+def retry_problem(error: RetryLater, field: str = "current_password") -> FormProblem:
+    return FormProblem(retry_message(error), error.status, error.headers, field)
+
+
+def code_problem(
+    error: InvalidCredentials | SecondFactorBlocked | RetryLater,
+    factors: SecondFactors,
+    user: User,
+    code: str,
+    field: str = "current_password",
+) -> FormProblem:
+    """Says why a code of a second factor was rejected."""
+    if isinstance(error, RetryLater):
+        return retry_problem(error, field)
+    text = BLOCKED if isinstance(error, SecondFactorBlocked) else wrong_code_message(factors, user, code)
+    return FormProblem(text, error.status, field=field)

@@ -7,7 +7,7 @@ from quart import Blueprint, Response, request
 from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlow, LoginFlows
-from sso.accounts.login.form import show_login_form
+from sso.accounts.login.form import LoginForm
 from sso.accounts.login.messages import (
     BLOCKED,
     EXPIRED,
@@ -41,6 +41,7 @@ def login_pages(
     sessions: SessionStore,
     devices: KnownDevices,
     login_flows: LoginFlows,
+    login_form: LoginForm,
     completion: LoginCompletion,
     passkeys: PasskeyAuthentication,
     closed_account: ClosedAccountView,
@@ -64,16 +65,16 @@ def login_pages(
         if flow is None:
             return see_other("/account" if session else "/login")
         language.use_ui_locales(flow.ui_locales)
-        return see_other(flow.continue_path) if session else await show_login_form(flow)
+        return see_other(flow.continue_path) if session else await login_form.show(flow)
 
     @routes.get("/login")
-    async def login_form() -> Response:
+    async def show_form() -> Response:
         next_path = request.args.get("next")
         flow = await find_flow(next_path)
         session = await visitor.session()
         if session and (flow is None or flow.accepts(session)):
             return see_other(flow.continue_path if flow else safe_next(next_path))
-        return await show_login_form(flow, next_path)
+        return await login_form.show(flow, next_path)
 
     @routes.post("/login")
     async def login() -> Response:
@@ -88,9 +89,9 @@ def login_pages(
                 device_name = await known_device(login_key(login_name))
                 outcome = await password_login.check_password(login_name, password, client_address(), device_name)
         except InvalidCredentials:
-            return await show_login_form(flow, form.get("next"), login=login_name, problem=WRONG_PASSWORD, status=401)
+            return await login_form.show(flow, form.get("next"), login=login_name, problem=WRONG_PASSWORD, status=401)
         except RetryLater as error:
-            return await show_login_form(
+            return await login_form.show(
                 flow,
                 form.get("next"),
                 login=login_name,
@@ -113,7 +114,7 @@ def login_pages(
         try:
             signed_in = await passkeys.sign_in(form.get("credential", ""), visit, client_address())
         except InvalidCredentials:
-            return await show_login_form(flow, next_path, problem=WRONG_PASSKEY, status=401)
+            return await login_form.show(flow, next_path, problem=WRONG_PASSKEY, status=401)
         language.use_user_language(signed_in.user.lang)
         return await finish_login(signed_in, flow, next_path)
 
@@ -132,7 +133,7 @@ def login_pages(
         user = await sessions.challenged_user(secret)
         if user is None:
             flow = await find_flow(form.get("next"))
-            return await show_login_form(flow, form.get("next"), problem=EXPIRED, status=401)
+            return await login_form.show(flow, form.get("next"), problem=EXPIRED, status=401)
         code = form.get("otp", "")
         try:
             outcome = await password_login.check_code(user, code, client_address(), await known_device(user.login_key))
@@ -154,7 +155,7 @@ def login_pages(
         check_csrf(secret, form.get("csrf"))
         user = await sessions.challenged_user(secret)
         if user is None:
-            return await show_login_form(await find_flow(next_path), next_path, problem=EXPIRED, status=401)
+            return await login_form.show(await find_flow(next_path), next_path, problem=EXPIRED, status=401)
         try:
             credential = form.get("credential", "")
             signed_in = await passkeys.check_second_factor(user, credential, secret, client_address())

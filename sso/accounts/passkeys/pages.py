@@ -2,9 +2,10 @@
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.account_page.notices import account_url
+from sso.accounts.account_page.session_restart import SessionRestart
 from sso.accounts.account_page.view import AccountView, NotSignedIn
+from sso.accounts.form_problem import FormProblem
 from sso.accounts.passkeys.changes import MAX_PASSKEYS, PasskeyChanges
 from sso.accounts.passkeys.credential import InvalidPasskey
 from sso.accounts.passkeys.registration import PasskeyRegistration
@@ -34,6 +35,7 @@ FULL = FormProblem(
 
 def passkey_pages(
     account: AccountView,
+    restarts: SessionRestart,
     store: PasskeyStore,
     registration: PasskeyRegistration,
     changes: PasskeyChanges,
@@ -62,7 +64,7 @@ def passkey_pages(
             return await account.show(session, NOT_ADDED, FORM)
         if change.user.valid_from == session.user.valid_from:
             return see_other(account_url("passkey-another"))
-        response = await account.restart_session(session, change.user, "otp", "passkey")
+        response = await restarts.restart(session, change.user, "otp", "passkey")
         codes = change.recovery_codes
         next_path = request.args.get("next") or "/account" if session.must_enrol else ""
         return show_codes_next(response, shown, change.user, codes, next_path) if codes else response
@@ -84,6 +86,6 @@ def passkey_pages(
         change = await changes.remove(session.user, form.get("id", ""))
         if change is None:
             return see_other("/account")
-        return await account.restart_session(session, change.user, "otp", "passkey-removed")
+        return await restarts.restart(session, change.user, "otp", "passkey-removed")
 
     return routes

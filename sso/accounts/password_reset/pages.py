@@ -8,12 +8,13 @@ from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.notices import account_url
 from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked, TooManyAttempts
+from sso.accounts.form_problem import FormProblem
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlows
-from sso.accounts.login.messages import BLOCKED, WRONG_PASSKEY, retry_message, wrong_code_message
+from sso.accounts.login.messages import PASSWORDS_DIFFER, WRONG_PASSKEY, code_problem, retry_message, retry_problem
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.view import LoginCompletion, next_query
-from sso.accounts.model import SignedIn
+from sso.accounts.model import SignedIn, User
 from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.accounts.password_reset.requests import LINK_S, ResetRequest, ResetRequests
 from sso.accounts.password_reset.reset import PasswordReset, PendingReset
@@ -21,7 +22,7 @@ from sso.accounts.password_rules import MIN_LENGTH, UnacceptablePassword
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.sessions import Session
 from sso.core.errors import ApiError, RetryLater
-from sso.core.language import Text, current_language
+from sso.core.language import current_language
 from sso.db.rate_limit import RateLimiter
 from sso.web import language
 from sso.web.client_connection import client_connection
@@ -42,18 +43,6 @@ from sso.web.redirects import safe_next, see_other
 from sso.web.request import client_address
 
 LINK_INVALID = _("This link no longer works. It may have been used already, or it has expired.")
-NOT_REPEATED = _("The new passwords do not match.")
-
-
-class ResetRejected(Exception):
-    """The form for a new password was rejected. ``field`` is the field that gets the focus."""
-
-    def __init__(self, text: Text, field: str, error: ApiError | None = None) -> None:
-        super().__init__(str(text))
-        self.text = text
-        self.field = field
-        self.status = error.status if error else 422
-        self.headers = error.headers if isinstance(error, RetryLater) else None
 
 
 def password_reset_pages(
@@ -111,11 +100,11 @@ def password_reset_pages(
         check_csrf(secret, form.get("csrf"))
         if (pending := await reset.find(secret)) is None:
             return await show_invalid_link()
-        try:
-            password_hash = await new_password_hash(pending, form)
-            await check_second_factor(pending, form)
-        except ResetRejected as rejected:
-            return await show_reset_form(pending, rejected)
+        password_hash = await new_password_hash(pending, form)
+        if isinstance(password_hash, FormProblem):
+            return await show_reset_form(pending, password_hash)
+        if problem := await check_second_factor(pending, form):
+            return await show_reset_form(pending, problem)
         user = await reset.complete(secret, pending, password_hash)
         if user is None:
             return await show_invalid_link()
@@ -124,40 +113,40 @@ def password_reset_pages(
         delete_cookie(response, RESET_COOKIE)
         return response
 
-    async def new_password_hash(pending: PendingReset, form: dict[str, str]) -> str:
+    async def new_password_hash(pending: PendingReset, form: dict[str, str]) -> str | FormProblem:
         """Checks the new password before the code, which can be used only once."""
         new, user = form.get("new_password", ""), pending.user
         if new != form.get("repeat_password", ""):
-            raise ResetRejected(NOT_REPEATED, "repeat_password")
+            return PASSWORDS_DIFFER
         try:
             with client_connection().cancel_on_disconnect():
                 return await password_login.hash_new_password(new, user.login, user.nick, client_address())
         except UnacceptablePassword as error:
-            raise ResetRejected(error.text, "new_password") from None
+            return FormProblem(error.text, field="new_password")
         except RetryLater as error:
-            raise ResetRejected(retry_message(error), "new_password", error) from None
+            return retry_problem(error, "new_password")
 
-    async def check_second_factor(pending: PendingReset, form: dict[str, str]) -> None:
+    async def check_second_factor(pending: PendingReset, form: dict[str, str]) -> FormProblem | None:
         """A guess is counted and limited in the same way as at a login."""
         owner = pending.factor_owner
         if not owner.second_factors:
-            return
+            return None
+        if credential := form.get("credential"):
+            return await passkey_problem(owner, credential)
+        code = form.get("otp", "")
         device = await devices.recognize_browser(owner.login_key, read_device_cookie())
         try:
-            if credential := form.get("credential"):
-                await passkeys.check_second_factor(owner, credential, read_cookie(RESET_COOKIE), client_address())
-                return
-        except InvalidCredentials as error:
-            raise ResetRejected(WRONG_PASSKEY, "otp", error) from None
+            await password_login.check_code(owner, code, client_address(), device)
+        except (InvalidCredentials, SecondFactorBlocked, RetryLater) as error:
+            return code_problem(error, factors, owner, code, "otp")
+        return None
+
+    async def passkey_problem(owner: User, credential: str) -> FormProblem | None:
         try:
-            await password_login.check_code(owner, form.get("otp", ""), client_address(), device)
+            await passkeys.check_second_factor(owner, credential, read_cookie(RESET_COOKIE), client_address())
         except InvalidCredentials as error:
-            message = wrong_code_message(factors, owner, form.get("otp", ""))
-            raise ResetRejected(message, "otp", error) from None
-        except SecondFactorBlocked as error:
-            raise ResetRejected(BLOCKED, "otp", error) from None
-        except RetryLater as error:
-            raise ResetRejected(retry_message(error), "otp", error) from None
+            return FormProblem(WRONG_PASSKEY, error.status, field="otp")
+        return None
 
     async def continue_path(pending: PendingReset, session: Session) -> str:
         """Returns where the player came from.
@@ -192,14 +181,14 @@ def password_reset_pages(
             set_cookie(response, VISIT_COOKIE, secret)
         return response
 
-    async def show_reset_form(pending: PendingReset, rejected: ResetRejected | None = None) -> Response:
+    async def show_reset_form(pending: PendingReset, problem: FormProblem | None = None) -> Response:
         language.use_user_language(pending.user.lang)
         return await page(
             "reset.html",
-            status=rejected.status if rejected else 200,
-            headers=rejected.headers if rejected else None,
-            problem=rejected.text if rejected else None,
-            problem_field=rejected.field if rejected else "",
+            status=problem.status if problem else 200,
+            headers=problem.headers if problem else None,
+            problem=problem.text if problem else None,
+            problem_field=problem.field if problem else "",
             page_title=_("Choose a new password"),
             csrf=csrf_token(read_cookie(RESET_COOKIE)),
             login=pending.user.login,

@@ -6,9 +6,9 @@ from typing import Any
 
 from quart import Blueprint, Response
 
-from sso.accounts.account_page.form_problem import FormProblem
 from sso.accounts.account_page.notices import account_url
 from sso.accounts.account_page.view import AccountView, NotSignedIn
+from sso.accounts.form_problem import FormProblem
 from sso.accounts.profile.choices import countries, languages
 from sso.accounts.profile.store import InvalidProfile, ProfileStore, chosen_language, parse_profile
 from sso.accounts.sessions import Session

@@ -7,8 +7,9 @@ import orjson
 import segno
 from quart import Blueprint, Response, request
 
-from sso.accounts.account_page.form_problem import FormProblem
+from sso.accounts.account_page.session_restart import SessionRestart
 from sso.accounts.account_page.view import AccountView, NotSignedIn
+from sso.accounts.form_problem import FormProblem
 from sso.accounts.login.view import next_query
 from sso.accounts.second_factor.changes import FactorChange, SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
@@ -56,6 +57,7 @@ class TotpEnrolments:
 
 def second_factor_pages(
     account: AccountView,
+    restarts: SessionRestart,
     factors: SecondFactors,
     changes: SecondFactorChanges,
     enrolments: TotpEnrolments,
@@ -167,7 +169,7 @@ def second_factor_pages(
         """Restarts the session after a change, and shows the recovery codes if the change has made some."""
         if change is None:
             return see_other("/account")
-        response = await account.restart_session(session, change.user, auth, done)
+        response = await restarts.restart(session, change.user, auth, done)
         codes = change.recovery_codes
         next_path = request.args.get("next") or "/account" if session.must_enrol else ""
         return show_codes_next(response, shown, change.user, codes, next_path) if codes else response

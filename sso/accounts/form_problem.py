@@ -1,4 +1,4 @@
-"""Why a form of the account page was rejected."""
+"""Why a form was rejected."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FormProblem:
-    """Why a form was rejected, as a text for the user."""
+    """A text for the user, and the field that it is about."""
 
     text: str
     status: int = 422

@@ -1,0 +1,221 @@
+"""Connects the routes and pages of all packages with the services."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from quart import Blueprint
+
+from sso.accounts.account_page.pages import account_pages
+from sso.accounts.account_page.sections import AccountSection, SignedInSections
+from sso.accounts.account_page.session_restart import SessionRestart
+from sso.accounts.account_page.view import AccountView
+from sso.accounts.email_address.link_pages import email_link_pages
+from sso.accounts.email_address.pages import email_pages
+from sso.accounts.email_address.section import EmailSection
+from sso.accounts.history.pages import HistorySection, history_pages
+from sso.accounts.login.flow import CombinedLoginFlows, LoginFlows
+from sso.accounts.login.form import LoginForm
+from sso.accounts.login.pages import login_pages
+from sso.accounts.login.routes import login_routes
+from sso.accounts.login.view import LoginCompletion
+from sso.accounts.passkeys.pages import passkey_pages
+from sso.accounts.passkeys.section import PasskeySection
+from sso.accounts.password_reset.pages import password_reset_pages
+from sso.accounts.profile.pages import ProfileSection, profile_pages
+from sso.accounts.profile.store import ProfileStore
+from sso.accounts.recent_authentication import RecentAuthentication
+from sso.accounts.registration.challenge import build_challenge
+from sso.accounts.registration.pages import registration_pages
+from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
+from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
+from sso.accounts.second_factor.section import SecondFactorSection
+from sso.accounts.second_factor.shown_codes import ShownCodes
+from sso.accounts.visitor import Visitor
+from sso.db.rate_limit import RateLimiter
+from sso.gsid.pages import game_pages
+from sso.gsid.routes import game_routes
+from sso.gsid.sockets import game_sockets
+from sso.health import Health, health_routes
+from sso.keys.routes import key_routes
+from sso.oauth.logout_pages import logout_pages
+from sso.oauth.pages import authorize_pages
+from sso.oauth.routes import discovery_routes, oauth_routes
+from sso.perm.routes import exchange_routes, permission_routes
+from sso.personal_data.closed_account import KeepTickets
+from sso.personal_data.keep_pages import ClosedAccountPage, keep_pages
+from sso.personal_data.pages import DataSection, personal_data_pages
+from sso.services import Services
+from sso.upstream.account_pages import IdentitiesSection, identity_pages
+from sso.upstream.pages import upstream_pages
+from sso.upstream.recent_login import LinkLoginFlows
+from sso.upstream.view import UpstreamView
+from sso.web import brand, language_switcher
+
+RESETS_DIVISOR = 6  # a network may ask for a sixth as many links that reset a password as it may have failed logins
+
+
+@dataclass(frozen=True)
+class PageParts:
+    """What several pages share."""
+
+    visitor: Visitor
+    recent: RecentAuthentication
+    login_flows: LoginFlows
+    login_form: LoginForm
+    completion: LoginCompletion
+    tickets: KeepTickets
+    closed: ClosedAccountPage
+    shown_codes: ShownCodes
+
+
+def all_routes(services: Services, health: Health) -> Iterator[Blueprint]:
+    parts = _page_parts(services)
+    account = _account_view(services, parts)
+    yield health_routes(health, services.database, shared_database=services.settings.database_url is not None)
+    yield brand.brand_routes(services.brand)
+    yield language_switcher.switcher_routes()
+    yield from _api_routes(services)
+    yield from _login_pages(services, parts)
+    yield from _account_pages(services, parts, account)
+    yield from _upstream_pages(services, parts, account)
+    yield from _site_and_game_pages(services, parts)
+
+
+def _page_parts(s: Services) -> PageParts:
+    passkeys, clock = s.passkeys.authentication, s.database.clock
+    recent = RecentAuthentication(s.password_login, s.second_factors, s.sessions, clock, passkeys)
+    tickets = KeepTickets(s.keyring, s.users, clock)
+    return PageParts(
+        visitor=Visitor(s.sessions),
+        recent=recent,
+        login_flows=CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows, LinkLoginFlows(recent)),
+        login_form=LoginForm(passkeys, s.upstream.provider_list, can_register=s.settings.registration == "open"),
+        completion=LoginCompletion(
+            s.sessions,
+            s.second_factors,
+            s.second_factor_requirement,
+            s.known_devices,
+            s.sign_in_notices,
+            s.settings.browser_ttl_s,
+        ),
+        tickets=tickets,
+        closed=ClosedAccountPage(tickets, s.second_factors),
+        shown_codes=ShownCodes(s.keyring, clock),
+    )
+
+
+def _account_view(s: Services, parts: PageParts) -> AccountView:
+    sections: list[AccountSection] = [
+        EmailSection(s.email_verification, s.email_change),
+        ProfileSection(),
+        SecondFactorSection(s.recovery_codes),
+        PasskeySection(s.passkeys.store, s.passkeys.registration, s.passkeys.authentication),
+        SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
+        IdentitiesSection(s.upstream.links, s.upstream.provider_list),
+        HistorySection(s.history),
+        DataSection(s.deletion),
+    ]
+    clock = s.database.clock
+    return AccountView(parts.visitor, s.password_login, parts.recent, parts.shown_codes, sections, clock)
+
+
+def _api_routes(s: Services) -> Iterator[Blueprint]:
+    yield key_routes(s.keys)
+    yield permission_routes(s.permissions, s.keys.find_pem)
+    yield exchange_routes(s.permissions.exchange_jwt)
+    yield login_routes(
+        s.password_login,
+        s.second_factors,
+        s.session_tokens,
+        s.known_devices,
+        s.authentication_data,
+        s.applications,
+        s.sign_in_notices,
+    )
+    yield oauth_routes(
+        s.oauth.token_endpoint,
+        s.oauth.revocation,
+        s.oauth.token_store,
+        s.oauth.token_exchange,
+        s.oauth.assertions,
+        s.oauth.introspection,
+    )
+    yield discovery_routes(s.keys, s.settings.base_url)
+    yield game_routes(s.game_login)
+    yield game_sockets(s.game_login)
+
+
+def _login_pages(s: Services, parts: PageParts) -> Iterator[Blueprint]:
+    yield login_pages(
+        parts.visitor,
+        s.password_login,
+        s.second_factors,
+        s.sessions,
+        s.known_devices,
+        parts.login_flows,
+        parts.login_form,
+        parts.completion,
+        s.passkeys.authentication,
+        parts.closed,
+    )
+    yield keep_pages(
+        parts.closed,
+        parts.tickets,
+        s.deletion,
+        s.password_login,
+        s.second_factors,
+        parts.login_flows,
+        parts.completion,
+    )
+    challenge = build_challenge(s.settings, s.database, s.keyring)
+    yield registration_pages(s.registration, challenge, parts.visitor, parts.login_flows, parts.completion)
+    yield password_reset_pages(
+        s.reset_requests,
+        s.password_reset,
+        s.password_login,
+        s.second_factors,
+        s.passkeys.authentication,
+        s.known_devices,
+        parts.login_flows,
+        parts.completion,
+        RateLimiter(s.database, "password reset", -(-s.settings.rate_login // RESETS_DIVISOR)),
+    )
+
+
+def _account_pages(s: Services, parts: PageParts, account: AccountView) -> Iterator[Blueprint]:
+    shown, passkeys = parts.shown_codes, s.passkeys
+    restarts = SessionRestart(s.sessions, s.known_devices, s.second_factor_requirement, s.settings.browser_ttl_s)
+    enrolments = TotpEnrolments(s.keyring, s.database.clock)
+    yield account_pages(
+        account, restarts, s.users, s.password_changes, s.sessions, s.signed_in_games, s.oauth.connected_sites
+    )
+    yield profile_pages(account, ProfileStore(s.database))
+    yield history_pages(account, s.history)
+    yield personal_data_pages(account, s.database, s.deletion)
+    yield second_factor_pages(account, restarts, s.second_factors, s.second_factor_changes, enrolments, shown)
+    yield recovery_code_pages(account, s.recovery_codes, shown)
+    yield email_pages(account, s.email_verification, s.email_change, s.sign_in_notices)
+    yield email_link_pages(s.email_verification, s.email_change)
+    yield passkey_pages(account, restarts, passkeys.store, passkeys.registration, passkeys.changes, shown)
+
+
+def _upstream_pages(s: Services, parts: PageParts, account: AccountView) -> Iterator[Blueprint]:
+    upstream = s.upstream
+    view = UpstreamView(upstream.sign_in, parts.login_flows, parts.login_form, upstream.rate)
+    yield upstream_pages(
+        view,
+        upstream.sign_in,
+        upstream.pending,
+        upstream.registration,
+        parts.completion,
+        parts.visitor,
+        parts.recent,
+        parts.closed,
+    )
+    yield identity_pages(account, view, upstream.sign_in, upstream.links)
+
+
+def _site_and_game_pages(s: Services, parts: PageParts) -> Iterator[Blueprint]:
+    yield authorize_pages(s.oauth.authorize, parts.visitor, parts.login_form, s.oauth.authorize_rate)
+    yield logout_pages(s.oauth.logout, parts.visitor, s.sessions)
+    yield game_pages(s.game_login.confirmation, parts.visitor)
