@@ -11,13 +11,16 @@ the pages.
 import asyncio
 import os
 import shutil
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -115,6 +118,44 @@ def assert_fits(page: Page) -> None:
     for box in (element.bounding_box() for element in page.locator("button:visible, a.button:visible").all()):
         assert box
         assert box["height"] >= 44
+
+
+def assert_accessible(page: Page) -> None:
+    """Asserts that axe-core finds nothing serious and no gap in the headings, with the light and the dark theme."""
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        found = [
+            (item["id"], [node["html"] for node in item["nodes"]])
+            for item in Axe().run(page).response["violations"]
+            if item["impact"] in ("serious", "critical") or item["id"] == "heading-order"
+        ]
+        assert found == []
+    page.emulate_media(color_scheme="light")
+
+
+class _SitePage(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = b"<!doctype html><title>Back</title><h1>Back at the site</h1>"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Prints nothing."""
+
+
+@pytest.fixture(scope="module")
+def callback() -> Iterator[str]:
+    """The redirect URI of a site, which shows a page."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _SitePage)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/cb"
+    server.shutdown()
+    thread.join()
+    server.server_close()
 
 
 @pytest.fixture
