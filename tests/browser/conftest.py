@@ -166,13 +166,13 @@ def screenshot(page: Page, width: int) -> Screenshot:
         for size in (*({DESKTOP, PHONE} - {width}), width):
             page.set_viewport_size({"width": size, "height": HEIGHT})
             if PICTURES:
-                _take_pictures(page, f"{name}-{size}")
+                take_pictures(page, f"{name}-{size}")
             assert_fits(page)
 
     return take
 
 
-def _take_pictures(page: Page, name: str) -> None:
+def take_pictures(page: Page, name: str) -> None:
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
         page.screenshot(path=Path(str(PICTURES)) / f"{name}-{scheme}.png", full_page=True)

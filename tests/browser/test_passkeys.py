@@ -2,13 +2,21 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import CDPSession, Page, expect
 
-from tests.browser.conftest import HEIGHT, Screenshot, Window, _thread, assert_accessible
+from tests.browser.conftest import (
+    HEIGHT,
+    PICTURES,
+    Screenshot,
+    Window,
+    _thread,
+    assert_accessible,
+    assert_fits,
+    take_pictures,
+)
 from tests.kit import postgres
 from tests.kit.browser import new_user
 from tests.kit.builders import PASSWORD
@@ -79,19 +87,14 @@ def register(page: Page, name: str = "My laptop") -> None:
 
 
 @pytest.fixture
-def screenshot(page: Page, width: int, tmp_path: Path) -> Screenshot:
-    """Saves screenshots with the light and the dark theme; asserts that the page fits and is accessible."""
+def screenshot(page: Page) -> Screenshot:
+    """Asserts that the page fits and is accessible, and takes pictures if they are wanted."""
 
     def take(name: str) -> None:
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-            page.screenshot(path=tmp_path / f"{name}-{width}-{scheme}.png", full_page=True)
+        if PICTURES:
+            take_pictures(page, name)
         assert_accessible(page)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        for button in page.locator(".button:visible").all():
-            box = button.bounding_box()
-            assert box
-            assert box["height"] >= 44
+        assert_fits(page)
 
     return take
 
