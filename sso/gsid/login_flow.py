@@ -14,6 +14,7 @@ from sso.gsid.confirm import Confirmation, ConfirmationView
 from sso.gsid.errors import NoSession
 from sso.gsid.login_link import LoginLink
 from sso.gsid.model import OPENED
+from sso.web.brand import SiteBrand
 
 NO_PARAMETERS: Mapping[str, str] = {}
 _SESSION_LINK = re.compile(r"/\?(.*)", re.ASCII)
@@ -26,8 +27,11 @@ class GameLoginFlow:
 
     form_targets: tuple[str, ...] = ()
     login_hint: str = ""
-    site_brand: None = None
     page: str = "game_login.html"
+
+    @property
+    def site_brand(self) -> SiteBrand | None:
+        return self.view.site.brand if self.view.site else None
 
     @property
     def ui_locales(self) -> str:
@@ -61,9 +65,13 @@ class GameLoginFlow:
         await self.confirmation.set_stage(self.view.gsid, stage)
 
     async def complete(self, session: Session) -> str:
-        """Confirms the session. Returns the path of the page that shows whether that succeeded."""
-        with suppress(NoSession):
-            await self.confirmation.confirm(self.view.gsid, session.user, LoginLink.from_form(self.view.parameters))
+        """Confirms the session of a game. Returns the path of the page that shows whether that succeeded.
+
+        The same page asks for the confirmation of a device, because the user also decides what the site will know.
+        """
+        if self.view.site is None:
+            with suppress(NoSession):
+                await self.confirmation.confirm(self.view.gsid, session, LoginLink.from_form(self.view.parameters))
         return self.continue_path
 
 

@@ -1,12 +1,12 @@
 """The discovery document (OpenID Connect Discovery, RFC 8414). It lists everything that the service supports."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from sso.core.algorithms import ALGORITHMS
 from sso.core.language import LANGUAGES
 from sso.oauth.claims import ACR_VALUES
-from sso.oauth.model import PROMPTS, SCOPES
+from sso.oauth.model import PROMPTS, SCOPES, GrantType
 
 
 def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, Any]:
@@ -19,11 +19,12 @@ def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, An
         "jwks_uri": f"{base_url}/proxy/oauth/keys",
         "revocation_endpoint": f"{base_url}/proxy/oauth/token/revoke",
         "introspection_endpoint": f"{base_url}/proxy/oauth/introspect",
+        "device_authorization_endpoint": f"{base_url}/proxy/oauth/device_authorization",
         "end_session_endpoint": f"{base_url}/proxy/oauth/logout",
         "scopes_supported": list(SCOPES),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
+        "grant_types_supported": list(get_args(GrantType)),
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": list(algorithms),
         "token_endpoint_auth_methods_supported": auth_methods,

@@ -15,7 +15,10 @@ SCOPES = ("openid", "offline_access", "email", "profile", "trust")
 PROMPTS = frozenset({"none", "login", "consent", "select_account"})
 # strict: exactly the protocol of §4.2. oidc: what standard OpenID Connect libraries expect.
 Profile = Literal["oidc", "strict"]
-GrantType = Literal["authorization_code", "refresh_token", "client_credentials"]
+GrantType = Literal[
+    "authorization_code", "refresh_token", "client_credentials", "urn:ietf:params:oauth:grant-type:device_code"
+]
+DEVICE_CODE: GrantType = "urn:ietf:params:oauth:grant-type:device_code"
 AccessTokenFormat = Literal["opaque", "jwt"]
 # The method names of RFC 7591. "" is any method that fits whether the client has a secret.
 AuthMethod = Literal["", "client_secret_basic", "client_secret_post", "private_key_jwt", "none"]

@@ -8,13 +8,17 @@ from sso.oauth.client_assertions import ClientAssertions
 from sso.oauth.client_auth import ClientCredentials, bearer_token, client_credentials
 from sso.oauth.discovery import discovery_document
 from sso.oauth.errors import InvalidRequest
+from sso.oauth.held_grant import HeldGrant
 from sso.oauth.introspection import Introspection
+from sso.oauth.model import DEVICE_CODE
 from sso.oauth.revocation import Revocation
 from sso.oauth.token_endpoint import TokenEndpoint
 from sso.oauth.token_exchange import TokenExchange
 from sso.oauth.token_request import TokenRequest
 from sso.oauth.token_store import TokenStore
 from sso.oauth.userinfo import require_access_token, userinfo_claims
+from sso.web.client_connection import ClientConnection, client_connection
+from sso.web.deferred_response import DeferredResponse
 from sso.web.request import client_address, read_model, text_header
 from sso.web.request_model import RequestModel
 from sso.web.response import reply
@@ -29,11 +33,16 @@ NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 PUBLIC = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin": "*", "Vary": "Origin"}
 
 
-class IntrospectionRequest(RequestModel):
+class ClientRequest(RequestModel):
+    """The fields by which a client authenticates."""
+
     client_id: str = ""
     client_secret: str = ""
     client_assertion_type: str = ""
     client_assertion: str = ""
+
+
+class IntrospectionRequest(ClientRequest):
     token: str = ""
 
 
@@ -48,27 +57,40 @@ def oauth_routes(
     exchange: TokenExchange,
     assertions: ClientAssertions,
     introspection: Introspection,
+    device_grant: HeldGrant,
 ) -> Blueprint:
     routes = Blueprint("oauth", __name__)
 
     @routes.post(TOKEN)
     async def token() -> Response:
         body = await read_model(TokenRequest, require_type=True)
-        credentials = await verify_assertion(body) if body.client_assertion else _credentials(body)
+        credentials = await _verify_assertion(body, assertions) if body.client_assertion else _credentials(body)
+        if body.grant_type == DEVICE_CODE:
+            if "Origin" in request.headers:  # the headers for browsers are added to the response of this function
+                return await device_tokens(body, credentials, client_connection())
+            return DeferredResponse(device_tokens, body, credentials, client_connection())
         idempotency_key = request.headers.get("Idempotency-Key")
         return reply(await token_endpoint.respond(body, credentials, idempotency_key), headers=NO_STORE)
+
+    async def device_tokens(
+        body: TokenRequest, credentials: ClientCredentials, client_connection: ClientConnection
+    ) -> Response:
+        with client_connection.cancel_on_disconnect():
+            answer = await device_grant.respond(body, credentials)
+            client_connection.on_response_end = answer.finish
+        return reply(answer.tokens, headers=NO_STORE)
 
     @routes.post(REVOKE)
     async def revoke() -> Response:
         body = await read_model(RevokeRequest)
-        credentials = await verify_assertion(body) if body.client_assertion else _credentials(body)
+        credentials = await read_credentials(body, assertions)
         await revocation.revoke(credentials, body.refresh_token, body.token)
         return reply({"status": "ok"}, headers=NO_STORE)
 
     @routes.post(INTROSPECT)
     async def introspect() -> Response:
         body = await read_model(IntrospectionRequest)
-        credentials = await verify_assertion(body) if body.client_assertion else _credentials(body)
+        credentials = await read_credentials(body, assertions)
         return reply(await introspection.introspect(credentials, body.token), headers=NO_STORE)
 
     @routes.route(USERINFO, methods=["GET", "POST"])
@@ -84,13 +106,6 @@ def oauth_routes(
     async def to_user_jwt() -> Response:
         return reply(await exchange.to_user_jwt(_bearer(), text_header("Factor") or ""), headers=NO_STORE)
 
-    async def verify_assertion(body: TokenRequest | IntrospectionRequest) -> ClientCredentials:
-        if body.client_secret or request.headers.getlist("Authorization"):
-            raise InvalidRequest("expected one client authentication method: client_assertion or another one")
-        return await assertions.verify(
-            body.client_assertion_type, body.client_assertion, body.client_id, client_address()
-        )
-
     return routes
 
 
@@ -105,7 +120,18 @@ def discovery_routes(keys: KeySet, base_url: str) -> Blueprint:
     return routes
 
 
-def _credentials(body: TokenRequest | IntrospectionRequest) -> ClientCredentials:
+async def read_credentials(body: TokenRequest | ClientRequest, assertions: ClientAssertions) -> ClientCredentials:
+    """Returns the client credentials of the current request."""
+    return await _verify_assertion(body, assertions) if body.client_assertion else _credentials(body)
+
+
+async def _verify_assertion(body: TokenRequest | ClientRequest, assertions: ClientAssertions) -> ClientCredentials:
+    if body.client_secret or request.headers.getlist("Authorization"):
+        raise InvalidRequest("expected one client authentication method: client_assertion or another one")
+    return await assertions.verify(body.client_assertion_type, body.client_assertion, body.client_id, client_address())
+
+
+def _credentials(body: TokenRequest | ClientRequest) -> ClientCredentials:
     return client_credentials(request.headers.getlist("Authorization"), body.client_id, body.client_secret)
 
 

@@ -36,6 +36,9 @@ from sso.oauth.tokens import TokenIssuer
 @dataclass(frozen=True)
 class OAuth:
     clients: ClientStore
+    client_cache: ClientCache
+    authorizations: AuthorizationStore
+    token_issuer: TokenIssuer
     token_store: TokenStore
     authorize: Authorize
     login_flows: SiteLoginFlows
@@ -76,6 +79,9 @@ def build_oauth(
     authorize = Authorize(clients, authorizations, token_issuer, database.clock, allow_http=allow_http)
     return OAuth(
         clients=clients,
+        client_cache=client_cache,
+        authorizations=authorizations,
+        token_issuer=token_issuer,
         token_store=token_store,
         authorize=authorize,
         login_flows=SiteLoginFlows(authorize),

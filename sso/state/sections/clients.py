@@ -15,7 +15,7 @@ from sso.db.transaction import Transaction
 from sso.oauth import client_branding
 from sso.oauth.client_assertions import stored_jwks
 from sso.oauth.client_store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
-from sso.oauth.model import CLIENT_ID, AccessTokenFormat, AuthMethod, Client, GrantType, Profile
+from sso.oauth.model import CLIENT_ID, DEVICE_CODE, AccessTokenFormat, AuthMethod, Client, GrantType, Profile
 from sso.oauth.redirect_uris import browser_origin, is_redirect_uri
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
@@ -167,6 +167,8 @@ def _contradiction(part: ClientPart, row: dict[str, Any]) -> str | None:
         return f"token_endpoint_auth_method: with {method} the client has no client_secret"
     if method == "private_key_jwt" and not row["jwks"]:
         return "jwks: is required for private_key_jwt"
+    if DEVICE_CODE in row["grant_types"] and row["profile"] != "oidc":
+        return f"grant_types: {DEVICE_CODE} needs the profile oidc"
     if problem := _missing_for_services(row):
         return problem
     is_public = row["secret_sealed"] is None and method != "private_key_jwt"

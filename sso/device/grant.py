@@ -1,0 +1,50 @@
+"""The grant type device_code (RFC 8628 section 3.4). A request may be held like the poll of a game."""
+
+from functools import partial
+from typing import assert_never
+
+from sso.device.clients import DeviceClients
+from sso.device.errors import AccessDenied, AuthorizationPending, ExpiredToken, SlowDown
+from sso.device.session_store import DeviceSessionStore
+from sso.gsid.model import DENIED, END_ERRORS, SESSION_EXPIRED, Cancelled, Failed, LoginReady, Retry
+from sso.gsid.poll import AlreadyDelivered, PollHandler
+from sso.oauth.client_auth import ClientCredentials
+from sso.oauth.errors import InvalidGrant
+from sso.oauth.held_grant import HeldAnswer
+from sso.oauth.token_request import TokenRequest
+
+_ERRORS = {SESSION_EXPIRED: ExpiredToken, END_ERRORS[DENIED]: AccessDenied}
+
+
+class DeviceGrant:
+    def __init__(self, clients: DeviceClients, sessions: DeviceSessionStore, polls: PollHandler) -> None:
+        self._clients = clients
+        self._sessions = sessions
+        self._polls = polls
+
+    async def respond(self, request: TokenRequest, credentials: ClientCredentials) -> HeldAnswer:
+        """Returns the tokens, once. A request with ``wait`` is held until the user has decided or the time is over."""
+        request.require("device_code")
+        client = await self._clients.authenticate(credentials)
+        counted = await self._sessions.count_request(request.device_code, client.client_id, held=request.wait > 0)
+        if counted is None:
+            raise InvalidGrant("device_code: expected one that was issued to this client and not used yet")
+        gsid, early = counted
+        if early:
+            raise SlowDown
+        try:
+            outcome = await self._polls.wait_for_device(gsid, request.wait)
+        except AlreadyDelivered:
+            raise InvalidGrant("the tokens of this device_code were delivered already") from None
+        match outcome:
+            case LoginReady(_, tokens, claim):
+                return HeldAnswer(tokens, partial(self._polls.finish, claim))
+            case Retry(early=True):
+                await self._sessions.slow_down(gsid)
+                raise SlowDown
+            case Retry() | Cancelled():
+                raise AuthorizationPending
+            case Failed(error):
+                raise _ERRORS.get(error, InvalidGrant)
+            case _:
+                assert_never(outcome)
