@@ -145,7 +145,7 @@ class PollHandler:
         """Returns the outcome; or the latest snapshot if nothing has happened by the deadline."""
         snapshot, lease_left_s = poll.snapshot, poll.lease_left_s
         claim, maybe_claimed, timed_out = None, False, trio.current_time() >= deadline
-        try_claim = snapshot.status == CONFIRMED and lease_left_s is None
+        try_claim = snapshot.status == CONFIRMED and (lease_left_s is None or lease_left_s <= 0)
         try:
             while True:
                 if try_claim:
