@@ -1,4 +1,7 @@
-"""The login flow of a game session: a login on the session's page confirms the session."""
+"""The login flow of a game session: a login on the page of a game's session confirms it.
+
+A device is confirmed on the page after the login, because the user also decides what the site will know.
+"""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +30,10 @@ class GameLoginFlow:
 
     form_targets: tuple[str, ...] = ()
     login_hint: str = ""
-    page: str = "game_login.html"
+
+    @property
+    def page(self) -> str:
+        return "login.html" if self.view.site else "game_login.html"
 
     @property
     def site_brand(self) -> SiteBrand | None:
@@ -48,6 +54,8 @@ class GameLoginFlow:
     def details(self, address: Address) -> Mapping[str, Any]:
         if not self.view.pending:
             raise NoSession
+        if self.view.site:
+            return {}
         return {
             "game": self.view,
             "same_network": self.view.same_network(address),
@@ -65,10 +73,7 @@ class GameLoginFlow:
         await self.confirmation.set_stage(self.view.gsid, stage)
 
     async def complete(self, session: Session) -> str:
-        """Confirms the session of a game. Returns the path of the page that shows whether that succeeded.
-
-        The same page asks for the confirmation of a device, because the user also decides what the site will know.
-        """
+        """Confirms the session of a game. Returns the path of the page that shows its result, or asks for a device."""
         if self.view.site is None:
             with suppress(NoSession):
                 await self.confirmation.confirm(self.view.gsid, session, LoginLink.from_form(self.view.parameters))

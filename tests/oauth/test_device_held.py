@@ -38,9 +38,7 @@ async def hold(server: Server, device: Device, rows: Rows, worker: int | None = 
     before = (await rows.get(device.gsid))["poll"]
     connection = await connect(server, worker=worker)
     await connection.send(TOKEN, urlencode(device.form(wait=HOLD)).encode(), FORM)
-    with trio.fail_after(20):
-        while (await rows.get(device.gsid))["poll"] == before:
-            await trio.sleep(0.01)
+    await rows.until_polled(device.gsid, before + 1)
     return connection
 
 
