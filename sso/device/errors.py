@@ -18,6 +18,6 @@ class AccessDenied(ApiError):
     message = "the user has refused, or may not sign in to the client"
 
 
-class ExpiredToken(ApiError):
+class DeviceCodeExpired(ApiError):
     code = "expired_token"
     message = "the device code has expired, request a new one"

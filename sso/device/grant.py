@@ -4,7 +4,7 @@ from functools import partial
 from typing import assert_never
 
 from sso.device.clients import DeviceClients
-from sso.device.errors import AccessDenied, AuthorizationPending, ExpiredToken, SlowDown
+from sso.device.errors import AccessDenied, AuthorizationPending, DeviceCodeExpired, SlowDown
 from sso.device.session_store import DeviceSessionStore
 from sso.gsid.model import DENIED, END_ERRORS, SESSION_EXPIRED, Cancelled, Failed, LoginReady, Retry
 from sso.gsid.poll import AlreadyDelivered, PollHandler
@@ -13,7 +13,7 @@ from sso.oauth.errors import InvalidGrant
 from sso.oauth.held_grant import HeldAnswer
 from sso.oauth.token_request import TokenRequest
 
-_ERRORS = {SESSION_EXPIRED: ExpiredToken, END_ERRORS[DENIED]: AccessDenied}
+_ERRORS = {SESSION_EXPIRED: DeviceCodeExpired, END_ERRORS[DENIED]: AccessDenied}
 
 
 class DeviceGrant:

@@ -2,6 +2,7 @@
 
 from quart import Blueprint, Response, request
 
+from sso.accounts.errors import TooManyAttempts
 from sso.accounts.login.messages import retry_message
 from sso.accounts.visitor import Visitor
 from sso.core.errors import RetryLater
@@ -19,10 +20,6 @@ from sso.web.redirects import see_other
 from sso.web.request import client_address
 
 UNKNOWN = _("We do not know this code. Check it, or start again on your device: a code is valid for a few minutes.")
-
-
-class TooManyCodes(RetryLater):
-    status = 429
 
 
 def device_pages(sessions: DeviceSessionStore, visitor: Visitor, rate: RateLimiter) -> Blueprint:
@@ -44,7 +41,7 @@ def device_pages(sessions: DeviceSessionStore, visitor: Visitor, rate: RateLimit
     async def look_up(typed: str) -> Response:
         """Every attempt counts before it is judged, also a right one: it says which codes exist."""
         if wait_s := await rate.add(client_address()):
-            error = TooManyCodes(wait_s)
+            error = TooManyAttempts(wait_s)
             return await show(typed, retry_message(error), error)
         user_code = parse_user_code(typed)
         gsid = await sessions.find_by_user_code(user_code) if user_code else None
