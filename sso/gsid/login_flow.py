@@ -30,6 +30,7 @@ class GameLoginFlow:
 
     form_targets: tuple[str, ...] = ()
     login_hint: str = ""
+    needs_new_login: bool = False
 
     @property
     def page(self) -> str:
