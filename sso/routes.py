@@ -142,6 +142,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.oauth.assertions,
         s.oauth.introspection,
         s.oauth.pushed_requests,
+        s.oauth.dpop_proofs,
         s.device_login.grant,
     )
     yield device_routes(s.device_login.authorization, s.oauth.assertions)

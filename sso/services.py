@@ -37,7 +37,6 @@ from sso.core.passwords import Hasher
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.core.telemetry import Telemetry
 from sso.db.database import Database
-from sso.device.token_issuer import DeviceTokenIssuer
 from sso.device.wiring import DeviceLogin, build_device_login
 from sso.gsid import wiring as gsid_wiring
 from sso.gsid.wiring import GameLogin
@@ -172,7 +171,6 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         verifications,
         sign_in_notices,
         ClientDeviceSites(database, oauth.clients, oauth.authorizations, sign_in_notices),
-        DeviceTokenIssuer(database, token_store.lifetimes, oauth.token_issuer),
     )
     return Services(
         settings=settings,

@@ -80,6 +80,11 @@ _ATTRIBUTES = (
         help="Its authorization requests must be pushed (RFC 9126).",
     ),
     click.option(
+        "--dpop-bound-access-tokens/--no-dpop-bound-access-tokens",
+        default=None,
+        help="Its tokens must be bound to a key that it has (DPoP, RFC 9449).",
+    ),
+    click.option(
         "--access-token-format",
         type=click.Choice(["opaque", "jwt"]),
         help="jwt: access tokens that resource servers can verify themselves (default: opaque).",

@@ -9,6 +9,7 @@ from sso.device.authorization import DeviceAuthorization
 from sso.device.clients import DeviceClients
 from sso.device.grant import DeviceGrant
 from sso.device.session_store import DeviceSessionStore
+from sso.device.token_issuer import DeviceTokens
 from sso.gsid.wiring import GameLogin
 from sso.oauth.wiring import OAuth
 
@@ -17,6 +18,7 @@ from sso.oauth.wiring import OAuth
 class DeviceLogin:
     sessions: DeviceSessionStore
     authorization: DeviceAuthorization
+    tokens: DeviceTokens
     grant: DeviceGrant
     user_code_rate: RateLimiter
 
@@ -24,9 +26,11 @@ class DeviceLogin:
 def build_device_login(settings: Settings, database: Database, oauth: OAuth, game_login: GameLogin) -> DeviceLogin:
     sessions = DeviceSessionStore(database, settings.device_ttl_s)
     clients = DeviceClients(oauth.client_cache)
+    tokens = DeviceTokens(database, oauth.token_store.lifetimes, oauth.token_issuer)
     return DeviceLogin(
         sessions=sessions,
         authorization=DeviceAuthorization(clients, sessions, game_login.rate_limiter, settings.base_url),
-        grant=DeviceGrant(clients, sessions, game_login.device_polls),
+        tokens=tokens,
+        grant=DeviceGrant(clients, sessions, tokens, game_login.polls, oauth.dpop_proofs, oauth.resource_servers),
         user_code_rate=RateLimiter(database, "user code", settings.rate_user_code),
     )

@@ -7,6 +7,7 @@ of that one was written, which is a violation of this one's client, or until its
 
 from collections.abc import Awaitable
 from contextlib import suppress
+from copy import copy
 
 import structlog
 import trio
@@ -78,6 +79,12 @@ class PollHandler:
         self._rate_limiter = rate_limiter
         self._backpressure = backpressure
         self._hold_s = hold_s
+
+    def with_issuer(self, issuer: LoginIssuer) -> "PollHandler":
+        """Returns a handler that issues something else."""
+        handler = copy(self)
+        handler._issuer = issuer
+        return handler
 
     # These two return the coroutine of the result: one of their own would add its frame to every held poll.
     def wait_for_result(

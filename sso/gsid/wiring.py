@@ -19,7 +19,7 @@ from sso.gsid.claim_store import ClaimStore
 from sso.gsid.confirm import Confirmation
 from sso.gsid.held_polls import HeldPolls
 from sso.gsid.login_flow import GameLoginFlows
-from sso.gsid.login_issuer import GameLoginIssuer, LoginIssuer
+from sso.gsid.login_issuer import GameLoginIssuer
 from sso.gsid.poll import PollHandler
 from sso.gsid.poll_store import PollStore
 from sso.gsid.rate_limit import GameRateLimiter, GameRateLimits
@@ -45,7 +45,6 @@ class GameLogin:
     authenticator: SessionAuthenticator
     registration: Registration
     polls: PollHandler
-    device_polls: PollHandler
     held_polls: HeldPolls
     claim_leases: ClaimLeases
     socket_registry: SocketRegistry
@@ -71,7 +70,6 @@ def build(
     verifications: SignatureVerificationPool,
     notices: SignInNotices,
     device_sites: DeviceSites,
-    device_issuer: LoginIssuer,
 ) -> GameLogin:
     sessions = GameSessionStore(database, bus, settings.gsid_ttl_s, settings.gsid_max_s)
     poll_store = PollStore(database, bus, settings.gsid_ttl_s, settings.gsid_max_s, settings.gsid_hold_s)
@@ -88,20 +86,6 @@ def build(
     confirmation = Confirmation(
         sessions, applications, device_sites, notices, game_admin=settings.gsid_admin == "allow"
     )
-
-    def polls_of(issuer: LoginIssuer) -> PollHandler:
-        return PollHandler(
-            poll_store,
-            claim_leases,
-            issuer,
-            bus,
-            held_polls,
-            rate_limiter,
-            authenticator,
-            backpressure,
-            settings.gsid_hold_s,
-        )
-
     return GameLogin(
         applications=applications,
         bus=bus,
@@ -112,8 +96,17 @@ def build(
         violations=violations,
         authenticator=authenticator,
         registration=Registration(sessions),
-        polls=polls_of(GameLoginIssuer(authentication_data)),
-        device_polls=polls_of(device_issuer),
+        polls=PollHandler(
+            poll_store,
+            claim_leases,
+            GameLoginIssuer(authentication_data),
+            bus,
+            held_polls,
+            rate_limiter,
+            authenticator,
+            backpressure,
+            settings.gsid_hold_s,
+        ),
         held_polls=held_polls,
         claim_leases=claim_leases,
         socket_registry=SocketRegistry(socket_store, settings.gsid_heartbeat_s),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from sso.oauth.client_auth import ClientCredentials
+from sso.oauth.dpop import DpopProof
 from sso.oauth.token_request import TokenRequest
 
 
@@ -15,4 +16,6 @@ class HeldAnswer:
 
 
 class HeldGrant(Protocol):
-    async def respond(self, request: TokenRequest, credentials: ClientCredentials) -> HeldAnswer: ...
+    async def respond(
+        self, request: TokenRequest, credentials: ClientCredentials, proof: DpopProof | None = None
+    ) -> HeldAnswer: ...

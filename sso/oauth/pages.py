@@ -52,7 +52,7 @@ def authorize_pages(
             raise
         assert parameters is not None
         try:
-            validated = authorize.validate(parameters, client, redirect)
+            validated = await authorize.validate(parameters, client, redirect)
             outcome = await authorize.begin(validated, await session_within_rate())
         except (AuthorizationError, DatabaseError) as error:
             return _redirect_302(error_url(redirect, error, parameters.single_value("state")))
@@ -68,7 +68,7 @@ def authorize_pages(
         language.use_ui_locales(ui_locales(parameters))
         client, redirect = await authorize.find_client(parameters)
         try:
-            validated = authorize.validate(parameters, client, redirect, is_pushed=True)
+            validated = await authorize.validate(parameters, client, redirect, is_pushed=True)
             outcome = await authorize.begin(validated, session)
         except (AuthorizationError, DatabaseError) as error:
             return _redirect_302(error_url(redirect, error, parameters.single_value("state")))

@@ -1,11 +1,11 @@
 """The body of a request to the token endpoint."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from sso.oauth.errors import InvalidRequest
-from sso.web.request_model import RequestModel, WholeNumber
+from sso.web.request_model import RequestModel, Strings, WholeNumber
 
 
 class TokenRequest(RequestModel):
@@ -21,6 +21,8 @@ class TokenRequest(RequestModel):
     client_secret: str = ""
     client_assertion_type: str = ""
     client_assertion: str = ""
+    resource: Strings = Field(default_factory=list)
+    repeatable: ClassVar[frozenset[str]] = frozenset({"resource"})
 
     def require(self, *names: str) -> None:
         """Raises InvalidRequest if one of the fields is missing or empty."""

@@ -104,7 +104,7 @@ async def test_answer_that_could_not_be_written_ends_its_tokens_at_once(
 async def test_late_worker_cannot_issue_tokens_after_its_claim_was_taken_over(
     services: Services, grant: DeviceGrant, request_: TokenRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    issuer: Any = services.game_login.device_polls._issuer
+    issuer: Any = services.device_login.tokens
     issue = issuer.issue
     second: list[HeldAnswer] = []
 
@@ -125,7 +125,7 @@ async def test_late_worker_cannot_issue_tokens_after_its_claim_was_taken_over(
 async def test_request_of_a_cancelled_device_leaves_no_tokens(
     services: Services, grant: DeviceGrant, request_: TokenRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    issuer: Any = services.game_login.device_polls._issuer
+    issuer: Any = services.device_login.tokens
     issue = issuer.issue
 
     async def issue_and_disconnect(*arguments: Any) -> dict[str, Any]:
@@ -145,7 +145,7 @@ async def test_request_of_a_cancelled_device_leaves_no_tokens(
 async def test_user_who_was_revoked_between_claim_and_issue_gets_no_tokens(
     services: Services, grant: DeviceGrant, request_: TokenRequest, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    issuer: Any = services.game_login.device_polls._issuer
+    issuer: Any = services.device_login.tokens
     issue = issuer.issue
 
     async def revoke_first(*arguments: Any) -> dict[str, Any]:
