@@ -20,8 +20,9 @@ from tests.kit.device import (
     start_device,
     type_code,
 )
+from tests.kit.dpop import DpopKey
 from tests.kit.game import Game, violation
-from tests.kit.oauth import INTROSPECT, TOKEN, Site, error_of, new_site
+from tests.kit.oauth import INTROSPECT, TOKEN, USERINFO, Site, error_of, new_site
 from tests.kit.server import Server
 
 
@@ -263,6 +264,41 @@ def test_browser_app_can_ask_for_the_tokens_of_a_device(server: Server, anns_bro
     answer = site.http.post(TOKEN, data=device.form(), headers=headers)
     assert answer.status_code == 200
     assert answer.headers["Access-Control-Allow-Origin"] == "https://tv.example.com"
+
+
+# Tokens bound to a key, and tokens for a resource server
+
+
+def test_tokens_are_bound_to_the_key_of_the_proof(server: Server, anns_browser: Browser) -> None:
+    site, key = new_device_site(server, dpop_bound_access_tokens=True), DpopKey("ES256")
+    device = start_device(site)
+    confirm(anns_browser, device)
+    assert error_of(device.ask()) == (400, "invalid_dpop_proof")
+    headers = key.headers(site)
+    answer = site.http.post(TOKEN, data=device.form(), headers=headers)
+    assert answer.status_code == 200, answer.text
+    tokens = answer.json()
+    assert tokens["token_type"] == "DPoP"
+    assert site.userinfo(tokens["access_token"]).status_code == 401
+    bound = site.http.get(USERINFO, headers=key.at_userinfo(site, tokens["access_token"]))
+    assert bound.status_code == 200
+    stolen = site.refresh(
+        tokens["refresh_token"], DpopKey("ES256").headers(site), client_id=site.client_id, redirect_uri=None
+    )
+    assert error_of(stolen) == (400, "invalid_grant")
+    used = site.http.post(TOKEN, data=start_device(site).form(), headers=headers)
+    assert error_of(used) == (400, "invalid_dpop_proof")
+
+
+def test_access_token_is_for_the_resource_that_the_device_names(server: Server, anns_browser: Browser) -> None:
+    site = new_device_site(server)
+    api = new_site(server, profile="oidc", resource_server=True, application_id=4712)
+    device = start_device(site)
+    confirm(anns_browser, device)
+    assert error_of(device.ask(resource="https://nobody.example.com")) == (400, "invalid_target")
+    token = device.ask(resource=api.client_id).json()["access_token"]
+    answer = api.http.post(INTROSPECT, data={"token": token}, headers=api.basic())
+    assert answer.json()["aud"] == [server.base_url, api.client_id]
 
 
 # What ends a sign-in that was confirmed
