@@ -2,9 +2,11 @@
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.ports import ConnectedSite
+from sso.backchannel_logout.site_sessions import end_site_sessions
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
+from sso.mail.outbox import Outbox
 
 # A site has access by a valid grant or by a consent. A password change ends grants, but not consents.
 _LIST = Statement(
@@ -36,20 +38,26 @@ _REMOVE = tuple(
 
 
 class ConnectedSites:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, outbox: Outbox) -> None:
         self._database = database
+        self._outbox = outbox
 
     async def list(self, user_id: str) -> list[ConnectedSite]:
         rows = await self._database.rows(_LIST, user_id=user_id)
         return [ConnectedSite(**{**row, "scopes": tuple(row["scopes"])}) for row in rows]
 
     async def remove(self, user_id: str, client_id: str) -> None:
-        """Removes the site's codes, its grants with all their tokens, and the consent, so that it must ask again."""
+        """Removes the site's codes, its grants with all their tokens, and the consent, so that it must ask again.
+
+        The site is notified that the user's sessions have ended, if it wants to be.
+        """
         await self._database.transaction(_remove, user_id, client_id)
+        self._outbox.wake_senders()
 
 
 async def _remove(tx: Transaction, user_id: str, client_id: str) -> None:
     name = await tx.value(_NAME, user_id=user_id, client_id=client_id)
+    await end_site_sessions(tx, user_id, client_id=client_id)
     for statement in _REMOVE:
         await tx.value(statement, user_id=user_id, client_id=client_id)
     if name is not None:

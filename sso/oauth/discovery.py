@@ -37,9 +37,11 @@ def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, An
         "prompt_values_supported": sorted(PROMPTS),
         "claim_types_supported": ["normal"],
         "claims_supported": [
-            "iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "acr", "amr", "nonce", "email", "email_verified",
-            "name", "nickname", "preferred_username", "locale", "updated_at", "phone_verified",
+            "iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "acr", "amr", "nonce", "sid", "email",
+            "email_verified", "name", "nickname", "preferred_username", "locale", "updated_at", "phone_verified",
         ],
+        "backchannel_logout_supported": True,
+        "backchannel_logout_session_supported": True,
         "ui_locales_supported": list(LANGUAGES),
         "claims_parameter_supported": False,
         "request_parameter_supported": False,

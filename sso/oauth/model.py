@@ -50,6 +50,8 @@ class Client:
     application_id: int = 0  # the application that it belongs to; 0: none
     resource_server: bool = False  # it may introspect the tokens of clients of its application
     post_logout_redirect_uris: tuple[str, ...] = ()  # exact; without any, the origins of the redirect URIs count
+    backchannel_logout_uri: str = ""
+    backchannel_logout_session_required: bool = False
 
     @property
     def is_public(self) -> bool:
@@ -116,6 +118,7 @@ class IssuedTokens(NamedTuple):
     nonce: str | None
     auth_time: int
     auth: str
+    sid: str | None  # of the browser session; None for a grant of an older release
     now: int
     issued_at: int  # before ``now`` if a repeated request gets the same tokens
     access_exp: int

@@ -11,6 +11,7 @@ from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.keys.keyset import KeySet
 from sso.keys.signing_pool import SigningPool
+from sso.mail.outbox import Outbox
 from sso.oauth.authorization_store import AuthorizationStore
 from sso.oauth.authorize import Authorize
 from sso.oauth.browser_origins import BrowserOrigins
@@ -52,7 +53,11 @@ class OAuth:
 
 def build_token_store(settings: Settings, database: Database, keys: KeySet) -> TokenStore:
     lifetimes = TokenLifetimes(
-        settings.access_ttl_s, settings.refresh_ttl_s, settings.grant_max_s, settings.refresh_leeway_s
+        settings.access_ttl_s,
+        settings.refresh_ttl_s,
+        settings.grant_max_s,
+        settings.refresh_leeway_s,
+        settings.browser_ttl_s,
     )
     return TokenStore(database, lifetimes, AccessTokenDigests(keys, settings.base_url, database.clock))
 
@@ -66,6 +71,7 @@ def build_oauth(
     token_store: TokenStore,
     verifications: SignatureVerificationPool,
     service_tokens: ServiceTokenStore,
+    outbox: Outbox,
 ) -> OAuth:
     allow_http = not settings.https
     clients = ClientStore(database, keyring)
@@ -79,7 +85,7 @@ def build_oauth(
         token_store=token_store,
         authorize=authorize,
         login_flows=SiteLoginFlows(authorize),
-        connected_sites=ConnectedSites(database),
+        connected_sites=ConnectedSites(database, outbox),
         token_endpoint=TokenEndpoint(
             AuthorizationCodeGrant(client_cache, token_store, token_issuer),
             RefreshTokenGrant(client_cache, token_store, token_issuer, keyring),
