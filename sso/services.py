@@ -127,7 +127,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         settings.signin_text or "",
     )
     outbox = Outbox(ring, bus, brand)
-    users = UserStore(database, outbox)
+    users = UserStore(database, outbox.wake_senders)
     recovery_codes = RecoveryCodes(database, ring, outbox, brand.name)
     factors = SecondFactors(database, users, ring, outbox, brand.name, recovery_codes)
     factor_changes = SecondFactorChanges(database, recovery_codes, outbox, brand.name)
@@ -171,7 +171,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         key_rotation=KeyRotation(database, bus, ring),
         keys=keys,
         users=users,
-        sessions=SessionStore(database, settings.browser_ttl_s, outbox),
+        sessions=SessionStore(database, settings.browser_ttl_s, outbox.wake_senders),
         hasher=hasher,
         second_factors=factors,
         second_factor_changes=factor_changes,
@@ -196,7 +196,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
         authentication_data=authentication_data,
-        oauth=build_oauth(settings, database, ring, keys, jwts, token_store, verifications, service_tokens, outbox),
+        oauth=build_oauth(
+            settings, database, ring, keys, jwts, token_store, verifications, service_tokens, outbox.wake_senders
+        ),
         game_login=gsid_wiring.build(
             settings, database, bus, authentication_data, applications, verifications, sign_in_notices
         ),

@@ -3,7 +3,7 @@
 Cookies hold the secret, the database its digest.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,7 +19,6 @@ from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.mail.outbox import Outbox
 
 CHALLENGE_S = 600
 MAX_SESSIONS = 50  # of one user; the oldest end
@@ -140,9 +139,10 @@ class SessionEntry:
 
 
 class SessionStore:
-    def __init__(self, database: Database, life_s: int, outbox: Outbox) -> None:
+    def __init__(self, database: Database, life_s: int, wake_senders: Callable[[], None]) -> None:
+        """``wake_senders`` is called after logout notifications may have been queued."""
         self._database = database
-        self._outbox = outbox
+        self._wake_senders = wake_senders
         self._life_s = life_s
         self._look_up = Batch(database, _LOOK_UP)
         self._trim = Batch(database, _TRIM)
@@ -236,7 +236,7 @@ class SessionStore:
     async def end(self, user_id: str, session_id: str) -> bool:
         """Returns False if the user has no such session."""
         ended = await self._database.transaction(_end_session, user_id, session_id)
-        self._outbox.wake_senders()
+        self._wake_senders()
         return ended
 
     async def _replace(self, user_id: str, digests: Sequence[bytes]) -> str | None:
@@ -245,7 +245,7 @@ class SessionStore:
         assert row is not None
         if row["is_of_another_user"]:
             await self._database.transaction(_end_by_secret, digests)
-            self._outbox.wake_senders()
+            self._wake_senders()
         sid: str | None = row["sid"]
         return sid
 

@@ -1,5 +1,6 @@
 """Users in the database. Each method is one transaction."""
 
+from collections.abc import Callable
 from typing import Any
 
 from sso.accounts.history.events import EventKind, record_event
@@ -12,7 +13,6 @@ from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
-from sso.mail.outbox import Outbox
 
 REVOKED_LINKS = ("password_reset", "email_change")  # purposes of mailed links that a revocation makes invalid
 
@@ -104,10 +104,10 @@ _REVALIDATE = f""", stale_sign_ins AS (
 
 
 class UserStore:
-    def __init__(self, database: Database, outbox: Outbox | None = None) -> None:
-        """``outbox`` wakes the senders of logout notifications; without it they look every few seconds."""
+    def __init__(self, database: Database, wake_senders: Callable[[], None] = lambda: None) -> None:
+        """``wake_senders`` is called after logout notifications may have been queued."""
         self._database = database
-        self._outbox = outbox
+        self._wake_senders = wake_senders
         self._get = Batch(database, _GET_BY_IDS)
         self._get_by_login = Batch(database, _GET_BY_LOGINS)
         self._get_jwt_holder = Batch(database, _GET_JWT_HOLDERS)
@@ -161,10 +161,6 @@ class UserStore:
     async def _revoke(self, user_id: str, kept_session_id: str = "") -> None:
         await self._database.transaction(_revoke_and_record, user_id, kept_session_id)
         self._wake_senders()
-
-    def _wake_senders(self) -> None:
-        if self._outbox:
-            self._outbox.wake_senders()
 
     async def revalidate(self, user: User, sign_in_id: str = "") -> int | None:
         """Returns the database time, in Unix seconds, or None if the user was revoked since it was read.

@@ -1,12 +1,13 @@
 """The sites with access to a user's account."""
 
+from collections.abc import Callable
+
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.ports import ConnectedSite
 from sso.backchannel_logout.site_sessions import end_site_sessions
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.mail.outbox import Outbox
 
 # A site has access by a valid grant or by a consent. A password change ends grants, but not consents.
 _LIST = Statement(
@@ -38,9 +39,9 @@ _REMOVE = tuple(
 
 
 class ConnectedSites:
-    def __init__(self, database: Database, outbox: Outbox) -> None:
+    def __init__(self, database: Database, wake_senders: Callable[[], None]) -> None:
         self._database = database
-        self._outbox = outbox
+        self._wake_senders = wake_senders
 
     async def list(self, user_id: str) -> list[ConnectedSite]:
         rows = await self._database.rows(_LIST, user_id=user_id)
@@ -52,7 +53,7 @@ class ConnectedSites:
         The site is notified that the user's sessions have ended, if it wants to be.
         """
         await self._database.transaction(_remove, user_id, client_id)
-        self._outbox.wake_senders()
+        self._wake_senders()
 
 
 async def _remove(tx: Transaction, user_id: str, client_id: str) -> None:

@@ -1,5 +1,6 @@
 """Creates the objects of this package and connects them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sso.accounts.user_jwt import UserJwts
@@ -11,7 +12,6 @@ from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.keys.keyset import KeySet
 from sso.keys.signing_pool import SigningPool
-from sso.mail.outbox import Outbox
 from sso.oauth.authorization_store import AuthorizationStore
 from sso.oauth.authorize import Authorize
 from sso.oauth.browser_origins import BrowserOrigins
@@ -26,6 +26,7 @@ from sso.oauth.introspection import Introspection
 from sso.oauth.jwt_access_tokens import AccessTokenDigests
 from sso.oauth.login_flow import SiteLoginFlows
 from sso.oauth.logout import Logout
+from sso.oauth.pushed_requests import PushedAuthorizationRequests
 from sso.oauth.revocation import Revocation
 from sso.oauth.service_token_store import ServiceTokenStore
 from sso.oauth.token_endpoint import TokenEndpoint
@@ -49,6 +50,7 @@ class OAuth:
     browser_origins: BrowserOrigins
     assertions: ClientAssertions
     introspection: Introspection
+    pushed_requests: PushedAuthorizationRequests
 
 
 def build_token_store(settings: Settings, database: Database, keys: KeySet) -> TokenStore:
@@ -71,7 +73,7 @@ def build_oauth(
     token_store: TokenStore,
     verifications: SignatureVerificationPool,
     service_tokens: ServiceTokenStore,
-    outbox: Outbox,
+    wake_senders: Callable[[], None],
 ) -> OAuth:
     allow_http = not settings.https
     clients = ClientStore(database, keyring)
@@ -85,7 +87,7 @@ def build_oauth(
         token_store=token_store,
         authorize=authorize,
         login_flows=SiteLoginFlows(authorize),
-        connected_sites=ConnectedSites(database, outbox),
+        connected_sites=ConnectedSites(database, wake_senders),
         token_endpoint=TokenEndpoint(
             AuthorizationCodeGrant(client_cache, token_store, token_issuer),
             RefreshTokenGrant(client_cache, token_store, token_issuer, keyring),
@@ -97,5 +99,6 @@ def build_oauth(
         authorize_rate=RateLimiter(database, "authorize", settings.rate_authorize),
         browser_origins=BrowserOrigins(database, allow_http=allow_http),
         introspection=Introspection(clients, database, token_store.digests, settings.base_url),
+        pushed_requests=PushedAuthorizationRequests(clients, authorize, database, settings.rate_authorize),
         assertions=ClientAssertions(clients, database, verifications, settings.base_url),
     )
