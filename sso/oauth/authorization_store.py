@@ -25,10 +25,10 @@ _SAVE = BatchStatement(
     ), saved AS (
         -- The pending authorizations of clients that still exist.
         INSERT INTO oauth_requests (digest, client_id, redirect_uri, scopes, state, nonce, challenge, prompts,
-            login_hint, sub, ui_locales, login_after, expires)
+            login_hint, sub, ui_locales, response_mode, login_after, expires)
         SELECT digest, client_id, redirect_uri, string_to_array(scopes, ' '), state, nonce, challenge,
-            string_to_array(prompts, ' '), login_hint, sub, ui_locales, now() - make_interval(secs => max_age),
-            now() + make_interval(secs => lifetime_s)
+            string_to_array(prompts, ' '), login_hint, sub, ui_locales, response_mode,
+            now() - make_interval(secs => max_age), now() + make_interval(secs => lifetime_s)
         FROM item JOIN locked_clients USING (client_id) RETURNING digest, created, expires, login_after
     )
     SELECT item.n, saved.created, saved.expires, saved.login_after FROM saved JOIN item USING (digest)""",
@@ -44,13 +44,14 @@ _SAVE = BatchStatement(
         "login_hint": "text",
         "sub": "text",
         "ui_locales": "text",
+        "response_mode": "text",
         "max_age": "float",
         "lifetime_s": "float",
     },
 )
 _FIND = BatchStatement(
     """SELECT item.n, c.*, r.redirect_uri, r.scopes, r.state, r.nonce, r.challenge, r.prompts, r.login_hint, r.sub,
-        r.ui_locales, r.login_after, r.created AS request_created, r.expires
+        r.ui_locales, r.response_mode, r.login_after, r.created AS request_created, r.expires
     FROM {items}
     JOIN oauth_requests r ON r.digest = item.digest JOIN oauth_clients c USING (client_id)
     WHERE r.expires > now() AND NOT c.disabled""",
@@ -127,7 +128,7 @@ _ISSUE_CODE = BatchStatement(
         "request": "bytea",
     },
 )
-_STORED_FIELDS = ("state", "nonce", "challenge", "login_hint", "sub", "ui_locales")
+_STORED_FIELDS = ("state", "nonce", "challenge", "login_hint", "sub", "ui_locales", "response_mode")
 
 
 class AuthorizationStore:
@@ -154,6 +155,7 @@ class AuthorizationStore:
             login_hint=request.login_hint,
             sub=request.sub,
             ui_locales=request.ui_locales,
+            response_mode=request.response_mode,
             max_age=0.0 if "login" in request.prompts else _seconds(request.max_age),
             lifetime_s=float(self._lifetime_s),
         )

@@ -6,7 +6,7 @@ from typing import Any
 from sso.core.algorithms import ALGORITHMS
 from sso.core.language import LANGUAGES
 from sso.oauth.claims import ACR_VALUES
-from sso.oauth.model import PROMPTS, SCOPES
+from sso.oauth.model import PROMPTS, RESPONSE_MODES, SCOPES
 
 
 def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, An
         "end_session_endpoint": f"{base_url}/proxy/oauth/logout",
         "scopes_supported": list(SCOPES),
         "response_types_supported": ["code"],
-        "response_modes_supported": ["query"],
+        "response_modes_supported": list(RESPONSE_MODES),
         "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": list(algorithms),

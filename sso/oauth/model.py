@@ -17,6 +17,9 @@ PROMPTS = frozenset({"none", "login", "consent", "select_account"})
 Profile = Literal["oidc", "strict"]
 GrantType = Literal["authorization_code", "refresh_token", "client_credentials"]
 AccessTokenFormat = Literal["opaque", "jwt"]
+# How the answer to an authorization request is sent: in the address of a redirect, or by a form that the browser posts.
+ResponseMode = Literal["query", "form_post"]
+RESPONSE_MODES: tuple[ResponseMode, ...] = ("query", "form_post")
 # The method names of RFC 7591. "" is any method that fits whether the client has a secret.
 AuthMethod = Literal["", "client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
 
@@ -88,6 +91,7 @@ class AuthorizationRequest:
     sub: str | None = None  # the user of id_token_hint, who must be the one that signs in
     ui_locales: str = ""
     acr_values: tuple[str, ...] = ()
+    response_mode: ResponseMode = "query"
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,10 @@ class ClientAuthenticationFields(RequestModel):
     client_assertion: str = ""
 
 
+class UserinfoRequest(RequestModel):
+    access_token: str = ""
+
+
 class IntrospectionRequest(ClientAuthenticationFields):
     token: str = ""
 
@@ -88,7 +92,9 @@ def oauth_routes(
 
     @routes.route(USERINFO, methods=["GET", "POST"])
     async def userinfo() -> Response:
-        return reply(userinfo_claims(await require_access_token(token_store, _bearer())), headers=NO_STORE)
+        has_body_token = request.method == "POST" and "Authorization" not in request.headers
+        token = await token_of_form() if has_body_token else _bearer()
+        return reply(userinfo_claims(await require_access_token(token_store, token)), headers=NO_STORE)
 
     @routes.post("/proxy/oauth/exchange")
     async def to_id_token() -> Response:
@@ -98,6 +104,12 @@ def oauth_routes(
     @routes.post("/proxy/oauth/exchangeToken")
     async def to_user_jwt() -> Response:
         return reply(await exchange.to_user_jwt(_bearer(), text_header("Factor") or ""), headers=NO_STORE)
+
+    async def token_of_form() -> str:
+        """Returns the access token in the body of a form (RFC 6750 section 2.2); "" without one."""
+        if request.mimetype != "application/x-www-form-urlencoded":
+            return ""
+        return (await read_model(UserinfoRequest)).access_token
 
     async def verify_assertion(
         body: TokenRequest | ClientAuthenticationFields, own_path: str = TOKEN

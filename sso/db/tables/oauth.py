@@ -117,6 +117,7 @@ oauth_requests = Table(
     text_column("login_hint"),
     Column("sub", Text),  # the only user that is accepted (id_token_hint)
     text_column("ui_locales"),
+    text_column("response_mode", "query"),
     timestamp_column("login_after", nullable=True),  # an earlier sign-in is not accepted
     created_column(),
     timestamp_column("expires"),
