@@ -140,6 +140,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.oauth.assertions,
         s.oauth.introspection,
         s.oauth.pushed_requests,
+        s.oauth.dpop_proofs,
     )
     yield discovery_routes(s.keys, s.settings.base_url)
     yield game_routes(s.game_login)

@@ -79,6 +79,11 @@ _ATTRIBUTES = (
         help="Its authorization requests must be pushed (RFC 9126).",
     ),
     click.option(
+        "--dpop-bound-access-tokens/--no-dpop-bound-access-tokens",
+        default=None,
+        help="Its tokens must be bound to a key that it has (DPoP, RFC 9449).",
+    ),
+    click.option(
         "--access-token-format",
         type=click.Choice(["opaque", "jwt"]),
         help="jwt: access tokens that resource servers can verify themselves (default: opaque).",
@@ -156,4 +161,5 @@ def failure(error: ValueError) -> CommandFailure:
     """Returns the error of the document with the name of the option instead of the field."""
     field, _, expected = str(error).removeprefix("clients[0].").partition(": ")
     field = re.sub(r"\[\d+\]", "", field)
+    expected = expected.replace("application_id", "--application-id")
     return CommandFailure(f"{_OPTIONS.get(field, '--' + field.replace('_', '-'))}: {expected}")

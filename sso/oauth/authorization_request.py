@@ -7,9 +7,10 @@ from urllib.parse import unquote_to_bytes
 
 from sso.core.jwt import MAX_TOKEN
 from sso.core.language import parse_ui_locales
-from sso.oauth.errors import AuthorizationError
+from sso.oauth.errors import AuthorizationError, InvalidTarget
 from sso.oauth.model import PROMPTS, RESPONSE_MODES, SCOPES, AuthorizationRequest, Client, ResponseMode
 from sso.oauth.redirect_uris import Redirect
+from sso.oauth.resources import check_resources
 
 MAX_PARAMETERS = 100
 MAX_STATE, MAX_NONCE = 4096, 1024  # bytes
@@ -19,7 +20,7 @@ CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 SECONDS = re.compile(r"[0-9]{1,9}", re.ASCII)
 PARAMETERS = (
     "response_type", "response_mode", "scope", "state", "nonce", "code_challenge", "code_challenge_method", "prompt",
-    "max_age", "login_hint", "ui_locales", "id_token_hint",
+    "max_age", "login_hint", "ui_locales", "id_token_hint", "dpop_jkt",
 )  # fmt: skip
 # These change the meaning of the request, so they are refused instead of ignored.
 UNSUPPORTED = ("request", "request_uri", "registration")
@@ -45,9 +46,10 @@ class Parameters:
         return cls(values)
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, str]) -> "Parameters":
-        """Returns the fields of a form as parameters."""
-        return cls({name.encode(): [value.encode()] for name, value in fields.items()})
+    def from_fields(cls, fields: Mapping[str, str | list[str]]) -> "Parameters":
+        """Returns the fields of a form as parameters. A field may have several values."""
+        lists = {name: [value] if isinstance(value, str) else value for name, value in fields.items()}
+        return cls({name.encode(): [value.encode() for value in values] for name, values in lists.items()})
 
     def single_value(self, name: str) -> bytes | None:
         """Returns the value of the parameter, or None if it is missing, empty or repeated."""
@@ -123,6 +125,8 @@ def validate(
         sub=_subject(parameters, subject_of),
         ui_locales=ui_locales(parameters),
         response_mode=mode,
+        dpop_jkt=_dpop_jkt(parameters),
+        resources=_resources(parameters),
         acr_values=tuple(parameters.ascii_text("acr_values").split(" ")[:MAX_PARAMETERS]),
     )
 
@@ -195,6 +199,24 @@ def _challenge(parameters: Parameters, client: Client) -> str | None:
     if challenge is None or not CHALLENGE.fullmatch(challenge):
         raise AuthorizationError("invalid_request", "code_challenge: expected 43 characters of base64url")
     return challenge
+
+
+def _dpop_jkt(parameters: Parameters) -> str | None:
+    jkt = parameters.text("dpop_jkt")
+    if jkt is not None and not CHALLENGE.fullmatch(jkt):
+        raise AuthorizationError("invalid_request", "dpop_jkt: expected 43 characters of base64url")
+    return jkt
+
+
+def _resources(parameters: Parameters) -> tuple[str, ...]:
+    """Returns the resources, which may be several (RFC 8707). The caller checks that they are registered."""
+    values = parameters.values.get(b"resource", ())
+    if not values:
+        return ()
+    try:
+        return check_resources([value.decode("ascii", "replace") for value in values if value])
+    except InvalidTarget as error:
+        raise AuthorizationError(error.code, str(error)) from None
 
 
 def _prompts(parameters: Parameters) -> frozenset[str]:

@@ -25,10 +25,11 @@ _SAVE = BatchStatement(
     ), saved AS (
         -- The pending authorizations of clients that still exist.
         INSERT INTO oauth_requests (digest, client_id, redirect_uri, scopes, state, nonce, challenge, prompts,
-            login_hint, sub, ui_locales, response_mode, login_after, expires)
+            login_hint, sub, ui_locales, response_mode, dpop_jkt, resources, login_after, expires)
         SELECT digest, client_id, redirect_uri, string_to_array(scopes, ' '), state, nonce, challenge,
-            string_to_array(prompts, ' '), login_hint, sub, ui_locales, response_mode,
-            now() - make_interval(secs => max_age), now() + make_interval(secs => lifetime_s)
+            string_to_array(prompts, ' '), login_hint, sub, ui_locales, response_mode, dpop_jkt,
+            string_to_array(resources, ' '), now() - make_interval(secs => max_age),
+            now() + make_interval(secs => lifetime_s)
         FROM item JOIN locked_clients USING (client_id) RETURNING digest, created, expires, login_after
     )
     SELECT item.n, saved.created, saved.expires, saved.login_after FROM saved JOIN item USING (digest)""",
@@ -45,13 +46,15 @@ _SAVE = BatchStatement(
         "sub": "text",
         "ui_locales": "text",
         "response_mode": "text",
+        "dpop_jkt": "text",
+        "resources": "text",
         "max_age": "float",
         "lifetime_s": "float",
     },
 )
 _FIND = BatchStatement(
     """SELECT item.n, c.*, r.redirect_uri, r.scopes, r.state, r.nonce, r.challenge, r.prompts, r.login_hint, r.sub,
-        r.ui_locales, r.response_mode, r.login_after, r.created AS request_created, r.expires
+        r.ui_locales, r.response_mode, r.dpop_jkt, r.resources, r.login_after, r.created AS request_created, r.expires
     FROM {items}
     JOIN oauth_requests r ON r.digest = item.digest JOIN oauth_clients c USING (client_id)
     WHERE r.expires > now() AND NOT c.disabled""",
@@ -104,9 +107,9 @@ _ISSUE_CODE = BatchStatement(
     ), new_codes AS (
         -- A code for each item that has no pending authorization or has finished it.
         INSERT INTO oauth_codes (digest, client_id, user_id, redirect_uri, scopes, nonce, challenge, auth_time, auth,
-            sid, issued, expires)
+            sid, dpop_jkt, resources, issued, expires)
         SELECT p.digest, c.client_id, p.user_id, p.redirect_uri, string_to_array(p.scopes, ' '), p.nonce, p.challenge,
-            floor(extract(epoch FROM p.created)), p.auth, p.sid,
+            floor(extract(epoch FROM p.created)), p.auth, p.sid, p.dpop_jkt, string_to_array(p.resources, ' '),
             greatest(floor(extract(epoch FROM now())), p.valid_from),
             coalesce(p.expires, now() + make_interval(secs => p.lifetime_s))
         FROM signed_in p JOIN oauth_clients c ON c.client_id = p.client_id AND NOT c.disabled
@@ -123,12 +126,14 @@ _ISSUE_CODE = BatchStatement(
         "scopes": "text",
         "nonce": "text",
         "challenge": "text",
+        "dpop_jkt": "text",
+        "resources": "text",
         "expires": "timestamptz",
         "lifetime_s": "float",
         "request": "bytea",
     },
 )
-_STORED_FIELDS = ("state", "nonce", "challenge", "login_hint", "sub", "ui_locales", "response_mode")
+_STORED_FIELDS = ("state", "nonce", "challenge", "login_hint", "sub", "ui_locales", "response_mode", "dpop_jkt")
 
 
 class AuthorizationStore:
@@ -156,6 +161,8 @@ class AuthorizationStore:
             sub=request.sub,
             ui_locales=request.ui_locales,
             response_mode=request.response_mode,
+            dpop_jkt=request.dpop_jkt,
+            resources=" ".join(request.resources),
             max_age=0.0 if "login" in request.prompts else _seconds(request.max_age),
             lifetime_s=float(self._lifetime_s),
         )
@@ -187,6 +194,7 @@ class AuthorizationStore:
             redirect=redirect,
             scopes=tuple(row["scopes"]),
             prompts=frozenset(row["prompts"]),
+            resources=tuple(row["resources"]),
             **values,
         )
 
@@ -228,6 +236,8 @@ class AuthorizationStore:
             scopes=" ".join(request.scopes),
             nonce=request.nonce,
             challenge=request.challenge,
+            dpop_jkt=request.dpop_jkt,
+            resources=" ".join(request.resources),
             expires=pending.expires if pending else None,
             lifetime_s=float(self._lifetime_s),
             request=digest(pending.id) if pending else None,

@@ -12,9 +12,10 @@ from sso.oauth.authorization_request import Parameters, as_form_text, validate
 from sso.oauth.authorization_store import AuthorizationStore
 from sso.oauth.claims import SEVERAL_FACTORS, acr_of
 from sso.oauth.client_store import ClientStore
-from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri
+from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri, InvalidTarget
 from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization, ResponseMode
 from sso.oauth.redirect_uris import Redirect, match_redirect_uri
+from sso.oauth.resources import ResourceServers
 from sso.oauth.tokens import TokenIssuer
 
 
@@ -59,11 +60,13 @@ class Authorize:
         clients: ClientStore,
         authorizations: AuthorizationStore,
         token_issuer: TokenIssuer,
+        resource_servers: ResourceServers,
         clock: DatabaseClock,
         *,
         allow_http: bool,
     ) -> None:
         self._clients = clients
+        self._resource_servers = resource_servers
         self._authorizations = authorizations
         self._token_issuer = token_issuer
         self._clock = clock
@@ -90,7 +93,7 @@ class Authorize:
             raise InvalidRedirectUri(redirect)
         return client, redirect
 
-    def validate(
+    async def validate(
         self, parameters: Parameters, client: Client, redirect: Redirect, *, is_pushed: bool = False
     ) -> AuthorizationRequest:
         """Returns the validated request, or raises AuthorizationError."""
@@ -99,7 +102,13 @@ class Authorize:
             hint = self._token_issuer.read_id_token_hint(id_token)
             return hint.sub if hint and hint.client_id == client.client_id else None
 
-        return validate(parameters, client, redirect, subject_of, is_pushed=is_pushed)
+        request = validate(parameters, client, redirect, subject_of, is_pushed=is_pushed)
+        if request.resources:
+            try:
+                await self._resource_servers.require(request.resources)
+            except InvalidTarget as error:
+                raise AuthorizationError(error.code, str(error)) from None
+        return request
 
     async def begin(self, request: AuthorizationRequest, session: Session | None) -> Outcome:
         """Starts the authorization. Raises AuthorizationError if prompt=none forbids a page that is needed."""

@@ -35,6 +35,7 @@ def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, An
         "token_endpoint_auth_signing_alg_values_supported": list(ALGORITHMS),
         "revocation_endpoint_auth_signing_alg_values_supported": list(ALGORITHMS),
         "code_challenge_methods_supported": ["S256"],
+        "dpop_signing_alg_values_supported": list(ALGORITHMS),
         "acr_values_supported": list(ACR_VALUES),
         "prompt_values_supported": sorted(PROMPTS),
         "claim_types_supported": ["normal"],

@@ -53,6 +53,7 @@ class Client:
     application_id: int = 0  # the application that it belongs to; 0: none
     resource_server: bool = False  # it may introspect the tokens of clients of its application
     require_pushed_authorization_requests: bool = False
+    dpop_bound_access_tokens: bool = False  # it must prove the possession of a key to get tokens
     post_logout_redirect_uris: tuple[str, ...] = ()  # exact; without any, the origins of the redirect URIs count
     backchannel_logout_uri: str = ""
     backchannel_logout_session_required: bool = False
@@ -92,6 +93,8 @@ class AuthorizationRequest:
     ui_locales: str = ""
     acr_values: tuple[str, ...] = ()
     response_mode: ResponseMode = "query"
+    dpop_jkt: str | None = None  # the thumbprint of the key that must redeem the code
+    resources: tuple[str, ...] = ()  # the resource servers that the access tokens are for
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,20 @@ class PendingAuthorization:
     created: datetime
     expires: datetime
     login_after: datetime | None  # only a session that began later is accepted
+
+
+class TokenRestrictions(NamedTuple):
+    """What a token request says about its access token."""
+
+    dpop_jkt: str | None = None  # the thumbprint of the key that it is bound to
+    resources: tuple[str, ...] = ()  # the resource servers that it is for; none: those of the grant
+
+    @property
+    def resource_text(self) -> str | None:
+        return " ".join(self.resources) if self.resources else None
+
+
+UNRESTRICTED = TokenRestrictions()
 
 
 class IssuedTokens(NamedTuple):
@@ -124,6 +141,8 @@ class IssuedTokens(NamedTuple):
     auth_time: int
     auth: str
     sid: str | None  # of the browser session; None for a grant of an older release
+    dpop_jkt: str | None
+    resources: Sequence[str]
     now: int
     issued_at: int  # before ``now`` if a repeated request gets the same tokens
     access_exp: int
@@ -158,6 +177,8 @@ class AccessToken(NamedTuple):
     exp: int
     now: int
     auth_time: int
+    dpop_jkt: str | None
+    resources: Sequence[str]
 
     @classmethod
     def from_row(cls, row: Any) -> "AccessToken":

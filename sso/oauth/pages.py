@@ -64,7 +64,7 @@ def authorize_pages(
             raise
         assert parameters is not None
         try:
-            validated = authorize.validate(parameters, client, redirect)
+            validated = await authorize.validate(parameters, client, redirect)
             outcome = await authorize.begin(validated, await session_within_rate())
         except (AuthorizationError, DatabaseError) as error:
             return await show(_error_of_request(client, redirect, parameters, error), _redirect_302)
@@ -80,7 +80,7 @@ def authorize_pages(
         language.use_ui_locales(ui_locales(parameters))
         client, redirect = await authorize.find_client(parameters)
         try:
-            validated = authorize.validate(parameters, client, redirect, is_pushed=True)
+            validated = await authorize.validate(parameters, client, redirect, is_pushed=True)
             outcome = await authorize.begin(validated, session)
         except (AuthorizationError, DatabaseError) as error:
             return await show(_error_of_request(client, redirect, parameters, error), _redirect_302)

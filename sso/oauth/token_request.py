@@ -1,7 +1,11 @@
 """The body of a request to the token endpoint."""
 
+from typing import ClassVar
+
+from pydantic import Field
+
 from sso.oauth.errors import InvalidRequest
-from sso.web.request_model import RequestModel
+from sso.web.request_model import RequestModel, Strings
 
 
 class TokenRequest(RequestModel):
@@ -15,6 +19,8 @@ class TokenRequest(RequestModel):
     client_secret: str = ""
     client_assertion_type: str = ""
     client_assertion: str = ""
+    resource: Strings = Field(default_factory=list)
+    repeatable: ClassVar[frozenset[str]] = frozenset({"resource"})
 
     def require(self, *names: str) -> None:
         """Raises InvalidRequest if one of the fields is missing or empty."""

@@ -51,7 +51,7 @@ class TokenIssuer:
         response = {
             "access_token": access_token,
             "id_token": await self._id_token(issued),
-            "token_type": "Bearer",
+            "token_type": "DPoP" if issued.dpop_jkt else "Bearer",
             "expires_in": issued.access_exp - issued.now,
         }
         if issued.current_token_id is not None:

@@ -61,6 +61,7 @@ oauth_clients = Table(
     text_column("backchannel_logout_uri"),
     bool_column("backchannel_logout_session_required"),
     bool_column("require_pushed_authorization_requests"),
+    bool_column("dpop_bound_access_tokens"),
 )
 
 
@@ -86,6 +87,8 @@ oauth_service_tokens = Table(
     _client(),
     Column("application_id", Integer, nullable=False),
     timestamp_column("expires"),
+    Column("dpop_jkt", Text),  # the thumbprint of the key that it is bound to (RFC 9449)
+    text_array_column("resources"),  # the resource servers that it is for (RFC 8707)
     Index("ix_oauth_service_tokens_client_id", "client_id"),
     expiry_index("oauth_service_tokens"),
 )
@@ -118,6 +121,8 @@ oauth_requests = Table(
     Column("sub", Text),  # the only user that is accepted (id_token_hint)
     text_column("ui_locales"),
     text_column("response_mode", "query"),
+    Column("dpop_jkt", Text),
+    text_array_column("resources"),
     timestamp_column("login_after", nullable=True),  # an earlier sign-in is not accepted
     created_column(),
     timestamp_column("expires"),
@@ -143,6 +148,8 @@ oauth_codes = Table(
     timestamp_column("expires"),  # of a redeemed code: how long a replay is detected
     text_column("auth"),  # how the user signed in: `auth` of the browser session
     Column("sid", Text),  # of the browser session
+    Column("dpop_jkt", Text),  # the key that must redeem it
+    text_array_column("resources"),
     expiry_index("oauth_codes"),
     Index("ix_oauth_codes_user_id", "user_id"),
     Index("ix_oauth_codes_client_id", "client_id"),
@@ -171,6 +178,8 @@ oauth_grants = Table(
     timestamp_column("expires"),
     text_column("auth"),
     Column("sid", Text),
+    Column("dpop_jkt", Text),  # the key that the refresh tokens of a public client are bound to
+    text_array_column("resources"),  # none: no restriction
     expiry_index("oauth_grants"),
     Index("ix_oauth_grants_user_id", "user_id"),
     Index("ix_oauth_grants_client_id", "client_id"),
@@ -182,6 +191,8 @@ oauth_access_tokens = Table(
     Column("digest", LargeBinary, primary_key=True),
     Column("grant_id", Text, ForeignKey("oauth_grants.id", ondelete="CASCADE"), nullable=False),
     timestamp_column("expires"),
+    Column("dpop_jkt", Text),
+    text_array_column("resources"),
     Index("ix_oauth_access_tokens_grant_id", "grant_id"),
     expiry_index("oauth_access_tokens"),
 )

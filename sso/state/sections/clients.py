@@ -48,6 +48,7 @@ _EXPORTED_IF_SET = (
     "backchannel_logout_uri",
     "backchannel_logout_session_required",
     "require_pushed_authorization_requests",
+    "dpop_bound_access_tokens",
 )
 
 
@@ -113,6 +114,7 @@ class ClientPart(AccountPart):
     application_id: Annotated[int, Field(ge=0, le=MAX_APPLICATION_ID)] | None = None  # 0: none
     resource_server: bool | None = None
     require_pushed_authorization_requests: bool | None = None
+    dpop_bound_access_tokens: bool | None = None
     access_token_format: AccessTokenFormat | None = None
     jwks: Annotated[dict[str, Any], AfterValidator(_usable_jwks)] | None = None
 
