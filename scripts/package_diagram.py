@@ -25,6 +25,7 @@ BOXES = {
     "perm": "perm\npermissions",
     "upstream": "upstream\nsign-in with other providers",
     "accounts": "accounts\nlogin, sessions, account page",
+    "backchannel_logout": "backchannel_logout\nnotifications to sites",
     "mail": "mail\noutbox, SMTP",
     "nodes": "nodes\nheartbeats of the nodes",
     "keys": "keys\nsigning keys",

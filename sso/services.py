@@ -28,6 +28,8 @@ from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
+from sso.backchannel_logout.sender import LogoutSender
+from sso.backchannel_logout.wiring import build_logout_sender
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
 from sso.config import Settings
@@ -97,6 +99,7 @@ class Services:
     device_login: DeviceLogin
     upstream: Upstream
     mail_sender: MailSender
+    logout_sender: LogoutSender
     permissions: Permissions
     applications: ApplicationDirectory
     proxies: TrustedProxies
@@ -114,7 +117,6 @@ async def open_services(settings: Settings, dsn: str, telemetry: Telemetry | Non
 def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None = None) -> Services:
     """Builds the services on an open database."""
     bus = bus or build_bus(database, settings)
-    users = UserStore(database)
     key_store = KeyStore(database)
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
@@ -128,6 +130,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         settings.signin_text or "",
     )
     outbox = Outbox(ring, bus, brand)
+    users = UserStore(database, outbox.wake_senders)
     recovery_codes = RecoveryCodes(database, ring, outbox, brand.name)
     factors = SecondFactors(database, users, ring, outbox, brand.name, recovery_codes)
     factor_changes = SecondFactorChanges(database, recovery_codes, outbox, brand.name)
@@ -161,7 +164,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     known_devices = KnownDevices(database, users, ring)
     sign_in_notices = SignInNotices(database, known_devices, applications, outbox, settings.base_url, brand.name)
     password_changes = PasswordChanges(database, outbox, brand.name)
-    oauth = build_oauth(settings, database, ring, keys, jwts, token_store, verifications, service_tokens)
+    oauth = build_oauth(
+        settings, database, ring, keys, jwts, token_store, verifications, service_tokens, outbox.wake_senders
+    )
     game_login = gsid_wiring.build(
         settings,
         database,
@@ -182,7 +187,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         key_rotation=KeyRotation(database, bus, ring),
         keys=keys,
         users=users,
-        sessions=SessionStore(database, settings.browser_ttl_s),
+        sessions=SessionStore(database, settings.browser_ttl_s, outbox.wake_senders),
         hasher=hasher,
         second_factors=factors,
         second_factor_changes=factor_changes,
@@ -215,5 +220,6 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         applications=applications,
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),
+        logout_sender=build_logout_sender(settings, database, keys),
         mail_sender=MailSender(database, ring, settings.mail_from, delivery, mail_logo(brand)),
     )

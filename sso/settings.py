@@ -241,6 +241,21 @@ class Settings:
         "An IPv6 /48 may try ten times as many. 0 means no limit.",
     )
 
+    backchannel_networks: tuple[Network, ...] = setting(
+        (),
+        values.networks,
+        "Networks with private addresses to which logout notifications (`backchannel_logout_uri`) may be sent. Public "
+        "addresses are always allowed, those of this machine while SSO_BASE_URL is one of its addresses.",
+        example="10.0.0.0/8",
+    )
+    backchannel_ca_file: Path | None = setting(
+        None,
+        values.certificate_file,
+        "PEM file with the certificates of a private CA, with which the certificates of sites that receive logout "
+        "notifications are verified.",
+        example="/etc/ssl/certs/ca-certificates.crt",
+    )
+
     # Sign-in with other providers
     rate_upstream: int = setting(
         60,

@@ -108,6 +108,14 @@ _ATTRIBUTES = (
         multiple=True,
         help=f"A URI that users may be sent to after a sign-out (default: any at its hosts). {_MULTIPLE}",
     ),
+    click.option(
+        "--backchannel-logout-uri", help="Where it is notified when a session ends with which a user signed in."
+    ),
+    click.option(
+        "--backchannel-logout-session-required/--no-backchannel-logout-session-required",
+        default=None,
+        help="It needs the session (sid) in these notifications. They always have it with the profile oidc.",
+    ),
 )
 _OPTIONS = {
     "client_id": "CLIENT_ID",

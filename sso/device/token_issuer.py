@@ -1,7 +1,8 @@
 """Issues the tokens of a confirmed device, under the claim of its poll.
 
 The grant has the id of the claim. The statement locks the session and issues tokens only while it has this claim. A
-later claim deletes the grant of the earlier one, so at most one set of tokens of a session is valid.
+later claim deletes the grant of the earlier one, so at most one set of tokens of a session is valid. The claim ``sid`` is
+the session of the device, which does not end with that of the browser.
 """
 
 from dataclasses import dataclass
@@ -40,7 +41,8 @@ _ISSUE = Statement(
             CASE WHEN 'offline_access' = ANY (l.scopes) AND 'refresh_token' = ANY (c.grant_types)
                 THEN CAST(:token_id AS text) END AS current_token_id,
             c.client_id, c.profile, c.id_alg, c.access_token_format, u.user_id, {USER_CLAIMS}, '' AS redirect_uri,
-            l.scopes, CAST(NULL AS text) AS nonce, l.auth_time, l.auth,
+            l.scopes, CAST(NULL AS text) AS nonce, l.auth_time, l.auth, s.gsid AS sid,
+            c.backchannel_logout_uri <> '' AS is_notified, CAST(:grant_max_s AS bigint) AS session_s,
             greatest((SELECT t FROM clock), u.valid_from) AS issued, CAST(:dpop_jkt AS text) AS dpop_jkt,
             CAST(:grant_jkt AS text) AS grant_jkt, CAST('{{}}' AS text[]) AS grant_resources,
             CAST(:resources AS text[]) AS resources

@@ -1,7 +1,10 @@
 """The sites with access to a user's account."""
 
+from collections.abc import Callable
+
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.ports import ConnectedSite
+from sso.backchannel_logout.site_sessions import end_site_sessions
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -36,8 +39,9 @@ _REMOVE = tuple(
 
 
 class ConnectedSites:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, wake_senders: Callable[[], None]) -> None:
         self._database = database
+        self._wake_senders = wake_senders
 
     async def list(self, user_id: str) -> list[ConnectedSite]:
         rows = await self._database.rows(_LIST, user_id=user_id)
@@ -46,13 +50,15 @@ class ConnectedSites:
     async def remove(self, user_id: str, client_id: str) -> None:
         """Removes the site's codes, the sessions of its devices, its grants with all their tokens, and the consent.
 
-        The site must ask again.
+        The site must ask again. It is notified that the user's sessions have ended, if it wants to be.
         """
         await self._database.transaction(_remove, user_id, client_id)
+        self._wake_senders()
 
 
 async def _remove(tx: Transaction, user_id: str, client_id: str) -> None:
     name = await tx.value(_NAME, user_id=user_id, client_id=client_id)
+    await end_site_sessions(tx, user_id, client_id=client_id)
     for statement in _REMOVE:
         await tx.value(statement, user_id=user_id, client_id=client_id)
     if name is not None:

@@ -46,6 +46,10 @@ class ClientAuthenticationFields(RequestModel):
     client_assertion: str = ""
 
 
+class UserinfoRequest(RequestModel):
+    access_token: str = ""
+
+
 class IntrospectionRequest(ClientAuthenticationFields):
     token: str = ""
 
@@ -118,7 +122,7 @@ def oauth_routes(
 
     @routes.route(USERINFO, methods=["GET", "POST"])
     async def userinfo() -> Response:
-        access_token = _bearer()
+        access_token = _bearer() if request.headers.getlist("Authorization") else await token_of_form()
         if access_token or not (access_token := _dpop_token()):
             access = await require_access_token(token_store, access_token, accepts_dpop=True)
         else:
@@ -133,6 +137,12 @@ def oauth_routes(
     @routes.post("/proxy/oauth/exchangeToken")
     async def to_user_jwt() -> Response:
         return reply(await exchange.to_user_jwt(_bearer(), text_header("Factor") or ""), headers=NO_STORE)
+
+    async def token_of_form() -> str:
+        """Returns the access token in the body of a form (RFC 6750 section 2.2); "" without one."""
+        if request.method != "POST" or request.mimetype != "application/x-www-form-urlencoded":
+            return ""
+        return (await read_model(UserinfoRequest)).access_token
 
     def _userinfo_proof(access_token: str) -> DpopProof | None:
         try:

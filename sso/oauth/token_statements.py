@@ -34,9 +34,9 @@ _RESOURCES_MATCH = """(item.resources IS NULL OR cardinality({0}.resources) = 0
 # The end of a statement that issues the first tokens of a grant. ``redeemed`` has a row for each new grant.
 NEW_GRANTS = """new_grants AS (
         -- One grant for each redeemed code. It has a current refresh token only with offline_access.
-        INSERT INTO oauth_grants AS g (id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, issued,
-            dpop_jkt, resources, ends, head, head_issued, head_exp, last_used, expires)
-        SELECT grant_id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, issued, grant_jkt,
+        INSERT INTO oauth_grants AS g (id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, sid,
+            issued, dpop_jkt, resources, ends, head, head_issued, head_exp, last_used, expires)
+        SELECT grant_id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, sid, issued, grant_jkt,
             grant_resources, t + grant_max_s, current_token_id, CASE WHEN current_token_id IS NOT NULL THEN t END,
             CASE WHEN current_token_id IS NOT NULL THEN t + least(refresh_s, grant_max_s) END, now(),
             to_timestamp(t + least(grant_max_s, CASE WHEN current_token_id IS NULL THEN access_s ELSE refresh_s END))
@@ -47,6 +47,12 @@ NEW_GRANTS = """new_grants AS (
         INSERT INTO oauth_access_tokens (digest, grant_id, expires, dpop_jkt, resources)
         SELECT access_digest, grant_id, to_timestamp(t + least(access_s, grant_max_s)), dpop_jkt, resources
         FROM redeemed, clock
+    ), notified_sites AS (
+        -- The sites that want to be notified when the browser session ends.
+        INSERT INTO oauth_site_sessions (sid, client_id, user_id, expires)
+        SELECT DISTINCT ON (sid, client_id) sid, client_id, user_id, to_timestamp(t + session_s)
+        FROM redeemed, clock WHERE is_notified AND sid IS NOT NULL ORDER BY sid, client_id
+        ON CONFLICT (sid, client_id) DO UPDATE SET expires = excluded.expires
     )
     SELECT redeemed.*, t AS now, t AS issued_at, t + least(access_s, grant_max_s) AS access_exp,
         new_grants.head_issued AS current_token_issued, new_grants.head_exp AS current_token_exp
@@ -77,8 +83,9 @@ REDEEM = BatchStatement(
             CASE WHEN 'offline_access' = ANY (k.scopes) AND 'refresh_token' = ANY (c.grant_types)
                 THEN item.token_id END AS current_token_id,
             k.client_id, c.profile, c.id_alg, c.access_token_format, k.user_id, {USER_CLAIMS}, k.redirect_uri,
-            k.scopes, k.nonce, k.auth_time, k.auth, k.issued, item.dpop_jkt, item.grant_jkt,
-            k.resources AS grant_resources, coalesce(string_to_array(item.resources, ' '), k.resources) AS resources
+            k.scopes, k.nonce, k.auth_time, k.auth, k.sid, k.issued, item.dpop_jkt, item.grant_jkt, item.session_s,
+            c.backchannel_logout_uri <> '' AS is_notified, k.resources AS grant_resources,
+            coalesce(string_to_array(item.resources, ' '), k.resources) AS resources
         FROM item JOIN locked_codes k USING (digest, client_id, redirect_uri)
             JOIN users u USING (user_id) JOIN oauth_clients c USING (client_id)
         WHERE k.expires > now() AND k.failures < {MAX_CODE_FAILURES} AND NOT u.disabled AND k.issued >= u.valid_from
@@ -110,6 +117,7 @@ REDEEM = BatchStatement(
         "access_s": "bigint",
         "refresh_s": "bigint",
         "grant_max_s": "bigint",
+        "session_s": "bigint",
     },
 )
 REVOKE_GRANT_OF_CODE = Statement(
@@ -144,13 +152,13 @@ ROTATE = BatchStatement(
         FROM clock, locked_grants, checked s
         WHERE g.id = locked_grants.id AND g.id = s.grant_id AND g.head = s.token_id
             AND s.authenticated AND s.redirect_uri_matches AND s.grant_valid AND s.key_matches AND s.resources_match
-        RETURNING s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.ends, g.head, g.head_issued,
-            g.head_exp, g.resources, t AS issued_at
+        RETURNING s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.sid, g.ends, g.head,
+            g.head_issued, g.head_exp, g.resources, t AS issued_at
     ), retried_grants AS (
         -- Retries get the current token once more: the previous token was presented again within the leeway, or with
         -- the idempotency key that the current token was derived from.
-        SELECT s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.ends, g.head, g.head_issued, g.head_exp,
-            g.resources, CASE WHEN g.head = s.new_token_id THEN g.head_issued ELSE t END AS issued_at
+        SELECT s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.sid, g.ends, g.head, g.head_issued,
+            g.head_exp, g.resources, CASE WHEN g.head = s.new_token_id THEN g.head_issued ELSE t END AS issued_at
         FROM clock, checked s JOIN locked_grants ON locked_grants.id = s.grant_id
             JOIN oauth_grants g ON g.id = locked_grants.id
         -- With a leeway of 0 there are no retries, even if this transaction began before the rotation that it sees.
@@ -174,8 +182,9 @@ ROTATE = BatchStatement(
         s.key_matches, s.resources_match, s.dpop_jkt,
         coalesce(string_to_array(s.resources, ' '), issued.resources) AS resources,
         s.snapshot_token_id, s.login, s.nick, s.lang, s.email_verified, s.updated_at, issued.id AS grant_id,
-        issued.user_id, issued.scopes, issued.nonce, issued.auth_time, issued.auth, issued.head AS current_token_id,
-        issued.head_issued AS current_token_issued, issued.head_exp AS current_token_exp, t AS now, issued_at,
+        issued.user_id, issued.scopes, issued.nonce, issued.auth_time, issued.auth, issued.sid,
+        issued.head AS current_token_id, issued.head_issued AS current_token_issued,
+        issued.head_exp AS current_token_exp, t AS now, issued_at,
         least(issued_at + s.access_s, issued.ends) AS access_exp
     FROM clock, checked s JOIN oauth_clients c ON c.client_id = s.client_id LEFT JOIN issued ON issued.n = s.n""",  # noqa: S608
     columns={

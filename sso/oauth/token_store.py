@@ -34,6 +34,7 @@ class TokenLifetimes:
     refresh_s: int
     grant_max_s: int
     leeway_s: int
+    session_s: int  # of a browser session
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,7 @@ class TokenStore:
             access_s=lifetimes.access_s,
             refresh_s=lifetimes.refresh_s,
             grant_max_s=lifetimes.grant_max_s,
+            session_s=lifetimes.session_s,
         )
         return IssuedTokens.from_row(row) if row else None
 

@@ -1,5 +1,6 @@
 """Creates the objects of this package and connects them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sso.accounts.user_jwt import UserJwts
@@ -61,7 +62,11 @@ class OAuth:
 
 def build_token_store(settings: Settings, database: Database, keys: KeySet) -> TokenStore:
     lifetimes = TokenLifetimes(
-        settings.access_ttl_s, settings.refresh_ttl_s, settings.grant_max_s, settings.refresh_leeway_s
+        settings.access_ttl_s,
+        settings.refresh_ttl_s,
+        settings.grant_max_s,
+        settings.refresh_leeway_s,
+        settings.browser_ttl_s,
     )
     return TokenStore(database, lifetimes, AccessTokenDigests(keys, settings.base_url, database.clock))
 
@@ -75,6 +80,7 @@ def build_oauth(
     token_store: TokenStore,
     verifications: SignatureVerificationPool,
     service_tokens: ServiceTokenStore,
+    wake_senders: Callable[[], None],
 ) -> OAuth:
     allow_http = not settings.https
     clients = ClientStore(database, keyring)
@@ -95,7 +101,7 @@ def build_oauth(
         token_store=token_store,
         authorize=authorize,
         login_flows=SiteLoginFlows(authorize),
-        connected_sites=ConnectedSites(database),
+        connected_sites=ConnectedSites(database, wake_senders),
         token_endpoint=TokenEndpoint(
             AuthorizationCodeGrant(client_cache, token_store, token_issuer, dpop_proofs),
             RefreshTokenGrant(client_cache, token_store, token_issuer, dpop_proofs, keyring),
