@@ -1,8 +1,8 @@
 """Issues the tokens of a confirmed device, under the claim of its poll.
 
 The grant has the id of the claim. The statement locks the session and issues tokens only while it has this claim. A
-later claim deletes the grant of the earlier one, so at most one set of tokens of a session is valid. The claim ``sid`` is
-the session of the device, which does not end with that of the browser.
+later claim deletes the grant of the earlier one, so at most one set of tokens of a session is valid. The claim ``sid``
+is the session of the device, which does not end with that of the browser.
 """
 
 from dataclasses import dataclass
