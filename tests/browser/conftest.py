@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
@@ -135,7 +136,15 @@ def assert_accessible(page: Page) -> None:
 
 class _SitePage(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        body = b"<!doctype html><title>Back</title><h1>Back at the site</h1>"
+        self._show("Back at the site")
+
+    def do_POST(self) -> None:
+        """Shows the names of the fields, so that a test sees that they arrived."""
+        fields = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        self._show(f"Received {' '.join(sorted(fields))}")
+
+    def _show(self, heading: str) -> None:
+        body = f"<!doctype html><title>Back</title><h1>{heading}</h1>".encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(body)))
