@@ -1,7 +1,9 @@
 """The mails that a server has written to its folder, as their recipients read them."""
 
+import functools
 import re
 from email import message_from_bytes
+from email.message import EmailMessage
 from email.policy import default
 from urllib.parse import urlsplit
 
@@ -13,10 +15,13 @@ def mails(server: Server, login: str, subject: str = "") -> list[str]:
     """Returns the texts of the mails to this address whose subject contains this text, oldest first."""
     folder = server.folder / "data" / "mail"
     paths = sorted(folder.glob("*.eml"), key=lambda path: path.stat().st_mtime_ns)
-    found = [
-        message_from_bytes(content, policy=default) for content in (path.read_bytes() for path in paths) if content
-    ]
+    found = [_parsed(content) for content in (path.read_bytes() for path in paths) if content]
     return [mail_text(mail) for mail in found if mail["To"] == login and subject in str(mail["Subject"])]
+
+
+@functools.lru_cache(2000)  # those who wait for a mail read all mails again and again
+def _parsed(content: bytes) -> EmailMessage:
+    return message_from_bytes(content, policy=default)
 
 
 def wait_for_mails(server: Server, login: str, subject: str, count: int = 1) -> list[str]:
