@@ -139,6 +139,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.oauth.token_exchange,
         s.oauth.assertions,
         s.oauth.introspection,
+        s.oauth.pushed_requests,
     )
     yield discovery_routes(s.keys, s.settings.base_url)
     yield game_routes(s.game_login)
@@ -216,6 +217,8 @@ def _upstream_pages(s: Services, parts: PageParts, account: AccountView) -> Iter
 
 
 def _site_and_game_pages(s: Services, parts: PageParts) -> Iterator[Blueprint]:
-    yield authorize_pages(s.oauth.authorize, parts.visitor, parts.login_form, s.oauth.authorize_rate)
+    yield authorize_pages(
+        s.oauth.authorize, s.oauth.pushed_requests, parts.visitor, parts.login_form, s.oauth.authorize_rate
+    )
     yield logout_pages(s.oauth.logout, parts.visitor, s.sessions)
     yield game_pages(s.game_login.confirmation, parts.visitor)

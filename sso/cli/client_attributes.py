@@ -74,6 +74,11 @@ _ATTRIBUTES = (
         help="It may introspect the tokens of clients of its application.",
     ),
     click.option(
+        "--require-pushed-authorization-requests/--no-require-pushed-authorization-requests",
+        default=None,
+        help="Its authorization requests must be pushed (RFC 9126).",
+    ),
+    click.option(
         "--access-token-format",
         type=click.Choice(["opaque", "jwt"]),
         help="jwt: access tokens that resource servers can verify themselves (default: opaque).",

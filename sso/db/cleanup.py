@@ -26,6 +26,7 @@ TABLES = (
     "game_sessions",
     "game_violations",
     "oauth_requests",
+    "oauth_pushed_requests",
     "oauth_codes",
     "oauth_access_tokens",
     "oauth_grants",

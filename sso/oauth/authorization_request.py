@@ -44,6 +44,11 @@ class Parameters:
                 values.setdefault(_decode(name), []).append(_decode(value))
         return cls(values)
 
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, str]) -> "Parameters":
+        """Returns the fields of a form as parameters."""
+        return cls({name.encode(): [value.encode()] for name, value in fields.items()})
+
     def single_value(self, name: str) -> bytes | None:
         """Returns the value of the parameter, or None if it is missing, empty or repeated."""
         values = self.values.get(name.encode(), ())
@@ -81,7 +86,12 @@ def _decode(encoded: bytes) -> bytes:
 
 
 def validate(
-    parameters: Parameters, client: Client, redirect: Redirect, subject_of: Callable[[str], str | None]
+    parameters: Parameters,
+    client: Client,
+    redirect: Redirect,
+    subject_of: Callable[[str], str | None],
+    *,
+    is_pushed: bool = False,
 ) -> AuthorizationRequest:
     """Returns the validated request, or raises AuthorizationError. ``subject_of`` returns the user of an ID token."""
     for name in sorted(parameters.repeated()):
@@ -94,6 +104,8 @@ def validate(
         raise AuthorizationError("invalid_request", f"state: expected at most {MAX_STATE} bytes")
     if "authorization_code" not in client.grant_types:
         raise AuthorizationError("unauthorized_client", "authorization_code is not one of the client's grant_types")
+    if client.require_pushed_authorization_requests and not is_pushed:
+        raise AuthorizationError("invalid_request", "the client must push its authorization requests (RFC 9126)")
     _check_response_type(parameters, client)
     return AuthorizationRequest(
         client=client,

@@ -80,14 +80,16 @@ class Authorize:
             raise InvalidRedirectUri(redirect)
         return client, redirect
 
-    def validate(self, parameters: Parameters, client: Client, redirect: Redirect) -> AuthorizationRequest:
+    def validate(
+        self, parameters: Parameters, client: Client, redirect: Redirect, *, is_pushed: bool = False
+    ) -> AuthorizationRequest:
         """Returns the validated request, or raises AuthorizationError."""
 
         def subject_of(id_token: str) -> str | None:
             hint = self._token_issuer.read_id_token_hint(id_token)
             return hint.sub if hint and hint.client_id == client.client_id else None
 
-        return validate(parameters, client, redirect, subject_of)
+        return validate(parameters, client, redirect, subject_of, is_pushed=is_pushed)
 
     async def begin(self, request: AuthorizationRequest, session: Session | None) -> Outcome:
         """Starts the authorization. Raises AuthorizationError if prompt=none forbids a page that is needed."""

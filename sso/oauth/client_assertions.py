@@ -23,6 +23,7 @@ MAX_LIFETIME_S = 3600
 MAX_LENGTH = 4096  # an assertion is parsed before it is verified, to find the client
 MAX_JTI = 256
 METHOD = "private_key_jwt"
+TOKEN_PATH = "/proxy/oauth/token"  # noqa: S105 - a path
 
 # Of several requests with the same assertion, the one that inserts the row wins.
 _USE_JTI = Statement(
@@ -38,11 +39,16 @@ class ClientAssertions:
         self._clients = clients
         self._database = database
         self._verifications = verifications
-        self._audiences = frozenset({issuer, f"{issuer}/proxy/oauth/token"})
+        self._issuer = issuer
         self._read_keys = lru_cache(256)(lambda jwks: read_jwks(orjson.loads(jwks)))
 
-    async def verify(self, assertion_type: str, assertion: str, client_id: str, address: Address) -> ClientCredentials:
-        """Returns the credentials of the client that signed the assertion, which is used up. Raises InvalidClient."""
+    async def verify(
+        self, assertion_type: str, assertion: str, client_id: str, address: Address, path: str = TOKEN_PATH
+    ) -> ClientCredentials:
+        """Returns the credentials of the client that signed the assertion, which is used up. Raises InvalidClient.
+
+        ``path`` is that of the endpoint, whose address the assertion may have as its audience.
+        """
         if assertion_type != ASSERTION_TYPE:
             raise InvalidRequest(f"client_assertion_type: expected {ASSERTION_TYPE}")
         try:
@@ -50,7 +56,7 @@ class ClientAssertions:
             client = await self._find_client(claims.get("sub"), client_id)
             key = _find_key(self._read_keys(client.jwks), kid)
             claims = await self._verifications.run(address, key, partial(signed_claims, assertion, key))
-            await self._check(claims, client.client_id)
+            await self._check(claims, client.client_id, path)
         except InvalidToken:
             raise InvalidClient from None
         return ClientCredentials(client.client_id, verified_keys=client.jwks)
@@ -63,13 +69,14 @@ class ClientAssertions:
             raise InvalidToken("unknown client")
         return client
 
-    async def _check(self, claims: Claims, client_id: str) -> None:
+    async def _check(self, claims: Claims, client_id: str, path: str) -> None:
         now = self._database.clock.now()
         exp, jti, audience = claims.get("exp"), claims.get("jti"), claims.get("aud")
         audiences = audience if isinstance(audience, list) else [audience]
         if claims.get("iss") != client_id:
             raise InvalidToken("bad iss")
-        if not audiences or not all(isinstance(item, str) and item in self._audiences for item in audiences):
+        accepted = {self._issuer, self._issuer + TOKEN_PATH, self._issuer + path}
+        if not audiences or not all(isinstance(item, str) and item in accepted for item in audiences):
             raise InvalidToken("bad aud")
         if type(exp) is not int or not now < exp <= now + MAX_LIFETIME_S + SKEW_S:
             raise InvalidToken("bad exp")

@@ -19,6 +19,8 @@ def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, An
         "jwks_uri": f"{base_url}/proxy/oauth/keys",
         "revocation_endpoint": f"{base_url}/proxy/oauth/token/revoke",
         "introspection_endpoint": f"{base_url}/proxy/oauth/introspect",
+        "pushed_authorization_request_endpoint": f"{base_url}/proxy/oauth/par",
+        "require_pushed_authorization_requests": False,
         "end_session_endpoint": f"{base_url}/proxy/oauth/logout",
         "scopes_supported": list(SCOPES),
         "response_types_supported": ["code"],

@@ -93,6 +93,20 @@ class TooManyAuthorizations(RetryLater):
     message = Text("Too many sign-ins were started from your network. Please wait a minute and try again.")
 
 
+class TooManyPushedRequests(RetryLater):
+    status = 429
+    code = "temporarily_unavailable"
+    message = "too many authorization requests were pushed, try again later"
+
+
+class InvalidPushedRequest(ApiError):
+    """A pushed authorization request is invalid. The code is the one that a redirect to the client would have."""
+
+    def __init__(self, code: str, description: str) -> None:
+        super().__init__(description)
+        self.code = code  # type: ignore[misc]
+
+
 class AuthorizationError(Exception):
     """An error that is sent to the client by a redirect, as ``error`` and ``error_description``."""
 

@@ -49,6 +49,7 @@ class Client:
     access_token_format: AccessTokenFormat = "opaque"  # noqa: S105 - a format
     application_id: int = 0  # the application that it belongs to; 0: none
     resource_server: bool = False  # it may introspect the tokens of clients of its application
+    require_pushed_authorization_requests: bool = False
     post_logout_redirect_uris: tuple[str, ...] = ()  # exact; without any, the origins of the redirect URIs count
 
     @property

@@ -19,6 +19,7 @@ from sso.oauth.client_branding import site_brand
 from sso.oauth.errors import AuthorizationError, InvalidRedirectUri, TooManyAuthorizations
 from sso.oauth.login_flow import PATH, SiteLoginFlow, form_targets
 from sso.oauth.model import PendingAuthorization
+from sso.oauth.pushed_requests import PushedAuthorizationRequests, has_request_uri
 from sso.web import language
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
@@ -29,12 +30,20 @@ from sso.web.request import client_address
 RESUME_PATH = f"{PATH}<request_id>"
 
 
-def authorize_pages(authorize: Authorize, visitor: Visitor, login_form: LoginForm, rate: RateLimiter) -> Blueprint:
+def authorize_pages(
+    authorize: Authorize,
+    pushed_requests: PushedAuthorizationRequests,
+    visitor: Visitor,
+    login_form: LoginForm,
+    rate: RateLimiter,
+) -> Blueprint:
     routes = Blueprint("authorize", __name__)
 
     @routes.get("/proxy/oauth/authorize")
     async def begin() -> Response:
         parameters = Parameters.read(request.query_string)
+        if parameters and has_request_uri(parameters):
+            return await begin_pushed(parameters)
         language.use_ui_locales(ui_locales(parameters))
         try:
             client, redirect = await authorize.find_client(parameters)
@@ -50,6 +59,21 @@ def authorize_pages(authorize: Authorize, visitor: Visitor, login_form: LoginFor
         if isinstance(outcome, ShowSignIn):
             # The form is shown at once; a redirect to the sign-in page would cost another round trip.
             return await login_form.show(SiteLoginFlow(outcome.pending, authorize))
+        return await show(outcome, _redirect_302)
+
+    async def begin_pushed(query: Parameters) -> Response:
+        """Begins with a pushed request, which is used up, and redirects to pages that can be reloaded."""
+        session = await session_within_rate()
+        parameters = await pushed_requests.use(query)
+        language.use_ui_locales(ui_locales(parameters))
+        client, redirect = await authorize.find_client(parameters)
+        try:
+            validated = authorize.validate(parameters, client, redirect, is_pushed=True)
+            outcome = await authorize.begin(validated, session)
+        except (AuthorizationError, DatabaseError) as error:
+            return _redirect_302(error_url(redirect, error, parameters.single_value("state")))
+        if isinstance(outcome, AskConsent):
+            return _redirect_302(PATH + outcome.pending.id)
         return await show(outcome, _redirect_302)
 
     @routes.get(RESUME_PATH)

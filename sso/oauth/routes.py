@@ -1,4 +1,4 @@
-"""The endpoints that clients call: token, revocation, userinfo, token exchange, discovery."""
+"""The endpoints that clients call: token, revocation, pushed requests, userinfo, token exchange, discovery."""
 
 from quart import Blueprint, Response, request
 
@@ -9,31 +9,37 @@ from sso.oauth.client_auth import ClientCredentials, bearer_token, client_creden
 from sso.oauth.discovery import discovery_document
 from sso.oauth.errors import InvalidRequest
 from sso.oauth.introspection import Introspection
+from sso.oauth.pushed_requests import PushedAuthorizationRequests
 from sso.oauth.revocation import Revocation
 from sso.oauth.token_endpoint import TokenEndpoint
 from sso.oauth.token_exchange import TokenExchange
 from sso.oauth.token_request import TokenRequest
 from sso.oauth.token_store import TokenStore
 from sso.oauth.userinfo import require_access_token, userinfo_claims
-from sso.web.request import client_address, read_model, text_header
-from sso.web.request_model import RequestModel
+from sso.web.body import ParsedBody
+from sso.web.request import client_address, read_body, read_model, text_header
+from sso.web.request_model import RequestModel, validate
 from sso.web.response import reply
 
 DISCOVERY = "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"
 TOKEN, USERINFO, REVOKE = "/proxy/oauth/token", "/proxy/oauth/userinfo", "/proxy/oauth/token/revoke"
-INTROSPECT = "/proxy/oauth/introspect"
+INTROSPECT, PAR = "/proxy/oauth/introspect", "/proxy/oauth/par"
 # The endpoints that the pages of browser apps may call.
-CROSS_ORIGIN_PATHS = frozenset({*DISCOVERY, *KEY_PATHS, TOKEN, USERINFO, REVOKE, INTROSPECT})
+CROSS_ORIGIN_PATHS = frozenset({*DISCOVERY, *KEY_PATHS, TOKEN, USERINFO, REVOKE, INTROSPECT, PAR})
+MAX_PUSHED_BODY = 32 * 1024
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 # The document lists the algorithms of the published keys, so it is cached no longer than the key set.
 PUBLIC = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin": "*", "Vary": "Origin"}
 
 
-class IntrospectionRequest(RequestModel):
+class ClientAuthenticationFields(RequestModel):
     client_id: str = ""
     client_secret: str = ""
     client_assertion_type: str = ""
     client_assertion: str = ""
+
+
+class IntrospectionRequest(ClientAuthenticationFields):
     token: str = ""
 
 
@@ -48,6 +54,7 @@ def oauth_routes(
     exchange: TokenExchange,
     assertions: ClientAssertions,
     introspection: Introspection,
+    pushed_requests: PushedAuthorizationRequests,
 ) -> Blueprint:
     routes = Blueprint("oauth", __name__)
 
@@ -71,6 +78,14 @@ def oauth_routes(
         credentials = await verify_assertion(body) if body.client_assertion else _credentials(body)
         return reply(await introspection.introspect(credentials, body.token), headers=NO_STORE)
 
+    @routes.post(PAR)
+    async def push() -> Response:
+        form = await read_body(require_type=True, max_bytes=MAX_PUSHED_BODY)
+        body = validate(ClientAuthenticationFields, form)
+        credentials = await verify_assertion(body, PAR) if body.client_assertion else _credentials(body)
+        pushed = await pushed_requests.push(credentials, text_fields(form), client_address())
+        return reply(pushed, 201, headers=NO_STORE)
+
     @routes.route(USERINFO, methods=["GET", "POST"])
     async def userinfo() -> Response:
         return reply(userinfo_claims(await require_access_token(token_store, _bearer())), headers=NO_STORE)
@@ -84,11 +99,13 @@ def oauth_routes(
     async def to_user_jwt() -> Response:
         return reply(await exchange.to_user_jwt(_bearer(), text_header("Factor") or ""), headers=NO_STORE)
 
-    async def verify_assertion(body: TokenRequest | IntrospectionRequest) -> ClientCredentials:
+    async def verify_assertion(
+        body: TokenRequest | ClientAuthenticationFields, own_path: str = TOKEN
+    ) -> ClientCredentials:
         if body.client_secret or request.headers.getlist("Authorization"):
             raise InvalidRequest("expected one client authentication method: client_assertion or another one")
         return await assertions.verify(
-            body.client_assertion_type, body.client_assertion, body.client_id, client_address()
+            body.client_assertion_type, body.client_assertion, body.client_id, client_address(), own_path
         )
 
     return routes
@@ -105,8 +122,18 @@ def discovery_routes(keys: KeySet, base_url: str) -> Blueprint:
     return routes
 
 
-def _credentials(body: TokenRequest | IntrospectionRequest) -> ClientCredentials:
+def _credentials(body: TokenRequest | ClientAuthenticationFields) -> ClientCredentials:
     return client_credentials(request.headers.getlist("Authorization"), body.client_id, body.client_secret)
+
+
+def text_fields(body: ParsedBody) -> dict[str, str]:
+    """Returns the fields of a body. Raises InvalidRequest if one is no text."""
+    fields: dict[str, str] = {}
+    for name, value in body.fields.items():
+        if not isinstance(value, str):
+            raise InvalidRequest("expected a text in every field")
+        fields[name] = value
+    return fields
 
 
 def _bearer() -> str:

@@ -25,6 +25,7 @@ from sso.oauth.introspection import Introspection
 from sso.oauth.jwt_access_tokens import AccessTokenDigests
 from sso.oauth.login_flow import SiteLoginFlows
 from sso.oauth.logout import Logout
+from sso.oauth.pushed_requests import PushedAuthorizationRequests
 from sso.oauth.revocation import Revocation
 from sso.oauth.service_token_store import ServiceTokenStore
 from sso.oauth.token_endpoint import TokenEndpoint
@@ -48,6 +49,7 @@ class OAuth:
     browser_origins: BrowserOrigins
     assertions: ClientAssertions
     introspection: Introspection
+    pushed_requests: PushedAuthorizationRequests
 
 
 def build_token_store(settings: Settings, database: Database, keys: KeySet) -> TokenStore:
@@ -91,5 +93,6 @@ def build_oauth(
         authorize_rate=RateLimiter(database, "authorize", settings.rate_authorize),
         browser_origins=BrowserOrigins(database, allow_http=allow_http),
         introspection=Introspection(clients, database, token_store.digests, settings.base_url),
+        pushed_requests=PushedAuthorizationRequests(clients, authorize, database, settings.rate_authorize),
         assertions=ClientAssertions(clients, database, verifications, settings.base_url),
     )

@@ -13,6 +13,7 @@ from hypercorn.config import Config
 
 from sso.core.telemetry import Span, current_span
 from sso.log import current_request_id
+from sso.serve.acknowledgement import is_acknowledged
 from sso.serve.http1.disconnects import has_disconnected
 from sso.serve.hypercorn_connection import HypercornConnection, current_connection
 from sso.serve.server_limits import ServerLimits
@@ -77,13 +78,20 @@ class HypercornClientConnection:
         complete = last or self._remaining == 0
         self._delivered = self._delivered or (complete and not self._connection.lost)
 
+    async def _is_acknowledged(self) -> bool:
+        """A connection that hypercorn has closed was closed after the response, so the kernel still sends it."""
+        sock: socket.socket = self._connection.stream.socket
+        return sock.fileno() < 0 or await is_acknowledged(sock, may_read=False)
+
     async def finish(self) -> None:
         if self._on_response_end is not None:
             current_request_id.set(self._request_id)
             current_span.set(self._span)
+            with trio.CancelScope(shield=True):
+                delivered = self._delivered and await self._is_acknowledged()
             with trio.move_on_after(ServerLimits.on_response_end_s, shield=True):
                 try:
-                    await self._on_response_end(self._delivered)
+                    await self._on_response_end(delivered)
                 except Exception:
                     _log.exception("http.on_response_end_failed")
 

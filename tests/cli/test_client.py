@@ -37,6 +37,7 @@ def test_client_add_prints_the_secret_and_client_show_does_not(server: Server) -
         "jwks": None,
         "application_id": 0,
         "resource_server": False,
+        "require_pushed_authorization_requests": False,
         "access_token_format": "opaque",
         "secret_expires": None,
         "second_expires": None,

@@ -22,6 +22,7 @@ TOKEN = "/proxy/oauth/token"
 USERINFO = "/proxy/oauth/userinfo"
 REVOKE = "/proxy/oauth/token/revoke"
 INTROSPECT = "/proxy/oauth/introspect"
+PAR = "/proxy/oauth/par"
 
 ALGORITHMS = ["RS256", "ES256", "EdDSA"]
 

@@ -16,7 +16,19 @@ import trio
 import trio.testing
 
 from sso.core.keys import GENERATE, public_jwk
-from tests.kit.oauth import REVOKE, TOKEN, USERINFO, Browser, Site, close_all, new_browser, new_site
+from tests.kit.oauth import (
+    AUTHORIZE,
+    PAR,
+    REVOKE,
+    TOKEN,
+    USERINFO,
+    Browser,
+    Site,
+    close_all,
+    new_browser,
+    new_site,
+    query_of,
+)
 from tests.kit.server import Server
 
 ROUNDS = int(os.environ.get("RACE_ROUNDS", "3"))
@@ -196,6 +208,27 @@ async def test_revoked_token_is_refused_by_every_later_request(
                 nursery.start_soon(look, client, headers, statuses)
         assert statuses == [401] * 8
     assert site.refresh(refreshed).status_code == 200
+
+
+async def test_one_of_fifty_concurrent_requests_uses_a_pushed_request(
+    sites: dict[str, Site], browser: Browser, clients: list[httpx.AsyncClient]
+) -> None:
+    site = sites["oidc"]
+    cookies = "; ".join(f"{name}={value}" for name, value in browser.http.cookies.items())
+    for _ in range(ROUNDS):
+        pushed = site.http.post(PAR, data=site.query(), headers=site.basic()).json()
+        parameters = {"client_id": site.client_id, "request_uri": pushed["request_uri"]}
+        responses: list[httpx.Response] = []
+
+        async def one(client: httpx.AsyncClient, parameters: dict[str, str], responses: list[httpx.Response]) -> None:
+            responses.append(await client.get(AUTHORIZE, params=parameters, headers={"Cookie": cookies}))
+
+        async with trio.open_nursery() as nursery:
+            for client in clients:
+                nursery.start_soon(one, client, parameters, responses)
+        assert Counter(response.status_code for response in responses) == {302: 1, 400: CONCURRENT - 1}
+        (won,) = (response for response in responses if response.status_code == 302)
+        assert site.redeem(query_of(won)["code"]).status_code == 200
 
 
 def test_server_has_two_workers(server: Server) -> None:

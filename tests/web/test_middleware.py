@@ -26,7 +26,7 @@ OAUTH = (
     "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server", "/account/sites/remove",
     "/proxy/oauth/authorize", "/proxy/oauth/authorize/<request_id>", "/proxy/oauth/token", "/proxy/oauth/token/revoke",
     "/proxy/oauth/userinfo", "/proxy/oauth/exchange", "/proxy/oauth/exchangeToken", "/proxy/oauth/exchangeJwt",
-    "/proxy/oauth/introspect", "/proxy/oauth/logout",
+    "/proxy/oauth/introspect", "/proxy/oauth/par", "/proxy/oauth/logout",
 )  # fmt: skip
 PERMISSIONS = tuple(
     f"/api/permissions/{path}"

@@ -45,6 +45,7 @@ oauth_clients = Table(
     Column("application_id", Integer, nullable=False, server_default=text("0")),  # 0: none
     text_column("access_token_format", "opaque"),  # or jwt
     bool_column("resource_server"),  # it may introspect the tokens of clients of its application
+    bool_column("require_pushed_authorization_requests"),
 )
 
 
@@ -72,6 +73,18 @@ oauth_service_tokens = Table(
     timestamp_column("expires"),
     Index("ix_oauth_service_tokens_client_id", "client_id"),
     expiry_index("oauth_service_tokens"),
+)
+
+# Authorization requests that clients pushed (RFC 9126). A request that is used is deleted.
+oauth_pushed_requests = Table(
+    "oauth_pushed_requests",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    _client(),
+    Column("query", LargeBinary, nullable=False),  # the parameters, encoded as in a URL
+    timestamp_column("expires"),
+    Index("ix_oauth_pushed_requests_client_id", "client_id"),
+    expiry_index("oauth_pushed_requests"),
 )
 
 # Pending authorizations, which wait for sign-in or consent.

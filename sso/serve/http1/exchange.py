@@ -8,6 +8,7 @@ from urllib.parse import unquote
 import structlog
 import trio
 
+from sso.serve.acknowledgement import is_acknowledged
 from sso.serve.http1.body import request_body
 from sso.serve.http1.connection_interface import ConnectionInterface
 from sso.serve.http1.head import RequestHead
@@ -79,9 +80,11 @@ class HttpExchange(ResponseWriter):
             raise InvalidResponse("the application returned without finishing its response")
 
     async def _call_on_response_end(self, callback: Callable[[bool], Awaitable[None]]) -> None:
+        with trio.CancelScope(shield=True):
+            delivered = self.delivered and await is_acknowledged(self._connection.sock, may_read=True)
         with trio.move_on_after(self._connection.context.limits.on_response_end_s, shield=True):
             try:
-                await callback(self.delivered)
+                await callback(delivered)
             except Exception:
                 _log.exception("http.on_response_end_failed")
 

@@ -44,6 +44,7 @@ _EXPORTED_IF_SET = (
     "signin_text",
     "application_id",
     "resource_server",
+    "require_pushed_authorization_requests",
 )
 
 
@@ -100,6 +101,7 @@ class ClientPart(AccountPart):
     signin_text: Annotated[str, AfterValidator(client_branding.check_signin_text)] | None = None
     application_id: Annotated[int, Field(ge=0, le=MAX_APPLICATION_ID)] | None = None  # 0: none
     resource_server: bool | None = None
+    require_pushed_authorization_requests: bool | None = None
     access_token_format: AccessTokenFormat | None = None
     jwks: Annotated[dict[str, Any], AfterValidator(_usable_jwks)] | None = None
 

@@ -13,6 +13,7 @@ from quart_trio import QuartTrio
 from trio.testing import wait_all_tasks_blocked
 
 from sso.log import current_request_id
+from sso.serve import acknowledgement
 from sso.web.client_connection import client_connection
 from sso.web.fast_quart.app import FastQuart
 from tests.kit.raw_http import SERVERS, RawConnection, RunningServer, serving
@@ -20,6 +21,7 @@ from tests.kit.raw_http import SERVERS, RawConnection, RunningServer, serving
 WAIT_S = 30
 REQUEST_ID = "0123456789abcdef"
 LONG = 20_000_000  # more than the buffers of the kernel take
+BUFFERED = 600_000  # less than the sender's buffer takes, more than the receiver's
 DISCONNECTS = ["close", "reset", "shutdown of the sending side"]
 pytestmark = pytest.mark.parametrize("kind", SERVERS)
 
@@ -37,6 +39,7 @@ class App:
         self.quart.get("/hold")(self.hold)
         self.quart.get("/claim")(self.claim)
         self.quart.get("/long")(self.long)
+        self.quart.get("/buffered")(self.buffered)
 
     async def hold(self) -> str:
         try:
@@ -63,6 +66,10 @@ class App:
     async def long(self) -> str:
         client_connection().on_response_end = self.end
         return "a" * LONG
+
+    async def buffered(self) -> str:
+        client_connection().on_response_end = self.end
+        return "a" * BUFFERED
 
     async def end(self, delivered: bool) -> None:
         await trio.lowlevel.checkpoint()  # it may wait, although the request was cancelled
@@ -157,6 +164,27 @@ async def test_disconnect_before_the_response_is_reported_as_undelivered(kind: s
             await app.ended.wait()
         assert app.events == ["claimed", "taken back"]
         await connection.stream.aclose()
+
+
+async def test_response_that_the_client_never_receives_is_reported_as_undelivered(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel has taken all of it, and the client has acknowledged only a part."""
+    monkeypatch.setattr(acknowledgement, "WAIT_S", 0.3)
+    async with serving_app(kind) as (app, server), await get(server, "/buffered"):
+        with trio.fail_after(WAIT_S):
+            await app.ended.wait()
+        assert app.events == ["taken back"]
+
+
+async def test_response_that_the_client_rejects_is_reported_as_undelivered(kind: str) -> None:
+    async with serving_app(kind) as (app, server):
+        connection = await get(server, "/buffered")
+        await wait_all_tasks_blocked(0.05)  # all of it is in the buffers of the kernel
+        await disconnect(connection, "reset")
+        with trio.fail_after(WAIT_S):
+            await app.ended.wait()
+        assert app.events == ["taken back"]
 
 
 async def test_disconnect_during_the_response_is_reported_as_undelivered(kind: str) -> None:
