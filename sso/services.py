@@ -95,6 +95,7 @@ class Services:
     upstream: Upstream
     mail_sender: MailSender
     permissions: Permissions
+    service_tokens: ServiceTokenStore
     applications: ApplicationDirectory
     proxies: TrustedProxies
     forwarding: ForwardingMonitor
@@ -199,6 +200,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         ),
         upstream=build_upstream(settings, database, ring, outbox, brand.name),
         permissions=permissions,
+        service_tokens=service_tokens,
         applications=applications,
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),

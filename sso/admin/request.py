@@ -25,7 +25,7 @@ class PreconditionFailed(ApiError):
 
 
 class AdminModel(BaseModel):
-    """The base of queries and bodies. Unknown names are errors, so that a misspelled filter does not list everything."""
+    """The base of queries. Unknown names are errors, so that a misspelled filter does not list everything."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 

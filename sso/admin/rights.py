@@ -12,18 +12,10 @@ from sso.perm.engine.rights import Rights
 class AdminRight(StrEnum):
     VIEW_USERS = "can_view_users"
     MANAGE_USERS = "can_manage_users"
-    VIEW_CLIENTS = "can_view_clients"
-    MANAGE_CLIENTS = "can_manage_clients"
-    VIEW_GAME_SESSIONS = "can_view_game_sessions"
-    MANAGE_GAME_SESSIONS = "can_manage_game_sessions"
     VIEW_AUDIT = "can_view_audit"
 
 
-_INCLUDED_IN: Mapping[AdminRight, AdminRight] = {
-    AdminRight.VIEW_USERS: AdminRight.MANAGE_USERS,
-    AdminRight.VIEW_CLIENTS: AdminRight.MANAGE_CLIENTS,
-    AdminRight.VIEW_GAME_SESSIONS: AdminRight.MANAGE_GAME_SESSIONS,
-}
+_INCLUDED_IN: Mapping[AdminRight, AdminRight] = {AdminRight.VIEW_USERS: AdminRight.MANAGE_USERS}
 ALL_RIGHTS = frozenset(AdminRight)
 
 

@@ -30,7 +30,9 @@ def admin_routes(authenticator: AdminAuthenticator, rate: RateLimiter, table: It
     return routes
 
 
-def _view(authenticator: AdminAuthenticator, rate: RateLimiter, route: AdminRoute) -> Callable[..., Awaitable[Response]]:
+def _view(
+    authenticator: AdminAuthenticator, rate: RateLimiter, route: AdminRoute
+) -> Callable[..., Awaitable[Response]]:
     async def view(**path: str) -> Response:
         if wait_s := await rate.add(client_address()):
             raise TooManyAdminRequests(wait_s)

@@ -36,6 +36,14 @@ PERMISSIONS = tuple(
         "roles", "meta/schema", "meta/data", "audit",
     )
 )  # fmt: skip
+ADMIN = tuple(
+    f"/api/admin/{path}"
+    for path in (
+        "audit", "users", "users/<user_id>", "users/<user_id>/factors", "users/<user_id>/games",
+        "users/<user_id>/games/<sign_in_id>", "users/<user_id>/permissions", "users/<user_id>/sessions",
+        "users/<user_id>/sessions/<session_id>",
+    )
+)  # fmt: skip
 GAMES = (
     *(f"/proxy/api/gameSession/{what}" for what in ("getGsid", "getGsidResult", "closeGsid", "info")),
     "/game/<gsid>", "/game/<gsid>/continue", "/game/<gsid>/deny",
@@ -53,7 +61,7 @@ ROUTES = (
     "/login/keep", "/login/passkey", "/login/upstream/<provider_id>", "/login/upstream/<provider_id>/callback",
     "/register", "/register/code", "/register/complete", "/reset",
     "/proxy/api/login", "/healthz", "/readyz", "/static/<path:filename>", *KEYS, *OAUTH, *PERMISSIONS,
-    *GAMES,
+    *ADMIN, *GAMES,
 )  # fmt: skip
 # Forms, and the login operation. OAuth, permissions and games test their own routes.
 POSTS = tuple(
@@ -72,6 +80,7 @@ POSTS = tuple(
         *KEYS,
         *OAUTH,
         *PERMISSIONS,
+        *ADMIN,
         *GAMES,
     )
     and "<" not in path

@@ -68,6 +68,9 @@ users = Table(
     timestamp_column("deletion_due", nullable=True),
     # Who may keep it: user; operator (support only); disabled (support only, and it stays disabled).
     Column("deletion_by", Text),
+    # For searches by the beginning of a text, which need this collation.
+    Index("ix_users_login_key_c", text('login_key COLLATE "C"')),
+    Index("ix_users_nick_c", text('lower(nick) COLLATE "C"')),
     Index("ix_users_deletion_due", "deletion_due", postgresql_where=text("deletion_due IS NOT NULL")),
 )
 

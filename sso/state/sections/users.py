@@ -30,9 +30,10 @@ _LOCK_USER = Statement(
 )
 
 
-class UserPart(AccountPart):
-    user_id: Annotated[str, AfterValidator(check_user_id)] | None = None
-    login: Annotated[str, AfterValidator(stored_login), AfterValidator(check_mail_address)]
+Login = Annotated[str, AfterValidator(stored_login), AfterValidator(check_mail_address)]
+
+
+class UserFields(AccountPart):
     password: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
     nick: Text | None = None
     country: Text | None = None
@@ -47,6 +48,11 @@ class UserPart(AccountPart):
     email_2fa: bool | None = None
     meta: dict[str, Any] | None = None
     disabled: bool | None = None
+
+
+class UserPart(UserFields):
+    user_id: Annotated[str, AfterValidator(check_user_id)] | None = None
+    login: Login
 
 
 async def apply(
