@@ -183,6 +183,7 @@ def _login_pages(s: Services, parts: PageParts) -> Iterator[Blueprint]:
         s.known_devices,
         parts.login_flows,
         parts.completion,
+        parts.closed,
         RateLimiter(s.database, "password reset", -(-s.settings.rate_login // RESETS_DIVISOR)),
     )
 

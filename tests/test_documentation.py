@@ -7,7 +7,7 @@ from sso.config import CONFIG_FILE, SETTINGS
 from sso.core.setting import setting_info
 
 ROOT = Path(__file__).parents[1]
-DOCS = {path.name: path.read_text() for path in sorted((ROOT / "docs").glob("*.rst"))}
+DOCS = {str(path.relative_to(ROOT / "docs")): path.read_text() for path in sorted((ROOT / "docs").glob("**/*.rst"))}
 # Settings that are documented as a family: ``SSO_POLL_*``.
 NAME = re.compile(r"\bSSO_[A-Z0-9_]*[A-Z0-9](?!\*)\b(?!_\*)")
 

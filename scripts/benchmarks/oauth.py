@@ -1,6 +1,9 @@
 """Measures OAuth: the key set, userinfo, a refresh (each connection has its own chain of tokens), the redemption of a
 code, a whole login with a new browser, introspection and client_credentials.
 
+``CPU ratio`` is the CPU time of service and database in relation to that of the first kind of work in the same run. By
+default that is the key set, a constant response.
+
 Compare the CPU time of the service and of PostgreSQL: requests per second also depend on the client, which runs on the
 same machine. ``--against peers`` measures other servers in turns with this one, on the same PostgreSQL. SSO_PEERS names
 the folder with their scripts, PEERS_DIR where they are installed.
@@ -12,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from scripts.benchmarks.http_clients import BenchmarkError
-from scripts.benchmarks.oauth_measure import Compared, Figures, Subject, measure, row
+from scripts.benchmarks.oauth_measure import Compared, Figures, Subject, measure, row, spread
 from scripts.benchmarks.oauth_peers import Peers
 from scripts.benchmarks.oauth_service import service_subject
 from scripts.benchmarks.oauth_work import WORK
@@ -36,7 +39,12 @@ def alone(work: Sequence[str], options: argparse.Namespace) -> list[dict[str, An
         for turn, name in itertools.product(range(options.rounds), work):
             steps.next(f"round {turn + 1}, {name}")
             rounds[name].append(measure(subject, name, options.connections, options.seconds))
-    return [{"server": OURS} | row(name, rounds[name]) for name in work]
+    return [{"server": OURS} | row(name, rounds[name]) | ratio(rounds[work[0]], rounds[name]) for name in work]
+
+
+def ratio(baseline: Sequence[Figures], rounds: Sequence[Figures]) -> dict[str, str]:
+    """Returns the column with the CPU time in relation to a baseline that was measured in the same rounds."""
+    return {"CPU ratio": spread([one.whole_us / base.whole_us for base, one in zip(baseline, rounds, strict=True)])}
 
 
 def compared(

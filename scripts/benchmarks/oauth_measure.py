@@ -99,8 +99,8 @@ class Compared:
         if not self.rounds:
             return [{"server": peer, "work": work, **note}]
         shown = {
-            "ratio": _spread([mine.per_second / theirs.per_second for mine, theirs in self.rounds]),
-            "CPU ratio": _spread([theirs.whole_us / mine.whole_us for mine, theirs in self.rounds]),
+            "ratio": spread([mine.per_second / theirs.per_second for mine, theirs in self.rounds]),
+            "CPU ratio": spread([theirs.whole_us / mine.whole_us for mine, theirs in self.rounds]),
         }
         return [
             {"server": ours} | row(work, [mine for mine, _ in self.rounds]) | dict.fromkeys(shown),
@@ -108,5 +108,6 @@ class Compared:
         ]
 
 
-def _spread(ratios: Sequence[float]) -> str:
+def spread(ratios: Sequence[float]) -> str:
+    """Returns the median, and the range in parentheses."""
     return f"{statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"

@@ -88,6 +88,8 @@ class Peers:
             userinfo=found["userinfo"],
             token=found["token"],
             authorize=found["authorize"],
+            introspect=found.get("introspect", ""),
+            client_credentials=found.get("client_credentials", False),
             client_id=CLIENT_ID,
             client_secret=CLIENT_SECRET,
             redirect_uri=REDIRECT_URI,

@@ -59,6 +59,7 @@ def running_service(dsn: str, **settings: str) -> Iterator[tuple[Server, Target]
                 token="/proxy/oauth/token",
                 authorize="/proxy/oauth/authorize",
                 introspect="/proxy/oauth/introspect",
+                client_credentials=True,
                 client_id="bench",
                 client_secret=CLIENT["client_secret"],  # type: ignore[arg-type]
                 redirect_uri=REDIRECT_URI,

@@ -26,7 +26,8 @@ class Target:
     redirect_uri: str
     users: Sequence[str]
     password: str = field(repr=False)
-    introspect: str = ""  # empty: not measured, and neither is client_credentials
+    introspect: str = ""  # empty: the server has none, or it is not measured
+    client_credentials: bool = False
     scope: str = "openid offline_access email profile"
     authorize_params: Mapping[str, str] = field(default_factory=dict)
     token_params: Mapping[str, str] | None = None  # instead of the client's credentials
@@ -58,8 +59,9 @@ class Target:
         """Returns the form of a refresh request without the token."""
         return {"grant_type": "refresh_token", **self.refresh_params, **self._credentials()}
 
-    def client_credentials_form(self) -> dict[str, str]:
-        return {"grant_type": "client_credentials", **self._credentials()}
+    def client_form(self) -> dict[str, str]:
+        """Returns the credentials of the client as fields of a form."""
+        return {"client_id": self.client_id, "client_secret": self.client_secret}
 
     def _credentials(self) -> Mapping[str, str]:
         if self.token_params is not None:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
+import orjson
+
 from scripts.benchmarks.http_clients import (
     Answer,
     BenchmarkError,
@@ -21,7 +23,7 @@ from scripts.benchmarks.http_clients import (
     run,
     run_all,
 )
-from scripts.benchmarks.oauth_login import login, obtain_code, prepare, signed_in, tokens_of
+from scripts.benchmarks.oauth_login import PREPARE_S, login, obtain_code, prepare, signed_in, tokens_of
 from scripts.benchmarks.oauth_target import Target
 from scripts.benchmarks.oauth_wrk import load
 
@@ -105,27 +107,35 @@ def flow(target: Target, connections: int, seconds: float) -> Load:
 def introspect(target: Target, connections: int, seconds: float) -> Load:
     if not target.introspect:
         raise BenchmarkError("there is no introspection to measure")
-    tokens = [one["access_token"] for one in signed_in(target, USERINFO_TOKENS)]
-    form = target.client_credentials_form()
+    credentials = target.client_form()
+    forms = [{**credentials, "token": one["access_token"]} for one in signed_in(target, USERINFO_TOKENS)]
 
-    def ask(number: int) -> Scenario:
-        answer = yield post(target.introspect, {**form, "token": tokens[number % len(tokens)]})
-        _good(answer)
-        if b'"active":true' not in answer.body:
-            raise RequestFailed(f"not active: {answer.body[:200]!r}")
+    def check(form: dict[str, str]) -> Scenario:
+        answer = yield post(target.introspect, form)
+        if answer.status != 200 or not orjson.loads(answer.body).get("active"):
+            raise RequestFailed(f"not active: {answer.status} {answer.body[:200]!r}")
 
-    return lambda: run(target.base_url, connections, seconds, ask)
+    failures = run_all(target.base_url, map(check, forms), 1, PREPARE_S).failures
+    if failures:
+        raise BenchmarkError(f"introspection: {failures[0]}")
+    return _posted(target, target.introspect, forms, connections, seconds)
 
 
 def client_credentials(target: Target, connections: int, seconds: float) -> Load:
-    if not target.introspect:
+    if not target.client_credentials:
         raise BenchmarkError("there is no client_credentials to measure")
-    form = target.client_credentials_form()
+    form = {"grant_type": "client_credentials", **target.client_form()}
+    return _posted(target, target.token, [form], connections, seconds)
 
-    def ask(_: int) -> Scenario:
-        _good((yield post(target.token, form)))
 
-    return lambda: run(target.base_url, connections, seconds, ask)
+def _posted(target: Target, path: str, forms: list[dict[str, str]], connections: int, seconds: float) -> Load:
+    """Posts these forms in turn."""
+    lines = [urlencode(form) for form in forms]
+
+    def ask(number: int) -> Scenario:
+        _good((yield post(path, forms[number % len(forms)])))
+
+    return lambda: load(target.base_url, path, connections, seconds, ask, "post.lua", lines)
 
 
 WORK: dict[str, Callable[[Target, int, float], Load]] = {

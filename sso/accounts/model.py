@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from sso.core.domains import domain_key
-from sso.core.mail_address import MAX_ADDRESS_LENGTH
+from sso.core.mail_address import MAX_ADDRESS_LENGTH, check_mail_address
 from sso.core.net import Address
 
 NO_LOGIN = ""  # a key that no user has
@@ -80,6 +80,16 @@ def mailbox_key(login: str) -> str:
 def stored_login(login: str) -> str:
     """Returns the form in which logins are stored: NFC, so that texts that look the same are equal."""
     return unicodedata.normalize("NFC", login)
+
+
+def typed_login(text: str) -> str | None:
+    """Returns the address that a person has typed, in the form in which logins are stored; None if it is no address."""
+    if len(text) > MAX_ADDRESS_LENGTH:
+        return None
+    try:
+        return check_mail_address(stored_login(text.strip()))
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True)

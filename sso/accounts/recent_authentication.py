@@ -10,7 +10,7 @@ from typing import Protocol
 
 from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked
 from sso.accounts.form_problem import FormProblem
-from sso.accounts.login.messages import code_problem
+from sso.accounts.login.messages import code_problem, wrong_code_message
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.sessions import Session, SessionStore
@@ -82,7 +82,9 @@ class RecentAuthentication:
                     return WRONG_PASSWORD
             if user.second_factors:
                 await self._password_login.check_code(user, code, *origin)
-        except (InvalidCredentials, SecondFactorBlocked, RetryLater) as error:
+        except InvalidCredentials:  # 422 like a wrong password: the user is signed in
+            return FormProblem(wrong_code_message(self._factors, user, code))
+        except (SecondFactorBlocked, RetryLater) as error:
             return code_problem(error, self._factors, user, code)
         return None
 

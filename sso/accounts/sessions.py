@@ -19,6 +19,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 
 CHALLENGE_S = 600
+UPSTREAM_AUTH = "upstream"  # the method of a sign-in with another provider
 MAX_SESSIONS = 50  # of one user; the oldest end
 
 _LOOK_UP = BatchStatement(
@@ -105,6 +106,11 @@ class Session:
     secret: str
     authenticated: datetime | None = None  # when the user last proved who they are, with a second factor if one is on
     must_enrol: bool = False
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the user has proved who they are in this session, and was not just signed in by another provider."""
+        return self.auth != UPSTREAM_AUTH or self.authenticated is not None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from datetime import UTC
 
 import structlog
 
+from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.known_devices import FactorDevice, KnownDevices
 from sso.accounts.model import LoginOptions, User
 from sso.accounts.ports import ApplicationDirectory
@@ -26,7 +27,10 @@ PAUSE_S = 600
 _MARK_FIRST = Statement(
     "UPDATE users SET first_sign_in = now() WHERE user_id = :user_id AND first_sign_in IS NULL RETURNING user_id"
 )
-_TURN = Statement("UPDATE users SET sign_in_notices = :on WHERE user_id = :user_id")
+_TURN = Statement(
+    """UPDATE users SET sign_in_notices = :on
+    WHERE user_id = :user_id AND sign_in_notices <> :on RETURNING user_id"""
+)
 
 log = structlog.get_logger()
 
@@ -87,7 +91,11 @@ class SignInNotices:
         self._outbox.wake_senders()
 
     async def turn(self, user: User, *, on: bool) -> None:
-        await self._database.value(_TURN, user_id=user.user_id, on=on)
+        async def work(tx: Transaction) -> None:
+            if await tx.value(_TURN, user_id=user.user_id, on=on):
+                await record_event(tx, user.user_id, EventKind.NOTICES_ON if on else EventKind.NOTICES_OFF)
+
+        await self._database.transaction(work)
 
     async def _put(self, tx: Transaction, user: User, device: str, address: Address) -> None:
         if user.first_sign_in is None and await tx.value(_MARK_FIRST, user_id=user.user_id):

@@ -114,6 +114,15 @@ async def _apply(services: CommandServices, document: "Document") -> None:
         await services.applier.apply(document)
     except DocumentError as error:
         raise failure(error) from None
+    await _warn_about_application(services, part.application_id)
+
+
+async def _warn_about_application(services: CommandServices, application_id: int | None) -> None:
+    """A client may be added before its application, but gets no tokens until the application exists."""
+    from sso.perm.stores.applications import read_application_row
+
+    if application_id and await read_application_row(services.database, application_id) is None:
+        click.echo(f"warning: there is no application {application_id}; `sso app list` shows them", err=True)
 
 
 def _ask_profile() -> str:

@@ -148,4 +148,5 @@ def failure(error: ValueError) -> CommandFailure:
     """Returns the error of the document with the name of the option instead of the field."""
     field, _, expected = str(error).removeprefix("clients[0].").partition(": ")
     field = re.sub(r"\[\d+\]", "", field)
+    expected = expected.replace("application_id", "--application-id")
     return CommandFailure(f"{_OPTIONS.get(field, '--' + field.replace('_', '-'))}: {expected}")

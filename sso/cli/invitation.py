@@ -7,6 +7,7 @@ import click
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.output import Format, list_options, print_list
 from sso.cli.services import CommandServices
+from sso.core.language import LANGUAGES, SOURCE
 
 MAX_DAYS = 365
 
@@ -21,8 +22,9 @@ MAX_DAYS = 365
     show_default=True,
     help="Days for which the link works.",
 )
+@click.option("--lang", type=click.Choice(LANGUAGES), default=SOURCE, show_default=True, help="Language of the e-mail.")
 @click.pass_context
-def invite(ctx: click.Context, address: str, days: int) -> None:
+def invite(ctx: click.Context, address: str, days: int, lang: str) -> None:
     """Invite a new user with the e-mail address ADDRESS: print a link, and mail it if SSO_SMTP_URL is set.
 
     The link works once. It confirms the address, and asks for a nickname and a password. It needs SSO_REGISTRATION to
@@ -30,7 +32,7 @@ def invite(ctx: click.Context, address: str, days: int) -> None:
 
     \b
     Example:
-      sso user invite ann@example.com --days 3
+      sso user invite ann@example.com --days 3 --lang de
     """
     login = _login(address)
 
@@ -40,7 +42,7 @@ def invite(ctx: click.Context, address: str, days: int) -> None:
         settings = services.settings
         sends_mail = settings.smtp_url is not None
         await write_audit_entry(services, "invitation.create", login, {"days": days, "mailed": sends_mail})
-        link = await services.invitations.create(login, days, sends_mail=sends_mail)
+        link = await services.invitations.create(login, days, lang, sends_mail=sends_mail)
         return link, sends_mail, settings.registration == "closed"
 
     link, is_mailed, is_closed = with_services(ctx, work, with_permissions=False)

@@ -134,11 +134,12 @@ def load_rsa_der(raw: bytes) -> rsa.RSAPublicKey:
     return key
 
 
-def load_private(pem: str) -> PrivateKey:
+def load_private(pem: str, *, is_own: bool = False) -> PrivateKey:
+    """Loads a key. One of our own is not checked again for its primes, which takes 100 ms."""
     if len(pem) > MAX_PEM:
         raise UnusableKey("the key is too long")
     try:
-        key = serialization.load_pem_private_key(pem.encode(), password=None)
+        key = serialization.load_pem_private_key(pem.encode(), password=None, unsafe_skip_rsa_key_validation=is_own)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise UnusableKey("expected a private key in PEM") from None
     algorithm_of(key.public_key())  # type: ignore[arg-type]

@@ -27,6 +27,7 @@ class GameLoginFlow:
     form_targets: tuple[str, ...] = ()
     login_hint: str = ""
     site_brand: None = None
+    needs_new_login: bool = False
     page: str = "game_login.html"
 
     @property

@@ -89,7 +89,9 @@ class KeySet:
         self.jwks = orjson.dumps({"keys": [key.jwk for key in loaded.values()]})
 
     def _load_key(self, stored: StoredKey) -> _LoadedKey:
-        private = key_material.load_private(self._keyring.decrypt(purpose(stored.kid), stored.private_sealed))
+        # The seal proves that this service has written the key.
+        pem = self._keyring.decrypt(purpose(stored.kid), stored.private_sealed)
+        private = key_material.load_private(pem, is_own=True)
         public = private.public_key()
         if key_material.algorithm_of(public) != stored.algorithm:
             raise key_material.UnusableKey("the key does not match its algorithm")

@@ -174,7 +174,7 @@ def accepts(pending: PendingAuthorization, session: Session) -> bool:
 
     If not, the user must sign in again.
     """
-    is_recent = pending.login_after is None or session.created >= pending.login_after
+    is_recent = pending.login_after is None or (session.created >= pending.login_after and session.is_proven)
     return is_recent and _is_requested_user(pending.request, session)
 
 
@@ -185,7 +185,9 @@ def _is_requested_user(request: AuthorizationRequest, session: Session) -> bool:
 def _satisfies(session: Session, request: AuthorizationRequest, now: datetime) -> bool:
     if "login" in request.prompts or not _is_requested_user(request, session):
         return False
-    return request.max_age is None or now - session.created <= timedelta(seconds=request.max_age)
+    if request.max_age is None:
+        return True
+    return session.is_proven and now - session.created <= timedelta(seconds=request.max_age)
 
 
 def _is_hinted_user(request: AuthorizationRequest, session: Session) -> bool:

@@ -57,6 +57,10 @@ class SiteLoginFlow:
     def ui_locales(self) -> str:
         return self.pending.request.ui_locales
 
+    @property
+    def needs_new_login(self) -> bool:
+        return self.pending.login_after is not None
+
     def accepts(self, session: Session) -> bool:
         return accepts(self.pending, session)
 

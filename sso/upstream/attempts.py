@@ -16,7 +16,7 @@ _INSERT = Statement(
 _USE = Statement(
     """DELETE FROM upstream_attempts
     WHERE digest = :digest AND provider_id = :provider_id AND browser = :browser AND expires > now()
-    RETURNING next, user_id"""
+    RETURNING next, user_id, extract(epoch FROM expires) - :life AS begun"""
 )
 _USE_NONCE = Statement(
     """INSERT INTO upstream_nonces (digest, expires) VALUES (:digest, now() + make_interval(secs => :life))
@@ -30,6 +30,7 @@ class BegunAttempt:
 
     next_path: str
     user_id: str | None
+    begun: float  # Unix seconds
 
 
 class AttemptStore:
@@ -54,9 +55,13 @@ class AttemptStore:
     async def use(self, provider_id: str, state: str, browser_secret: str) -> BegunAttempt | None:
         """Uses the attempt up. Returns None if it is unknown, used, expired, or of another provider or browser."""
         row = await self._database.row(
-            _USE, digest=digest(state), provider_id=provider_id, browser=digest(browser_secret)
+            _USE,
+            digest=digest(state),
+            provider_id=provider_id,
+            browser=digest(browser_secret),
+            life=float(ATTEMPT_S),
         )
-        return BegunAttempt(row["next"], row["user_id"]) if row else None
+        return BegunAttempt(row["next"], row["user_id"], float(row["begun"])) if row else None
 
     async def use_nonce(self, provider_id: str, nonce: str, life_s: int) -> bool:
         """Returns False if the nonce was used before."""

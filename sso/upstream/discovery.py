@@ -24,6 +24,7 @@ class ProviderMetadata:
     jwks_uri: str
     auth_methods: tuple[str, ...]  # of the token endpoint
     sends_iss: bool  # RFC 9207
+    knows_prompt_login: bool
     read_at: float
 
 
@@ -75,11 +76,13 @@ class Discovery:
         }
         userinfo = document.get("userinfo_endpoint")
         methods = document.get("token_endpoint_auth_methods_supported")
+        prompts = document.get("prompt_values_supported")
         return ProviderMetadata(
             **required,
             userinfo_endpoint=self._client.check_url(userinfo, "discovery: userinfo_endpoint") if userinfo else "",
             auth_methods=tuple(map(str, methods)) if isinstance(methods, list) else (),
             sends_iss=document.get("authorization_response_iss_parameter_supported") is True,
+            knows_prompt_login=isinstance(prompts, list) and "login" in prompts,
             read_at=trio.current_time(),
         )
 

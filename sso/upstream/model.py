@@ -53,10 +53,11 @@ class Attempt:
     state: str
     browser_secret: str = field(repr=False)
     callback_url: str
+    needs_new_login: bool = False  # the provider is asked not to sign in silently
 
     @classmethod
-    def new(cls, browser_secret: str, callback_url: str) -> "Attempt":
-        return cls(secret_token(), browser_secret, callback_url)
+    def new(cls, browser_secret: str, callback_url: str, *, needs_new_login: bool) -> "Attempt":
+        return cls(secret_token(), browser_secret, callback_url, needs_new_login)
 
     @property
     def nonce(self) -> str:
@@ -76,12 +77,13 @@ class Attempt:
 
 @dataclass(frozen=True)
 class UpstreamIdentity:
-    """A person at a provider. ``email_verified`` is what the provider says."""
+    """A person at a provider. ``email_verified`` and ``auth_time`` (Unix seconds, 0: unknown) are what it says."""
 
     subject: str
     name: str = ""
     email: str = ""
     email_verified: bool = False
+    auth_time: int = 0
     tokens: Mapping[str, Any] | None = field(default=None, repr=False)
 
 

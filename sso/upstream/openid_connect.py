@@ -34,7 +34,11 @@ class OpenIdConnect:
 
     async def authorization_url(self, provider: IdentityProvider, attempt: Attempt) -> str:
         metadata = await self._discovery.metadata(provider.issuer)
-        return authorization_request(metadata.authorization_endpoint, provider, attempt, nonce=attempt.nonce)
+        more = {"nonce": attempt.nonce}
+        if attempt.needs_new_login:
+            # Providers that know neither ignore max_age. An unknown prompt would be an error at some of them.
+            more |= {"max_age": "0"} | ({"prompt": "login"} if metadata.knows_prompt_login else {})
+        return authorization_request(metadata.authorization_endpoint, provider, attempt, **more)
 
     async def identify(
         self, provider: IdentityProvider, secret: str | None, attempt: Attempt, answer: Mapping[str, str]
@@ -55,6 +59,7 @@ class OpenIdConnect:
             name=clean_text(claims.get("name") or claims.get("preferred_username"), MAX_NAME),
             email=unchanged_address(claims.get("email")),
             email_verified=claims.get("email_verified") is True,
+            auth_time=_seconds(claims.get("auth_time")),
             tokens=kept_tokens(tokens),
         )
 
@@ -86,3 +91,7 @@ class OpenIdConnect:
         if "email" in claims:  # a verification belongs to the address beside which it stands
             userinfo = {name: value for name, value in userinfo.items() if name != "email_verified"}
         return {**userinfo, **claims}
+
+
+def _seconds(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -13,6 +13,7 @@ from sso.accounts.login.view import ClosedAccountView, LoginCompletion, next_que
 from sso.accounts.model import SignedIn
 from sso.accounts.nickname import InvalidNickname, parse_nickname
 from sso.accounts.recent_authentication import RecentAuthentication
+from sso.accounts.sessions import UPSTREAM_AUTH
 from sso.accounts.visitor import Visitor
 from sso.core.language import Text, current_language
 from sso.upstream.attempts import BegunAttempt
@@ -22,10 +23,10 @@ from sso.upstream.pending_identities import PendingIdentities, PendingIdentity
 from sso.upstream.recent_login import LINK_PATH
 from sso.upstream.registration import AccountExists, IdentityRegistration
 from sso.upstream.sign_in import (
-    AUTH,
     IdentityBelongsToOther,
     IdentityLinked,
     IdentityUnknown,
+    LinkingUserRevoked,
     UpstreamOutcome,
     UpstreamSignIn,
     UserIdentified,
@@ -39,7 +40,7 @@ from sso.web.redirects import safe_next, see_other
 
 MAX_PARAMETERS = 64
 BELONGS_TO_OTHER = _("This %(provider)s account is already linked with another account here.")
-
+NOT_LINKED = _("Your account was changed meanwhile, so nothing was linked. Please sign in and try again.")
 ACCOUNT_EXISTS = _("There is already an account with your e-mail address. Sign in to it once, to link the two.")
 
 
@@ -88,11 +89,13 @@ def upstream_pages(
 
     async def show(outcome: UpstreamOutcome, provider: IdentityProvider) -> Response:
         match outcome:
-            case UserIdentified(user, needs_code, next_path):
+            case UserIdentified(user, needs_code, next_path, is_new_login):
                 if needs_code:
                     return await completion.ask_for_code(user, next_path)
-                # The provider may not have asked anything, so important changes still ask for the password.
-                session = await completion.start_session(SignedIn(user, AUTH), authenticated=not user.password_hash)
+                # The provider may not have asked anything. Then important changes still ask for the password, if there
+                # is one, and so does a site that wants a new login.
+                is_proven = is_new_login or not user.password_hash
+                session = await completion.start_session(SignedIn(user, UPSTREAM_AUTH), authenticated=is_proven)
                 # The login page continues the flow. A game still asks: a link must not confirm it by itself.
                 return completion.redirect(session, "/login" + next_query(next_path))
             case IdentityLinked():
@@ -100,6 +103,8 @@ def upstream_pages(
             case IdentityBelongsToOther():
                 text = Text(BELONGS_TO_OTHER, provider=provider.name)
                 return await show_problem(_("Already linked"), text, 409, "/account")
+            case LinkingUserRevoked():
+                return await show_problem(_("Not linked"), NOT_LINKED, 409, "/account")
             case IdentityUnknown():
                 return see_other("/login/identity")
             case _:
@@ -133,7 +138,7 @@ def upstream_pages(
             return await show_unknown(pending, nick, problem=ACCOUNT_EXISTS, status=409)
         if created is None:
             return see_other("/login")
-        session = await completion.start_session(SignedIn(created.user, AUTH))
+        session = await completion.start_session(SignedIn(created.user, UPSTREAM_AUTH))
         return completion.redirect(session, "/login" + next_query(created.next_path))
 
     async def show_unknown(pending: PendingIdentity, nick: str, **context: Any) -> Response:

@@ -24,6 +24,7 @@ class LinkLoginFlow:
     page: str = "link_login.html"
     ui_locales: str = ""
     site_brand: None = None
+    needs_new_login: bool = False
 
     def details(self, address: Address) -> Mapping[str, Any]:
         return {}

@@ -10,7 +10,7 @@ import structlog
 
 from sso.accounts.errors import AccountClosed
 from sso.accounts.model import User
-from sso.accounts.sessions import Session
+from sso.accounts.sessions import UPSTREAM_AUTH, Session
 from sso.upstream.attempts import AttemptStore, BegunAttempt
 from sso.upstream.errors import AccountDisabled, AttemptExpired, UnknownProvider
 from sso.upstream.linked_identities import IdentityTaken, LinkedIdentities
@@ -18,17 +18,21 @@ from sso.upstream.model import Attempt, IdentityProvider, ProviderAdapter, Upstr
 from sso.upstream.pending_identities import PendingIdentities, PendingIdentity
 from sso.upstream.provider_store import ProviderStore
 
-AUTH = "upstream"  # the authentication method of a session
+MAX_CLOCK_SKEW_S = 60
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
 class UserIdentified:
-    """``needs_code``: the second factor of the account is still missing."""
+    """``needs_code``: the second factor of the account is still missing.
+
+    ``is_new_login``: the provider says that the person has just authenticated there, and was not signed in silently.
+    """
 
     user: User
     needs_code: bool
     next_path: str
+    is_new_login: bool
 
 
 @dataclass(frozen=True)
@@ -42,11 +46,17 @@ class IdentityBelongsToOther:
 
 
 @dataclass(frozen=True)
+class LinkingUserRevoked:
+    """The user who wanted to link the identity was revoked meanwhile, for example by a new password. Not linked."""
+
+
+@dataclass(frozen=True)
 class IdentityUnknown:
     """No user is linked to the identity; it waits in ``PendingIdentities``."""
 
 
-UpstreamOutcome = UserIdentified | IdentityLinked | IdentityBelongsToOther | IdentityUnknown
+LinkOutcome = IdentityLinked | IdentityBelongsToOther | LinkingUserRevoked
+UpstreamOutcome = UserIdentified | LinkOutcome | IdentityUnknown
 
 
 class UpstreamSignIn:
@@ -74,10 +84,16 @@ class UpstreamSignIn:
         return provider
 
     async def begin(
-        self, provider: IdentityProvider, browser_secret: str, next_path: str, user_id: str | None = None
+        self,
+        provider: IdentityProvider,
+        browser_secret: str,
+        next_path: str,
+        user_id: str | None = None,
+        *,
+        needs_new_login: bool = False,
     ) -> str:
         """Returns the URL at the provider. With ``user_id``, that user links the identity. Raises UpstreamError."""
-        attempt = Attempt.new(browser_secret, self._callback_url(provider))
+        attempt = Attempt.new(browser_secret, self._callback_url(provider), needs_new_login=needs_new_login)
         url = await self._adapters[provider.kind].authorization_url(provider, attempt)
         await self._attempts.put(provider.provider_id, attempt, next_path, user_id)
         return url
@@ -111,11 +127,12 @@ class UpstreamSignIn:
             return IdentityUnknown()
         needs_code = bool(user.second_factors) and not provider.trusted_second_factor
         if user.can_be_kept:
-            raise AccountClosed(user, AUTH, needs_code=needs_code)
+            raise AccountClosed(user, UPSTREAM_AUTH, needs_code=needs_code)
         if user.disabled:
             raise AccountDisabled(f"user {user.user_id} is disabled")
         log.info("upstream.sign_in_succeeded", provider=provider.provider_id, user=user.user_id)
-        return UserIdentified(user, needs_code, begun.next_path)
+        is_new_login = identity.auth_time >= begun.begun - MAX_CLOCK_SKEW_S
+        return UserIdentified(user, needs_code, begun.next_path, is_new_login)
 
     async def _link(
         self,
@@ -136,11 +153,10 @@ class UpstreamSignIn:
             return IdentityLinked() if user.user_id == begun.user_id else IdentityBelongsToOther()
         return await self.link(session, provider, identity)
 
-    async def link(
-        self, session: Session, provider: IdentityProvider, identity: UpstreamIdentity
-    ) -> IdentityLinked | IdentityBelongsToOther:
+    async def link(self, session: Session, provider: IdentityProvider, identity: UpstreamIdentity) -> LinkOutcome:
         try:
-            await self._links.link(session.user, provider, identity)
+            if not await self._links.link(session.user, provider, identity):
+                return LinkingUserRevoked()
         except IdentityTaken:
             return IdentityBelongsToOther()
         log.info("upstream.identity_linked", provider=provider.provider_id, user=session.user.user_id)

@@ -45,9 +45,13 @@ class UpstreamView:
         """Sends the browser to the provider. With ``user_id``, that user links the identity, by a form."""
         browser_secret, is_new = visit_secret(UPSTREAM_COOKIE)
         try:
-            url = await self._sign_in.begin(provider, browser_secret, next_path, user_id)
+            flow = await self._login_flows.find(next_path) if next_path else None
+            needs_new_login = flow is not None and flow.needs_new_login
+            url = await self._sign_in.begin(
+                provider, browser_secret, next_path, user_id, needs_new_login=needs_new_login
+            )
         except UpstreamError as error:
-            return await self.show_failure(provider, error, BegunAttempt(next_path, user_id))
+            return await self.show_failure(provider, error, BegunAttempt(next_path, user_id, 0))
         response = see_other(url) if user_id is None else await _leave_form(url, provider)
         if is_new:
             set_cookie(response, UPSTREAM_COOKIE, browser_secret, COOKIE_S)

@@ -5,13 +5,18 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from tests.accounts.test_passkeys import new_passkey, passkey_sign_in, register
+from tests.accounts.test_recovery_codes import enrol
 from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.mailbox import link_in, mails, path_of, wait_for_mails
 from tests.kit.server import Server
 
 NEW_PASSWORD = "a longer and better one"
-VERIFY, CONFIRM, CHANGED = "Verify your e-mail address", "Confirm your new e-mail address", "was changed"
+# Tables with what may be added to an account, and their columns with the time.
+AGES = {"passkeys": "created", "linked_identities": "created", "recovery_code_sets": "created", "account_events": "at"}
+LINK = "INSERT INTO linked_identities (id, subject, user_id, provider_id, last_used) VALUES ($1, $1, $1, $2, now())"
+VERIFY, CONFIRM, CHANGED = "Verify your e-mail address", "Confirm your new e-mail address", "The e-mail address of"
 
 
 @pytest.fixture
@@ -32,6 +37,13 @@ def stranger(server: Server) -> Iterator[Browser]:
     """A browser that is not signed in."""
     with Browser(server) as browser:
         yield browser
+
+
+@pytest.fixture
+def provider(server: Server) -> Iterator[str]:
+    server.apply({"identity_providers": [{"id": "steam", "kind": "steam", "name": "Steam"}]})
+    yield "steam"
+    server.sso("idp", "remove", "steam", "--yes")
 
 
 def user_row(server: Server, user_id: str) -> dict[str, object]:
@@ -169,6 +181,60 @@ def test_undo_keeps_an_account_that_a_thief_has_closed(
         owners = {"new_password": "only the owner knows", "repeat_password": "only the owner knows"}
         assert owner.submit("/reset", **owners).status_code == 303
         assert owner.is_signed_in
+
+
+def test_undo_removes_what_a_thief_has_added(
+    server: Server, browser: Browser, stranger: Browser, login: str, provider: str
+) -> None:
+    """The thief adds an app, a passkey and a linked account, before and after the change of the address."""
+    user_id, passkey = user_id_of(server, login), new_passkey(server)
+    app, _ = enrol(browser)
+    change(server, browser, stranger, f"adder.{login}")
+    browser.follow(register(browser, passkey))
+    query(server, LINK, user_id, provider)
+    assert can_use(server, f"adder.{login}", app.code())
+    with Browser(server) as owner:
+        owner.follow(use_link_to_undo(owner, wait_for_mails(server, login, CHANGED)[0]))
+        assert "otp" not in owner.form("/reset")
+        owners = {"new_password": "only the owner knows", "repeat_password": "only the owner knows"}
+        assert owner.follow(owner.submit("/reset", **owners)).status_code == 200
+        history = owner.get("/account/history").text
+        assert "Passkey removed" in history
+        assert "Authenticator app removed" in history
+    assert passkey_sign_in(stranger, passkey).status_code == 401
+    assert not query(server, "SELECT FROM linked_identities WHERE user_id = $1", user_id)
+    assert not query(server, "SELECT FROM recovery_code_sets WHERE user_id = $1", user_id)
+    with Browser(server) as thief:
+        assert thief.sign_in(login).status_code == 401
+        assert thief.sign_in(login, "only the owner knows").headers["Location"] == "/account"
+
+
+def test_undo_leaves_older_factors_and_the_password(
+    server: Server, browser: Browser, stranger: Browser, login: str, provider: str
+) -> None:
+    """The old address alone does not lead past the second factor of the owner."""
+    user_id, passkey = user_id_of(server, login), new_passkey(server)
+    app, codes = enrol(browser)
+    browser.follow(register(browser, passkey))
+    query(server, LINK, user_id, provider)
+    for table, column in AGES.items():
+        query(server, f"UPDATE {table} SET {column} = now() - interval '25 hours' WHERE user_id = $1", user_id)
+    change(server, browser, stranger, f"owner.{login}")
+    with Browser(server) as other:
+        other.follow(use_link_to_undo(other, wait_for_mails(server, login, CHANGED)[0]))
+        assert "otp" in other.form("/reset")
+        assert other.submit("/reset", new_password=NEW_PASSWORD, repeat_password=NEW_PASSWORD).status_code == 401
+    assert can_use(server, login, app.code())
+    assert can_use(server, login, codes[0])
+    assert passkey_sign_in(stranger, passkey).status_code == 303
+    assert len(query(server, "SELECT FROM linked_identities WHERE user_id = $1", user_id)) == 1
+
+
+def can_use(server: Server, login: str, code: str) -> bool:
+    """Returns whether the login operation accepts the password and this code."""
+    with server.client() as http:
+        answer = http.post("/proxy/api/login", json={"login": login, "password": PASSWORD, "otp": code})
+    return answer.status_code == 200
 
 
 def test_undo_leaves_a_user_disabled(server: Server, browser: Browser, stranger: Browser, login: str) -> None:

@@ -88,6 +88,25 @@ def test_notices_can_be_turned_off(server: Server) -> None:
         assert wait_for_mails(server, login, SUBJECT)
 
 
+def test_turning_notices_off_requires_recent_authentication(server: Server) -> None:
+    login = new_user(server)
+    with fresh_browser(server, login) as browser:
+        query(server, "UPDATE browser_sessions SET authenticated = NULL")
+        browser.open_account()
+        form = browser.form("/account/email/notices")
+        without = {name: value for name, value in form.items() if name in ("csrf", "enable")}
+        assert browser.post("/account/email/notices", without).status_code == 422
+        assert browser.submit("/account/email/notices", current_password="wrong").status_code == 422
+        assert browser.problem == "Your current password is incorrect."
+        browser.follow(browser.submit("/account/email/notices", current_password=PASSWORD))
+        assert browser.form("/account/email/notices")["enable"] == "1"
+        assert "Sign-in notices turned off" in browser.page.text
+        query(server, "UPDATE browser_sessions SET authenticated = NULL")
+        browser.open_account()
+        browser.follow(browser.submit("/account/email/notices"))  # no proof: they make the account safer
+        assert "Sign-in notices turned on" in browser.page.text
+
+
 def test_unknown_factor_is_reported_once(server: Server, login: str) -> None:
     with server.client() as http:
         for _ in range(2):

@@ -15,8 +15,10 @@ from tests.browser.conftest import Window, _thread
 from tests.kit.builders import PASSWORD
 from tests.kit.oauth import Browser, Site, close_all, new_browser, new_site
 from tests.kit.server import Server
+from tests.rp.quickstart import INSTALLED, Quickstart
 
 pytestmark = pytest.mark.browser
+OIDC_CLIENT_TS = INSTALLED / "single_page_app/node_modules"
 PAGE = Path(__file__).with_name("single_page_app.html").read_bytes()
 
 
@@ -76,3 +78,23 @@ def test_single_page_app_signs_in_with_pkce(page: Page, server: Server, origin: 
     assert (result["revoked"], result["after"]) == (200, 401)
     assert "invalid_token" in result["challenge"]
     assert result["keys"] >= 3
+
+
+@pytest.mark.skipif(not OIDC_CLIENT_TS.is_dir(), reason="oidc-client-ts: run scripts/rp")
+def test_quickstart_with_oidc_client_ts_signs_in_and_out(
+    page: Page, server: Server, user: Browser, tmp_path: Path
+) -> None:
+    with Quickstart(server, tmp_path, "single_page_app", "5173", OIDC_CLIENT_TS).running() as app:
+        page.goto(app.url)
+        expect(page.locator("#status")).to_have_text("Not signed in.")
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_label("E-mail").fill(user.login)
+        page.get_by_label("Password", exact=True).fill(PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.locator("#status")).to_have_text(f"Signed in as Ann ({user.login}).")
+        assert page.url == f"{app.url}/"
+        page.reload()
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.locator("#status")).to_have_text("Not signed in.")
+        page.goto(f"{server.base_url}/account")
+        expect(page.get_by_role("button", name="Sign in")).to_be_visible()

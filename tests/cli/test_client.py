@@ -161,3 +161,13 @@ def test_client_add_names_the_option_with_a_wrong_value(
     arguments: tuple[str, ...], option: str, server: Server
 ) -> None:
     assert server.sso("client", "add", "--profile", "oidc", *arguments, check=False).stderr.startswith(f"sso: {option}")
+
+
+def test_service_client_names_the_option_that_is_missing_and_warns_about_an_unknown_application(server: Server) -> None:
+    command = ("client", "add", "cli-service", "--profile", "oidc", "--grant-types", "client_credentials")
+    failed = server.sso(*command, check=False)
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert failed.stderr == "sso: --grant-types: client_credentials needs --application-id\n"
+    added = server.sso(*command, "--application-id", "987654")
+    assert "client_secret" in added.stdout
+    assert added.stderr == "warning: there is no application 987654; `sso app list` shows them\n"

@@ -204,7 +204,7 @@ def _report_end(process: int, pid: int, ending: int) -> None:
 
 
 def _run_program(order: dict[str, Any], files: Sequence[int]) -> NoReturn:
-    """Becomes the program. Returns from the interpreter as it does, so that its threads and files are closed."""
+    """Becomes the program."""
     from sso.cli import main
 
     os.setsid()
@@ -216,5 +216,19 @@ def _run_program(order: dict[str, Any], files: Sequence[int]) -> NoReturn:
     os.environ.update(order["environment"])
     sys.argv = [str(ROOT / "sso/__main__.py"), *order["arguments"]]
     sys.path[0] = order["folder"]
-    main()
+    try:
+        main()
+    except SystemExit as error:
+        _exit(error.code)
     raise AssertionError("the program returned")
+
+
+def _exit(code: int | str | None) -> NoReturn:
+    """Ends like the interpreter, but does not free the memory, which would take longer than most commands."""
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for the threads
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))

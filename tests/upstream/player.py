@@ -56,7 +56,7 @@ def to_provider(browser: Browser, provider_id: str, next_path: str = "") -> str:
 def callback_of(browser: Browser, provider_id: str, next_path: str = "") -> str:
     """Signs in at the provider and returns the address with its answer, which the browser has not opened yet."""
     answer = go(browser, to_provider(browser, provider_id, next_path))
-    assert answer.status_code == 302, answer.text
+    assert answer.status_code in (302, 303), answer.text
     return answer.headers["Location"]
 
 

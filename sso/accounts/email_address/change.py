@@ -5,6 +5,7 @@ The address is the login, so ``login`` and ``login_key`` change together. Everyt
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeVar
 
 from sso.accounts.email_address import verification
@@ -16,6 +17,7 @@ from sso.accounts.email_address.mails import (
     taken_mail,
     undone_mail,
 )
+from sso.accounts.email_address.recent_additions import BEFORE_CHANGE_S, remove_recent_additions
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.mailed_links import MailedLink, MailedLinks
 from sso.accounts.model import User, login_key, mailbox_key, stored_login
@@ -158,7 +160,8 @@ class EmailChange:
     async def undo(self, secret: str) -> str | None:
         """Restores the address that the account had before, whatever has changed since, and revokes everything issued.
 
-        An account that was closed by its user, or by a thief, is kept. Links to addresses of later changes end.
+        Ways to sign in that were added since the day before the change are removed. An account that was closed by its
+        user, or by a thief, is kept. Links to addresses of later changes end.
 
         Returns the secret of a link that resets the password, or None if the link does not work. Raises AddressTaken.
         """
@@ -171,6 +174,8 @@ class EmailChange:
             if link is None or not await self._set_login(tx, link, None):
                 return None
             await tx.value(_REVOKE_LATER_LINKS, user_id=found.user.user_id, purpose=UNDO, expires=link.expires)
+            since = link.expires - timedelta(seconds=UNDO_LINK_S + BEFORE_CHANGE_S)
+            await remove_recent_additions(tx, found.user.user_id, since)
             await revoke_everything(tx, found.user.user_id)
             if await tx.value(_CANCEL_DELETION, user_id=found.user.user_id):
                 await record_event(tx, found.user.user_id, EventKind.DELETION_CANCELLED)

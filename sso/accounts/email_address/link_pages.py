@@ -80,7 +80,9 @@ def email_link_pages(verification: EmailVerification, change: EmailChange) -> Bl
             token,
             heading=_("Undo the change of your address?"),
             message=_(
-                "Your account gets the address %(address)s back. Everyone is signed out, and you choose a password.",
+                "Your account gets the address %(address)s back. Everyone is signed out, and you choose a new "
+                "password. Passkeys, authenticator apps, recovery codes and linked accounts that were added since the "
+                "day before the change are removed.",
                 address=found.login,
             ),
             button=_("Yes, undo the change"),

@@ -49,8 +49,8 @@ def changed_mail(new_login: str, undo_url: str, service_name: str) -> MailConten
         ),
         (
             Text(
-                "The link works once, for %(days)s days. It restores this address and signs everyone out; then you "
-                "choose a new password.",
+                "The link works once, for %(days)s days. It restores this address, signs everyone out and removes the "
+                "ways to sign in that were added since the day before the change; then you choose a new password.",
                 days=UNDO_LINK_S // 86400,
             ),
         ),

@@ -60,8 +60,12 @@ def email_pages(
 
     @routes.post("/email/notices")
     async def set_notices() -> Response:
+        """Turning notices off hides a thief, so it is confirmed like other important changes."""
         session, form = await account.submitted_form()
-        await notices.turn(session.user, on=form.get("enable") == "1")
+        on = form.get("enable") == "1"
+        if not on and (problem := await account.confirm(session, form)):
+            return await account.show(session, problem, "notices")
+        await notices.turn(session.user, on=on)
         return see_other(account_url("sign-in-notices"))
 
     return routes

@@ -38,6 +38,8 @@ class EventKind(StrEnum):
     IDENTITY_UNLINKED = "identity_unlinked"  # detail: name
     SITE_GRANTED = "site_granted"  # detail: name
     SITE_REMOVED = "site_removed"  # detail: name
+    NOTICES_ON = "notices_on"
+    NOTICES_OFF = "notices_off"
     PROFILE_CHANGED = "profile_changed"
     DATA_EXPORTED = "data_exported"
     DELETION_REQUESTED = "deletion_requested"

@@ -34,6 +34,8 @@ TEXTS = {
     EventKind.IDENTITY_UNLINKED: _("Connected account removed"),
     EventKind.SITE_GRANTED: _("Access given to a site"),
     EventKind.SITE_REMOVED: _("Access of a site removed"),
+    EventKind.NOTICES_ON: _("Sign-in notices turned on"),
+    EventKind.NOTICES_OFF: _("Sign-in notices turned off"),
     EventKind.PROFILE_CHANGED: _("Profile changed"),
     EventKind.DATA_EXPORTED: _("Data downloaded"),
     EventKind.DELETION_REQUESTED: _("Deletion of the account requested"),

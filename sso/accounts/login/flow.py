@@ -46,6 +46,10 @@ class LoginFlow(Protocol):
     def ui_locales(self) -> str:
         """The languages that the flow asks for, most preferred first; "" if it does not ask for any."""
 
+    @property
+    def needs_new_login(self) -> bool:
+        """Whether the user must prove who they are again, so that a provider must not sign them in silently."""
+
     def accepts(self, session: Session) -> bool:
         """Returns True if the flow can continue with this session, without another login."""
 

@@ -11,6 +11,7 @@ from sso.accounts.login.form import LoginForm
 from sso.accounts.login.messages import (
     BLOCKED,
     EXPIRED,
+    PROVE_AGAIN,
     WRONG_PASSKEY,
     WRONG_PASSWORD,
     retry_message,
@@ -74,7 +75,8 @@ def login_pages(
         session = await visitor.session()
         if session and (flow is None or flow.accepts(session)):
             return see_other(flow.continue_path if flow else safe_next(next_path))
-        return await login_form.show(flow, next_path)
+        notice = PROVE_AGAIN if session and not session.is_proven else None
+        return await login_form.show(flow, next_path, notice=notice)
 
     @routes.post("/login")
     async def login() -> Response:

@@ -7,14 +7,14 @@ no secret, and no later request can carry one in its Referer header.
 from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.notices import account_url
-from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked, TooManyAttempts
+from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked, TooManyAttempts
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlows
-from sso.accounts.login.messages import PASSWORDS_DIFFER, WRONG_PASSKEY, code_problem, retry_message, retry_problem
+from sso.accounts.login.messages import PASSWORDS_DIFFER, WRONG_PASSKEY, code_problem, retry_problem
 from sso.accounts.login.password_login import PasswordLogin
-from sso.accounts.login.view import LoginCompletion, next_query
-from sso.accounts.model import SignedIn, User
+from sso.accounts.login.view import ClosedAccountView, LoginCompletion, next_query
+from sso.accounts.model import SignedIn, User, typed_login
 from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.accounts.password_reset.requests import LINK_S, ResetRequest, ResetRequests
 from sso.accounts.password_reset.reset import PasswordReset, PendingReset
@@ -42,6 +42,7 @@ from sso.web.pages import form_fields, page
 from sso.web.redirects import safe_next, see_other
 from sso.web.request import client_address
 
+NOT_AN_ADDRESS = FormProblem(_("Please enter an e-mail address, such as name@example.com."))
 LINK_INVALID = _("This link no longer works. It may have been used already, or it has expired.")
 
 
@@ -54,6 +55,7 @@ def password_reset_pages(
     devices: KnownDevices,
     login_flows: LoginFlows,
     completion: LoginCompletion,
+    closed_account: ClosedAccountView,
     rate_limiter: RateLimiter,
 ) -> Blueprint:
     routes = Blueprint("password_reset", __name__)
@@ -68,13 +70,15 @@ def password_reset_pages(
         form = await form_fields()
         check_csrf(read_cookie(VISIT_COOKIE), form.get("csrf"))
         next_path, login = form.get("next"), form.get("login", "").strip()
+        if typed_login(login) is None:
+            return await show_forgot_form(next_path, login, NOT_AN_ADDRESS)
         try:
             if wait_s := await rate_limiter.add(client_address()):
                 raise TooManyAttempts(wait_s)
             continue_at = safe_next(next_path) if next_path else ""
             requests.submit(ResetRequest(login, continue_at, current_language.get()))
         except RetryLater as error:
-            return await show_forgot_form(next_path, login, error)
+            return await show_forgot_form(next_path, login, retry_problem(error))
         return await page(
             "forgot_sent.html",
             page_title=_("Check your e-mail"),
@@ -108,10 +112,16 @@ def password_reset_pages(
         user = await reset.complete(secret, pending, password_hash)
         if user is None:
             return await show_invalid_link()
-        session = await completion.start_session(SignedIn(user, "otp" if user.second_factors else "login"))
-        response = completion.redirect(session, await continue_path(pending, session))
+        response = await sign_in(user, pending)
         delete_cookie(response, RESET_COOKIE)
         return response
+
+    async def sign_in(user: User, pending: PendingReset) -> Response:
+        try:
+            session = await completion.start_session(SignedIn(user, "otp" if user.second_factors else "login"))
+        except AccountClosed as closed:
+            return await closed_account.show(closed, None, pending.next_path)
+        return completion.redirect(session, await continue_path(pending, session))
 
     async def new_password_hash(pending: PendingReset, form: dict[str, str]) -> str | FormProblem:
         """Checks the new password before the code, which can be used only once."""
@@ -164,13 +174,13 @@ def password_reset_pages(
             return flow.continue_path
         return safe_next(pending.next_path) if pending.next_path else account_url("password")
 
-    async def show_forgot_form(next_path: str | None, login: str = "", error: RetryLater | None = None) -> Response:
+    async def show_forgot_form(next_path: str | None, login: str = "", problem: FormProblem | None = None) -> Response:
         secret, is_new = visit_secret()
         response = await page(
             "forgot.html",
-            status=error.status if error else 200,
-            headers=error.headers if error else None,
-            problem=retry_message(error) if error else None,
+            status=problem.status if problem else 200,
+            headers=problem.headers if problem else None,
+            problem=problem.text if problem else None,
             page_title=_("Forgot your password?"),
             csrf=csrf_token(secret),
             next=safe_next(next_path) if next_path else "",

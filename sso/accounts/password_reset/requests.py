@@ -5,14 +5,16 @@ duration. An unknown address takes the same steps: its link has no user, and its
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 
 import structlog
 import trio
 
 from sso.accounts.errors import LoginBusy
+from sso.accounts.history.texts import format_day
 from sso.accounts.mailed_links import MailedLinks
 from sso.accounts.model import login_key
-from sso.core.language import Text
+from sso.core.language import Text, in_language
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
@@ -29,9 +31,11 @@ MAX_WAITING = 1000
 BUSY_RETRY_S = 5
 DRAIN_S = 5
 
-# Requests for the same account wait for each other here.
+# Requests for the same account wait for each other here. The user of a closed account may still keep it.
 _FIND_USER = Statement(
-    "SELECT user_id, login FROM users WHERE login_key = :login_key AND NOT disabled FOR NO KEY UPDATE"
+    """SELECT user_id, login, deletion_due FROM users
+    WHERE login_key = :login_key AND (NOT disabled OR deletion_by = 'user' AND deletion_due > now())
+    FOR NO KEY UPDATE"""
 )
 _COUNT_LINKS = Statement(
     """SELECT count(*) FROM mailed_links WHERE user_id = CAST(:user_id AS text) AND purpose = :purpose
@@ -91,17 +95,33 @@ class ResetRequests:
 
     async def _send_link(self, tx: Transaction, request: ResetRequest) -> None:
         row = await tx.row(_FIND_USER, login_key=login_key(request.login))
-        user_id, recipient = (row["user_id"], row["login"]) if row else (None, "")
+        user_id, recipient, due = (row["user_id"], row["login"], row["deletion_due"]) if row else (None, "", None)
         if await tx.value(_COUNT_LINKS, user_id=user_id, purpose=PURPOSE, window=float(WINDOW_S)) >= MAX_LINKS:
             return
         url = await self._links.create(tx, PURPOSE, "/reset", LINK_S, user_id, next=request.next_path)
-        await self._outbox.put(tx, recipient, _mail(url, self._service_name), request.language)
+        mail = _mail(url, self._service_name, _closed_text(due, request.language))
+        await self._outbox.put(tx, recipient, mail, request.language)
 
 
-def _mail(url: str, service_name: str) -> MailContent:
+def _closed_text(due: datetime | None, language: str) -> tuple[Text, ...]:
+    """Says how to keep an account that is going to be deleted."""
+    if due is None:
+        return ()
+    with in_language(language):
+        date = format_day(due)
+    return (
+        Text(
+            "Your account is closed and will be deleted on %(date)s. To keep it, choose a new password before that day "
+            "and then confirm that you want to keep your account.",
+            date=date,
+        ),
+    )
+
+
+def _mail(url: str, service_name: str, closed: tuple[Text, ...]) -> MailContent:
     return MailContent(
         Text("Choose a new password for %(service)s", service=service_name),
-        (Text("Someone asked for a new password for your account. To choose one, open this link:"),),
+        (*closed, Text("Someone asked for a new password for your account. To choose one, open this link:")),
         (
             Text(
                 "The link works once and expires in %(minutes)s minutes. If you did not ask for it, you can ignore "

@@ -38,10 +38,13 @@ class PasswordReset:
         self._outbox = outbox
 
     async def find(self, secret: str) -> PendingReset | None:
-        """Returns None if the link was used, has expired or does not exist, or if its user is disabled."""
+        """Returns None if the link was used, has expired or does not exist, or if its user is disabled.
+
+        A user who has requested the deletion of the account may still choose a password, and then keep the account.
+        """
         link = await self._links.find(PURPOSE, secret) if secret else None
         user = await self._users.get(link.user_id) if link and link.user_id else None
-        if link is None or user is None or user.disabled:
+        if link is None or user is None or (user.disabled and not user.can_be_kept):
             return None
         return PendingReset(user, link.data.get("next", ""))
 

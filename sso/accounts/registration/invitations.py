@@ -42,14 +42,14 @@ class Invitations:
         self._outbox = outbox
         self._service_name = service_name
 
-    async def create(self, login: str, days: int, *, sends_mail: bool) -> str:
-        """Returns the link, and mails it if ``sends_mail``."""
+    async def create(self, login: str, days: int, language: str, *, sends_mail: bool) -> str:
+        """Returns the link, and mails it in this language if ``sends_mail``."""
         data = {"id": record_id(), "login": login, "login_key": login_key(login)}
 
         async def work(tx: Transaction) -> str:
             link = await self._links.create(tx, PURPOSE, PATH, days * DAY_S, **data)
             if sends_mail:
-                await self._outbox.put(tx, login, invitation_mail(self._service_name, link, days), "en")
+                await self._outbox.put(tx, login, invitation_mail(self._service_name, link, days), language)
             return link
 
         link = await self._database.transaction(work)

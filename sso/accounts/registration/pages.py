@@ -10,7 +10,7 @@ from sso.accounts.errors import TooManyAttempts
 from sso.accounts.login.flow import LoginFlow, LoginFlows
 from sso.accounts.login.messages import retry_message
 from sso.accounts.login.view import LoginCompletion, next_query
-from sso.accounts.model import SignedIn, User, stored_login
+from sso.accounts.model import SignedIn, User, typed_login
 from sso.accounts.nickname import InvalidNickname, parse_nickname
 from sso.accounts.password_rules import UnacceptablePassword
 from sso.accounts.registration import view
@@ -21,7 +21,6 @@ from sso.accounts.registration.wiring import UserRegistration
 from sso.accounts.visitor import Visitor
 from sso.core.errors import ApiError, RetryLater
 from sso.core.language import Text, current_language, plural
-from sso.core.mail_address import MAX_ADDRESS_LENGTH, check_mail_address
 from sso.web import language
 from sso.web.client_connection import client_connection
 from sso.web.cookies import VISIT_COOKIE, read_cookie
@@ -71,7 +70,7 @@ def registration_pages(
             return await view.show_refusal(registration.mode)
         next_path = form.get("next")
         flow = await find_flow(next_path)
-        login = _mail_address(form.get("email", ""))
+        login = typed_login(form.get("email", ""))
         if login is None:
             return await view.show_email_form(challenge, flow, next_path, form, problem=WRONG_ADDRESS, status=422)
         if wait_s := await registration.rate.add(client_address()):
@@ -200,16 +199,6 @@ def registration_pages(
         return login_completion.redirect(session, path)
 
     return routes
-
-
-def _mail_address(text: str) -> str | None:
-    """Returns the address in the form in which logins are stored, or None if it is not an address."""
-    if len(text) > MAX_ADDRESS_LENGTH:
-        return None
-    try:
-        return check_mail_address(stored_login(text.strip()))
-    except ValueError:
-        return None
 
 
 def _too_many_mails(wait_s: int) -> Text:

@@ -41,7 +41,7 @@ class TargetUser(Protocol):
     def user_id(self) -> str: ...
 
     @property
-    def totp_sealed(self) -> str | None: ...
+    def second_factors(self) -> tuple[str, ...]: ...
 
     @property
     def disabled(self) -> bool: ...
@@ -120,7 +120,7 @@ class ProjectEndpoint:
         user = await self._find_user(name)
         if user is None or user.disabled:
             raise NotFound("user not found")
-        if user.totp_sealed is None:
+        if not set(user.second_factors) - {"email"}:
             raise PermissionConflict("user: has no second factor (codes by e-mail do not count)")
         return user
 

@@ -107,6 +107,18 @@ def welch(first: list[float], second: list[float]) -> float:
     return (statistics.mean(first) - statistics.mean(second)) / math.sqrt(spread or 1e-30)
 
 
+def response_time(browser: Browser, page: str, form: dict[str, str]) -> float:
+    """Sends a form. A form that is refused because too many wait is sent again later."""
+    while True:
+        began = time.perf_counter()
+        answer = browser.post(page, form)
+        duration = time.perf_counter() - began
+        if answer.status_code != 503:
+            assert answer.status_code in (200, 303, 401)
+            return duration
+        time.sleep(int(answer.headers["Retry-After"]))
+
+
 @pytest.mark.parametrize("page", ["/register", "/login", "/forgot"])
 def test_times_are_the_same_for_known_and_unknown_addresses(open_server: Server, known: list[str], page: str) -> None:
     times: dict[bool, list[float]] = {True: [], False: []}
@@ -118,10 +130,7 @@ def test_times_are_the_same_for_known_and_unknown_addresses(open_server: Server,
         pairs = [(is_known, number) for number in range(SAMPLES or MAX_USES * 8) for is_known in (True, False)]
         for is_known, number in random.sample(pairs, len(pairs)):
             address = known[number % len(known)] if is_known else unknown(1000 + number % len(known))
-            began = time.perf_counter()
-            answer = browser.post(page, form | {name: address})
-            times[is_known].append(time.perf_counter() - began)
-            assert answer.status_code in (200, 303, 401)
+            times[is_known].append(response_time(browser, page, form | {name: address}))
     t = welch(times[True], times[False])
     print(f"{page}: t = {t:.2f}")
     if SAMPLES:

@@ -113,9 +113,10 @@ def test_invitation_is_mailed_if_a_mail_server_is_configured(postgres_server: Po
     with mail_server("smtp") as mails:
         settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_REGISTRATION": "invite"}
         with running(tmp_path, **settings, SSO_SMTP_URL=f"smtp://localhost:{mails.port}") as server:
-            done = server.sso("user", "invite", address)
+            done = server.sso("user", "invite", address, "--lang", "de")
             assert done.stderr.strip() == f"mailed to {address}"
             assert until(lambda: mails.mails)
     message = message_from_string(mails.mails[0], policy=policy.default)
     assert message["To"] == address
+    assert str(message["Subject"]).startswith("Du bist zu")
     assert done.stdout.strip() in mails.mails[0].replace("=\n", "").replace("=3D", "=")

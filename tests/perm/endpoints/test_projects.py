@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.kit.browser import query
 from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 from tests.perm.endpoints.test_project_settings import action, services
 
@@ -150,6 +151,12 @@ def test_target_user_of_publish_needs_a_second_factor_other_than_email(studio: S
     ]
     admins = [{"user_id": user.user_id, "roles": {"project": ["admin"]}} for user in (studio.root, safe)]
     assert sorted(map(str, users)) == sorted(map(str, admins))
+
+
+def test_passkey_of_the_target_user_of_publish_is_a_second_factor(studio: Studio) -> None:
+    target = studio.user()
+    query(studio.server, "UPDATE users SET passkey_count = 1 WHERE user_id = $1", target.user_id)
+    assert studio.root.call("publish", project=title("Passkey"), user=target.user_id).status == 200
 
 
 @pytest.mark.parametrize("user", [5, True, None, [], {}, ""])

@@ -1,0 +1,106 @@
+"""Sites that want a new login (prompt=login, max_age): a provider that signs in without a question does not suffice."""
+
+import time
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx
+import pytest
+
+from tests.kit.browser import Forms
+from tests.kit.builders import PASSWORD
+from tests.kit.oauth import Browser, Site, new_site, query_of
+from tests.kit.server import Server
+from tests.upstream.player import add_provider, follow, link, player, press, sign_in, sign_out, to_provider
+from tests.upstream.stand_ins import CodeProvider, SteamStandIn
+
+PROVE_AGAIN = "You are signed in, but you must still prove that it is you"
+
+
+@pytest.fixture
+def site(server: Server) -> Site:
+    return new_site(server, profile="oidc")
+
+
+def linked_player(server: Server, provider_id: str) -> Browser:
+    browser = player(server)
+    link(browser, provider_id)
+    sign_out(browser)
+    return browser
+
+
+def parameters(url: str) -> dict[str, str]:
+    return dict(parse_qsl(urlsplit(url).query))
+
+
+def flow_of(page: httpx.Response) -> str:
+    return Forms(page.text).by_action["/login"][0]["next"]
+
+
+def test_silent_sign_in_leads_to_the_password(server: Server, provider: CodeProvider, site: Site) -> None:
+    provider_id = add_provider(server, provider)
+    browser = linked_player(server, provider_id)
+    next_path = flow_of(browser.authorize(site, prompt="login"))
+    page = follow(browser, sign_in(browser, provider_id, next_path))
+    assert page.status_code == 200
+    assert PROVE_AGAIN in page.text
+    answer = press(browser, str(page.url), "/login", login=browser.login, password=PASSWORD)
+    assert query_of(answer)["code"]
+
+
+def test_steam_leads_to_the_password(server: Server, steam: SteamStandIn, site: Site) -> None:
+    provider_id = add_provider(server, steam, "steam")
+    browser = linked_player(server, provider_id)
+    next_path = flow_of(browser.authorize(site, max_age="600"))
+    assert PROVE_AGAIN in follow(browser, sign_in(browser, provider_id, next_path)).text
+
+
+@pytest.mark.parametrize(("age", "is_accepted"), [(0, True), (3600, False)])
+def test_time_of_the_login_at_the_provider_decides(
+    server: Server, provider: CodeProvider, site: Site, age: int, is_accepted: bool
+) -> None:
+    provider_id = add_provider(server, provider)
+    browser = linked_player(server, provider_id)
+    provider.wrong_claims["auth_time"] = int(time.time()) - age
+    next_path = flow_of(browser.authorize(site, prompt="login"))
+    answer = follow(browser, sign_in(browser, provider_id, next_path))
+    assert (answer.status_code in (302, 303)) == is_accepted
+    assert ("code" in query_of(answer)) if is_accepted else (PROVE_AGAIN in answer.text)
+
+
+@pytest.mark.parametrize("prompts", [["none", "login"], None])
+def test_provider_is_asked_for_a_new_login(
+    server: Server, provider: CodeProvider, site: Site, prompts: list[str] | None
+) -> None:
+    provider.wrong_metadata["prompt_values_supported"] = prompts
+    provider_id = add_provider(server, provider)
+    browser = player(server)
+    next_path = flow_of(browser.authorize(site, prompt="login"))
+    asked = parameters(to_provider(browser, provider_id, next_path))
+    assert asked["max_age"] == "0"
+    assert asked.get("prompt") == ("login" if prompts else None)
+    usual = parameters(to_provider(browser, provider_id))
+    assert "max_age" not in usual
+    assert "prompt" not in usual
+
+
+def test_session_of_a_silent_sign_in_does_not_satisfy_max_age(
+    server: Server, provider: CodeProvider, site: Site
+) -> None:
+    provider_id = add_provider(server, provider)
+    browser = linked_player(server, provider_id)
+    follow(browser, sign_in(browser, provider_id))
+    assert query_of(browser.authorize(site))["code"]
+    page = browser.authorize(site, max_age="600")
+    assert page.status_code == 200
+    assert flow_of(page)
+
+
+def test_player_without_a_password_is_accepted(server: Server, provider: CodeProvider, site: Site) -> None:
+    """They have no other way to prove who they are, and cannot be locked out of the site."""
+    provider_id = add_provider(server, provider, trusted_email=True)
+    provider.person.email = f"{provider.person.subject}@example.com"
+    browser = player(server)
+    next_path = flow_of(browser.authorize(site, prompt="login"))
+    follow(browser, sign_in(browser, provider_id, next_path))
+    answer = press(browser, "/login/identity", "/login/identity/create", nick="Ann")
+    assert query_of(follow(browser, answer))["code"]
