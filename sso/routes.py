@@ -32,7 +32,6 @@ from sso.accounts.second_factor.section import SecondFactorSection
 from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import Visitor
 from sso.admin.routes import admin_routes
-from sso.admin.wiring import admin_table, build_authenticator
 from sso.db.rate_limit import RateLimiter
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes
@@ -146,8 +145,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
     yield discovery_routes(s.keys, s.settings.base_url)
     yield game_routes(s.game_login)
     yield game_sockets(s.game_login)
-    rate = RateLimiter(s.database, "admin", s.settings.rate_admin)
-    yield admin_routes(build_authenticator(s), rate, admin_table(s))
+    yield admin_routes(s.management)
 
 
 def _login_pages(s: Services, parts: PageParts) -> Iterator[Blueprint]:

@@ -1,14 +1,13 @@
 """The routes of the management API: authenticate the caller, check the right, validate, reply."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from quart import Blueprint, Response, request
 
-from sso.admin.caller import AdminAuthenticator
 from sso.admin.request import AdminRequest, AdminRoute
+from sso.admin.wiring import ManagementApi
 from sso.core.errors import RetryLater
-from sso.db.rate_limit import RateLimiter
 from sso.perm.caller import PresentedCredentials
 from sso.web.body import InvalidBody, ParsedBody
 from sso.web.request import client_address, read_body, text_header
@@ -21,22 +20,20 @@ class TooManyAdminRequests(RetryLater):
     message = "too many requests, try again later"
 
 
-def admin_routes(authenticator: AdminAuthenticator, rate: RateLimiter, table: Iterable[AdminRoute]) -> Blueprint:
+def admin_routes(management: ManagementApi) -> Blueprint:
     routes = Blueprint("admin", __name__, url_prefix="/api/admin")
-    for route in table:
+    for route in management.routes:
         name = f"{route.method}_{route.path}".replace("/", "_").replace("<", "").replace(">", "").replace("-", "_")
-        view = _view(authenticator, rate, route)
+        view = _view(management, route)
         routes.add_url_rule(route.path, endpoint=name, view_func=view, methods=[route.method])
     return routes
 
 
-def _view(
-    authenticator: AdminAuthenticator, rate: RateLimiter, route: AdminRoute
-) -> Callable[..., Awaitable[Response]]:
+def _view(management: ManagementApi, route: AdminRoute) -> Callable[..., Awaitable[Response]]:
     async def view(**path: str) -> Response:
-        if wait_s := await rate.add(client_address()):
+        if wait_s := await management.rate.add(client_address()):
             raise TooManyAdminRequests(wait_s)
-        caller = await authenticator.authenticate(_credentials())
+        caller = await management.authenticator.authenticate(_credentials())
         caller.require(route.right)
         query = validate(route.query, ParsedBody(_query_fields(), is_form=True))
         body = await _read_body(route) if route.body else None

@@ -1,5 +1,11 @@
 """Builds the management API: its resources, and the table of its routes."""
 
+from dataclasses import dataclass
+
+from sso.accounts.second_factor.changes import SecondFactorChanges
+from sso.accounts.sessions import SessionStore
+from sso.accounts.signed_in_games import SignedInGames
+from sso.accounts.users import UserStore
 from sso.admin.audit_trail import AuditQuery, AuditTrail
 from sso.admin.caller import AdminAuthenticator
 from sso.admin.protected_users import ProtectedUsers
@@ -7,22 +13,56 @@ from sso.admin.request import AdminRoute, SearchQuery
 from sso.admin.rights import AdminRight
 from sso.admin.user_details import PermissionsQuery, UserDetails
 from sso.admin.users import UserChanges, UserResource
+from sso.core.encryption import Keyring
+from sso.core.passwords import Hasher
+from sso.db.database import Database
+from sso.db.rate_limit import RateLimiter
 from sso.perm.authorization import Authorizer
-from sso.services import Services
+from sso.perm.caller import CallerAuthenticator
+from sso.perm.credentials.service_jwt import FindServiceToken
+from sso.perm.stores.facts import FactsStore
+from sso.personal_data.deletion import AccountDeletion
 from sso.state.sections.users import UserPart
 
 
-def build_authenticator(s: Services) -> AdminAuthenticator:
-    return AdminAuthenticator(s.permissions.callers, Authorizer(s.permissions.facts), s.service_tokens.application_of)
+@dataclass(frozen=True)
+class AccountServices:
+    """The services by which the management API changes accounts."""
+
+    users: UserStore
+    sessions: SessionStore
+    games: SignedInGames
+    factor_changes: SecondFactorChanges
+    deletion: AccountDeletion
+    hasher: Hasher
 
 
-def admin_table(s: Services) -> tuple[AdminRoute, ...]:
-    protected = ProtectedUsers(s.permissions.facts, s.database.clock)
-    users = UserResource(s.database, s.users, s.hasher, s.keyring, s.deletion, protected)
+@dataclass(frozen=True)
+class ManagementApi:
+    authenticator: AdminAuthenticator
+    rate: RateLimiter
+    routes: tuple[AdminRoute, ...]
+
+
+def build_management(
+    database: Database,
+    keyring: Keyring,
+    accounts: AccountServices,
+    facts: FactsStore,
+    callers: CallerAuthenticator,
+    find_service_token: FindServiceToken,
+    requests_per_minute: int,
+) -> ManagementApi:
+    protected = ProtectedUsers(facts, database.clock)
+    users = UserResource(database, accounts.users, accounts.hasher, keyring, accounts.deletion, protected)
     details = UserDetails(
-        s.database, users, s.users, s.sessions, s.signed_in_games, s.second_factor_changes, s.permissions.facts
+        database, users, accounts.users, accounts.sessions, accounts.games, accounts.factor_changes, facts
     )
-    return (*_user_routes(users, details), *_audit_routes(AuditTrail(s.database)))
+    return ManagementApi(
+        AdminAuthenticator(callers, Authorizer(facts), find_service_token),
+        RateLimiter(database, "admin", requests_per_minute),
+        (*_user_routes(users, details), *_audit_routes(AuditTrail(database))),
+    )
 
 
 def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute, ...]:

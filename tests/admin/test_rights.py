@@ -6,7 +6,6 @@ import trio
 
 from sso.admin.request import AdminRoute
 from sso.admin.rights import AdminRight, with_included
-from sso.admin.wiring import admin_table
 from sso.config import load
 from sso.services import open_services
 from tests.admin.conftest import Administrator, administrator
@@ -18,7 +17,7 @@ from tests.perm.endpoints.conftest import Studio
 def routes(server: Server) -> dict[str, AdminRoute]:
     async def read() -> dict[str, AdminRoute]:
         async with open_services(load(None, server.settings), server.settings["SSO_DATABASE_URL"]) as services:
-            return {f"{route.method} {route.path}": route for route in admin_table(services)}
+            return {f"{route.method} {route.path}": route for route in services.management.routes}
 
     return trio.run(read)
 
