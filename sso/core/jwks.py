@@ -7,7 +7,7 @@ from sso.core.keys import PublicKey, UnusableKey
 
 MAX_KEYS = 10
 MAX_KID = 128
-_PRIVATE_MEMBERS = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth", "k"))
+PRIVATE_MEMBERS = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth", "k"))
 
 
 def read_jwks(value: Any) -> dict[str, PublicKey]:
@@ -29,7 +29,7 @@ def read_jwks(value: Any) -> dict[str, PublicKey]:
 
 def _read_jwk(jwk: Any) -> tuple[str, PublicKey]:
     if isinstance(jwk, dict):
-        if not _PRIVATE_MEMBERS.isdisjoint(jwk):
+        if not PRIVATE_MEMBERS.isdisjoint(jwk):
             raise UnusableKey("expected a public key, without private members")
         if not isinstance(jwk.get("kid", ""), str) or len(jwk.get("kid", "")) > MAX_KID:
             raise UnusableKey(f"kid: expected a text of at most {MAX_KID} characters")

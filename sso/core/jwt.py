@@ -70,7 +70,7 @@ class Signer:
         signed, _, signature = token.encode().rpartition(b".")
         if not hmac.compare_digest(_base64url(self._signature(signed)), signature):
             raise InvalidToken("InvalidSignatureError")
-        return _parse_part(signed.partition(b".")[2].decode(), "claims")
+        return parse_part(signed.partition(b".")[2].decode(), "claims")
 
     @cached_property
     def _header(self) -> bytes:
@@ -143,7 +143,7 @@ def unverified_parts(token: str, max_length: int) -> tuple[str, Claims]:
     header, payload, _ = token.split(".")
     if len(header) > MAX_HEADER:
         raise InvalidToken("bad header")
-    return _parse_header(header)[0], _parse_part(payload, "claims")
+    return _parse_header(header)[0], parse_part(payload, "claims")
 
 
 @lru_cache(MAX_CACHED_HEADERS)
@@ -152,7 +152,7 @@ def _parse_header(part: str, header_type: str = JWT) -> tuple[str, object]:
 
     All tokens of a key have the same header, so it is cached.
     """
-    header = _parse_part(part, "header")
+    header = parse_part(part, "header")
     if not header.keys().isdisjoint(UNSUPPORTED_MEMBERS):
         raise InvalidToken("unsupported header member")
     if str(header.get("typ", "JWT")).upper() != header_type:
@@ -200,10 +200,10 @@ class IdTokenVerifier:
 
 def peek_claim(token: str, name: str) -> tuple[str, Any]:
     """Returns the ``kid`` and one claim of a token that is not verified yet, to find its key."""
-    return kid_of(token), _parse_part(token.split(".")[1], "claims").get(name)
+    return kid_of(token), parse_part(token.split(".")[1], "claims").get(name)
 
 
-def _parse_part(part: str, name: str) -> Claims:
+def parse_part(part: str, name: str) -> Claims:
     """Returns the JSON object of a header or payload. JSON that parsers interpret differently is rejected."""
     try:
         value = _DECODER.decode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode())
@@ -253,7 +253,7 @@ def signed_claims(token: str, key: PublicKey, header_type: str = JWT) -> Claims:
         is_valid = False
     if not is_valid:
         raise InvalidToken("InvalidSignatureError")
-    return _parse_part(signed.partition(b".")[2].decode(), "claims")
+    return parse_part(signed.partition(b".")[2].decode(), "claims")
 
 
 def _check_times(claims: Claims, now: float, expired_for: int) -> None:

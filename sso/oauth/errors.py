@@ -1,7 +1,10 @@
 """The errors of the OAuth endpoints, with their codes of RFC 6749 and RFC 6750."""
 
+from sso.core.algorithms import ALGORITHMS
 from sso.core.errors import ApiError, RetryLater
 from sso.core.language import Text
+
+DPOP_ALGORITHMS = f'algs="{" ".join(ALGORITHMS)}"'
 
 
 class InvalidRequest(ApiError):
@@ -24,7 +27,10 @@ class UnauthorizedClient(ApiError):
 
 class UnsupportedGrantType(ApiError):
     code = "unsupported_grant_type"
-    message = "grant_type: expected authorization_code, refresh_token or client_credentials"
+    message = (
+        "grant_type: expected authorization_code, refresh_token, client_credentials or "
+        "urn:ietf:params:oauth:grant-type:device_code"
+    )
 
 
 class InvalidScope(ApiError):
@@ -63,9 +69,37 @@ class InvalidAccessToken(ApiError):
     code = "invalid_token"
     message = "the token is missing, expired, revoked or not of this kind"
 
-    def __init__(self) -> None:
+    def __init__(self, *, accepts_dpop: bool = False) -> None:
         super().__init__()
-        self.headers = {"WWW-Authenticate": f'Bearer realm="sso", error="{self.code}"'}
+        dpop = f", DPoP {DPOP_ALGORITHMS}" if accepts_dpop else ""
+        self.headers = {"WWW-Authenticate": f'Bearer realm="sso", error="{self.code}"{dpop}'}
+
+
+class InvalidDpopProof(ApiError):
+    """The DPoP proof of a request is missing although it is required, or it is invalid."""
+
+    code = "invalid_dpop_proof"
+    message = "DPoP: a proof is required"
+
+
+class InvalidBoundToken(ApiError):
+    """A token with the scheme DPoP is invalid, or the request has no valid proof for it (RFC 9449 section 7.1)."""
+
+    status = 401
+    code = "invalid_token"
+    message = InvalidAccessToken.message
+
+    def __init__(self, invalid_proof: InvalidDpopProof | None = None) -> None:
+        super().__init__(invalid_proof.message if invalid_proof else None)
+        if invalid_proof:
+            self.code = invalid_proof.code  # type: ignore[misc]
+        self.headers = {"WWW-Authenticate": f'DPoP realm="sso", error="{self.code}", {DPOP_ALGORITHMS}'}
+
+
+class InvalidTarget(ApiError):
+    """The resource is not a registered resource server, or the grant is not for it (RFC 8707)."""
+
+    code = "invalid_target"
 
 
 class InvalidRedirectUri(ApiError):

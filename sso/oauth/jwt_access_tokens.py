@@ -38,10 +38,11 @@ class AccessTokenDigests:
 
 def access_token_claims(issued: IssuedTokens, issuer: str, access_token: str) -> dict[str, Any]:
     """Returns the claims of the JWT in place of an opaque token (RFC 9068 section 2.2)."""
+    binding = {"cnf": {"jkt": issued.dpop_jkt}} if issued.dpop_jkt else {}
     return {
         "typ": TYP,
         "iss": issuer,
-        "aud": [issuer],
+        "aud": [issuer, *issued.resources],
         "sub": issued.user_id,
         "client_id": issued.client_id,
         "scope": " ".join(issued.scopes),
@@ -49,4 +50,5 @@ def access_token_claims(issued: IssuedTokens, issuer: str, access_token: str) ->
         "exp": issued.access_exp,
         "jti": base64.urlsafe_b64encode(digest(access_token)).rstrip(b"=").decode(),
         **sign_in_claims(issued.auth, issued.auth_time),
+        **binding,
     }

@@ -16,10 +16,12 @@ from sso.oauth.authorization_request import PARAMETERS, Parameters
 from sso.oauth.authorize import Authorize
 from sso.oauth.client_auth import ClientCredentials, authenticate_client
 from sso.oauth.client_store import ClientStore
+from sso.oauth.dpop import DpopProof, DpopProofs
 from sso.oauth.errors import (
     AuthorizationError,
     AuthorizationFinished,
     InvalidClient,
+    InvalidDpopProof,
     InvalidPushedRequest,
     InvalidRedirectUri,
     InvalidRequest,
@@ -31,7 +33,7 @@ LIFETIME_S = 90
 CLIENT_FACTOR = 10  # a client with a secret or a key may push as many requests as this number of networks
 _PREFIX = "urn:ietf:params:oauth:request_uri:"
 _REQUEST_URI = re.compile(re.escape(_PREFIX) + r"([A-Za-z0-9_-]{43})", re.ASCII)
-_STORED = ("client_id", "redirect_uri", "acr_values", *PARAMETERS)
+_STORED = ("client_id", "redirect_uri", "acr_values", "resource", *PARAMETERS)
 
 _SAVE = Statement(
     """INSERT INTO oauth_pushed_requests (digest, client_id, query, expires)
@@ -51,26 +53,43 @@ def has_request_uri(parameters: Parameters | None) -> bool:
 
 
 class PushedAuthorizationRequests:
-    def __init__(self, clients: ClientStore, authorize: Authorize, database: Database, per_minute: int) -> None:
+    def __init__(
+        self, clients: ClientStore, authorize: Authorize, proofs: DpopProofs, database: Database, per_minute: int
+    ) -> None:
         """``per_minute`` limits the requests of a network whose clients do not authenticate; 0 means no limit."""
         self._clients = clients
         self._authorize = authorize
+        self._proofs = proofs
         self._database = database
         self._rate = RateLimiter(database, "pushed authorization", per_minute)
         self._client_counter = EventCounter(database)
         self._client_limit = per_minute * CLIENT_FACTOR
 
-    async def push(self, credentials: ClientCredentials, fields: dict[str, str], address: Address) -> dict[str, Any]:
-        """Validates the request like the authorization endpoint, stores it, and returns the response."""
-        client = await self._authenticate(credentials, fields.get("redirect_uri", ""), address)
+    async def push(
+        self,
+        credentials: ClientCredentials,
+        fields: dict[str, str | list[str]],
+        address: Address,
+        proof: DpopProof | None = None,
+    ) -> dict[str, Any]:
+        """Validates the request like the authorization endpoint, stores it, and returns the response.
+
+        With a DPoP proof, the code will be bound to its key, like with the parameter dpop_jkt.
+        """
+        client = await self._authenticate(credentials, str(fields.get("redirect_uri", "")), address)
         if "request_uri" in fields:
             raise InvalidRequest("request_uri: expected none in a pushed request")
-        parameters = Parameters.from_fields(fields | {"client_id": client.client_id})
+        fields = fields | {"client_id": client.client_id}
+        if proof:
+            await self._proofs.use(proof)
+            if fields.setdefault("dpop_jkt", proof.jkt) != proof.jkt:
+                raise InvalidDpopProof("dpop_jkt: expected the thumbprint of the key of the DPoP proof")
+        parameters = Parameters.from_fields(fields)
         try:
             _, redirect = await self._authorize.find_client(parameters)
-            self._authorize.validate(parameters, client, redirect, is_pushed=True)
+            await self._authorize.validate(parameters, client, redirect, is_pushed=True)
         except InvalidRedirectUri as error:
-            raise InvalidRequest(f"redirect_uri: {error.reason}") from None
+            raise InvalidRequest(error.reason) from None
         except AuthorizationError as error:
             raise InvalidPushedRequest(error.error, error.description) from None
         return {"request_uri": await self._save(client, parameters), "expires_in": LIFETIME_S}

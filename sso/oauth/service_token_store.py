@@ -5,7 +5,7 @@ from sso.core.service_token import claimed_application, new_service_token
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
-from sso.oauth.model import Client
+from sso.oauth.model import UNRESTRICTED, Client, TokenRestrictions
 from sso.oauth.token_statements import AUTHENTICATED
 
 # A token for each item whose client is still as it was when it was authenticated, and whose application exists.
@@ -16,10 +16,12 @@ _ISSUE = BatchStatement(
         SELECT item.* FROM item JOIN oauth_clients c USING (client_id, application_id)
         JOIN applications a USING (application_id) LEFT JOIN projects p ON p.id = a.project_id
         WHERE {AUTHENTICATED} AND 'client_credentials' = ANY (c.grant_types) AND NOT a.removed
-            AND p.removed IS NOT TRUE
+            AND p.removed IS NOT TRUE AND (item.dpop_jkt IS NOT NULL OR NOT c.dpop_bound_access_tokens)
     ), new_tokens AS (
-        INSERT INTO oauth_service_tokens (digest, client_id, application_id, expires)
-        SELECT digest, client_id, application_id, now() + make_interval(secs => lifetime_s) FROM valid_items
+        INSERT INTO oauth_service_tokens (digest, client_id, application_id, expires, dpop_jkt, resources)
+        SELECT digest, client_id, application_id, now() + make_interval(secs => lifetime_s), dpop_jkt,
+            string_to_array(resources, ' ')
+        FROM valid_items
     )
     SELECT n FROM valid_items""",  # noqa: S608 - constants only
     columns={
@@ -30,13 +32,17 @@ _ISSUE = BatchStatement(
         "profile": "text",
         "auth_method": "text",
         "lifetime_s": "float",
+        "dpop_jkt": "text",
+        "resources": "text",
     },
 )
-# A token ends when its client is disabled, belongs to another application, or may no longer use client_credentials.
+# A token ends when its client is disabled, belongs to another application, or may no longer use client_credentials. One
+# that is bound to a key or meant for other resource servers is not accepted here.
 _FIND = BatchStatement(
     """SELECT item.n, t.application_id FROM {items} JOIN oauth_service_tokens t USING (digest)
     JOIN oauth_clients c USING (client_id, application_id)
-    WHERE t.expires > now() AND NOT c.disabled AND 'client_credentials' = ANY (c.grant_types)""",
+    WHERE t.expires > now() AND NOT c.disabled AND 'client_credentials' = ANY (c.grant_types)
+        AND t.dpop_jkt IS NULL AND cardinality(t.resources) = 0""",
     columns={"digest": "bytea"},
 )
 
@@ -47,7 +53,9 @@ class ServiceTokenStore:
         self._issue = Batch(database, _ISSUE)
         self._find = Batch(database, _FIND)
 
-    async def issue(self, client: Client, matched_secret: str) -> str | None:
+    async def issue(
+        self, client: Client, matched_secret: str, restrictions: TokenRestrictions = UNRESTRICTED
+    ) -> str | None:
         """Returns a new token. Returns None if the client has changed, or if its application does not exist."""
         token = new_service_token(client.application_id)
         row = await self._issue(
@@ -58,6 +66,8 @@ class ServiceTokenStore:
             profile=client.profile,
             auth_method=client.token_endpoint_auth_method,
             lifetime_s=float(self.lifetime_s),
+            dpop_jkt=restrictions.dpop_jkt,
+            resources=" ".join(restrictions.resources),
         )
         return token if row else None
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sso.core.encryption import Keyring
 from sso.core.ids import secret_token
 from sso.oauth.errors import InvalidRequest
+from sso.oauth.model import UNRESTRICTED, TokenRestrictions
 from sso.oauth.tokens import PresentedRefreshToken
 
 RETRY_S = 60
@@ -25,14 +26,22 @@ class SuccessorTokens:
 
 
 def successor_tokens(
-    keyring: Keyring, presented: PresentedRefreshToken, idempotency_key: str | None
+    keyring: Keyring,
+    presented: PresentedRefreshToken,
+    idempotency_key: str | None,
+    restrictions: TokenRestrictions = UNRESTRICTED,
 ) -> SuccessorTokens:
-    """Raises InvalidRequest if the idempotency key is malformed."""
+    """Returns the tokens. Raises InvalidRequest if the idempotency key is malformed.
+
+    A request with the same idempotency key but other restrictions is another request.
+    """
     if idempotency_key is None:
         return SuccessorTokens(secret_token(), secret_token())
     if not _KEY.fullmatch(idempotency_key):
         raise InvalidRequest("Idempotency-Key: expected 1 to 255 printable ASCII characters without spaces")
     source = f"{presented.grant_id} {presented.token_id} {idempotency_key}"
+    if restrictions != UNRESTRICTED:
+        source += f" {restrictions.dpop_jkt} {restrictions.resource_text}"
     return SuccessorTokens(
         _text(keyring.mac("oauth access token", source)), _text(keyring.mac("oauth refresh token", source)), RETRY_S
     )

@@ -44,6 +44,8 @@ class TokenExchange:
     async def to_user_jwt(self, access_token: str, factor: str) -> dict[str, Any]:
         """Returns a user JWT. Only a first-party client may bind it to a device, which gives it the device's rights."""
         access = await require_access_token(self._token_store, access_token)
+        if access.resources:  # a resource server must not get the rights of its caller
+            raise InvalidAccessToken
         source = ExchangeSource(
             digest=self._token_store.digests.of(access_token),
             user_id=access.user_id,

@@ -10,9 +10,9 @@ from sso.db.statement import Statement
 MAX_CODE_FAILURES = 20
 
 # The time of the transaction, in whole seconds.
-_CLOCK = "clock AS (SELECT CAST(floor(extract(epoch FROM now())) AS bigint) AS t)"
+CLOCK = "clock AS (SELECT CAST(floor(extract(epoch FROM now())) AS bigint) AS t)"
 # The claims about the user.
-_USER_CLAIMS = """u.login, u.nick, u.lang, u.email_verified,
+USER_CLAIMS = """u.login, u.nick, u.lang, u.email_verified,
             CAST(floor(extract(epoch FROM coalesce(u.updated, u.reg_time))) AS bigint) AS updated_at"""
 # The client may have changed since it was authenticated. ``matched_secret`` is the encrypted secret that matched the
 # credentials, "" for a public client, and the JWK set for private_key_jwt: it must still be that of the client, and the
@@ -24,10 +24,44 @@ AUTHENTICATED = """NOT c.disabled AND c.profile = item.profile
                 OR (item.matched_secret = '' AND c.secret_sealed IS NULL AND c.profile = 'oidc')
                 OR (item.matched_secret = c.jwks AND c.token_endpoint_auth_method = 'private_key_jwt'))"""
 
+# The key of the request is that of the code or grant, if that has one; a client that must have a key has one.
+_KEY_MATCHES = """({0}.dpop_jkt IS NULL OR {0}.dpop_jkt = item.dpop_jkt)
+                AND (item.dpop_jkt IS NOT NULL OR NOT c.dpop_bound_access_tokens)"""
+# The resources of the request are among those of the code or grant, if that has any.
+_RESOURCES_MATCH = """(item.resources IS NULL OR cardinality({0}.resources) = 0
+                OR string_to_array(item.resources, ' ') <@ {0}.resources)"""
+
+# The end of a statement that issues the first tokens of a grant. ``redeemed`` has a row for each new grant.
+NEW_GRANTS = """new_grants AS (
+        -- One grant for each redeemed code. It has a current refresh token only with offline_access.
+        INSERT INTO oauth_grants AS g (id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, sid,
+            issued, dpop_jkt, resources, ends, head, head_issued, head_exp, last_used, expires)
+        SELECT grant_id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, sid, issued, grant_jkt,
+            grant_resources, t + grant_max_s, current_token_id, CASE WHEN current_token_id IS NOT NULL THEN t END,
+            CASE WHEN current_token_id IS NOT NULL THEN t + least(refresh_s, grant_max_s) END, now(),
+            to_timestamp(t + least(grant_max_s, CASE WHEN current_token_id IS NULL THEN access_s ELSE refresh_s END))
+        FROM redeemed, clock
+        RETURNING g.id, g.head_issued, g.head_exp
+    ), new_access_tokens AS (
+        -- The first access token of each grant.
+        INSERT INTO oauth_access_tokens (digest, grant_id, expires, dpop_jkt, resources)
+        SELECT access_digest, grant_id, to_timestamp(t + least(access_s, grant_max_s)), dpop_jkt, resources
+        FROM redeemed, clock
+    ), notified_sites AS (
+        -- The sites that want to be notified when the browser session ends.
+        INSERT INTO oauth_site_sessions (sid, client_id, user_id, expires)
+        SELECT DISTINCT ON (sid, client_id) sid, client_id, user_id, to_timestamp(t + session_s)
+        FROM redeemed, clock WHERE is_notified AND sid IS NOT NULL ORDER BY sid, client_id
+        ON CONFLICT (sid, client_id) DO UPDATE SET expires = excluded.expires
+    )
+    SELECT redeemed.*, t AS now, t AS issued_at, t + least(access_s, grant_max_s) AS access_exp,
+        new_grants.head_issued AS current_token_issued, new_grants.head_exp AS current_token_exp
+    FROM redeemed JOIN new_grants ON new_grants.id = redeemed.grant_id, clock"""
+
 # The client is the one that the request names; if it names none, the one that the code was issued to.
 FIND_CODE = BatchStatement(
     """SELECT item.n, c.*, k.client_id AS code_client_id, k.redirect_uri AS code_redirect_uri, k.challenge,
-        k.redeemed IS NOT NULL AS is_redeemed
+        k.dpop_jkt, k.resources, k.redeemed IS NOT NULL AS is_redeemed
     FROM {items}
     LEFT JOIN oauth_codes k ON k.digest = item.digest AND k.expires > now()
     JOIN oauth_clients c ON c.client_id = coalesce(nullif(item.client_id, ''), k.client_id)""",
@@ -37,7 +71,7 @@ COUNT_FAILURE = Statement(
     "UPDATE oauth_codes SET failures = failures + 1 WHERE digest = :digest AND redeemed IS NULL RETURNING failures"
 )
 REDEEM = BatchStatement(
-    f"""WITH {_CLOCK}, item AS (
+    f"""WITH {CLOCK}, item AS (
         SELECT * FROM {{items}}
     ), locked_codes AS (
         -- Rows are locked in key order, so that two batches cannot deadlock.
@@ -48,37 +82,23 @@ REDEEM = BatchStatement(
         SELECT k.digest, item.n, item.grant_id, item.access_digest, item.access_s, item.refresh_s, item.grant_max_s,
             CASE WHEN 'offline_access' = ANY (k.scopes) AND 'refresh_token' = ANY (c.grant_types)
                 THEN item.token_id END AS current_token_id,
-            k.client_id, c.profile, c.id_alg, c.access_token_format, k.user_id, {_USER_CLAIMS}, k.redirect_uri,
-            k.scopes, k.nonce, k.auth_time, k.auth, k.issued
+            k.client_id, c.profile, c.id_alg, c.access_token_format, k.user_id, {USER_CLAIMS}, k.redirect_uri,
+            k.scopes, k.nonce, k.auth_time, k.auth, k.sid, k.issued, item.dpop_jkt, item.grant_jkt, item.session_s,
+            c.backchannel_logout_uri <> '' AS is_notified, k.resources AS grant_resources,
+            coalesce(string_to_array(item.resources, ' '), k.resources) AS resources
         FROM item JOIN locked_codes k USING (digest, client_id, redirect_uri)
             JOIN users u USING (user_id) JOIN oauth_clients c USING (client_id)
         WHERE k.expires > now() AND k.failures < {MAX_CODE_FAILURES} AND NOT u.disabled AND k.issued >= u.valid_from
             AND k.challenge IS NOT DISTINCT FROM item.challenge AND {AUTHENTICATED}
             AND 'authorization_code' = ANY (c.grant_types)
             AND jsonb_build_array(c.redirect_hosts, c.redirect_uris) = CAST(item.client_redirects AS jsonb)
+            AND {_KEY_MATCHES.format("k")} AND {_RESOURCES_MATCH.format("k")}
     ), redeemed AS (
         -- The codes that this statement redeems. A redeemed code is kept for a day, to detect a replay.
         UPDATE oauth_codes k SET redeemed = now(), grant_id = v.grant_id, expires = now() + interval '1 day'
         FROM valid_codes v WHERE k.digest = v.digest AND k.redeemed IS NULL
         RETURNING v.*
-    ), new_grants AS (
-        -- One grant for each redeemed code. It has a current refresh token only with offline_access.
-        INSERT INTO oauth_grants AS g (id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, issued,
-            ends, head, head_issued, head_exp, last_used, expires)
-        SELECT grant_id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, issued, t + grant_max_s,
-            current_token_id, CASE WHEN current_token_id IS NOT NULL THEN t END,
-            CASE WHEN current_token_id IS NOT NULL THEN t + least(refresh_s, grant_max_s) END, now(),
-            to_timestamp(t + least(grant_max_s, CASE WHEN current_token_id IS NULL THEN access_s ELSE refresh_s END))
-        FROM redeemed, clock
-        RETURNING g.id, g.head_issued, g.head_exp
-    ), new_access_tokens AS (
-        -- The first access token of each grant.
-        INSERT INTO oauth_access_tokens (digest, grant_id, expires)
-        SELECT access_digest, grant_id, to_timestamp(t + least(access_s, grant_max_s)) FROM redeemed, clock
-    )
-    SELECT redeemed.*, t AS now, t AS issued_at, t + least(access_s, grant_max_s) AS access_exp,
-        new_grants.head_issued AS current_token_issued, new_grants.head_exp AS current_token_exp
-    FROM redeemed JOIN new_grants ON new_grants.id = redeemed.grant_id, clock""",  # noqa: S608 - constants only
+    ), {NEW_GRANTS}""",  # noqa: S608 - constants only
     columns={
         "digest": "bytea",
         "client_id": "text",
@@ -88,12 +108,16 @@ REDEEM = BatchStatement(
         "client_redirects": "text",
         "redirect_uri": "text",
         "challenge": "text",
+        "dpop_jkt": "text",
+        "grant_jkt": "text",
+        "resources": "text",
         "grant_id": "text",
         "token_id": "text",
         "access_digest": "bytea",
         "access_s": "bigint",
         "refresh_s": "bigint",
         "grant_max_s": "bigint",
+        "session_s": "bigint",
     },
 )
 REVOKE_GRANT_OF_CODE = Statement(
@@ -101,18 +125,20 @@ REVOKE_GRANT_OF_CODE = Statement(
     WHERE k.digest = :digest AND g.id = k.grant_id RETURNING g.id"""
 )
 ROTATE = BatchStatement(
-    f"""WITH {_CLOCK}, item AS (
+    f"""WITH {CLOCK}, item AS (
         SELECT * FROM {{items}}
     ), locked_grants AS (
         -- Rows are locked in key order, so that two batches cannot deadlock.
         SELECT id FROM oauth_grants WHERE id = ANY (ARRAY(SELECT grant_id FROM item)) ORDER BY id FOR NO KEY UPDATE
     ), checked AS (
         -- Each item with the result of every check, as of the statement's snapshot.
-        SELECT item.*, {_USER_CLAIMS}, g.head AS snapshot_token_id, g.redirect_uri AS grant_redirect_uri,
+        SELECT item.*, {USER_CLAIMS}, g.head AS snapshot_token_id, g.redirect_uri AS grant_redirect_uri,
             g.id IS NOT NULL AS grant_exists,
             coalesce({AUTHENTICATED}, false) AS authenticated,
             coalesce(g.redirect_uri = item.redirect_uri OR (item.redirect_uri = '' AND c.profile = 'oidc'), false)
                 AS redirect_uri_matches,
+            coalesce({_KEY_MATCHES.format("g")}, false) AS key_matches,
+            coalesce({_RESOURCES_MATCH.format("g")}, false) AS resources_match,
             coalesce(NOT u.disabled AND g.issued >= u.valid_from AND g.head_exp > t AND g.ends > t
                 AND 'refresh_token' = ANY (c.grant_types), false) AS grant_valid
         FROM clock, item JOIN oauth_clients c ON c.client_id = item.client_id
@@ -125,18 +151,19 @@ ROTATE = BatchStatement(
             expires = to_timestamp(greatest(least(t + s.refresh_s, g.ends), least(t + s.access_s, g.ends)))
         FROM clock, locked_grants, checked s
         WHERE g.id = locked_grants.id AND g.id = s.grant_id AND g.head = s.token_id
-            AND s.authenticated AND s.redirect_uri_matches AND s.grant_valid
-        RETURNING s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.ends, g.head, g.head_issued,
-            g.head_exp, t AS issued_at
+            AND s.authenticated AND s.redirect_uri_matches AND s.grant_valid AND s.key_matches AND s.resources_match
+        RETURNING s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.sid, g.ends, g.head,
+            g.head_issued, g.head_exp, g.resources, t AS issued_at
     ), retried_grants AS (
         -- Retries get the current token once more: the previous token was presented again within the leeway, or with
         -- the idempotency key that the current token was derived from.
-        SELECT s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.ends, g.head, g.head_issued, g.head_exp,
-            CASE WHEN g.head = s.new_token_id THEN g.head_issued ELSE t END AS issued_at
+        SELECT s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.sid, g.ends, g.head, g.head_issued,
+            g.head_exp, g.resources, CASE WHEN g.head = s.new_token_id THEN g.head_issued ELSE t END AS issued_at
         FROM clock, checked s JOIN locked_grants ON locked_grants.id = s.grant_id
             JOIN oauth_grants g ON g.id = locked_grants.id
         -- With a leeway of 0 there are no retries, even if this transaction began before the rotation that it sees.
         WHERE g.previous = s.token_id AND s.authenticated AND s.redirect_uri_matches AND s.grant_valid
+            AND s.key_matches AND s.resources_match
             AND ((s.leeway_s > 0 AND g.rotated > now() - make_interval(secs => s.leeway_s))
                 OR (g.head = s.new_token_id AND g.rotated > now() - make_interval(secs => s.retry_s)))
             AND NOT EXISTS (SELECT FROM rotated_grants WHERE rotated_grants.id = g.id)
@@ -145,15 +172,19 @@ ROTATE = BatchStatement(
         SELECT * FROM rotated_grants UNION ALL SELECT * FROM retried_grants
     ), new_access_tokens AS (
         -- One access token for each of them, unless a retry gets the same one.
-        INSERT INTO oauth_access_tokens (digest, grant_id, expires)
-        SELECT s.access_digest, issued.id, to_timestamp(least(issued_at + s.access_s, issued.ends))
+        INSERT INTO oauth_access_tokens (digest, grant_id, expires, dpop_jkt, resources)
+        SELECT s.access_digest, issued.id, to_timestamp(least(issued_at + s.access_s, issued.ends)), s.dpop_jkt,
+            coalesce(string_to_array(s.resources, ' '), issued.resources)
         FROM issued JOIN checked s ON s.n = issued.n
         ON CONFLICT (digest) DO NOTHING
     )
     SELECT c.*, s.n, s.grant_exists, s.authenticated, s.redirect_uri_matches, s.grant_valid, s.grant_redirect_uri,
+        s.key_matches, s.resources_match, s.dpop_jkt,
+        coalesce(string_to_array(s.resources, ' '), issued.resources) AS resources,
         s.snapshot_token_id, s.login, s.nick, s.lang, s.email_verified, s.updated_at, issued.id AS grant_id,
-        issued.user_id, issued.scopes, issued.nonce, issued.auth_time, issued.auth, issued.head AS current_token_id,
-        issued.head_issued AS current_token_issued, issued.head_exp AS current_token_exp, t AS now, issued_at,
+        issued.user_id, issued.scopes, issued.nonce, issued.auth_time, issued.auth, issued.sid,
+        issued.head AS current_token_id, issued.head_issued AS current_token_issued,
+        issued.head_exp AS current_token_exp, t AS now, issued_at,
         least(issued_at + s.access_s, issued.ends) AS access_exp
     FROM clock, checked s JOIN oauth_clients c ON c.client_id = s.client_id LEFT JOIN issued ON issued.n = s.n""",  # noqa: S608
     columns={
@@ -164,6 +195,8 @@ ROTATE = BatchStatement(
         "matched_secret": "text",
         "profile": "text",
         "auth_method": "text",
+        "dpop_jkt": "text",
+        "resources": "text",
         "new_token_id": "text",
         "access_digest": "bytea",
         "access_s": "bigint",
@@ -188,10 +221,10 @@ REVOKE_ACCESS_TOKEN = Statement(
     WHERE a.digest = :digest AND g.id = a.grant_id AND g.client_id = :client_id"""
 )
 FIND_ACCESS_TOKEN = BatchStatement(
-    f"""WITH {_CLOCK}
-    SELECT item.n, u.user_id, {_USER_CLAIMS}, u.phone_verified, u.valid_from, g.scopes,
+    f"""WITH {CLOCK}
+    SELECT item.n, u.user_id, {USER_CLAIMS}, u.phone_verified, u.valid_from, g.scopes,
         c.client_id, c.profile, c.first_party, CAST(floor(extract(epoch FROM a.expires)) AS bigint) AS exp, t AS now,
-        g.auth_time
+        g.auth_time, a.dpop_jkt, a.resources
     FROM clock, {{items}}
     JOIN oauth_access_tokens a ON a.digest = item.digest JOIN oauth_grants g ON g.id = a.grant_id
     JOIN users u ON u.user_id = g.user_id JOIN oauth_clients c ON c.client_id = g.client_id

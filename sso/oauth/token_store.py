@@ -1,5 +1,6 @@
 """Authorization codes, grants and their tokens in the database. Each method is one transaction."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -9,7 +10,7 @@ from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.transaction import Row
 from sso.oauth.jwt_access_tokens import AccessTokenDigests
-from sso.oauth.model import AccessToken, Client, IssuedTokens
+from sso.oauth.model import UNRESTRICTED, AccessToken, Client, IssuedTokens, TokenRestrictions
 from sso.oauth.successor_tokens import SuccessorTokens
 from sso.oauth.token_statements import (
     CHECK_ACCESS_TOKEN,
@@ -33,6 +34,7 @@ class TokenLifetimes:
     refresh_s: int
     grant_max_s: int
     leeway_s: int
+    session_s: int  # of a browser session
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class StoredCode:
     redirect_uri: str
     challenge: str | None
     is_redeemed: bool
+    dpop_jkt: str | None
+    resources: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class RotationResult:
     grant_redirect_uri: str | None
     redirect_uri_matches: bool
     grant_valid: bool
+    key_matches: bool
+    resources_match: bool
     lost_race: bool  # all checks passed, but a concurrent transaction rotated the token first
     issued: IssuedTokens | None
 
@@ -67,7 +73,7 @@ class TokenStore:
     def __init__(self, database: Database, lifetimes: TokenLifetimes, digests: AccessTokenDigests) -> None:
         self._database = database
         self.digests = digests
-        self._lifetimes = lifetimes
+        self.lifetimes = lifetimes
         self._find_code = Batch(database, FIND_CODE)
         self._redeem = Batch(database, REDEEM)
         self._rotate = Batch(database, ROTATE)
@@ -88,6 +94,8 @@ class TokenStore:
             redirect_uri=row["code_redirect_uri"] or "",
             challenge=row["challenge"],
             is_redeemed=bool(row["is_redeemed"]),
+            dpop_jkt=row["dpop_jkt"],
+            resources=row["resources"] or (),
         )
 
     async def count_failure(self, code: str) -> int:
@@ -105,6 +113,7 @@ class TokenStore:
         redirect_uri: str,
         challenge: str | None,
         access_token: str,
+        restrictions: TokenRestrictions = UNRESTRICTED,
     ) -> IssuedTokens | None:
         """Redeems the code once. Returns None if it cannot be redeemed, or if the client has changed.
 
@@ -112,7 +121,7 @@ class TokenStore:
         ``challenge`` is the one of the verifier in the request. The statement confirms that nothing of
         this has changed in the client's row, and that the code was issued with this redirect URI and challenge.
         """
-        lifetimes = self._lifetimes
+        lifetimes = self.lifetimes
         row = await self._redeem(
             digest=digest(code),
             client_id=client.client_id,
@@ -122,12 +131,17 @@ class TokenStore:
             client_redirects=orjson.dumps((client.redirect_hosts, client.redirect_uris)).decode(),
             redirect_uri=redirect_uri,
             challenge=challenge,
+            dpop_jkt=restrictions.dpop_jkt,
+            # RFC 9449 section 5: the refresh tokens of a public client are bound to its key.
+            grant_jkt=restrictions.dpop_jkt if client.is_public else None,
+            resources=restrictions.resource_text,
             grant_id=secret_token(),
             token_id=secret_token(),
             access_digest=digest(access_token),
             access_s=lifetimes.access_s,
             refresh_s=lifetimes.refresh_s,
             grant_max_s=lifetimes.grant_max_s,
+            session_s=lifetimes.session_s,
         )
         return IssuedTokens.from_row(row) if row else None
 
@@ -144,13 +158,14 @@ class TokenStore:
         redirect_uri: str,
         matched_secret: str | None,
         successors: SuccessorTokens,
+        restrictions: TokenRestrictions = UNRESTRICTED,
     ) -> RotationResult | None:
         """Replaces the grant's current refresh token by a new one. Returns None if the client does not exist.
 
         If several calls present the same token concurrently, one of them succeeds. ``matched_secret`` is the result of
         authenticating ``client``; the statement confirms that the client has not changed since.
         """
-        lifetimes = self._lifetimes
+        lifetimes = self.lifetimes
         row = await self._rotate(
             client_id=client.client_id,
             grant_id=grant_id,
@@ -159,6 +174,8 @@ class TokenStore:
             matched_secret=matched_secret,
             profile=client.profile,
             auth_method=client.token_endpoint_auth_method,
+            dpop_jkt=restrictions.dpop_jkt,
+            resources=restrictions.resource_text,
             new_token_id=successors.token_id,
             access_digest=digest(successors.access_token),
             access_s=lifetimes.access_s,
@@ -195,7 +212,8 @@ class TokenStore:
 
 def _rotation_result(row: Row, token_id: str) -> RotationResult:
     issued = IssuedTokens.from_row(row) if row["grant_id"] is not None else None
-    checks_passed = row["authenticated"] and row["redirect_uri_matches"] and row["grant_valid"]
+    checks_passed = row["authenticated"] and row["redirect_uri_matches"] and row["grant_valid"] and row["key_matches"]
+    checks_passed = checks_passed and row["resources_match"]
     return RotationResult(
         client=Client.from_row(row),
         authenticated=row["authenticated"],
@@ -203,6 +221,8 @@ def _rotation_result(row: Row, token_id: str) -> RotationResult:
         grant_redirect_uri=row["grant_redirect_uri"],
         redirect_uri_matches=row["redirect_uri_matches"],
         grant_valid=row["grant_valid"],
+        key_matches=row["key_matches"],
+        resources_match=row["resources_match"],
         lost_race=issued is None and checks_passed and row["snapshot_token_id"] == token_id,
         issued=issued,
     )

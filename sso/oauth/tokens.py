@@ -51,7 +51,7 @@ class TokenIssuer:
         response = {
             "access_token": access_token,
             "id_token": await self._id_token(issued),
-            "token_type": "Bearer",
+            "token_type": "DPoP" if issued.dpop_jkt else "Bearer",
             "expires_in": issued.access_exp - issued.now,
         }
         if issued.current_token_id is not None:
@@ -65,6 +65,8 @@ class TokenIssuer:
         claims |= id_token_claims(issued)
         if issued.profile == "oidc":
             claims |= sign_in_claims(issued.auth, issued.auth_time)
+            if issued.sid:
+                claims["sid"] = issued.sid
         return await self._signing_pool.sign(self._keys.signer(issued.id_alg), claims)
 
     def _refresh_token(self, issued: IssuedTokens) -> str:

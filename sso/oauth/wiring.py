@@ -1,5 +1,6 @@
 """Creates the objects of this package and connects them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sso.accounts.user_jwt import UserJwts
@@ -18,6 +19,7 @@ from sso.oauth.client_assertions import ClientAssertions
 from sso.oauth.client_cache import ClientCache
 from sso.oauth.client_store import ClientStore
 from sso.oauth.connected_sites import ConnectedSites
+from sso.oauth.dpop import DpopProofs
 from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
 from sso.oauth.grant_types.client_credentials import ClientCredentialsGrant
 from sso.oauth.grant_types.refresh_token import RefreshTokenGrant
@@ -26,6 +28,7 @@ from sso.oauth.jwt_access_tokens import AccessTokenDigests
 from sso.oauth.login_flow import SiteLoginFlows
 from sso.oauth.logout import Logout
 from sso.oauth.pushed_requests import PushedAuthorizationRequests
+from sso.oauth.resources import ResourceServers
 from sso.oauth.revocation import Revocation
 from sso.oauth.service_token_store import ServiceTokenStore
 from sso.oauth.token_endpoint import TokenEndpoint
@@ -37,6 +40,9 @@ from sso.oauth.tokens import TokenIssuer
 @dataclass(frozen=True)
 class OAuth:
     clients: ClientStore
+    client_cache: ClientCache
+    authorizations: AuthorizationStore
+    token_issuer: TokenIssuer
     token_store: TokenStore
     authorize: Authorize
     login_flows: SiteLoginFlows
@@ -50,11 +56,17 @@ class OAuth:
     assertions: ClientAssertions
     introspection: Introspection
     pushed_requests: PushedAuthorizationRequests
+    dpop_proofs: DpopProofs
+    resource_servers: ResourceServers
 
 
 def build_token_store(settings: Settings, database: Database, keys: KeySet) -> TokenStore:
     lifetimes = TokenLifetimes(
-        settings.access_ttl_s, settings.refresh_ttl_s, settings.grant_max_s, settings.refresh_leeway_s
+        settings.access_ttl_s,
+        settings.refresh_ttl_s,
+        settings.grant_max_s,
+        settings.refresh_leeway_s,
+        settings.browser_ttl_s,
     )
     return TokenStore(database, lifetimes, AccessTokenDigests(keys, settings.base_url, database.clock))
 
@@ -68,6 +80,7 @@ def build_oauth(
     token_store: TokenStore,
     verifications: SignatureVerificationPool,
     service_tokens: ServiceTokenStore,
+    wake_senders: Callable[[], None],
 ) -> OAuth:
     allow_http = not settings.https
     clients = ClientStore(database, keyring)
@@ -75,24 +88,34 @@ def build_oauth(
     signing_pool = SigningPool(spare_core=settings.workers < available_cpus())
     token_issuer = TokenIssuer(keys, signing_pool, settings.base_url, settings.id_ttl_s, database.clock)
     authorizations = AuthorizationStore(database, settings.oauth_session_s, allow_http=allow_http)
-    authorize = Authorize(clients, authorizations, token_issuer, database.clock, allow_http=allow_http)
+    resource_servers = ResourceServers(database, allow_http=allow_http)
+    authorize = Authorize(
+        clients, authorizations, token_issuer, resource_servers, database.clock, allow_http=allow_http
+    )
+    dpop_proofs = DpopProofs(database, settings.base_url)
     return OAuth(
         clients=clients,
+        client_cache=client_cache,
+        authorizations=authorizations,
+        token_issuer=token_issuer,
         token_store=token_store,
         authorize=authorize,
         login_flows=SiteLoginFlows(authorize),
-        connected_sites=ConnectedSites(database),
+        connected_sites=ConnectedSites(database, wake_senders),
         token_endpoint=TokenEndpoint(
-            AuthorizationCodeGrant(client_cache, token_store, token_issuer),
-            RefreshTokenGrant(client_cache, token_store, token_issuer, keyring),
-            ClientCredentialsGrant(client_cache, service_tokens),
+            AuthorizationCodeGrant(client_cache, token_store, token_issuer, dpop_proofs),
+            RefreshTokenGrant(client_cache, token_store, token_issuer, dpop_proofs, keyring),
+            ClientCredentialsGrant(client_cache, service_tokens, dpop_proofs),
+            resource_servers,
         ),
+        dpop_proofs=dpop_proofs,
+        resource_servers=resource_servers,
         revocation=Revocation(clients, token_store, token_issuer),
         token_exchange=TokenExchange(token_store, token_issuer, jwts, settings.id_ttl_s, database.clock),
         logout=Logout(clients, token_issuer, allow_http=allow_http),
         authorize_rate=RateLimiter(database, "authorize", settings.rate_authorize),
         browser_origins=BrowserOrigins(database, allow_http=allow_http),
-        introspection=Introspection(clients, database, token_store.digests, settings.base_url),
-        pushed_requests=PushedAuthorizationRequests(clients, authorize, database, settings.rate_authorize),
+        introspection=Introspection(clients, database, token_store.digests, settings.base_url, allow_http=allow_http),
+        pushed_requests=PushedAuthorizationRequests(clients, authorize, dpop_proofs, database, settings.rate_authorize),
         assertions=ClientAssertions(clients, database, verifications, settings.base_url),
     )

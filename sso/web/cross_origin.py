@@ -12,7 +12,7 @@ PREFLIGHT_S = 7200  # the longest time that browsers keep the response to a pref
 _ALLOW_ORIGIN = "Access-Control-Allow-Origin"
 _PREFLIGHT_HEADERS = {
     "Access-Control-Allow-Methods": "GET, POST",
-    "Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, DPoP, Idempotency-Key",
     "Access-Control-Max-Age": str(PREFLIGHT_S),
 }
 _EXPOSED_HEADERS = {"Access-Control-Expose-Headers": "Retry-After, WWW-Authenticate"}

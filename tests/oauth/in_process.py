@@ -53,7 +53,7 @@ async def new_code(services: Services, challenge: str | None = None, **fields: A
     parameters = Parameters.read(urlencode(query).encode())
     assert parameters
     authorize = services.oauth.authorize
-    request = authorize.validate(parameters, *await authorize.find_client(parameters))
+    request = await authorize.validate(parameters, *await authorize.find_client(parameters))
     outcome = await authorize.begin(request, session)
     assert isinstance(outcome, RedirectTo)
     return parse_qs(urlsplit(outcome.url).query)["code"][0]

@@ -31,7 +31,7 @@ async def new_request(services: Services, client_id: str) -> AuthorizationReques
     parameters = Parameters.read(urlencode(query).encode())
     assert parameters
     authorize = services.oauth.authorize
-    return authorize.validate(parameters, *await authorize.find_client(parameters))
+    return await authorize.validate(parameters, *await authorize.find_client(parameters))
 
 
 async def begin_while_held(services: Services, session: Session | None) -> list[tuple[str, Outcome]]:

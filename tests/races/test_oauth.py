@@ -16,6 +16,7 @@ import trio
 import trio.testing
 
 from sso.core.keys import GENERATE, public_jwk
+from tests.kit.dpop import DpopKey
 from tests.kit.oauth import (
     AUTHORIZE,
     PAR,
@@ -229,6 +230,37 @@ async def test_one_of_fifty_concurrent_requests_uses_a_pushed_request(
         assert Counter(response.status_code for response in responses) == {302: 1, 400: CONCURRENT - 1}
         (won,) = (response for response in responses if response.status_code == 302)
         assert site.redeem(query_of(won)["code"]).status_code == 200
+
+
+async def test_one_of_fifty_concurrent_requests_uses_a_dpop_proof(
+    sites: dict[str, Site], browser: Browser, clients: list[httpx.AsyncClient]
+) -> None:
+    site, key = sites["oidc"], DpopKey()
+    token = site.redeem(browser.code(site), headers=site.bearer() | key.headers(site)).json()["access_token"]
+    for _ in range(ROUNDS):
+        headers = key.at_userinfo(site, token)
+        responses: list[httpx.Response] = []
+
+        async def one(client: httpx.AsyncClient, headers: dict[str, str], responses: list[httpx.Response]) -> None:
+            responses.append(await client.get(USERINFO, headers=headers))
+
+        async with trio.open_nursery() as nursery:
+            for client in clients:
+                nursery.start_soon(one, client, headers, responses)
+        assert outcomes(responses) == {"ok": 1, "invalid_dpop_proof": CONCURRENT - 1}
+
+
+async def test_one_of_fifty_concurrent_refreshes_uses_a_dpop_proof(
+    sites: dict[str, Site], browser: Browser, clients: list[httpx.AsyncClient]
+) -> None:
+    site, key = sites["oidc"], DpopKey()
+    token = site.redeem(browser.code(site), headers=site.bearer() | key.headers(site)).json()["refresh_token"]
+    for _ in range(ROUNDS):
+        form = {"grant_type": "refresh_token", "refresh_token": token, "redirect_uri": site.redirect_uri}
+        responses = await send_concurrently(clients, form, site.bearer() | key.headers(site))
+        assert outcomes(responses) == {"ok": 1, "invalid_dpop_proof": CONCURRENT - 1}
+        # The others did not present the token, so they did not revoke the grant.
+        (token,) = (response.json()["refresh_token"] for response in responses if response.status_code == 200)
 
 
 def test_server_has_two_workers(server: Server) -> None:

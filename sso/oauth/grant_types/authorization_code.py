@@ -7,8 +7,9 @@ import structlog
 from sso.core.ids import secret_token
 from sso.oauth.client_auth import ClientCredentials
 from sso.oauth.client_cache import ClientCache
-from sso.oauth.errors import InvalidClient, InvalidGrant, UnauthorizedClient
-from sso.oauth.model import IssuedTokens
+from sso.oauth.dpop import DpopProof, DpopProofs
+from sso.oauth.errors import InvalidClient, InvalidDpopProof, InvalidGrant, InvalidTarget, UnauthorizedClient
+from sso.oauth.model import UNRESTRICTED, IssuedTokens, TokenRestrictions
 from sso.oauth.pkce import code_challenge, verify_code_verifier
 from sso.oauth.token_request import TokenRequest
 from sso.oauth.token_statements import MAX_CODE_FAILURES
@@ -19,32 +20,46 @@ log = structlog.get_logger()
 
 
 class AuthorizationCodeGrant:
-    def __init__(self, clients: ClientCache, token_store: TokenStore, token_issuer: TokenIssuer) -> None:
+    def __init__(
+        self, clients: ClientCache, token_store: TokenStore, token_issuer: TokenIssuer, proofs: DpopProofs
+    ) -> None:
         self._clients = clients
+        self._proofs = proofs
         self._token_store = token_store
         self._token_issuer = token_issuer
 
-    async def respond(self, request: TokenRequest, credentials: ClientCredentials) -> dict[str, Any]:
+    async def respond(
+        self,
+        request: TokenRequest,
+        credentials: ClientCredentials,
+        restrictions: TokenRestrictions = UNRESTRICTED,
+        proof: DpopProof | None = None,
+    ) -> dict[str, Any]:
         """Redeems the code and returns the token response."""
         request.require("code", "redirect_uri")
         access_token = secret_token()
         issued = None
         challenge = code_challenge(request.code_verifier)
         # Fast path: one statement confirms the client, checks the code with its redirect URI and challenge, and redeems
-        # it. A malformed verifier has no challenge.
-        if challenge or not request.code_verifier:
+        # it. A malformed verifier has no challenge. A proof is used up only by a client that has a valid code.
+        if proof is None and (challenge or not request.code_verifier):
             authenticated = self._clients.authenticate_cached(credentials, request.redirect_uri)
             if authenticated:
                 client, matched_secret = authenticated
                 issued = await self._token_store.redeem(
-                    client, matched_secret, request.code, request.redirect_uri, challenge, access_token
+                    client, matched_secret, request.code, request.redirect_uri, challenge, access_token, restrictions
                 )
         if issued is None:
-            issued = await self._redeem_step_by_step(request, credentials, access_token)
+            issued = await self._redeem_step_by_step(request, credentials, access_token, restrictions, proof)
         return await self._token_issuer.token_response(issued, access_token)
 
     async def _redeem_step_by_step(
-        self, request: TokenRequest, credentials: ClientCredentials, access_token: str
+        self,
+        request: TokenRequest,
+        credentials: ClientCredentials,
+        access_token: str,
+        restrictions: TokenRestrictions,
+        proof: DpopProof | None,
     ) -> IssuedTokens:
         """Slow path: reads the code and the client, makes the checks one by one, and redeems the code."""
         checked_client = None
@@ -56,8 +71,17 @@ class AuthorizationCodeGrant:
             matched_secret = await self._check(stored, request, credentials)
             if stored.is_redeemed or stored.client == checked_client:
                 break
+            await self._check_restrictions(stored, request.code, restrictions)
+            if proof and checked_client is None:
+                await self._proofs.use(proof)
             issued = await self._token_store.redeem(
-                stored.client, matched_secret, request.code, request.redirect_uri, stored.challenge, access_token
+                stored.client,
+                matched_secret,
+                request.code,
+                request.redirect_uri,
+                stored.challenge,
+                access_token,
+                restrictions,
             )
             if issued is not None:
                 return issued
@@ -97,6 +121,16 @@ class AuthorizationCodeGrant:
             await self._count_failure(stored, request.code)
             raise InvalidGrant
         return matched_secret
+
+    async def _check_restrictions(self, stored: StoredCode, code: str, restrictions: TokenRestrictions) -> None:
+        """Checks the key and the resources of the request against those of the code. The code stays redeemable."""
+        if restrictions.dpop_jkt is None and (stored.dpop_jkt or stored.client.dpop_bound_access_tokens):
+            raise InvalidDpopProof
+        if stored.dpop_jkt not in (None, restrictions.dpop_jkt):
+            await self._count_failure(stored, code)
+            raise InvalidGrant("the key of the DPoP proof differs from dpop_jkt of the authorization request")
+        if stored.resources and not set(restrictions.resources) <= set(stored.resources):
+            raise InvalidTarget("resource: expected some of those of the authorization request")
 
     async def _count_failure(self, stored: StoredCode, code: str) -> None:
         if await self._token_store.count_failure(code) == MAX_CODE_FAILURES:

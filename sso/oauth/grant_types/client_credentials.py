@@ -4,18 +4,33 @@ from typing import Any
 
 from sso.oauth.client_auth import ClientCredentials
 from sso.oauth.client_cache import ClientCache
-from sso.oauth.errors import InvalidClient, InvalidScope, MissingApplication, UnauthorizedClient, UnsupportedGrantType
-from sso.oauth.model import Client
+from sso.oauth.dpop import DpopProof, DpopProofs
+from sso.oauth.errors import (
+    InvalidClient,
+    InvalidDpopProof,
+    InvalidScope,
+    MissingApplication,
+    UnauthorizedClient,
+    UnsupportedGrantType,
+)
+from sso.oauth.model import UNRESTRICTED, Client, TokenRestrictions
 from sso.oauth.service_token_store import ServiceTokenStore
 from sso.oauth.token_request import TokenRequest
 
 
 class ClientCredentialsGrant:
-    def __init__(self, clients: ClientCache, tokens: ServiceTokenStore) -> None:
+    def __init__(self, clients: ClientCache, tokens: ServiceTokenStore, proofs: DpopProofs) -> None:
+        self._proofs = proofs
         self._clients = clients
         self._tokens = tokens
 
-    async def respond(self, request: TokenRequest, credentials: ClientCredentials) -> dict[str, Any]:
+    async def respond(
+        self,
+        request: TokenRequest,
+        credentials: ClientCredentials,
+        restrictions: TokenRestrictions = UNRESTRICTED,
+        proof: DpopProof | None = None,
+    ) -> dict[str, Any]:
         """Returns the token response. There is no refresh token: the client authenticates again."""
         if credentials.bearer:  # a strict client, whose SHA1 bearer belongs to a redirect URI
             raise UnsupportedGrantType
@@ -24,19 +39,24 @@ class ClientCredentialsGrant:
         if request.scope:
             raise InvalidScope("scope: expected none, because the token has the rights of the application")
         # Fast path: the statement that issues the token confirms the cached client.
-        client = self._clients.cached(credentials.client_id)
-        token = await self._issue(client, credentials) if client else None
+        client = self._clients.cached(credentials.client_id) if proof is None else None
+        token = await self._issue(client, credentials, restrictions) if client else None
         if token is None:
-            token = await self._issue_checked(credentials)
-        return {"access_token": token, "token_type": "Bearer", "expires_in": self._tokens.lifetime_s}
+            token = await self._issue_checked(credentials, restrictions, proof)
+        token_type = "DPoP" if proof else "Bearer"
+        return {"access_token": token, "token_type": token_type, "expires_in": self._tokens.lifetime_s}
 
-    async def _issue(self, client: Client, credentials: ClientCredentials) -> str | None:
+    async def _issue(
+        self, client: Client, credentials: ClientCredentials, restrictions: TokenRestrictions
+    ) -> str | None:
         matched_secret = self._clients.authenticate(client, credentials, "")
         if not matched_secret or "client_credentials" not in client.grant_types:
             return None
-        return await self._tokens.issue(client, matched_secret)
+        return await self._tokens.issue(client, matched_secret, restrictions)
 
-    async def _issue_checked(self, credentials: ClientCredentials) -> str:
+    async def _issue_checked(
+        self, credentials: ClientCredentials, restrictions: TokenRestrictions, proof: DpopProof | None
+    ) -> str:
         """Slow path: reads the client and reports what is wrong."""
         client = await self._clients.read(credentials.client_id)
         # A public client does not authenticate, so "" is refused as well.
@@ -45,7 +65,11 @@ class ClientCredentialsGrant:
         self._clients.put(client)
         if "client_credentials" not in client.grant_types:
             raise UnauthorizedClient("client_credentials")
-        token = await self._issue(client, credentials)
+        if proof:
+            await self._proofs.use(proof)
+        elif client.dpop_bound_access_tokens:
+            raise InvalidDpopProof
+        token = await self._issue(client, credentials, restrictions)
         if token is None:
             raise MissingApplication
         return token

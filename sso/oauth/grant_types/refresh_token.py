@@ -8,8 +8,16 @@ from sso.core.encryption import Keyring
 from sso.core.errors import ApiError
 from sso.oauth.client_auth import ClientCredentials
 from sso.oauth.client_cache import ClientCache
-from sso.oauth.errors import InvalidClient, InvalidGrant, InvalidRequest, UnauthorizedClient
-from sso.oauth.model import Client, Profile
+from sso.oauth.dpop import DpopProof, DpopProofs
+from sso.oauth.errors import (
+    InvalidClient,
+    InvalidDpopProof,
+    InvalidGrant,
+    InvalidRequest,
+    InvalidTarget,
+    UnauthorizedClient,
+)
+from sso.oauth.model import UNRESTRICTED, Client, Profile, TokenRestrictions
 from sso.oauth.successor_tokens import SuccessorTokens, successor_tokens
 from sso.oauth.token_request import TokenRequest
 from sso.oauth.token_store import RotationResult, TokenStore
@@ -20,15 +28,26 @@ log = structlog.get_logger()
 
 class RefreshTokenGrant:
     def __init__(
-        self, clients: ClientCache, token_store: TokenStore, token_issuer: TokenIssuer, keyring: Keyring
+        self,
+        clients: ClientCache,
+        token_store: TokenStore,
+        token_issuer: TokenIssuer,
+        proofs: DpopProofs,
+        keyring: Keyring,
     ) -> None:
         self._clients = clients
+        self._proofs = proofs
         self._token_store = token_store
         self._token_issuer = token_issuer
         self._keyring = keyring
 
     async def respond(
-        self, request: TokenRequest, credentials: ClientCredentials, idempotency_key: str | None = None
+        self,
+        request: TokenRequest,
+        credentials: ClientCredentials,
+        idempotency_key: str | None = None,
+        restrictions: TokenRestrictions = UNRESTRICTED,
+        proof: DpopProof | None = None,
     ) -> dict[str, Any]:
         """Rotates the refresh token and returns the token response.
 
@@ -41,17 +60,23 @@ class RefreshTokenGrant:
         client = self._clients.cached(presented.client_id) or await self._clients.read(presented.client_id)
         if client is None:
             raise _invalid_refresh_token("strict")
-        successors = successor_tokens(self._keyring, presented, idempotency_key)
+        successors = successor_tokens(self._keyring, presented, idempotency_key, restrictions)
         redirect_uri = request.redirect_uri
-        result = await self._rotate(client, credentials, presented, redirect_uri, redirect_uri, successors)
+        if proof:
+            await self._proofs.use(proof)
+        result = await self._rotate(
+            client, credentials, presented, redirect_uri, redirect_uri, successors, restrictions
+        )
         if result is not None and _must_retry(result, client, redirect_uri):
             # The bearer is a hash with the redirect URI. If an oidc client has not sent it, it is that of the grant.
             hashed_uri = redirect_uri or result.grant_redirect_uri or ""
-            result = await self._rotate(result.client, credentials, presented, redirect_uri, hashed_uri, successors)
+            result = await self._rotate(
+                result.client, credentials, presented, redirect_uri, hashed_uri, successors, restrictions
+            )
         if result is None:
             raise _invalid_refresh_token("strict")
         if result.issued is None:
-            raise await self._error(result, request, credentials, presented)
+            raise await self._error(result, request, credentials, presented, restrictions)
         return await self._token_issuer.token_response(result.issued, successors.access_token)
 
     async def _rotate(
@@ -62,11 +87,12 @@ class RefreshTokenGrant:
         redirect_uri: str,
         hashed_uri: str,
         successors: SuccessorTokens,
+        restrictions: TokenRestrictions,
     ) -> RotationResult | None:
         """Authenticates the client and rotates the token. The statement makes all other checks."""
         matched_secret = self._clients.authenticate(client, credentials, hashed_uri)
         result = await self._token_store.rotate(
-            client, presented.grant_id, presented.token_id, redirect_uri, matched_secret, successors
+            client, presented.grant_id, presented.token_id, redirect_uri, matched_secret, successors, restrictions
         )
         if result is not None:
             self._clients.put(result.client)
@@ -78,6 +104,7 @@ class RefreshTokenGrant:
         request: TokenRequest,
         credentials: ClientCredentials,
         presented: PresentedRefreshToken,
+        restrictions: TokenRestrictions,
     ) -> ApiError:
         """Returns the error of the first check that failed."""
         client = result.client
@@ -91,6 +118,12 @@ class RefreshTokenGrant:
             return InvalidClient(credentials.scheme)
         if "refresh_token" not in client.grant_types:
             return UnauthorizedClient("refresh_token")
+        if not result.key_matches:
+            if restrictions.dpop_jkt is None:
+                return InvalidDpopProof()
+            return InvalidGrant("the refresh token is bound to another key than that of the DPoP proof")
+        if not result.resources_match:
+            return InvalidTarget("resource: expected some of those of the authorization request")
         if result.grant_exists and result.grant_valid:
             # The token was already replaced, so two parties hold it: one of them may be a thief.
             log.warning("oauth.refresh_replayed", client=client.client_id, grant=presented.grant_id[:8])

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.kit.dpop import DpopKey
 from tests.kit.oauth import INTROSPECT, REVOKE, TOKEN, USERINFO, Browser, Site, error_of, new_site
 from tests.perm.endpoints.conftest import ApiResponse, Studio
 
@@ -185,3 +186,44 @@ def test_introspection_needs_an_authenticated_resource_server(service: Site, res
         "invalid_client",
     )
     assert ask(resource_server, resource_server.basic()) == (400, "invalid_request")
+
+
+def test_bound_token_is_refused_without_its_key_and_introspected_with_it(
+    studio: Studio, own: int, service: Site, resource_server: Site
+) -> None:
+    key = DpopKey()
+    answer = service.http.post(TOKEN, data=GRANT, headers=service.basic() | key.headers(service))
+    assert answer.json()["token_type"] == "DPoP"
+    token = answer.json()["access_token"]
+    assert read_data(studio, own, token).status == 401
+    claims = introspect(resource_server, token)
+    assert (claims["token_type"], claims["cnf"]) == ("DPoP", {"jkt": key.jkt})
+
+
+def test_service_whose_tokens_must_be_bound(studio: Studio, own: int) -> None:
+    service = new_service(studio, own, dpop_bound_access_tokens=True)
+    for _ in range(2):  # the second time, the client is cached
+        assert error_of(service.http.post(TOKEN, data=GRANT, headers=service.basic())) == (400, "invalid_dpop_proof")
+    headers = service.basic() | DpopKey().headers(service)
+    assert service.http.post(TOKEN, data=GRANT, headers=headers).status_code == 200
+    assert error_of(service.http.post(TOKEN, data=GRANT, headers=headers)) == (400, "invalid_dpop_proof")
+
+
+def test_token_for_a_resource_server_is_introspected_by_it_and_refused_elsewhere(
+    studio: Studio, own: int, service: Site
+) -> None:
+    other = studio.application(studio.project())
+    api = new_site(studio.server, profile="oidc", resource_server=True, application_id=other)
+    stranger = new_site(
+        studio.server, profile="oidc", resource_server=True, application_id=other, redirect_uri="https://b.example.com/"
+    )
+    form = {**GRANT, "resource": api.client_id}
+    token = service.http.post(TOKEN, data=form, headers=service.basic()).json()["access_token"]
+    claims = introspect(api, token)
+    assert claims["aud"] == [service.server.base_url, api.client_id]
+    assert claims["application_id"] == own
+    assert introspect(stranger, token) == {"active": False}
+    # The resource server must not use the token for the rights of the service.
+    assert read_data(studio, own, token).status == 401
+    form = {**GRANT, "resource": "unknown"}
+    assert error_of(service.http.post(TOKEN, data=form, headers=service.basic())) == (400, "invalid_target")

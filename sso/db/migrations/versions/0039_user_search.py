@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "0035"
-down_revision = "0034"
+revision = "0039"
+down_revision = "0038"
 oldest_program = "0020"
 
 
