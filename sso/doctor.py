@@ -49,6 +49,7 @@ def check(settings: Settings, dsn: str) -> Iterator[Finding]:
     if settings.database_url is None and database[0].good:
         yield _wal_archive(settings, dsn)
     if usable:
+        yield _logout_notifications(dsn)
         yield from _nodes(dsn)
     yield from _files(settings)
     yield _account()
@@ -136,6 +137,22 @@ def _bus(settings: Settings, dsn: str) -> Finding:
     except BusUnavailable as error:
         return Finding("bus", False, f"{name}: {error}", advice if settings.bus_url else "is it a connection pooler?")
     return Finding("bus", True, f"{name}, a message took {milliseconds:.1f} ms")
+
+
+def _logout_notifications(dsn: str) -> Finding:
+    abandoned = fetch_value(
+        dsn,
+        """SELECT string_agg(format('%s to %s (%s)', count, client_id, problem), '; ' ORDER BY client_id)
+        FROM (SELECT client_id, count(*) AS count, max(problem) AS problem FROM logout_notifications
+            WHERE next_try IS NULL AND expires > now() GROUP BY client_id) abandoned""",
+    )
+    return Finding(
+        "logout notifications",
+        abandoned is None,
+        "none was given up in the last days" if abandoned is None else f"given up in the last days: {abandoned}",
+        "correct backchannel_logout_uri of the client, or SSO_BACKCHANNEL_NETWORKS, or ask the operator of the site",
+        warning=True,
+    )
 
 
 def _wal_archive(settings: Settings, dsn: str) -> Finding:

@@ -28,6 +28,8 @@ from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
+from sso.backchannel_logout.sender import LogoutSender
+from sso.backchannel_logout.wiring import build_logout_sender
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
 from sso.config import Settings
@@ -37,6 +39,7 @@ from sso.core.passwords import Hasher
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.core.telemetry import Telemetry
 from sso.db.database import Database
+from sso.device.wiring import DeviceLogin, build_device_login
 from sso.gsid import wiring as gsid_wiring
 from sso.gsid.wiring import GameLogin
 from sso.keys.keyset import KeySet
@@ -46,6 +49,7 @@ from sso.keys.store import KeyStore
 from sso.mail.content import mail_logo
 from sso.mail.outbox import MailSender, Outbox
 from sso.mail.smtp import Delivery
+from sso.oauth.device_sites import ClientDeviceSites
 from sso.oauth.service_token_store import ServiceTokenStore
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
@@ -92,8 +96,10 @@ class Services:
     authentication_data: AuthenticationDataIssuer
     oauth: OAuth
     game_login: GameLogin
+    device_login: DeviceLogin
     upstream: Upstream
     mail_sender: MailSender
+    logout_sender: LogoutSender
     permissions: Permissions
     applications: ApplicationDirectory
     proxies: TrustedProxies
@@ -111,7 +117,6 @@ async def open_services(settings: Settings, dsn: str, telemetry: Telemetry | Non
 def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None = None) -> Services:
     """Builds the services on an open database."""
     bus = bus or build_bus(database, settings)
-    users = UserStore(database)
     key_store = KeyStore(database)
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
@@ -125,6 +130,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         settings.signin_text or "",
     )
     outbox = Outbox(ring, bus, brand)
+    users = UserStore(database, outbox.wake_senders)
     recovery_codes = RecoveryCodes(database, ring, outbox, brand.name)
     factors = SecondFactors(database, users, ring, outbox, brand.name, recovery_codes)
     factor_changes = SecondFactorChanges(database, recovery_codes, outbox, brand.name)
@@ -158,6 +164,19 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     known_devices = KnownDevices(database, users, ring)
     sign_in_notices = SignInNotices(database, known_devices, applications, outbox, settings.base_url, brand.name)
     password_changes = PasswordChanges(database, outbox, brand.name)
+    oauth = build_oauth(
+        settings, database, ring, keys, jwts, token_store, verifications, service_tokens, outbox.wake_senders
+    )
+    game_login = gsid_wiring.build(
+        settings,
+        database,
+        bus,
+        authentication_data,
+        applications,
+        verifications,
+        sign_in_notices,
+        ClientDeviceSites(database, oauth.clients, oauth.authorizations, sign_in_notices),
+    )
     return Services(
         settings=settings,
         brand=brand,
@@ -168,7 +187,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         key_rotation=KeyRotation(database, bus, ring),
         keys=keys,
         users=users,
-        sessions=SessionStore(database, settings.browser_ttl_s),
+        sessions=SessionStore(database, settings.browser_ttl_s, outbox.wake_senders),
         hasher=hasher,
         second_factors=factors,
         second_factor_changes=factor_changes,
@@ -193,14 +212,14 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
         authentication_data=authentication_data,
-        oauth=build_oauth(settings, database, ring, keys, jwts, token_store, verifications, service_tokens),
-        game_login=gsid_wiring.build(
-            settings, database, bus, authentication_data, applications, verifications, sign_in_notices
-        ),
+        oauth=oauth,
+        game_login=game_login,
+        device_login=build_device_login(settings, database, oauth, game_login),
         upstream=build_upstream(settings, database, ring, outbox, brand.name),
         permissions=permissions,
         applications=applications,
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),
+        logout_sender=build_logout_sender(settings, database, keys),
         mail_sender=MailSender(database, ring, settings.mail_from, delivery, mail_logo(brand)),
     )

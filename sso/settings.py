@@ -233,6 +233,28 @@ class Settings:
         "Authorization requests per minute without a browser session, from one IPv4 address or IPv6 /64; further ones "
         "get 429. An IPv6 /48 may have ten times as many. 0 means no limit.",
     )
+    device_ttl_s: int = setting(600, seconds, "Lifetime of device codes and user codes in seconds.")
+    rate_user_code: int = setting(
+        30,
+        count,
+        "User codes of devices that may be tried per minute from one IPv4 address or IPv6 /64; further ones get 429. "
+        "An IPv6 /48 may try ten times as many. 0 means no limit.",
+    )
+
+    backchannel_networks: tuple[Network, ...] = setting(
+        (),
+        values.networks,
+        "Networks with private addresses to which logout notifications (`backchannel_logout_uri`) may be sent. Public "
+        "addresses are always allowed, those of this machine while SSO_BASE_URL is one of its addresses.",
+        example="10.0.0.0/8",
+    )
+    backchannel_ca_file: Path | None = setting(
+        None,
+        values.certificate_file,
+        "PEM file with the certificates of a private CA, with which the certificates of sites that receive logout "
+        "notifications are verified.",
+        example="/etc/ssl/certs/ca-certificates.crt",
+    )
 
     # Sign-in with other providers
     rate_upstream: int = setting(

@@ -96,7 +96,7 @@ async def _start_metrics(services: Services, background: trio.Nursery, export: "
 
 
 def _gauges(services: Services) -> list[WorkerGauge]:
-    game, database, bus = services.game_login, services.database, services.bus
+    game, database, bus, logouts = services.game_login, services.database, services.bus, services.logout_sender
     return [
         WorkerGauge("held_polls", "Polls of game clients that wait for a login", lambda: len(game.held_polls)),
         WorkerGauge("sockets", "Open WebSockets of game clients", lambda: len(game.socket_registry)),
@@ -110,6 +110,21 @@ def _gauges(services: Services) -> list[WorkerGauge]:
         WorkerGauge("bus_messages_received", "Messages of other workers since this one started", lambda: bus.received),
         WorkerGauge("bus_topics_waiting", "Topics that wait until the bus is connected", lambda: bus.waiting),
         WorkerGauge("bus_topics_dropped", "Topics dropped because too many waited", lambda: bus.dropped),
+        WorkerGauge(
+            "logout_notifications_delivered",
+            "Logout notifications that sites have accepted since this worker started",
+            lambda: logouts.delivered,
+        ),
+        WorkerGauge(
+            "logout_notifications_failed",
+            "Attempts to send a logout notification that failed since this worker started",
+            lambda: logouts.failed,
+        ),
+        WorkerGauge(
+            "logout_notifications_abandoned",
+            "Logout notifications that were given up since this worker started",
+            lambda: logouts.abandoned,
+        ),
     ]
 
 
@@ -140,6 +155,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     await background.start(keep_running, "keys", services.keys.run, services.bus)
     await background.start(keep_running, "identity providers", services.upstream.provider_list.run, services.bus)
     await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
+    await background.start(keep_running, "logout notifications", services.logout_sender.run, services.bus)
     await background.start(keep_running, "password resets", services.reset_requests.run)
     await background.start(keep_running, "held polls", services.game_login.held_polls.run)
     await background.start(keep_running, "claim leases", services.game_login.claim_leases.run)

@@ -94,6 +94,6 @@ async def services(settings: Settings, database: Database, keyring: Keyring) -> 
 def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with two workers, shared by the whole run, for tests that do not disturb others."""
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
-    settings |= {"SSO_RATE_AUTHORIZE": "0"}
+    settings |= {"SSO_RATE_AUTHORIZE": "0", "SSO_RATE_USER_CODE": "0"}
     with running(tmp_path_factory.mktemp("server"), **settings) as server:
         yield server

@@ -3,6 +3,7 @@
 Cookies hold the secret, the database its digest.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,6 +12,7 @@ from sso.accounts.errors import InvalidCredentials
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.issue_guard import guarded_by_user
 from sso.accounts.model import User
+from sso.backchannel_logout.site_sessions import end_site_sessions
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address
 from sso.db.batch.statement import BatchStatement
@@ -33,9 +35,24 @@ _TOUCH = Statement(
     """UPDATE browser_sessions SET last_seen = now(), address = :address
     WHERE id = :id AND last_seen < now() - interval '1 minute'"""
 )
+# A user who signs in again in the same browser continues the session at the sites: it keeps its sid.
+_REPLACE = Statement(
+    """WITH replaced_sessions AS (
+        DELETE FROM browser_sessions WHERE digest = ANY (CAST(:digests AS bytea[])) AND user_id = :user_id
+        RETURNING coalesce(sid, id) AS sid
+    ), continued_at_sites AS (
+        UPDATE oauth_site_sessions SET expires = now() + make_interval(secs => :life)
+        WHERE sid = ANY (ARRAY(SELECT sid FROM replaced_sessions))
+    ), ended_challenges AS (
+        DELETE FROM login_challenges WHERE digest = ANY (CAST(:digests AS bytea[]))
+    )
+    SELECT (SELECT sid FROM replaced_sessions LIMIT 1) AS sid, EXISTS (
+        SELECT FROM browser_sessions WHERE digest = ANY (CAST(:digests AS bytea[])) AND user_id <> :user_id
+    ) AS is_of_another_user"""
+)
 _END_BY_SECRET = Statement(
-    """WITH ended_sessions AS (DELETE FROM browser_sessions WHERE digest = ANY (CAST(:digests AS bytea[])))
-    DELETE FROM login_challenges WHERE digest = ANY (CAST(:digests AS bytea[]))"""
+    """DELETE FROM browser_sessions WHERE digest = ANY (CAST(:digests AS bytea[]))
+    RETURNING user_id, coalesce(sid, id) AS sid"""
 )
 # `visit` is the digest of the browser's visit cookie, NULL if it has none. Usually no session or challenge has this
 # digest. A locked row is skipped, because the transaction that holds it is deleting it.
@@ -52,9 +69,9 @@ _START = """, replaced_sessions AS (
         DELETE FROM login_challenges WHERE digest = ANY (ARRAY(SELECT digest FROM met_challenges))
     ), new_sessions AS (
         INSERT INTO browser_sessions
-            (digest, id, user_id, last_seen, expires, address, device, auth, authenticated, must_enrol)
+            (digest, id, user_id, last_seen, expires, address, device, auth, authenticated, must_enrol, sid)
         SELECT digest, id, user_id, now(), now() + make_interval(secs => life), address, device, auth,
-            CASE WHEN authenticated THEN now() END, must_enrol FROM valid_items
+            CASE WHEN authenticated THEN now() END, must_enrol, sid FROM valid_items
         RETURNING digest, created, authenticated
     ), new_events AS (
         INSERT INTO account_events (user_id, kind, address, device, detail)
@@ -84,7 +101,10 @@ _LIST = Statement(
     WHERE user_id = :user_id AND expires > now() ORDER BY last_seen DESC LIMIT 100"""
 )
 _MARK_AUTHENTICATED = Statement("UPDATE browser_sessions SET authenticated = now() WHERE id = :id")
-_END = Statement("DELETE FROM browser_sessions WHERE user_id = :user_id AND id = :id RETURNING device")
+_END = Statement(
+    """DELETE FROM browser_sessions WHERE user_id = :user_id AND id = :id
+    RETURNING device, coalesce(sid, id) AS sid"""
+)
 _START_CHALLENGE = """, new_challenges AS (
         INSERT INTO login_challenges (digest, user_id, expires, auth)
         SELECT digest, user_id, now() + make_interval(secs => life), auth FROM valid_items
@@ -133,8 +153,10 @@ class SessionEntry:
 
 
 class SessionStore:
-    def __init__(self, database: Database, life_s: int) -> None:
+    def __init__(self, database: Database, life_s: int, wake_senders: Callable[[], None]) -> None:
+        """``wake_senders`` is called after logout notifications may have been queued."""
         self._database = database
+        self._wake_senders = wake_senders
         self._life_s = life_s
         self._look_up = Batch(database, _LOOK_UP)
         self._trim = Batch(database, _TRIM)
@@ -153,6 +175,7 @@ class SessionStore:
                 "authenticated": "bool",
                 "must_enrol": "bool",
                 "is_sign_in": "bool",
+                "sid": "text",
             },
         )
         self._start_challenge = guarded_by_user(
@@ -197,8 +220,8 @@ class SessionStore:
 
         Raises InvalidCredentials if the user was revoked since it was read.
         """
-        if session:  # a statement of its own, because it may wait for a transaction that is ending the session
-            await self._database.value(_END_BY_SECRET, digests=[digest(old) for old in (session, visit) if old])
+        # A statement of its own, because it may wait for a transaction that is ending the session.
+        sid = await self._replace(user.user_id, [digest(old) for old in (session, visit) if old]) if session else None
         secret, session_id = secret_token(), record_id()
         row = await self._start(
             user_id=user.user_id,
@@ -213,6 +236,7 @@ class SessionStore:
             authenticated=authenticated,
             must_enrol=must_enrol,
             is_sign_in=is_sign_in,
+            sid=sid,
         )
         if row is None:
             raise InvalidCredentials
@@ -228,13 +252,22 @@ class SessionStore:
 
     async def end(self, user_id: str, session_id: str) -> bool:
         """Returns False if the user has no such session."""
-        return await self._database.transaction(_end_session, user_id, session_id)
+        ended = await self._database.transaction(_end_session, user_id, session_id)
+        self._wake_senders()
+        return ended
+
+    async def _replace(self, user_id: str, digests: Sequence[bytes]) -> str | None:
+        """Ends the sessions with these digests. Returns the sid of one that belongs to the user, None without one."""
+        row = await self._database.row(_REPLACE, digests=list(digests), user_id=user_id, life=float(self._life_s))
+        assert row is not None
+        if row["is_of_another_user"]:
+            await self._database.transaction(_end_by_secret, digests)
+            self._wake_senders()
+        sid: str | None = row["sid"]
+        return sid
 
     async def start_challenge(self, user: User, auth: str = PASSWORD) -> str:
-        """Returns the secret that lets this browser, and no other, send the second factor of the login.
-
-        ``auth`` is the first factor.
-        """
+        """Returns the secret that lets this browser, and no other, send the second factor after the first, ``auth``."""
         secret = secret_token()
         row = await self._start_challenge(
             user_id=user.user_id, valid_from=user.valid_from, digest=digest(secret), life=float(CHALLENGE_S), auth=auth
@@ -253,8 +286,14 @@ class SessionStore:
 
 
 async def _end_session(tx: Transaction, user_id: str, session_id: str) -> bool:
-    device = await tx.value(_END, user_id=user_id, id=session_id)
-    if device is None:
+    row = await tx.row(_END, user_id=user_id, id=session_id)
+    if row is None:
         return False
-    await record_event(tx, user_id, EventKind.SESSION_ENDED, device=device)
+    await end_site_sessions(tx, user_id, sids=[row["sid"]])
+    await record_event(tx, user_id, EventKind.SESSION_ENDED, device=row["device"])
     return True
+
+
+async def _end_by_secret(tx: Transaction, digests: Sequence[bytes]) -> None:
+    for row in await tx.rows(_END_BY_SECRET, digests=list(digests)):
+        await end_site_sessions(tx, row["user_id"], sids=[row["sid"]])

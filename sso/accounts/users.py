@@ -1,10 +1,12 @@
 """Users in the database. Each method is one transaction."""
 
+from collections.abc import Callable
 from typing import Any
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import User, login_key, stored_login
+from sso.backchannel_logout.site_sessions import end_site_sessions
 from sso.core.ids import is_user_id
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
@@ -70,6 +72,7 @@ _END_OTHER_SESSIONS = Statement(
         SELECT digest FROM browser_sessions WHERE user_id = :user_id AND id <> :session_id ORDER BY digest FOR UPDATE
     )"""
 )
+_SID = Statement("SELECT coalesce(sid, id) FROM browser_sessions WHERE user_id = :user_id AND id = :session_id")
 _DELETE_ISSUED = tuple(
     Statement(
         f"""DELETE FROM {table} WHERE {key} IN (
@@ -101,8 +104,10 @@ _REVALIDATE = f""", stale_sign_ins AS (
 
 
 class UserStore:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, wake_senders: Callable[[], None] = lambda: None) -> None:
+        """``wake_senders`` is called after logout notifications may have been queued."""
         self._database = database
+        self._wake_senders = wake_senders
         self._get = Batch(database, _GET_BY_IDS)
         self._get_by_login = Batch(database, _GET_BY_LOGINS)
         self._get_jwt_holder = Batch(database, _GET_JWT_HOLDERS)
@@ -143,14 +148,19 @@ class UserStore:
                 await revoke_everything(tx, user_id)
 
         await self._database.transaction(work)
+        self._wake_senders()
 
     async def revoke_all(self, user_id: str) -> None:
         """Revokes everything issued to the user. The password stays valid."""
-        await self._database.transaction(_revoke_and_record, user_id)
+        await self._revoke(user_id)
 
     async def revoke_all_except(self, user_id: str, session_id: str) -> None:
         """Revokes everything issued to the user except the browser session with this id."""
-        await self._database.transaction(_revoke_and_record, user_id, session_id)
+        await self._revoke(user_id, session_id)
+
+    async def _revoke(self, user_id: str, kept_session_id: str = "") -> None:
+        await self._database.transaction(_revoke_and_record, user_id, kept_session_id)
+        self._wake_senders()
 
     async def revalidate(self, user: User, sign_in_id: str = "") -> int | None:
         """Returns the database time, in Unix seconds, or None if the user was revoked since it was read.
@@ -223,7 +233,7 @@ async def create_user(
 
 async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "") -> None:
     """Revokes everything issued to the user: sessions, tokens, unfinished logins, mailed codes and mailed links that
-    change the password or the address.
+    change the password or the address. Sites that the user has signed in to are notified.
 
     The browser session with the id ``kept_session_id`` stays, if one is given.
     """
@@ -232,6 +242,8 @@ async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "")
     for statement in _DELETE_ISSUED:
         await tx.value(statement, user_id=user_id)
     await tx.value(_REVOKE_LINKS, user_id=user_id, purposes=list(REVOKED_LINKS))
+    kept_sid = await tx.value(_SID, user_id=user_id, session_id=kept_session_id) if kept_session_id else None
+    await end_site_sessions(tx, user_id, kept_sid=kept_sid)
 
 
 async def _revoke_and_record(tx: Transaction, user_id: str, kept_session_id: str = "") -> None:

@@ -51,6 +51,7 @@ def add(ctx: click.Context, /, client_id: str, *, public: bool, secret_stdin: bo
     Example:
       sso client add shop --profile oidc --redirect-uri https://shop.example.com/callback
       sso client add launcher --profile oidc --public --redirect-uri http://127.0.0.1/callback
+      sso client add tv --profile oidc --public --grant-types urn:ietf:params:oauth:grant-type:device_code
       sso client add forum --profile strict --host forum.example.com
     """
     options["profile"] = options["profile"] or _ask_profile()

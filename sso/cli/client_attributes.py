@@ -53,7 +53,8 @@ _ATTRIBUTES = (
     click.option(
         "--grant-types",
         multiple=True,
-        help="Grant types that it may use, separated by commas (default: authorization_code,refresh_token).",
+        help="Grant types that it may use, separated by commas (default: authorization_code,refresh_token). Others: "
+        "client_credentials, urn:ietf:params:oauth:grant-type:device_code.",
     ),
     click.option(
         "--token-endpoint-auth-method",
@@ -106,6 +107,14 @@ _ATTRIBUTES = (
         "--post-logout-redirect-uris",
         multiple=True,
         help=f"A URI that users may be sent to after a sign-out (default: any at its hosts). {_MULTIPLE}",
+    ),
+    click.option(
+        "--backchannel-logout-uri", help="Where it is notified when a session ends with which a user signed in."
+    ),
+    click.option(
+        "--backchannel-logout-session-required/--no-backchannel-logout-session-required",
+        default=None,
+        help="It needs the session (sid) in these notifications. They always have it with the profile oidc.",
     ),
 )
 _OPTIONS = {

@@ -81,14 +81,14 @@ def add(ctx: click.Context, /, provider_id: str, **options: Any) -> None:
         raise CommandFailure(_in_words_of_options(str(error))) from None
 
     async def work(services: CommandServices) -> str:
-        from sso.upstream.addresses import EXPECTED, is_provider_url
+        from sso.core.outgoing_url import EXPECTED, is_outgoing_url
         from sso.upstream.provider_store import TOPIC
         from sso.upstream.sign_in import callback_url
 
         if await services.identity_providers.get(provider_id):
             raise CommandFailure(f"there is already an identity provider {provider_id}")
         for name in ("issuer", "authorization_url", "token_url", "userinfo_url"):
-            if name in record and not is_provider_url(record[name], allow_http=not services.settings.https):
+            if name in record and not is_outgoing_url(record[name], allow_http=not services.settings.https):
                 raise CommandFailure(f"{_option(name)}: {EXPECTED}")
         try:
             await services.applier.apply(document)

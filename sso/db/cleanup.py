@@ -32,6 +32,8 @@ TABLES = (
     "oauth_grants",
     "oauth_used_jtis",
     "oauth_service_tokens",
+    "oauth_site_sessions",
+    "logout_notifications",
     "untrusted_proxies",
     "upstream_attempts",
     "upstream_nonces",

@@ -8,7 +8,7 @@ from urllib.parse import unquote_to_bytes
 from sso.core.jwt import MAX_TOKEN
 from sso.core.language import parse_ui_locales
 from sso.oauth.errors import AuthorizationError, InvalidTarget
-from sso.oauth.model import PROMPTS, SCOPES, AuthorizationRequest, Client
+from sso.oauth.model import PROMPTS, RESPONSE_MODES, SCOPES, AuthorizationRequest, Client, ResponseMode
 from sso.oauth.redirect_uris import Redirect
 from sso.oauth.resources import check_resources
 
@@ -108,7 +108,10 @@ def validate(
         raise AuthorizationError("unauthorized_client", "authorization_code is not one of the client's grant_types")
     if client.require_pushed_authorization_requests and not is_pushed:
         raise AuthorizationError("invalid_request", "the client must push its authorization requests (RFC 9126)")
-    _check_response_type(parameters, client)
+    _check_response_type(parameters)
+    mode = _response_mode(parameters, client)
+    if mode == "form_post" and state is not None and as_form_text(state) is None:
+        raise AuthorizationError("invalid_request", "state: expected UTF-8 without control characters for form_post")
     return AuthorizationRequest(
         client=client,
         redirect=redirect,
@@ -121,27 +124,55 @@ def validate(
         login_hint=_login_hint(parameters),
         sub=_subject(parameters, subject_of),
         ui_locales=ui_locales(parameters),
+        response_mode=mode,
         dpop_jkt=_dpop_jkt(parameters),
         resources=_resources(parameters),
         acr_values=tuple(parameters.ascii_text("acr_values").split(" ")[:MAX_PARAMETERS]),
     )
 
 
-def _check_response_type(parameters: Parameters, client: Client) -> None:
+def _check_response_type(parameters: Parameters) -> None:
     response_type = parameters.text("response_type")
     if response_type is None:
         raise AuthorizationError("invalid_request", "response_type is required")
     if response_type != "code":
         raise AuthorizationError("unsupported_response_type", "response_type: expected code")
-    mode = parameters.text("response_mode")
-    if mode != "query" and (mode is not None or client.profile == "strict"):
-        raise AuthorizationError("invalid_request", "response_mode: expected query")
+
+
+def _response_mode(parameters: Parameters, client: Client) -> ResponseMode:
+    requested = parameters.text("response_mode")
+    if client.profile == "strict":
+        if requested != "query":
+            raise AuthorizationError("invalid_request", "response_mode: expected query")
+    elif requested not in (None, *RESPONSE_MODES):
+        raise AuthorizationError("invalid_request", f"response_mode: expected {' or '.join(RESPONSE_MODES)}")
+    return error_response_mode(parameters, client)
+
+
+def error_response_mode(parameters: Parameters, client: Client) -> ResponseMode:
+    """Returns how an error is sent to the client, also if the request is invalid."""
+    is_form_post = client.profile == "oidc" and parameters.ascii_text("response_mode") == "form_post"
+    return "form_post" if is_form_post else "query"
+
+
+def as_form_text(state: bytes) -> str | None:
+    """Returns the text that a browser sends unchanged in a form, None if there is none."""
+    try:
+        text = state.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if CONTROL_CHARACTER.search(text) else text
 
 
 def _scopes(parameters: Parameters) -> tuple[str, ...]:
     if not parameters.has("scope"):
         raise AuthorizationError("invalid_request", "scope is required")
-    scopes = set((parameters.text("scope") or "").split(" ")) - {""}
+    return parse_scopes(parameters.text("scope") or "")
+
+
+def parse_scopes(text: str) -> tuple[str, ...]:
+    """Returns the scopes in the order of ``SCOPES``. Raises AuthorizationError."""
+    scopes = set(text.split(" ")) - {""}
     if not scopes <= set(SCOPES):
         raise AuthorizationError("invalid_scope", f"scope: expected some of {', '.join(SCOPES)}")
     if "openid" not in scopes:

@@ -1,5 +1,6 @@
 """Pending authorizations, consents and new authorization codes in the database. Each method is one transaction."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sso.accounts.history.events import EventKind, record_event
@@ -25,10 +26,10 @@ _SAVE = BatchStatement(
     ), saved AS (
         -- The pending authorizations of clients that still exist.
         INSERT INTO oauth_requests (digest, client_id, redirect_uri, scopes, state, nonce, challenge, prompts,
-            login_hint, sub, ui_locales, dpop_jkt, resources, login_after, expires)
+            login_hint, sub, ui_locales, response_mode, dpop_jkt, resources, login_after, expires)
         SELECT digest, client_id, redirect_uri, string_to_array(scopes, ' '), state, nonce, challenge,
-            string_to_array(prompts, ' '), login_hint, sub, ui_locales, dpop_jkt, string_to_array(resources, ' '),
-            now() - make_interval(secs => max_age),
+            string_to_array(prompts, ' '), login_hint, sub, ui_locales, response_mode, dpop_jkt,
+            string_to_array(resources, ' '), now() - make_interval(secs => max_age),
             now() + make_interval(secs => lifetime_s)
         FROM item JOIN locked_clients USING (client_id) RETURNING digest, created, expires, login_after
     )
@@ -45,6 +46,7 @@ _SAVE = BatchStatement(
         "login_hint": "text",
         "sub": "text",
         "ui_locales": "text",
+        "response_mode": "text",
         "dpop_jkt": "text",
         "resources": "text",
         "max_age": "float",
@@ -53,7 +55,7 @@ _SAVE = BatchStatement(
 )
 _FIND = BatchStatement(
     """SELECT item.n, c.*, r.redirect_uri, r.scopes, r.state, r.nonce, r.challenge, r.prompts, r.login_hint, r.sub,
-        r.ui_locales, r.dpop_jkt, r.resources, r.login_after, r.created AS request_created, r.expires
+        r.ui_locales, r.response_mode, r.dpop_jkt, r.resources, r.login_after, r.created AS request_created, r.expires
     FROM {items}
     JOIN oauth_requests r ON r.digest = item.digest JOIN oauth_clients c USING (client_id)
     WHERE r.expires > now() AND NOT c.disabled""",
@@ -86,12 +88,12 @@ _ISSUE_CODE = BatchStatement(
         ORDER BY client_id FOR KEY SHARE {if_locked}
     ), valid_sessions AS (
         -- The browser sessions that have not ended.
-        SELECT digest, user_id, created, auth FROM browser_sessions
+        SELECT digest, user_id, created, auth, coalesce(sid, id) AS sid FROM browser_sessions
         WHERE digest = ANY (ARRAY(SELECT session FROM item JOIN locked_users USING (user_id))) AND expires > now()
         ORDER BY digest FOR SHARE
     ), signed_in AS (
         -- The items whose user is still signed in. Without a session, a pending authorization stays pending.
-        SELECT item.*, valid_sessions.created, valid_sessions.auth, locked_users.valid_from
+        SELECT item.*, valid_sessions.created, valid_sessions.auth, valid_sessions.sid, locked_users.valid_from
         FROM item JOIN locked_users USING (user_id) JOIN locked_clients USING (client_id)
             JOIN valid_sessions ON valid_sessions.digest = item.session AND valid_sessions.user_id = item.user_id
     ), locked_requests AS (
@@ -106,9 +108,9 @@ _ISSUE_CODE = BatchStatement(
     ), new_codes AS (
         -- A code for each item that has no pending authorization or has finished it.
         INSERT INTO oauth_codes (digest, client_id, user_id, redirect_uri, scopes, nonce, challenge, auth_time, auth,
-            dpop_jkt, resources, issued, expires)
+            sid, dpop_jkt, resources, issued, expires)
         SELECT p.digest, c.client_id, p.user_id, p.redirect_uri, string_to_array(p.scopes, ' '), p.nonce, p.challenge,
-            floor(extract(epoch FROM p.created)), p.auth, p.dpop_jkt, string_to_array(p.resources, ' '),
+            floor(extract(epoch FROM p.created)), p.auth, p.sid, p.dpop_jkt, string_to_array(p.resources, ' '),
             greatest(floor(extract(epoch FROM now())), p.valid_from),
             coalesce(p.expires, now() + make_interval(secs => p.lifetime_s))
         FROM signed_in p JOIN oauth_clients c ON c.client_id = p.client_id AND NOT c.disabled
@@ -132,7 +134,7 @@ _ISSUE_CODE = BatchStatement(
         "request": "bytea",
     },
 )
-_STORED_FIELDS = ("state", "nonce", "challenge", "login_hint", "sub", "ui_locales", "dpop_jkt")
+_STORED_FIELDS = ("state", "nonce", "challenge", "login_hint", "sub", "ui_locales", "response_mode", "dpop_jkt")
 
 
 class AuthorizationStore:
@@ -159,6 +161,7 @@ class AuthorizationStore:
             login_hint=request.login_hint,
             sub=request.sub,
             ui_locales=request.ui_locales,
+            response_mode=request.response_mode,
             dpop_jkt=request.dpop_jkt,
             resources=" ".join(request.resources),
             max_age=0.0 if "login" in request.prompts else _seconds(request.max_age),
@@ -204,15 +207,14 @@ class AuthorizationStore:
         scopes = await self._database.value(_FIND_CONSENT, user_id=user_id, client_id=client_id)
         return frozenset(scopes or ())
 
-    async def save_consent(self, session: Session, request: AuthorizationRequest) -> None:
+    async def save_consent(self, session: Session, client: Client, scopes: Sequence[str]) -> None:
         """Saves the consent of the session's user. Does nothing if the session has ended."""
-        client = request.client
 
         async def work(tx: Transaction) -> None:
-            values = {"client_id": client.client_id, "scopes": list(request.scopes)}
+            values = {"client_id": client.client_id, "scopes": list(scopes)}
             user_id = await tx.value(_SAVE_CONSENT, session=digest(session.secret), **values)
             if user_id is not None:
-                await record_event(tx, user_id, EventKind.SITE_GRANTED, name=client.name or client.client_id)
+                await record_event(tx, user_id, EventKind.SITE_GRANTED, name=client.title)
 
         await self._database.transaction(work)
 

@@ -1,5 +1,6 @@
 """GET /proxy/oauth/authorize: decides whether the user must sign in or consent before the client gets a code."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -7,12 +8,12 @@ from sso.accounts.model import login_key
 from sso.accounts.sessions import Session
 from sso.db.clock import DatabaseClock
 from sso.db.errors import DatabaseError
-from sso.oauth.authorization_request import Parameters, validate
+from sso.oauth.authorization_request import Parameters, as_form_text, validate
 from sso.oauth.authorization_store import AuthorizationStore
 from sso.oauth.claims import SEVERAL_FACTORS, acr_of
 from sso.oauth.client_store import ClientStore
 from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri, InvalidTarget
-from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
+from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization, ResponseMode
 from sso.oauth.redirect_uris import Redirect, match_redirect_uri
 from sso.oauth.resources import ResourceServers
 from sso.oauth.tokens import TokenIssuer
@@ -23,6 +24,15 @@ class RedirectTo:
     """Redirect the browser to the client."""
 
     url: str
+
+
+@dataclass(frozen=True)
+class PostForm:
+    """Show a page whose form posts the answer to the client (OAuth 2.0 Form Post Response Mode)."""
+
+    client: Client
+    redirect: Redirect
+    fields: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -41,7 +51,7 @@ class AskConsent:
     consent: bool
 
 
-Outcome = RedirectTo | ShowSignIn | AskConsent
+Outcome = RedirectTo | PostForm | ShowSignIn | AskConsent
 
 
 class Authorize:
@@ -164,18 +174,42 @@ class Authorize:
         self, request: AuthorizationRequest, session: Session, pending: PendingAuthorization | None, *, consented: bool
     ) -> Outcome:
         if consented:
-            await self._authorizations.save_consent(session, request)
+            await self._authorizations.save_consent(session, request.client, request.scopes)
         code = await self._authorizations.issue_code(request, session, pending)
         if code is None:
             return ShowSignIn(pending or await self._authorizations.save(request))
-        return RedirectTo(request.redirect.with_parameters(code=code, state=request.state))
+        return _answer(request.client, request.redirect, request.response_mode, code=code, state=request.state)
 
 
 def error_url(redirect: Redirect, error: AuthorizationError | DatabaseError, state: bytes | None) -> str:
     """Returns the URL that sends the error to the client."""
+    return redirect.with_parameters(**_error_parameters(error), state=state)
+
+
+def error_answer(
+    client: Client,
+    redirect: Redirect,
+    response_mode: ResponseMode,
+    error: AuthorizationError | DatabaseError,
+    state: bytes | None,
+) -> RedirectTo | PostForm:
+    """Returns the outcome that sends the error to the client."""
+    return _answer(client, redirect, response_mode, **_error_parameters(error), state=state)
+
+
+def _answer(
+    client: Client, redirect: Redirect, response_mode: ResponseMode, **parameters: str | bytes | None
+) -> RedirectTo | PostForm:
+    if response_mode == "query":
+        return RedirectTo(redirect.with_parameters(**parameters))
+    texts = {name: as_form_text(value) if isinstance(value, bytes) else value for name, value in parameters.items()}
+    return PostForm(client, redirect, {name: text for name, text in texts.items() if text is not None})
+
+
+def _error_parameters(error: AuthorizationError | DatabaseError) -> dict[str, str]:
     if isinstance(error, DatabaseError):
         error = AuthorizationError("server_error", "the service is temporarily unavailable, try again")
-    return redirect.with_parameters(error=error.error, error_description=error.description, state=state)
+    return {"error": error.error, "error_description": error.description}
 
 
 def accepts(pending: PendingAuthorization, session: Session) -> bool:

@@ -1,7 +1,10 @@
 """The sites with access to a user's account."""
 
+from collections.abc import Callable
+
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.ports import ConnectedSite
+from sso.backchannel_logout.site_sessions import end_site_sessions
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -31,25 +34,31 @@ _NAME = Statement(
 )
 _REMOVE = tuple(
     Statement(f"DELETE FROM {table} WHERE user_id = :user_id AND client_id = :client_id")  # noqa: S608 - constants only
-    for table in ("oauth_codes", "oauth_grants", "oauth_consents")
+    for table in ("oauth_codes", "game_sessions", "oauth_grants", "oauth_consents")
 )
 
 
 class ConnectedSites:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, wake_senders: Callable[[], None]) -> None:
         self._database = database
+        self._wake_senders = wake_senders
 
     async def list(self, user_id: str) -> list[ConnectedSite]:
         rows = await self._database.rows(_LIST, user_id=user_id)
         return [ConnectedSite(**{**row, "scopes": tuple(row["scopes"])}) for row in rows]
 
     async def remove(self, user_id: str, client_id: str) -> None:
-        """Removes the site's codes, its grants with all their tokens, and the consent, so that it must ask again."""
+        """Removes the site's codes, the sessions of its devices, its grants with all their tokens, and the consent.
+
+        The site must ask again. It is notified that the user's sessions have ended, if it wants to be.
+        """
         await self._database.transaction(_remove, user_id, client_id)
+        self._wake_senders()
 
 
 async def _remove(tx: Transaction, user_id: str, client_id: str) -> None:
     name = await tx.value(_NAME, user_id=user_id, client_id=client_id)
+    await end_site_sessions(tx, user_id, client_id=client_id)
     for statement in _REMOVE:
         await tx.value(statement, user_id=user_id, client_id=client_id)
     if name is not None:

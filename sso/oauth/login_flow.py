@@ -12,7 +12,8 @@ from sso.db.errors import DatabaseError
 from sso.oauth.authorize import Authorize, RedirectTo, accepts, error_url
 from sso.oauth.client_branding import site_brand
 from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri
-from sso.oauth.model import AuthorizationRequest, PendingAuthorization
+from sso.oauth.model import Client, PendingAuthorization
+from sso.oauth.redirect_uris import Redirect
 from sso.web.brand import SiteBrand
 
 PATH = "/proxy/oauth/authorize/"
@@ -40,7 +41,7 @@ class SiteLoginFlow:
 
     @property
     def form_targets(self) -> tuple[str, ...]:
-        return form_targets(self.pending.request)
+        return form_targets(self.pending.request.client, self.pending.request.redirect)
 
     @property
     def site_brand(self) -> SiteBrand | None:
@@ -69,6 +70,8 @@ class SiteLoginFlow:
 
     async def complete(self, session: Session) -> str:
         """Returns the URL of the client, or the path of the authorization if the user must still answer a question."""
+        if self.pending.request.response_mode == "form_post":
+            return self.path  # the page there has the form
         try:
             outcome = await self.authorize.resume(self.pending, session)
         except AuthorizationError as error:
@@ -92,12 +95,12 @@ class SiteLoginFlows:
             return None
 
 
-def form_targets(request: AuthorizationRequest) -> tuple[str, ...]:
+def form_targets(client: Client, redirect: Redirect) -> tuple[str, ...]:
     """Returns the origins that the form-action of a page with a form must allow.
 
     Browsers apply form-action to the redirects after the form as well: to the redirect URI and, if the client redirects
     again, to another of its hosts.
     """
-    hosts = request.client.redirect_hosts
+    hosts = client.redirect_hosts
     other_origins = (host if host.startswith("http://") else f"https://{host}" for host in hosts)
-    return tuple(dict.fromkeys((request.redirect.origin, *other_origins)))
+    return tuple(dict.fromkeys((redirect.origin, *other_origins)))

@@ -15,8 +15,14 @@ SCOPES = ("openid", "offline_access", "email", "profile", "trust")
 PROMPTS = frozenset({"none", "login", "consent", "select_account"})
 # strict: exactly the protocol of §4.2. oidc: what standard OpenID Connect libraries expect.
 Profile = Literal["oidc", "strict"]
-GrantType = Literal["authorization_code", "refresh_token", "client_credentials"]
+GrantType = Literal[
+    "authorization_code", "refresh_token", "client_credentials", "urn:ietf:params:oauth:grant-type:device_code"
+]
+DEVICE_CODE: GrantType = "urn:ietf:params:oauth:grant-type:device_code"
 AccessTokenFormat = Literal["opaque", "jwt"]
+# How the answer to an authorization request is sent: in the address of a redirect, or by a form that the browser posts.
+ResponseMode = Literal["query", "form_post"]
+RESPONSE_MODES: tuple[ResponseMode, ...] = ("query", "form_post")
 # The method names of RFC 7591. "" is any method that fits whether the client has a secret.
 AuthMethod = Literal["", "client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
 
@@ -52,6 +58,8 @@ class Client:
     require_pushed_authorization_requests: bool = False
     dpop_bound_access_tokens: bool = False  # it must prove the possession of a key to get tokens
     post_logout_redirect_uris: tuple[str, ...] = ()  # exact; without any, the origins of the redirect URIs count
+    backchannel_logout_uri: str = ""
+    backchannel_logout_session_required: bool = False
 
     @property
     def is_public(self) -> bool:
@@ -97,6 +105,7 @@ class AuthorizationRequest:
     sub: str | None = None  # the user of id_token_hint, who must be the one that signs in
     ui_locales: str = ""
     acr_values: tuple[str, ...] = ()
+    response_mode: ResponseMode = "query"
     dpop_jkt: str | None = None  # the thumbprint of the key that must redeem the code
     resources: tuple[str, ...] = ()  # the resource servers that the access tokens are for
 
@@ -144,6 +153,7 @@ class IssuedTokens(NamedTuple):
     nonce: str | None
     auth_time: int
     auth: str
+    sid: str | None  # of the browser session; None for a grant of an older release
     dpop_jkt: str | None
     resources: Sequence[str]
     now: int

@@ -13,21 +13,25 @@ from sso.accounts.sessions import Session
 from sso.accounts.visitor import Visitor
 from sso.db.errors import DatabaseError
 from sso.db.rate_limit import RateLimiter
-from sso.oauth.authorization_request import Parameters, ui_locales
-from sso.oauth.authorize import AskConsent, Authorize, Outcome, RedirectTo, ShowSignIn, error_url
+from sso.oauth.authorization_request import Parameters, error_response_mode, ui_locales
+from sso.oauth.authorize import AskConsent, Authorize, Outcome, PostForm, RedirectTo, ShowSignIn, error_answer
 from sso.oauth.client_branding import site_brand
 from sso.oauth.errors import AuthorizationError, InvalidRedirectUri, TooManyAuthorizations
 from sso.oauth.login_flow import PATH, SiteLoginFlow, form_targets
-from sso.oauth.model import AuthorizationRequest, PendingAuthorization
+from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
 from sso.oauth.pushed_requests import PushedAuthorizationRequests, has_request_uri
+from sso.oauth.redirect_uris import Redirect
 from sso.web import language
+from sso.web.body import InvalidBody
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
-from sso.web.pages import form_fields, page
+from sso.web.pages import MAX_FORM, form_fields, page
 from sso.web.redirects import see_other
-from sso.web.request import client_address
+from sso.web.request import client_address, read_body
 
+AUTHORIZE_PATH = "/proxy/oauth/authorize"
 RESUME_PATH = f"{PATH}<request_id>"
+_QUERY_CHARACTERS = "!$&'()*+,/:;=?@%"  # besides letters, digits and -._~
 
 
 def authorize_pages(
@@ -39,7 +43,15 @@ def authorize_pages(
 ) -> Blueprint:
     routes = Blueprint("authorize", __name__)
 
-    @routes.get("/proxy/oauth/authorize")
+    @routes.post(AUTHORIZE_PATH)
+    async def begin_with_form() -> Response:
+        """Redirects to GET: browsers send no SameSite cookie with the POST of another site, but do with a GET."""
+        body = await read_body(max_bytes=MAX_FORM)
+        if not body.is_form:
+            raise InvalidBody("Content-Type: expected application/x-www-form-urlencoded", status=415)
+        return see_other(f"{AUTHORIZE_PATH}?{quote(body.raw, safe=_QUERY_CHARACTERS)}")
+
+    @routes.get(AUTHORIZE_PATH)
     async def begin() -> Response:
         parameters = Parameters.read(request.query_string)
         if parameters and has_request_uri(parameters):
@@ -57,7 +69,7 @@ def authorize_pages(
             await check_enrolment(validated, session)
             outcome = await authorize.begin(validated, session)
         except (AuthorizationError, DatabaseError) as error:
-            return _redirect_302(error_url(redirect, error, parameters.single_value("state")))
+            return await show(_error_of_request(client, redirect, parameters, error), _redirect_302)
         if isinstance(outcome, ShowSignIn):
             # The form is shown at once; a redirect to the sign-in page would cost another round trip.
             return await login_form.show(SiteLoginFlow(outcome.pending, authorize))
@@ -74,7 +86,7 @@ def authorize_pages(
             await check_enrolment(validated, session)
             outcome = await authorize.begin(validated, session)
         except (AuthorizationError, DatabaseError) as error:
-            return _redirect_302(error_url(redirect, error, parameters.single_value("state")))
+            return await show(_error_of_request(client, redirect, parameters, error), _redirect_302)
         if isinstance(outcome, AskConsent):
             return _redirect_302(PATH + outcome.pending.id)
         return await show(outcome, _redirect_302)
@@ -85,7 +97,7 @@ def authorize_pages(
         try:
             outcome = await authorize.resume(pending, await visitor.session())
         except (AuthorizationError, DatabaseError) as error:
-            return _redirect_302(error_url(pending.request.redirect, error, pending.request.state))
+            return await show(_error_of_pending(pending, error), _redirect_302)
         return await show(outcome, _redirect_302)
 
     @routes.post(RESUME_PATH)
@@ -99,7 +111,7 @@ def authorize_pages(
         try:
             outcome = await authorize.decide(pending, session, form.get("decision", ""))
         except (AuthorizationError, DatabaseError) as error:
-            return see_other(error_url(pending.request.redirect, error, pending.request.state))
+            return await show(_error_of_pending(pending, error), see_other)
         return await show(outcome, see_other)
 
     @routes.record
@@ -130,6 +142,8 @@ def authorize_pages(
         match outcome:
             case RedirectTo(url):
                 return redirect(url)
+            case PostForm():
+                return await show_form(outcome)
             case ShowSignIn(pending):
                 return redirect(_sign_in_path(pending.id))
             case AskConsent(pending, session, consent):
@@ -137,13 +151,25 @@ def authorize_pages(
             case _:
                 assert_never(outcome)
 
+    async def show_form(answer: PostForm) -> Response:
+        return await page(
+            "form_post.html",
+            page_title=_("Continue"),
+            form_targets=form_targets(answer.client, answer.redirect),
+            site_brand=site_brand(answer.client),
+            site=answer.client.title,
+            action=answer.redirect.uri,
+            fields=answer.fields,
+            here="",  # the answer is sent once
+        )
+
     async def ask(pending: PendingAuthorization, session: Session, consent: bool) -> Response:
         return await page(
             "authorize.html",
             page_title=_("Continue"),
             user=session.user,
             csrf=csrf_token(session.secret),
-            form_targets=form_targets(pending.request),
+            form_targets=form_targets(pending.request.client, pending.request.redirect),
             site_brand=site_brand(pending.request.client),
             action=PATH + pending.id,
             site=pending.request.client.title,
@@ -154,6 +180,20 @@ def authorize_pages(
         )
 
     return routes
+
+
+def _error_of_request(
+    client: Client, redirect: Redirect, parameters: Parameters, error: AuthorizationError | DatabaseError
+) -> RedirectTo | PostForm:
+    mode = error_response_mode(parameters, client)
+    return error_answer(client, redirect, mode, error, parameters.single_value("state"))
+
+
+def _error_of_pending(
+    pending: PendingAuthorization, error: AuthorizationError | DatabaseError
+) -> RedirectTo | PostForm:
+    request = pending.request
+    return error_answer(request.client, request.redirect, request.response_mode, error, request.state)
 
 
 def _sign_in_path(request_id: str) -> str:

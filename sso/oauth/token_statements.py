@@ -10,9 +10,9 @@ from sso.db.statement import Statement
 MAX_CODE_FAILURES = 20
 
 # The time of the transaction, in whole seconds.
-_CLOCK = "clock AS (SELECT CAST(floor(extract(epoch FROM now())) AS bigint) AS t)"
+CLOCK = "clock AS (SELECT CAST(floor(extract(epoch FROM now())) AS bigint) AS t)"
 # The claims about the user.
-_USER_CLAIMS = """u.login, u.nick, u.lang, u.email_verified,
+USER_CLAIMS = """u.login, u.nick, u.lang, u.email_verified,
             CAST(floor(extract(epoch FROM coalesce(u.updated, u.reg_time))) AS bigint) AS updated_at"""
 # The client may have changed since it was authenticated. ``matched_secret`` is the encrypted secret that matched the
 # credentials, "" for a public client, and the JWK set for private_key_jwt: it must still be that of the client, and the
@@ -31,6 +31,33 @@ _KEY_MATCHES = """({0}.dpop_jkt IS NULL OR {0}.dpop_jkt = item.dpop_jkt)
 _RESOURCES_MATCH = """(item.resources IS NULL OR cardinality({0}.resources) = 0
                 OR string_to_array(item.resources, ' ') <@ {0}.resources)"""
 
+# The end of a statement that issues the first tokens of a grant. ``redeemed`` has a row for each new grant.
+NEW_GRANTS = """new_grants AS (
+        -- One grant for each redeemed code. It has a current refresh token only with offline_access.
+        INSERT INTO oauth_grants AS g (id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, sid,
+            issued, dpop_jkt, resources, ends, head, head_issued, head_exp, last_used, expires)
+        SELECT grant_id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, sid, issued, grant_jkt,
+            grant_resources, t + grant_max_s, current_token_id, CASE WHEN current_token_id IS NOT NULL THEN t END,
+            CASE WHEN current_token_id IS NOT NULL THEN t + least(refresh_s, grant_max_s) END, now(),
+            to_timestamp(t + least(grant_max_s, CASE WHEN current_token_id IS NULL THEN access_s ELSE refresh_s END))
+        FROM redeemed, clock
+        RETURNING g.id, g.head_issued, g.head_exp
+    ), new_access_tokens AS (
+        -- The first access token of each grant.
+        INSERT INTO oauth_access_tokens (digest, grant_id, expires, dpop_jkt, resources)
+        SELECT access_digest, grant_id, to_timestamp(t + least(access_s, grant_max_s)), dpop_jkt, resources
+        FROM redeemed, clock
+    ), notified_sites AS (
+        -- The sites that want to be notified when the browser session ends.
+        INSERT INTO oauth_site_sessions (sid, client_id, user_id, expires)
+        SELECT DISTINCT ON (sid, client_id) sid, client_id, user_id, to_timestamp(t + session_s)
+        FROM redeemed, clock WHERE is_notified AND sid IS NOT NULL ORDER BY sid, client_id
+        ON CONFLICT (sid, client_id) DO UPDATE SET expires = excluded.expires
+    )
+    SELECT redeemed.*, t AS now, t AS issued_at, t + least(access_s, grant_max_s) AS access_exp,
+        new_grants.head_issued AS current_token_issued, new_grants.head_exp AS current_token_exp
+    FROM redeemed JOIN new_grants ON new_grants.id = redeemed.grant_id, clock"""
+
 # The client is the one that the request names; if it names none, the one that the code was issued to.
 FIND_CODE = BatchStatement(
     """SELECT item.n, c.*, k.client_id AS code_client_id, k.redirect_uri AS code_redirect_uri, k.challenge,
@@ -44,7 +71,7 @@ COUNT_FAILURE = Statement(
     "UPDATE oauth_codes SET failures = failures + 1 WHERE digest = :digest AND redeemed IS NULL RETURNING failures"
 )
 REDEEM = BatchStatement(
-    f"""WITH {_CLOCK}, item AS (
+    f"""WITH {CLOCK}, item AS (
         SELECT * FROM {{items}}
     ), locked_codes AS (
         -- Rows are locked in key order, so that two batches cannot deadlock.
@@ -55,9 +82,10 @@ REDEEM = BatchStatement(
         SELECT k.digest, item.n, item.grant_id, item.access_digest, item.access_s, item.refresh_s, item.grant_max_s,
             CASE WHEN 'offline_access' = ANY (k.scopes) AND 'refresh_token' = ANY (c.grant_types)
                 THEN item.token_id END AS current_token_id,
-            k.client_id, c.profile, c.id_alg, c.access_token_format, k.user_id, {_USER_CLAIMS}, k.redirect_uri,
-            k.scopes, k.nonce, k.auth_time, k.auth, k.issued, item.dpop_jkt, item.grant_jkt,
-            k.resources AS grant_resources, coalesce(string_to_array(item.resources, ' '), k.resources) AS resources
+            k.client_id, c.profile, c.id_alg, c.access_token_format, k.user_id, {USER_CLAIMS}, k.redirect_uri,
+            k.scopes, k.nonce, k.auth_time, k.auth, k.sid, k.issued, item.dpop_jkt, item.grant_jkt, item.session_s,
+            c.backchannel_logout_uri <> '' AS is_notified, k.resources AS grant_resources,
+            coalesce(string_to_array(item.resources, ' '), k.resources) AS resources
         FROM item JOIN locked_codes k USING (digest, client_id, redirect_uri)
             JOIN users u USING (user_id) JOIN oauth_clients c USING (client_id)
         WHERE k.expires > now() AND k.failures < {MAX_CODE_FAILURES} AND NOT u.disabled AND k.issued >= u.valid_from
@@ -70,25 +98,7 @@ REDEEM = BatchStatement(
         UPDATE oauth_codes k SET redeemed = now(), grant_id = v.grant_id, expires = now() + interval '1 day'
         FROM valid_codes v WHERE k.digest = v.digest AND k.redeemed IS NULL
         RETURNING v.*
-    ), new_grants AS (
-        -- One grant for each redeemed code. It has a current refresh token only with offline_access.
-        INSERT INTO oauth_grants AS g (id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, issued,
-            dpop_jkt, resources, ends, head, head_issued, head_exp, last_used, expires)
-        SELECT grant_id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, issued, grant_jkt,
-            grant_resources, t + grant_max_s, current_token_id, CASE WHEN current_token_id IS NOT NULL THEN t END,
-            CASE WHEN current_token_id IS NOT NULL THEN t + least(refresh_s, grant_max_s) END, now(),
-            to_timestamp(t + least(grant_max_s, CASE WHEN current_token_id IS NULL THEN access_s ELSE refresh_s END))
-        FROM redeemed, clock
-        RETURNING g.id, g.head_issued, g.head_exp
-    ), new_access_tokens AS (
-        -- The first access token of each grant.
-        INSERT INTO oauth_access_tokens (digest, grant_id, expires, dpop_jkt, resources)
-        SELECT access_digest, grant_id, to_timestamp(t + least(access_s, grant_max_s)), dpop_jkt, resources
-        FROM redeemed, clock
-    )
-    SELECT redeemed.*, t AS now, t AS issued_at, t + least(access_s, grant_max_s) AS access_exp,
-        new_grants.head_issued AS current_token_issued, new_grants.head_exp AS current_token_exp
-    FROM redeemed JOIN new_grants ON new_grants.id = redeemed.grant_id, clock""",  # noqa: S608 - constants only
+    ), {NEW_GRANTS}""",  # noqa: S608 - constants only
     columns={
         "digest": "bytea",
         "client_id": "text",
@@ -107,6 +117,7 @@ REDEEM = BatchStatement(
         "access_s": "bigint",
         "refresh_s": "bigint",
         "grant_max_s": "bigint",
+        "session_s": "bigint",
     },
 )
 REVOKE_GRANT_OF_CODE = Statement(
@@ -114,14 +125,14 @@ REVOKE_GRANT_OF_CODE = Statement(
     WHERE k.digest = :digest AND g.id = k.grant_id RETURNING g.id"""
 )
 ROTATE = BatchStatement(
-    f"""WITH {_CLOCK}, item AS (
+    f"""WITH {CLOCK}, item AS (
         SELECT * FROM {{items}}
     ), locked_grants AS (
         -- Rows are locked in key order, so that two batches cannot deadlock.
         SELECT id FROM oauth_grants WHERE id = ANY (ARRAY(SELECT grant_id FROM item)) ORDER BY id FOR NO KEY UPDATE
     ), checked AS (
         -- Each item with the result of every check, as of the statement's snapshot.
-        SELECT item.*, {_USER_CLAIMS}, g.head AS snapshot_token_id, g.redirect_uri AS grant_redirect_uri,
+        SELECT item.*, {USER_CLAIMS}, g.head AS snapshot_token_id, g.redirect_uri AS grant_redirect_uri,
             g.id IS NOT NULL AS grant_exists,
             coalesce({AUTHENTICATED}, false) AS authenticated,
             coalesce(g.redirect_uri = item.redirect_uri OR (item.redirect_uri = '' AND c.profile = 'oidc'), false)
@@ -141,13 +152,13 @@ ROTATE = BatchStatement(
         FROM clock, locked_grants, checked s
         WHERE g.id = locked_grants.id AND g.id = s.grant_id AND g.head = s.token_id
             AND s.authenticated AND s.redirect_uri_matches AND s.grant_valid AND s.key_matches AND s.resources_match
-        RETURNING s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.ends, g.head, g.head_issued,
-            g.head_exp, g.resources, t AS issued_at
+        RETURNING s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.sid, g.ends, g.head,
+            g.head_issued, g.head_exp, g.resources, t AS issued_at
     ), retried_grants AS (
         -- Retries get the current token once more: the previous token was presented again within the leeway, or with
         -- the idempotency key that the current token was derived from.
-        SELECT s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.ends, g.head, g.head_issued, g.head_exp,
-            g.resources, CASE WHEN g.head = s.new_token_id THEN g.head_issued ELSE t END AS issued_at
+        SELECT s.n, g.id, g.user_id, g.scopes, g.nonce, g.auth_time, g.auth, g.sid, g.ends, g.head, g.head_issued,
+            g.head_exp, g.resources, CASE WHEN g.head = s.new_token_id THEN g.head_issued ELSE t END AS issued_at
         FROM clock, checked s JOIN locked_grants ON locked_grants.id = s.grant_id
             JOIN oauth_grants g ON g.id = locked_grants.id
         -- With a leeway of 0 there are no retries, even if this transaction began before the rotation that it sees.
@@ -171,8 +182,9 @@ ROTATE = BatchStatement(
         s.key_matches, s.resources_match, s.dpop_jkt,
         coalesce(string_to_array(s.resources, ' '), issued.resources) AS resources,
         s.snapshot_token_id, s.login, s.nick, s.lang, s.email_verified, s.updated_at, issued.id AS grant_id,
-        issued.user_id, issued.scopes, issued.nonce, issued.auth_time, issued.auth, issued.head AS current_token_id,
-        issued.head_issued AS current_token_issued, issued.head_exp AS current_token_exp, t AS now, issued_at,
+        issued.user_id, issued.scopes, issued.nonce, issued.auth_time, issued.auth, issued.sid,
+        issued.head AS current_token_id, issued.head_issued AS current_token_issued,
+        issued.head_exp AS current_token_exp, t AS now, issued_at,
         least(issued_at + s.access_s, issued.ends) AS access_exp
     FROM clock, checked s JOIN oauth_clients c ON c.client_id = s.client_id LEFT JOIN issued ON issued.n = s.n""",  # noqa: S608
     columns={
@@ -209,8 +221,8 @@ REVOKE_ACCESS_TOKEN = Statement(
     WHERE a.digest = :digest AND g.id = a.grant_id AND g.client_id = :client_id"""
 )
 FIND_ACCESS_TOKEN = BatchStatement(
-    f"""WITH {_CLOCK}
-    SELECT item.n, u.user_id, {_USER_CLAIMS}, u.phone_verified, u.valid_from, g.scopes,
+    f"""WITH {CLOCK}
+    SELECT item.n, u.user_id, {USER_CLAIMS}, u.phone_verified, u.valid_from, g.scopes,
         c.client_id, c.profile, c.first_party, CAST(floor(extract(epoch FROM a.expires)) AS bigint) AS exp, t AS now,
         g.auth_time, a.dpop_jkt, a.resources
     FROM clock, {{items}}

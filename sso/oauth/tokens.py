@@ -65,6 +65,8 @@ class TokenIssuer:
         claims |= id_token_claims(issued)
         if issued.profile == "oidc":
             claims |= sign_in_claims(issued.auth, issued.auth_time)
+            if issued.sid:
+                claims["sid"] = issued.sid
         return await self._signing_pool.sign(self._keys.signer(issued.id_alg), claims)
 
     def _refresh_token(self, issued: IssuedTokens) -> str:

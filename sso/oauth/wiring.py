@@ -1,5 +1,6 @@
 """Creates the objects of this package and connects them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sso.accounts.user_jwt import UserJwts
@@ -39,6 +40,9 @@ from sso.oauth.tokens import TokenIssuer
 @dataclass(frozen=True)
 class OAuth:
     clients: ClientStore
+    client_cache: ClientCache
+    authorizations: AuthorizationStore
+    token_issuer: TokenIssuer
     token_store: TokenStore
     authorize: Authorize
     login_flows: SiteLoginFlows
@@ -53,11 +57,16 @@ class OAuth:
     introspection: Introspection
     pushed_requests: PushedAuthorizationRequests
     dpop_proofs: DpopProofs
+    resource_servers: ResourceServers
 
 
 def build_token_store(settings: Settings, database: Database, keys: KeySet) -> TokenStore:
     lifetimes = TokenLifetimes(
-        settings.access_ttl_s, settings.refresh_ttl_s, settings.grant_max_s, settings.refresh_leeway_s
+        settings.access_ttl_s,
+        settings.refresh_ttl_s,
+        settings.grant_max_s,
+        settings.refresh_leeway_s,
+        settings.browser_ttl_s,
     )
     return TokenStore(database, lifetimes, AccessTokenDigests(keys, settings.base_url, database.clock))
 
@@ -71,6 +80,7 @@ def build_oauth(
     token_store: TokenStore,
     verifications: SignatureVerificationPool,
     service_tokens: ServiceTokenStore,
+    wake_senders: Callable[[], None],
 ) -> OAuth:
     allow_http = not settings.https
     clients = ClientStore(database, keyring)
@@ -85,10 +95,13 @@ def build_oauth(
     dpop_proofs = DpopProofs(database, settings.base_url)
     return OAuth(
         clients=clients,
+        client_cache=client_cache,
+        authorizations=authorizations,
+        token_issuer=token_issuer,
         token_store=token_store,
         authorize=authorize,
         login_flows=SiteLoginFlows(authorize),
-        connected_sites=ConnectedSites(database),
+        connected_sites=ConnectedSites(database, wake_senders),
         token_endpoint=TokenEndpoint(
             AuthorizationCodeGrant(client_cache, token_store, token_issuer, dpop_proofs),
             RefreshTokenGrant(client_cache, token_store, token_issuer, dpop_proofs, keyring),
@@ -96,6 +109,7 @@ def build_oauth(
             resource_servers,
         ),
         dpop_proofs=dpop_proofs,
+        resource_servers=resource_servers,
         revocation=Revocation(clients, token_store, token_issuer),
         token_exchange=TokenExchange(token_store, token_issuer, jwts, settings.id_ttl_s, database.clock),
         logout=Logout(clients, token_issuer, allow_http=allow_http),

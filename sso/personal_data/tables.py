@@ -28,6 +28,7 @@ TRANSIENT = (
     "factor_guesses",
     "game_sessions",
     "oauth_codes",
+    "oauth_site_sessions",
     "recovery_codes",
     "upstream_attempts",
 )

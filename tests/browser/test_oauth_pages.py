@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pyotp
 import pytest
+from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Screenshot
@@ -21,6 +22,16 @@ pytestmark = pytest.mark.browser
 class _Callback(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         body = b"<!doctype html><title>Back</title><h1>Back at the site</h1>"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        """Shows the names of the fields, so that a test sees that they arrived."""
+        fields = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        body = f"<!doctype html><title>Back</title><h1>Received {' '.join(sorted(fields))}</h1>".encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(body)))
@@ -152,3 +163,33 @@ def test_translated_pages_fit_on_a_phone(
     ):
         page.goto(server.base_url + path)
         check(name)
+
+
+@pytest.fixture(scope="module")
+def form_shop(server: Server, callback: str) -> Site:
+    return new_site(server, redirect_uri=callback, profile="oidc", name="Tank Shop")
+
+
+def sign_in_with_form_post(page: Page, server: Server, site: Site, user: Browser) -> None:
+    open_authorization(page, server, site, response_mode="form_post", login_hint=user.login)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+
+
+@desktop_only
+def test_answer_of_a_sign_in_is_posted_by_a_script(
+    page: Page, chromium: Chromium, server: Server, form_shop: Site, user: Browser
+) -> None:
+    with chromium.new_context() as context:  # with JavaScript
+        scripted = context.new_page()
+        sign_in_with_form_post(scripted, server, form_shop, user)
+        expect(scripted.get_by_role("heading", name="Received code state")).to_be_visible()
+
+
+@desktop_only
+def test_answer_of_a_sign_in_is_posted_by_a_button_without_javascript(
+    page: Page, server: Server, form_shop: Site, user: Browser
+) -> None:
+    sign_in_with_form_post(page, server, form_shop, user)
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("heading", name="Received code state")).to_be_visible()

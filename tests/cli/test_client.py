@@ -32,6 +32,8 @@ def test_client_add_prints_the_secret_and_client_show_does_not(server: Server) -
         "grant_types": ["authorization_code", "refresh_token"],
         "token_endpoint_auth_method": "",
         "post_logout_redirect_uris": [],
+        "backchannel_logout_uri": "",
+        "backchannel_logout_session_required": False,
         "origins": [],
         **dict.fromkeys(("logo_uri", "policy_uri", "tos_uri", "support_uri", "accent", "signin_text"), ""),
         "jwks": None,

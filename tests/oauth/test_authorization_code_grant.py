@@ -59,7 +59,7 @@ def test_scopes_determine_the_claims_of_the_id_token(site: Site, browser: Browse
 
 def test_id_token_of_an_oidc_client_has_auth_time(oidc: Site, browser: Browser) -> None:
     claims = oidc.claims(oidc.tokens(browser)["id_token"])
-    assert set(claims) == ID_CLAIMS | {"auth_time", "acr", "amr"}
+    assert set(claims) == ID_CLAIMS | {"auth_time", "acr", "amr", "sid"}
     assert type(claims["auth_time"]) is int
     assert "nonce" not in oidc.claims(oidc.tokens(browser, nonce=None)["id_token"])
 

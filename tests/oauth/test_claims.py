@@ -10,7 +10,7 @@ from tests.kit.builders import PASSWORD
 from tests.kit.oauth import Browser, Site, new_browser, new_site, query_of
 from tests.kit.server import Server
 
-ALWAYS = {"typ", "aud", "azp", "iss", "exp", "iat", "kid", "sub", "nonce", "auth_time", "acr", "amr"}
+ALWAYS = {"typ", "aud", "azp", "iss", "exp", "iat", "kid", "sub", "nonce", "auth_time", "acr", "amr", "sid"}
 TOTP_SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 
 
@@ -71,7 +71,7 @@ def test_updated_at_follows_changes_of_the_profile_only(server: Server, oidc: Si
 
 def test_strict_clients_keep_the_claims_of_the_specification(site: Site, browser: Browser) -> None:
     in_token, in_userinfo = claims_of(site, browser, "openid email profile")
-    assert set(in_token) == (ALWAYS - {"auth_time", "acr", "amr"}) | {"email", "nickname"}
+    assert set(in_token) == (ALWAYS - {"auth_time", "acr", "amr", "sid"}) | {"email", "nickname"}
     assert set(in_userinfo) == {"status", "sub", "email", "nickname"}
 
 

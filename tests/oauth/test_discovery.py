@@ -22,7 +22,7 @@ def test_discovery_document_matches_the_service(server: Server, path: str) -> No
         assert parts == {"RS256": {"n", "e"}, "ES256": {"crv", "x", "y"}, "EdDSA": {"crv", "x"}}
         assert set(config["id_token_signing_alg_values_supported"]) == set(parts)
     assert config["response_types_supported"] == ["code"]
-    assert config["response_modes_supported"] == ["query"]
+    assert config["response_modes_supported"] == ["query", "form_post"]
     assert config["code_challenge_methods_supported"] == ["S256"]
     assert config["scopes_supported"] == ["openid", "offline_access", "email", "profile", "trust"]
     assert "none" not in config["id_token_signing_alg_values_supported"]

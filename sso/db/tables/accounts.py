@@ -85,6 +85,7 @@ browser_sessions = Table(
     text_column("auth", "login"),
     Column("authenticated", DateTime(timezone=True)),  # when the user last proved who they are; NULL: not recently
     bool_column("must_enrol"),  # the user must set up a second factor before the session can be used
+    Column("sid", Text),  # the claim `sid` of ID tokens, kept when the user signs in again; NULL: the id
     Index("ix_browser_sessions_user_id", "user_id"),
     expiry_index("browser_sessions"),
 )

@@ -1,6 +1,19 @@
 """OAuth clients, pending authorizations, codes, grants, tokens and consents."""
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, Table, Text, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+    func,
+    text,
+)
 
 from sso.db.tables.columns import (
     SEALED,
@@ -45,6 +58,8 @@ oauth_clients = Table(
     Column("application_id", Integer, nullable=False, server_default=text("0")),  # 0: none
     text_column("access_token_format", "opaque"),  # or jwt
     bool_column("resource_server"),  # it may introspect the tokens of clients of its application
+    text_column("backchannel_logout_uri"),
+    bool_column("backchannel_logout_session_required"),
     bool_column("require_pushed_authorization_requests"),
     bool_column("dpop_bound_access_tokens"),
 )
@@ -105,6 +120,7 @@ oauth_requests = Table(
     text_column("login_hint"),
     Column("sub", Text),  # the only user that is accepted (id_token_hint)
     text_column("ui_locales"),
+    text_column("response_mode", "query"),
     Column("dpop_jkt", Text),
     text_array_column("resources"),
     timestamp_column("login_after", nullable=True),  # an earlier sign-in is not accepted
@@ -131,6 +147,7 @@ oauth_codes = Table(
     Column("grant_id", Text),  # the grant that it was redeemed for; a replay revokes it
     timestamp_column("expires"),  # of a redeemed code: how long a replay is detected
     text_column("auth"),  # how the user signed in: `auth` of the browser session
+    Column("sid", Text),  # of the browser session
     Column("dpop_jkt", Text),  # the key that must redeem it
     text_array_column("resources"),
     expiry_index("oauth_codes"),
@@ -160,6 +177,7 @@ oauth_grants = Table(
     timestamp_column("last_used"),
     timestamp_column("expires"),
     text_column("auth"),
+    Column("sid", Text),
     Column("dpop_jkt", Text),  # the key that the refresh tokens of a public client are bound to
     text_array_column("resources"),  # none: no restriction
     expiry_index("oauth_grants"),
@@ -187,4 +205,37 @@ oauth_consents = Table(
     text_array_column("scopes"),
     created_column(),
     Index("ix_oauth_consents_client_id", "client_id"),
+)
+
+# The sites that a user has signed in to with a browser session, if they want to be notified of its end.
+oauth_site_sessions = Table(
+    "oauth_site_sessions",
+    metadata,
+    Column("sid", Text, primary_key=True),
+    Column("client_id", Text, ForeignKey("oauth_clients.client_id", ondelete="CASCADE"), primary_key=True),
+    user_column(),
+    timestamp_column("expires"),
+    Index("ix_oauth_site_sessions_client_id", "client_id"),
+    Index("ix_oauth_site_sessions_user_id", "user_id"),
+    expiry_index("oauth_site_sessions"),
+)
+
+# Logout tokens that are to be sent to sites.
+logout_notifications = Table(
+    "logout_notifications",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    _client(),
+    Column("sub", Text, nullable=False),  # the id of a user, who may have been erased
+    Column("sid", Text, nullable=False),
+    created_column(),
+    Column("next_try", DateTime(timezone=True), server_default=func.now()),  # NULL: abandoned
+    Column("tries", Integer, nullable=False, server_default=text("0")),
+    text_column("problem"),  # why the last try failed
+    timestamp_column("expires"),
+    Column("request_id", Text),  # of the request that ended the session, for the log
+    Column("trace_id", Text),
+    Index("ix_logout_notifications_client_id", "client_id"),
+    Index("ix_logout_notifications_next_try", "next_try"),
+    expiry_index("logout_notifications"),
 )

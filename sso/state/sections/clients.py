@@ -10,13 +10,23 @@ from sqlalchemy import bindparam, insert, select, update
 from sso.core.encryption import Keyring
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.core.keys import UnusableKey
+from sso.core.outgoing_url import is_outgoing_url
 from sso.db.statement import Statement
 from sso.db.tables import oauth_clients
 from sso.db.transaction import Transaction
 from sso.oauth import client_branding
 from sso.oauth.client_assertions import stored_jwks
 from sso.oauth.client_store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
-from sso.oauth.model import CLIENT_ID, AccessTokenFormat, AuthMethod, Client, GrantType, Profile, expiry_seconds
+from sso.oauth.model import (
+    CLIENT_ID,
+    DEVICE_CODE,
+    AccessTokenFormat,
+    AuthMethod,
+    Client,
+    GrantType,
+    Profile,
+    expiry_seconds,
+)
 from sso.oauth.redirect_uris import browser_origin, is_redirect_uri
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
@@ -46,6 +56,8 @@ _EXPORTED_IF_SET = (
     "signin_text",
     "application_id",
     "resource_server",
+    "backchannel_logout_uri",
+    "backchannel_logout_session_required",
     "require_pushed_authorization_requests",
     "dpop_bound_access_tokens",
 )
@@ -54,6 +66,12 @@ _EXPORTED_IF_SET = (
 def _absolute_uri(uri: str) -> str:
     if not is_redirect_uri(uri, (), (uri,), allow_http=True):
         raise ValueError("must be an absolute http or https URI without fragment and user-info")
+    return uri
+
+
+def _logout_uri(uri: str) -> str:
+    if uri and not is_outgoing_url(uri, allow_http=True):
+        raise ValueError("must be an https URI without fragment and user-info (http for loopback addresses only)")
     return uri
 
 
@@ -96,6 +114,8 @@ class ClientPart(AccountPart):
     grant_types: Annotated[list[GrantType], Field(min_length=1)] | None = None
     token_endpoint_auth_method: AuthMethod | None = None
     post_logout_redirect_uris: list[Uri] | None = None
+    backchannel_logout_uri: Annotated[str, AfterValidator(_logout_uri)] | None = None
+    backchannel_logout_session_required: bool | None = None
     origins: list[Origin] | None = None
     logo_uri: Annotated[str, AfterValidator(client_branding.check_logo_uri)] | None = None
     policy_uri: Link | None = None
@@ -139,6 +159,7 @@ async def apply(tx: Transaction, actor: AuditActor, keyring: Keyring, location: 
 # The values of a new client that the checks need.
 _NEW: dict[str, Any] = {"profile": "strict", "token_endpoint_auth_method": "", "secret_sealed": None, "jwks": ""}
 _NEW |= {"application_id": 0, "resource_server": False, "grant_types": []}
+_NEW |= {"backchannel_logout_uri": "", "backchannel_logout_session_required": False}
 _NEW |= {"logo_uri": "", "redirect_hosts": [], "redirect_uris": []}
 _NO_SECRETS = {"secret_sealed": None, "second_sealed": None, "secret_expires": None, "second_expires": None}
 _WITHOUT_SECRET = ("none", "private_key_jwt")
@@ -185,6 +206,10 @@ def _contradiction(part: ClientPart, row: dict[str, Any]) -> str | None:
         return f"token_endpoint_auth_method: with {method} the client has no client_secret"
     if method == "private_key_jwt" and not row["jwks"]:
         return "jwks: is required for private_key_jwt"
+    if DEVICE_CODE in row["grant_types"] and row["profile"] != "oidc":
+        return f"grant_types: {DEVICE_CODE} needs the profile oidc"
+    if row["backchannel_logout_session_required"] and (row["profile"] != "oidc" or not row["backchannel_logout_uri"]):
+        return "backchannel_logout_session_required: needs the profile oidc and backchannel_logout_uri"
     if problem := _missing_for_services(row):
         return problem
     is_public = row["secret_sealed"] is None and method != "private_key_jwt"

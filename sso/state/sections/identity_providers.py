@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import bindparam, insert, select, update
 
 from sso.core.encryption import Keyring
+from sso.core.outgoing_url import EXPECTED, is_outgoing_url
 from sso.db.statement import Statement
 from sso.db.tables import identity_providers
 from sso.db.transaction import Runner, Transaction
@@ -15,7 +16,6 @@ from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.state.location import UniqueKeys, error_location, read_records
 from sso.state.summary import CREATED, ApplySummary
-from sso.upstream.addresses import EXPECTED, is_provider_url
 from sso.upstream.model import CLAIMS, KINDS, PROVIDER_ID, STEAM_ISSUER, secret_purpose
 from sso.upstream.provider_store import list_providers
 
@@ -94,7 +94,7 @@ def _read_url(value: object, where: str) -> str:
     """Returns an address. http for this machine is checked again at each sign-in, when the base URL is known."""
     if value == "":
         return ""
-    if not is_provider_url(value, allow_http=True) or (where == "issuer" and "?" in str(value)):
+    if not is_outgoing_url(value, allow_http=True) or (where == "issuer" and "?" in str(value)):
         raise InvalidInput(f"{where}: {EXPECTED}")
     return str(value)
 

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0036"
-down_revision = "0035"
+revision = "0039"
+down_revision = "0038"
 oldest_program = "0020"
 
 

@@ -1,4 +1,4 @@
-"""The addresses of providers: https, or http on this machine while the service itself is reached by http."""
+"""Addresses that this service sends requests to: https, or http on this machine while the service is used there."""
 
 from urllib.parse import urlsplit
 
@@ -9,7 +9,7 @@ MAX_URL = 2048
 EXPECTED = "must be an address that begins with https:// (http:// for this machine only, while SSO_BASE_URL is http)"
 
 
-def is_provider_url(url: object, *, allow_http: bool) -> bool:
+def is_outgoing_url(url: object, *, allow_http: bool) -> bool:
     """``allow_http`` permits http for loopback addresses."""
     if not isinstance(url, str) or len(url) > MAX_URL or not is_plain_address(url.partition("?")[0], ("https", "http")):
         return False

@@ -1,0 +1,24 @@
+"""The addresses that logout notifications may be sent to. A client must not make this service call internal hosts."""
+
+from ipaddress import IPv6Network
+
+from sso.core.net import Address, Network, contains
+
+# They contain an IPv4 address, which may be an internal one: NAT64, 6to4 and Teredo.
+_TUNNELS = (IPv6Network("64:ff9b::/96"), IPv6Network("2002::/16"), IPv6Network("2001::/32"))
+
+
+class ReceiverAddresses:
+    """``loopback`` allows those of this machine; ``networks`` are allowed although they are not public."""
+
+    def __init__(self, networks: tuple[Network, ...], *, loopback: bool) -> None:
+        self._networks = networks
+        self._loopback = loopback
+
+    def allows(self, address: Address) -> bool:
+        if contains(self._networks, address):
+            return True
+        if address.is_loopback:
+            return self._loopback
+        is_site_local = address.version == 6 and address.is_site_local
+        return address.is_global and not address.is_multicast and not is_site_local and not contains(_TUNNELS, address)

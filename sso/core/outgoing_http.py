@@ -1,0 +1,127 @@
+"""Requests to other servers. Time and size of an answer are limited, certificates verified, redirects not followed."""
+
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import trio
+
+from sso.core.net import Address, parse_address
+
+_HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "sso"}
+
+
+class NoAnswer(Exception):
+    """The server cannot be reached or does not answer in time. The text contains no secret."""
+
+
+class UnusableAnswer(Exception):
+    """The answer is too long or compressed."""
+
+
+class AddressRefused(Exception):
+    """All addresses of the host are ones that this service must not send requests to."""
+
+
+@dataclass(frozen=True)
+class OutgoingLimits:
+    timeout_s: float  # of the whole request
+    max_bytes: int  # of an answer; 0: its body is not read
+    max_requests: int  # of this worker at the same time
+
+
+@dataclass(frozen=True)
+class OutgoingAnswer:
+    status: int
+    body: bytes
+
+
+class OutgoingClient:
+    """``is_allowed`` decides to which addresses it connects; without it, to all of them.
+
+    A host name is then resolved once, and the request goes to an address that was checked: the name of a host may have
+    another address when it is resolved again.
+    """
+
+    def __init__(
+        self, ca_file: Path | None, limits: OutgoingLimits, is_allowed: Callable[[Address], bool] | None = None
+    ) -> None:
+        self._ca_file = ca_file
+        self._limits = limits
+        self._is_allowed = is_allowed
+        self._tls: ssl.SSLContext | None = None  # created when it is first needed, which takes some milliseconds
+        self._limiter = trio.CapacityLimiter(limits.max_requests)
+
+    async def send(self, method: str, url: str, headers: Mapping[str, str], **content: Any) -> OutgoingAnswer:
+        """Raises NoAnswer, UnusableAnswer or AddressRefused."""
+        timeout_s = self._limits.timeout_s
+        content["headers"] = {**_HEADERS, **headers}
+        try:
+            with trio.fail_after(timeout_s):
+                async with self._limiter, self._open() as client:
+                    if self._is_allowed is None:
+                        return await self._exchange(client, method, url, content)
+                    return await self._send_to_allowed_address(client, method, httpx.URL(url), content)
+        except trio.TooSlowError:
+            raise NoAnswer(f"no answer within {timeout_s:g} seconds") from None
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            raise NoAnswer(type(error).__name__) from None
+
+    async def _send_to_allowed_address(
+        self, client: httpx.AsyncClient, method: str, url: httpx.URL, content: dict[str, Any]
+    ) -> OutgoingAnswer:
+        """Tries the allowed addresses of the host in turn until one accepts the connection."""
+        content["headers"] |= {"Host": url.netloc.decode()}
+        content["extensions"] = {"sni_hostname": url.host}  # the certificate must be that of the name
+        *others, last = await self._allowed_addresses(url)
+        for address in others:
+            try:
+                return await self._exchange(client, method, url.copy_with(host=str(address)), content)
+            except (httpx.ConnectError, httpx.ConnectTimeout):
+                continue
+        return await self._exchange(client, method, url.copy_with(host=str(last)), content)
+
+    async def _allowed_addresses(self, url: httpx.URL) -> list[Address]:
+        assert self._is_allowed is not None
+        found = await trio.socket.getaddrinfo(url.host, url.port or 443, type=trio.socket.SOCK_STREAM)
+        addresses = dict.fromkeys(_read_address(str(sockaddr[0])) for *_, sockaddr in found)
+        allowed = [address for address in addresses if address is not None and self._is_allowed(address)]
+        if not allowed:
+            raise AddressRefused("the address of the host is not allowed")
+        return allowed
+
+    async def _exchange(
+        self, client: httpx.AsyncClient, method: str, url: str | httpx.URL, content: dict[str, Any]
+    ) -> OutgoingAnswer:
+        async with client.stream(method, url, **content) as response:
+            return OutgoingAnswer(response.status_code, await self._read(response))
+
+    async def _read(self, response: httpx.Response) -> bytes:
+        """Returns the body. A compressed one is refused, because it could become much larger than what was sent."""
+        max_bytes = self._limits.max_bytes
+        if not max_bytes:
+            return b""
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            raise UnusableAnswer("unexpected Content-Encoding")
+        body = bytearray()
+        async for chunk in response.aiter_raw():
+            body += chunk
+            if len(body) > max_bytes:
+                raise UnusableAnswer(f"more than {max_bytes} bytes")
+        return bytes(body)
+
+    def _open(self) -> httpx.AsyncClient:
+        if self._tls is None:
+            self._tls = ssl.create_default_context(cafile=str(self._ca_file) if self._ca_file else None)
+        timeout = httpx.Timeout(self._limits.timeout_s, connect=self._limits.timeout_s / 2)
+        return httpx.AsyncClient(verify=self._tls, timeout=timeout, follow_redirects=False, trust_env=False)
+
+
+def _read_address(text: str) -> Address | None:
+    try:
+        return parse_address(text)
+    except ValueError:  # with a zone id
+        return None
