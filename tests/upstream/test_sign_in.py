@@ -14,6 +14,7 @@ from tests.kit.server import Server, running, until
 from tests.upstream.player import (
     add_provider,
     callback_of,
+    failure,
     follow,
     go,
     is_signed_in,
@@ -25,7 +26,6 @@ from tests.upstream.player import (
     to_provider,
 )
 from tests.upstream.stand_ins import CodeProvider, SteamStandIn
-from tests.upstream.test_takeovers import failure
 
 
 @pytest.mark.parametrize("kind", ["oidc", "oauth2"])

@@ -82,7 +82,9 @@ class LoginCompletion:
 
     def redirect(self, session: Session, path: str) -> Response:
         """Redirects with the cookies of the new session. A user who must set up a second factor does so first."""
-        response = see_other(ENROL_PATH + next_query(path) if session.must_enrol else path)
+        if session.must_enrol:
+            path = ENROL_PATH + next_query(path.partition("#")[0])  # a path with a fragment is no path to continue at
+        response = see_other(path)
         set_cookie(response, SESSION_COOKIE, session.secret, self._life_s)
         remember_browser(response, self._devices, session.user)
         delete_cookie(response, VISIT_COOKIE)
