@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "0039"
-down_revision = "0038"
+revision = "0040"
+down_revision = "0039"
 oldest_program = "0020"
 
 
