@@ -141,11 +141,12 @@ ROLES = (
             "srv": _granted("srv", "can_view_service"),
         },
     ),
-    _role("user_manager", "Manages users.", {"can_manage_users": {"value": True}}),
+    _role("user_manager", "Manages users.", {"can_manage_users": {"value": True}}, protected=True),
     _role(
         "auditor",
         "Sees users and the audit trail.",
         {"can_view_users": {"value": True}, "can_view_audit": {"value": True}},
+        protected=True,
     ),
     _role("app_admin", "Everything on applications.", {"app": _granted("app")}),
     _role("srv_admin", "Everything on services.", {"srv": _granted("srv")}),
