@@ -38,11 +38,16 @@ def browser(server: Server) -> Browser:
 
 
 @with_openid_client
-@pytest.mark.parametrize("method", ["strict", "basic", "post", "none"])
+@pytest.mark.parametrize(
+    ("method", "dpop"),
+    [("strict", False), ("basic", False), ("post", False), ("none", False), ("basic", True), ("none", True)],
+)
 def test_openid_client_signs_in_refreshes_and_revokes(
-    server: Server, browser: Browser, tmp_path: Path, method: str
+    server: Server, browser: Browser, tmp_path: Path, method: str, dpop: bool
 ) -> None:
-    site = new_site(server, profile="strict" if method == "strict" else "oidc", public=method == "none")
+    """With DPoP, the request is pushed, and the client may neither get other tokens nor send other requests."""
+    required = {"dpop_bound_access_tokens": dpop, "require_pushed_authorization_requests": dpop}
+    site = new_site(server, profile="strict" if method == "strict" else "oidc", public=method == "none", **required)
     script = tmp_path / "site.mjs"
     script.write_text((Path(__file__).parent / "openid_client.mjs").read_text())
     (tmp_path / "node_modules").symlink_to(NODE_MODULES)
@@ -52,6 +57,7 @@ def test_openid_client_signs_in_refreshes_and_revokes(
         "secret": site.secret,
         "redirect_uri": site.redirect_uri,
         "method": method,
+        "dpop": dpop,
     }
     with subprocess.Popen(
         ["node", str(script), json.dumps(settings)],
@@ -72,6 +78,7 @@ def test_openid_client_signs_in_refreshes_and_revokes(
     assert output["userinfo"]["email"] == browser.login
     assert output["refreshed"]["sub"] == output["userinfo"]["sub"] == output["claims"]["sub"]
     assert output["revoked"] is (method != "strict")
+    assert output["tokenType"] == ("dpop" if dpop else "bearer")  # the library writes it in lower case
 
 
 APACHE = """
