@@ -1,5 +1,8 @@
+import importlib
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -28,6 +31,18 @@ def pytest_configure(config: pytest.Config) -> None:
     share_default_context()
     # A cached logger would keep the configuration of the test that used it first.
     structlog.configure = _without_cache(structlog.configure)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Each of several processes compiles another part of the tests first, and then finds what the others compiled."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        number = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
+        chosen = [Path(argument.partition("::")[0]).absolute() for argument in session.config.args]
+        files = [file for file in sorted(TESTS.rglob("test_*.py")) if {file, *file.parents} & {*chosen}]
+        for file in files[number :: int(os.environ["PYTEST_XDIST_WORKER_COUNT"])]:
+            with suppress(Exception, pytest.skip.Exception):  # reported when the tests of the file are collected
+                importlib.import_module(".".join(file.relative_to(TESTS.parent).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -136,7 +136,8 @@ class SignInNotices:
             ),
             (
                 Text(
-                    "We send at most one such mail in %(minutes)s minutes. You can turn them off on your account page.",
+                    "We send at most one such e-mail in %(minutes)s minutes. You can turn them off on your account "
+                    "page.",
                     minutes=PAUSE_S // 60,
                 ),
             ),

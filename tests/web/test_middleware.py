@@ -15,7 +15,7 @@ from sso.metrics import Metrics
 from sso.services import Services
 from sso.web.csrf import csrf_token
 from sso.web.fast_quart.app import FastQuart
-from tests.kit.browser import SESSION, VISIT, Browser, fresh_browser, new_user
+from tests.kit.browser import OWN_SCRIPTS, SESSION, VISIT, Browser, fresh_browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game
 from tests.kit.server import Server
@@ -75,9 +75,6 @@ POSTS = tuple(
         *GAMES,
     )
     and "<" not in path
-)
-OWN_SCRIPTS = re.compile(
-    r'<script src="/static/[a-z-]+\.js" defer></script>|<script type="application/json" id="[a-z-]+">[^<]*</script>'
 )
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "X")
 POLICY = (
