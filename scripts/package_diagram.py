@@ -19,6 +19,7 @@ BOXES = {
     "app": "app, routes, worker, services\nputs the parts together",
     "otel": "otel\nOpenTelemetry export",
     "personal_data": "personal_data\nexport, deletion, erasure",
+    "device": "device\ndevice authorization",
     "oauth": "oauth\nOAuth 2.0, OpenID Connect",
     "gsid": "gsid\ngame login",
     "perm": "perm\npermissions",

@@ -32,6 +32,8 @@ from sso.accounts.second_factor.section import SecondFactorSection
 from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import Visitor
 from sso.db.rate_limit import RateLimiter
+from sso.device.pages import device_pages
+from sso.device.routes import device_routes
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes
 from sso.gsid.sockets import game_sockets
@@ -141,7 +143,9 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.oauth.introspection,
         s.oauth.pushed_requests,
         s.oauth.dpop_proofs,
+        s.device_login.grant,
     )
+    yield device_routes(s.device_login.authorization, s.oauth.assertions)
     yield discovery_routes(s.keys, s.settings.base_url)
     yield game_routes(s.game_login)
     yield game_sockets(s.game_login)
@@ -224,3 +228,4 @@ def _site_and_game_pages(s: Services, parts: PageParts) -> Iterator[Blueprint]:
     )
     yield logout_pages(s.oauth.logout, parts.visitor, s.sessions)
     yield game_pages(s.game_login.confirmation, parts.visitor)
+    yield device_pages(s.device_login.sessions, parts.visitor, s.device_login.user_code_rate)

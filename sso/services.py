@@ -39,6 +39,7 @@ from sso.core.passwords import Hasher
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.core.telemetry import Telemetry
 from sso.db.database import Database
+from sso.device.wiring import DeviceLogin, build_device_login
 from sso.gsid import wiring as gsid_wiring
 from sso.gsid.wiring import GameLogin
 from sso.keys.keyset import KeySet
@@ -48,6 +49,7 @@ from sso.keys.store import KeyStore
 from sso.mail.content import mail_logo
 from sso.mail.outbox import MailSender, Outbox
 from sso.mail.smtp import Delivery
+from sso.oauth.device_sites import ClientDeviceSites
 from sso.oauth.service_token_store import ServiceTokenStore
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
@@ -94,6 +96,7 @@ class Services:
     authentication_data: AuthenticationDataIssuer
     oauth: OAuth
     game_login: GameLogin
+    device_login: DeviceLogin
     upstream: Upstream
     mail_sender: MailSender
     logout_sender: LogoutSender
@@ -161,6 +164,19 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     known_devices = KnownDevices(database, users, ring)
     sign_in_notices = SignInNotices(database, known_devices, applications, outbox, settings.base_url, brand.name)
     password_changes = PasswordChanges(database, outbox, brand.name)
+    oauth = build_oauth(
+        settings, database, ring, keys, jwts, token_store, verifications, service_tokens, outbox.wake_senders
+    )
+    game_login = gsid_wiring.build(
+        settings,
+        database,
+        bus,
+        authentication_data,
+        applications,
+        verifications,
+        sign_in_notices,
+        ClientDeviceSites(database, oauth.clients, oauth.authorizations, sign_in_notices),
+    )
     return Services(
         settings=settings,
         brand=brand,
@@ -196,12 +212,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
         authentication_data=authentication_data,
-        oauth=build_oauth(
-            settings, database, ring, keys, jwts, token_store, verifications, service_tokens, outbox.wake_senders
-        ),
-        game_login=gsid_wiring.build(
-            settings, database, bus, authentication_data, applications, verifications, sign_in_notices
-        ),
+        oauth=oauth,
+        game_login=game_login,
+        device_login=build_device_login(settings, database, oauth, game_login),
         upstream=build_upstream(settings, database, ring, outbox, brand.name),
         permissions=permissions,
         applications=applications,

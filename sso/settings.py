@@ -233,6 +233,13 @@ class Settings:
         "Authorization requests per minute without a browser session, from one IPv4 address or IPv6 /64; further ones "
         "get 429. An IPv6 /48 may have ten times as many. 0 means no limit.",
     )
+    device_ttl_s: int = setting(600, seconds, "Lifetime of device codes and user codes in seconds.")
+    rate_user_code: int = setting(
+        30,
+        count,
+        "User codes of devices that may be tried per minute from one IPv4 address or IPv6 /64; further ones get 429. "
+        "An IPv6 /48 may try ten times as many. 0 means no limit.",
+    )
 
     backchannel_networks: tuple[Network, ...] = setting(
         (),

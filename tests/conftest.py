@@ -1,5 +1,8 @@
+import importlib
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -28,6 +31,18 @@ def pytest_configure(config: pytest.Config) -> None:
     share_default_context()
     # A cached logger would keep the configuration of the test that used it first.
     structlog.configure = _without_cache(structlog.configure)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Each of several processes compiles another part of the tests first, and then finds what the others compiled."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        number = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
+        chosen = [Path(argument.partition("::")[0]).absolute() for argument in session.config.args]
+        files = [file for file in sorted(TESTS.rglob("test_*.py")) if {file, *file.parents} & {*chosen}]
+        for file in files[number :: int(os.environ["PYTEST_XDIST_WORKER_COUNT"])]:
+            with suppress(Exception, pytest.skip.Exception):  # reported when the tests of the file are collected
+                importlib.import_module(".".join(file.relative_to(TESTS.parent).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -94,6 +109,6 @@ async def services(settings: Settings, database: Database, keyring: Keyring) -> 
 def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with two workers, shared by the whole run, for tests that do not disturb others."""
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
-    settings |= {"SSO_RATE_AUTHORIZE": "0"}
+    settings |= {"SSO_RATE_AUTHORIZE": "0", "SSO_RATE_USER_CODE": "0"}
     with running(tmp_path_factory.mktemp("server"), **settings) as server:
         yield server

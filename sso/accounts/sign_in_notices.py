@@ -3,7 +3,9 @@
 Only a completed sign-in causes a notice. An account gets at most one in PAUSE_S; the account page lists all sign-ins.
 """
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC
+from functools import partial
 
 import structlog
 
@@ -67,13 +69,26 @@ class SignInNotices:
 
     async def game_signed_in(self, user: User, factor: str, application_ids: tuple[int, ...], address: Address) -> None:
         """The user has confirmed the sign-in of a game on its page."""
+        place = f"game {application_ids} {factor or client_network(address)}"
+        await self._signed_in_elsewhere(user, place, partial(self._title, application_ids), address)
+
+    async def site_signed_in(self, user: User, client_id: str, title: str, address: Address) -> None:
+        """The user has confirmed the sign-in of a site's device on its page."""
+
+        async def get_title() -> str:
+            return title
+
+        await self._signed_in_elsewhere(user, f"site {client_id} {client_network(address)}", get_title, address)
+
+    async def _signed_in_elsewhere(
+        self, user: User, place: str, get_title: Callable[[], Awaitable[str]], address: Address
+    ) -> None:
         if user.first_sign_in is None:  # a part of the first sign-in ever
             return
-        place = f"game {application_ids} {factor or client_network(address)}"
-        game = await self._devices.recognize_place(user.login_key, place)
-        if not game.name:
-            await self._send_about_game(user, await self._title(application_ids), address)
-        await self._devices.remember(user, game)
+        device = await self._devices.recognize_place(user.login_key, place)
+        if not device.name:
+            await self._send_about_game(user, await get_title(), address)
+        await self._devices.remember(user, device)
 
     async def _send_about_game(self, user: User, title: str, address: Address) -> None:
         with in_language(user.lang):
@@ -121,7 +136,8 @@ class SignInNotices:
             ),
             (
                 Text(
-                    "We send at most one such mail in %(minutes)s minutes. You can turn them off on your account page.",
+                    "We send at most one such e-mail in %(minutes)s minutes. You can turn them off on your account "
+                    "page.",
                     minutes=PAUSE_S // 60,
                 ),
             ),

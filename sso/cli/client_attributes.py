@@ -53,7 +53,8 @@ _ATTRIBUTES = (
     click.option(
         "--grant-types",
         multiple=True,
-        help="Grant types that it may use, separated by commas (default: authorization_code,refresh_token).",
+        help="Grant types that it may use, separated by commas (default: authorization_code,refresh_token). Others: "
+        "client_credentials, urn:ietf:params:oauth:grant-type:device_code.",
     ),
     click.option(
         "--token-endpoint-auth-method",

@@ -3,16 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sso.accounts.device_sites import DeviceSite, DeviceSites
 from sso.accounts.errors import LoginNotAllowed
 from sso.accounts.model import User
 from sso.accounts.ports import ApplicationDirectory
+from sso.accounts.sessions import Session
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.core.errors import ApiError
 from sso.core.net import Address, client_network, parse_address
 from sso.gsid.errors import BadLink, NoSession
 from sso.gsid.login_link import EMPTY_LINK, LoginLink
 from sso.gsid.model import CONFIRMED, DELIVERED, GSID, PENDING, GameSessionData, LinkValues
-from sso.gsid.session_store import GameSessionStore, SessionOnPage
+from sso.gsid.session_store import NO_VALUES, GameSessionStore, SessionOnPage
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class ConfirmationView:
     """A session as a page shows it."""
 
     gsid: str
-    title: str  # of the application, "" if the session names none
+    title: str  # of the application or of the site, "" if the session names none
     other_title: str  # of its second application, "" if there is none
     distr: str
     address: str
@@ -31,6 +33,7 @@ class ConfirmationView:
     waiting: bool
     confirmed_by: str | None
     parameters: Mapping[str, str]  # the link parameters that fill fields of the session
+    site: DeviceSite | None  # None: a game
 
     def same_network(self, address: Address) -> bool:
         """Whether the browser and the game have the same address (IPv6: the same /64)."""
@@ -42,6 +45,7 @@ class Confirmation:
         self,
         sessions: GameSessionStore,
         applications: ApplicationDirectory,
+        sites: DeviceSites,
         notices: SignInNotices,
         *,
         game_admin: bool,
@@ -49,6 +53,7 @@ class Confirmation:
         self._notices = notices
         self._sessions = sessions
         self._applications = applications
+        self._sites = sites
         self._game_admin = game_admin
 
     async def view(self, gsid: str, link: LoginLink = EMPTY_LINK) -> ConfirmationView:
@@ -59,10 +64,11 @@ class Confirmation:
             raise NoSession
         values = await self._link_values(stored.session, link)
         session = values.apply_to(stored.session)
+        site = await self._site(session)
         *others, _ = session.application_ids or (0,)
         return ConfirmationView(
             gsid=gsid,
-            title=await self._applications.title(session.application_ids),
+            title=site.title if site else await self._applications.title(session.application_ids),
             other_title=await self._applications.title(tuple(others)),
             distr=session.distr,
             address=session.address,
@@ -73,6 +79,7 @@ class Confirmation:
             waiting=stored.waiting,
             confirmed_by=stored.user_id if snapshot.status in (CONFIRMED, DELIVERED) else None,
             parameters=link.parameters(values),
+            site=site,
         )
 
     async def is_allowed(self, gsid: str, user: User, link: LoginLink = EMPTY_LINK) -> bool:
@@ -84,15 +91,20 @@ class Confirmation:
         """Whether the game that gets this login can use administrative rights of the user."""
         return self._game_admin and await self._applications.is_administrator(user, address)
 
-    async def confirm(self, gsid: str, user: User, link: LoginLink = EMPTY_LINK) -> bool:
+    async def confirm(self, gsid: str, browser: Session, link: LoginLink = EMPTY_LINK) -> bool:
         """Confirms the session. Returns False if it is no longer pending or the user may not log in there."""
-        stored = (await self._read(gsid)).session
+        stored, user = (await self._read(gsid)).session, browser.user
         values = await self._link_values(stored, link)
         session = values.apply_to(stored)
-        if not (await self._may_log_in(session, user) and await self._sessions.confirm(gsid, user, values)):
+        if not await self._may_log_in(session, user):
+            return False
+        if not await self._sessions.confirm(gsid, user, values, int(browser.created.timestamp()), browser.auth):
             return False
         options = session.options
-        await self._notices.game_signed_in(user, options.factor, session.application_ids, options.address)
+        if session.client_id is not None:
+            await self._sites.record_grant(browser, session.client_id, session.scopes or (), options.address)
+        else:
+            await self._notices.game_signed_in(user, options.factor, session.application_ids, options.address)
         return True
 
     async def deny(self, gsid: str) -> bool:
@@ -109,7 +121,18 @@ class Confirmation:
             raise NoSession
         return stored
 
+    async def _site(self, session: GameSessionData) -> DeviceSite | None:
+        """Returns None for a game. Raises NoSession if the client of a device may not get tokens any more."""
+        if session.client_id is None:
+            return None
+        site = await self._sites.get(session.client_id, session.scopes or ())
+        if site is None:
+            raise NoSession
+        return site
+
     async def _link_values(self, session: GameSessionData, link: LoginLink) -> LinkValues:
+        if session.client_id is not None:  # a device has no fields that a link could fill
+            return NO_VALUES
         values = link.values_for(session)
         for name, application_id in (("app_id", values.app_id), ("gapp_id", values.gapp_id)):
             if application_id:

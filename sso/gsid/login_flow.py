@@ -1,4 +1,7 @@
-"""The login flow of a game session: a login on the session's page confirms the session."""
+"""The login flow of a game session: a login on the page of a game's session confirms it.
+
+A device is confirmed on the page after the login, because the user also decides what the site will know.
+"""
 
 import re
 from collections.abc import Mapping
@@ -14,6 +17,7 @@ from sso.gsid.confirm import Confirmation, ConfirmationView
 from sso.gsid.errors import NoSession
 from sso.gsid.login_link import LoginLink
 from sso.gsid.model import OPENED
+from sso.web.brand import SiteBrand
 
 NO_PARAMETERS: Mapping[str, str] = {}
 _SESSION_LINK = re.compile(r"/\?(.*)", re.ASCII)
@@ -26,9 +30,15 @@ class GameLoginFlow:
 
     form_targets: tuple[str, ...] = ()
     login_hint: str = ""
-    site_brand: None = None
     needs_new_login: bool = False
-    page: str = "game_login.html"
+
+    @property
+    def page(self) -> str:
+        return "login.html" if self.view.site else "game_login.html"
+
+    @property
+    def site_brand(self) -> SiteBrand | None:
+        return self.view.site.brand if self.view.site else None
 
     @property
     def ui_locales(self) -> str:
@@ -45,6 +55,8 @@ class GameLoginFlow:
     def details(self, address: Address) -> Mapping[str, Any]:
         if not self.view.pending:
             raise NoSession
+        if self.view.site:
+            return {}
         return {
             "game": self.view,
             "same_network": self.view.same_network(address),
@@ -62,9 +74,10 @@ class GameLoginFlow:
         await self.confirmation.set_stage(self.view.gsid, stage)
 
     async def complete(self, session: Session) -> str:
-        """Confirms the session. Returns the path of the page that shows whether that succeeded."""
-        with suppress(NoSession):
-            await self.confirmation.confirm(self.view.gsid, session.user, LoginLink.from_form(self.view.parameters))
+        """Confirms the session of a game. Returns the path of the page that shows its result, or asks for a device."""
+        if self.view.site is None:
+            with suppress(NoSession):
+                await self.confirmation.confirm(self.view.gsid, session, LoginLink.from_form(self.view.parameters))
         return self.continue_path
 
 

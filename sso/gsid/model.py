@@ -55,6 +55,8 @@ class GameSessionData:
     meta_given: bool
     bound_apps: Sequence[int] | None  # app_id and gapp_id as registered, if the confirmation filled one of them
     started: int
+    client_id: str | None = None  # of the OAuth client, if it is the session of a device
+    scopes: Sequence[str] | None = None  # that the device asks for
 
     @classmethod
     def from_row(cls, row: Any) -> "GameSessionData":
@@ -188,6 +190,7 @@ class LoginReady:
 class Retry:
     snapshot: SessionSnapshot
     delay: int
+    early: bool = False  # the session had too many polls
 
 
 @dataclass(frozen=True)

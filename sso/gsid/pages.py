@@ -2,6 +2,7 @@
 
 from quart import Blueprint, Response, request
 
+from sso.accounts.model import User
 from sso.accounts.sessions import Session
 from sso.accounts.visitor import Visitor
 from sso.gsid.confirm import Confirmation, ConfirmationView
@@ -17,6 +18,7 @@ from sso.web.request import client_address
 
 PATH = "/game/<gsid>"
 REFRESH_S = "2"
+DEVICE_TITLE = _("Back to your device")
 TITLES = {
     "done": _("Back to your game"),
     "waiting": _("Back to your game"),
@@ -42,13 +44,15 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
         allowed = await confirmation.is_allowed(gsid, session.user, link)
         return await page(
             "game.html",
-            page_title=_("Continue to your game"),
+            page_title=_("Connect a device") if view.site else _("Continue to your game"),
             user=session.user,
+            site_brand=view.site.brand if view.site else None,
+            site=view.title,
             csrf=csrf_token(session.secret),
             game=view,
             same_network=view.same_network(client_address()),
             allowed=allowed,
-            administrator=allowed and await confirmation.grants_admin_rights(session.user, client_address()),
+            administrator=allowed and await gets_admin_rights(view, session.user),
             action=decision_path(gsid),
             next=session_path(gsid, view.parameters),
         )
@@ -57,7 +61,7 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
     async def continue_as_user(gsid: str) -> Response:
         session, link, _form = await read_decision()
         if session:
-            await confirmation.confirm(gsid, session.user, link)
+            await confirmation.confirm(gsid, session, link)
         return see_other(decision_path(gsid, link.unchecked))
 
     @routes.get(f"{PATH}/deny")
@@ -123,15 +127,17 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
         signed_in = outcome in ("done", "waiting", "not_responding")
         return await page(
             "game_result.html",
-            page_title=TITLES[outcome],
+            page_title=DEVICE_TITLE if signed_in and view.site else TITLES[outcome],
             user=user,
             csrf=csrf_token(session.secret) if session else "",
             headers={"Refresh": REFRESH_S} if outcome == "waiting" else None,
             game=view,
             outcome=outcome,
-            administrator=user is not None
-            and signed_in
-            and await confirmation.grants_admin_rights(user, client_address()),
+            administrator=user is not None and signed_in and await gets_admin_rights(view, user),
         )
+
+    async def gets_admin_rights(view: ConfirmationView, user: User) -> bool:
+        """A device gets none: its tokens have the scopes that the page shows."""
+        return view.site is None and await confirmation.grants_admin_rights(user, client_address())
 
     return routes

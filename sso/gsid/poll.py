@@ -5,14 +5,14 @@ database connection is held while waiting. A poll that finds the login claimed b
 of that one was written, which is a violation of this one's client, or until its lease has ended (``claim_leases.py``).
 """
 
+from collections.abc import Awaitable
 from contextlib import suppress
+from copy import copy
 
 import structlog
 import trio
 
-from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.errors import InvalidCredentials, LoginNotAllowed
-from sso.accounts.model import SignedIn
 from sso.bus.bus import Bus
 from sso.bus.subscriptions import Rescans
 from sso.core.ids import record_id
@@ -21,6 +21,7 @@ from sso.db.errors import DatabaseError
 from sso.gsid.backpressure import Backpressure
 from sso.gsid.claim_leases import ClaimLeases
 from sso.gsid.held_polls import HeldPolls
+from sso.gsid.login_issuer import LoginIssuer
 from sso.gsid.model import (
     CLOSED,
     CONFIRMED,
@@ -49,7 +50,6 @@ from sso.gsid.topics import poll_topic
 DELIVERED_RECHECK_S = 0.3  # a delivered login is read again then: a worker without leases may be releasing it
 MIN_LEASE_WAIT_S = 0.05
 EARLY_TOLERANCE_S = 0.2  # a poll may come this much before its time, because clocks and networks vary
-AUTH = "gsid"  # the claim "auth" of the user JWT
 log = structlog.get_logger()
 
 
@@ -62,7 +62,7 @@ class PollHandler:
         self,
         store: PollStore,
         leases: ClaimLeases,
-        authentication_data: AuthenticationDataIssuer,
+        issuer: LoginIssuer,
         bus: Bus,
         held_polls: HeldPolls,
         rate_limiter: GameRateLimiter,
@@ -73,39 +73,62 @@ class PollHandler:
         self._store = store
         self._leases = leases
         self._authenticator = authenticator
-        self._authentication_data = authentication_data
+        self._issuer = issuer
         self._bus = bus
         self._held_polls = held_polls
         self._rate_limiter = rate_limiter
         self._backpressure = backpressure
         self._hold_s = hold_s
 
-    async def wait_for_result(self, gsid: str, early_poll_key: bytes, address: Address | None = None) -> PollOutcome:
-        """Holds the poll until it has an outcome. ``early_poll_key``: the counter for early polls of this client.
+    def with_issuer(self, issuer: LoginIssuer) -> "PollHandler":
+        """Returns a handler that issues something else."""
+        handler = copy(self)
+        handler._issuer = issuer
+        return handler
+
+    # These two return the coroutine of the result: one of their own would add its frame to every held poll.
+    def wait_for_result(
+        self, gsid: str, early_poll_key: bytes, address: Address | None = None
+    ) -> Awaitable[PollOutcome]:
+        """Holds the poll of a game until it has an outcome. ``early_poll_key``: the counter for its early polls.
 
         With an ``address`` the poll is not authenticated yet and the address is its only evidence. Raises Violation if
         that does not suffice, and AlreadyDelivered if the data was delivered before.
         """
+        return self._result(gsid, self._hold_s, early_poll_key, address)
+
+    def wait_for_device(self, gsid: str, hold_s: float) -> Awaitable[PollOutcome]:
+        """Holds the request of an authenticated device for at most ``hold_s``, and at most as long as a poll.
+
+        A session has at most MAX_POLLS_PER_SECOND; a further one is early and is not held. Raises AlreadyDelivered.
+        """
+        return self._result(gsid, min(hold_s, self._hold_s), None, None)
+
+    async def _result(
+        self, gsid: str, hold_s: float, early_poll_key: bytes | None, address: Address | None
+    ) -> PollOutcome:
         with self._bus.subscribe(poll_topic(gsid), Rescans.NEVER) as signals:
             poll = await self._start(gsid, early_poll_key, address)
-            if poll.early:
+            if poll.early and early_poll_key is not None:
                 await self._rate_limiter.count_early_poll(early_poll_key)
             if poll.snapshot.error:
                 return Failed(poll.snapshot.error)
+            if poll.early and early_poll_key is None and poll.snapshot.status != CONFIRMED:
+                return Retry(poll.snapshot, 0, early=True)
             if poll.snapshot.newest_poll != poll.number:  # the same batch had a newer poll of this session
                 return await self._retry(poll, poll.snapshot)
             self._held_polls.add(poll)
             try:
-                outcome = await self._wait(poll, signals)
+                outcome = await self._wait(poll, signals, trio.current_time() + min(hold_s, poll.left_s))
             finally:
                 self._held_polls.discard(poll)
             return await self._retry(poll, outcome) if isinstance(outcome, SessionSnapshot) else outcome
 
     async def finish(self, claim: Claim, delivered: bool) -> None:
         """Ends the claim of a login that was returned: its answer was written, or could not be written."""
-        await (self._leases.mark_delivered(claim) if delivered else self._leases.release(claim))
+        await (self._leases.mark_delivered(claim) if delivered else self._give_back(claim))
 
-    async def _start(self, gsid: str, early_poll_key: bytes, address: Address | None) -> Poll:
+    async def _start(self, gsid: str, early_poll_key: bytes | None, address: Address | None) -> Poll:
         began = trio.current_time()
         poll = None
         if address is not None:  # fast path: one statement authenticates and starts the poll
@@ -123,12 +146,13 @@ class PollHandler:
             raise AlreadyDelivered
         return poll
 
-    async def _wait(self, poll: Poll, signals: trio.MemoryReceiveChannel[None]) -> PollOutcome | SessionSnapshot:
-        """Returns the outcome; or the latest snapshot if nothing has happened by the end of the hold time."""
-        deadline = trio.current_time() + min(self._hold_s, poll.left_s)
+    async def _wait(
+        self, poll: Poll, signals: trio.MemoryReceiveChannel[None], deadline: float
+    ) -> PollOutcome | SessionSnapshot:
+        """Returns the outcome; or the latest snapshot if nothing has happened by the deadline."""
         snapshot, lease_left_s = poll.snapshot, poll.lease_left_s
-        claim, maybe_claimed, timed_out = None, False, False
-        try_claim = snapshot.status == CONFIRMED and lease_left_s is None
+        claim, maybe_claimed, timed_out = None, False, trio.current_time() >= deadline
+        try_claim = snapshot.status == CONFIRMED and (lease_left_s is None or lease_left_s <= 0)
         try:
             while True:
                 if try_claim:
@@ -176,9 +200,7 @@ class PollHandler:
 
     async def _deliver(self, claim: Claim, claimed: Claimed) -> PollOutcome:
         try:
-            data = await self._authentication_data.issue(
-                SignedIn(claimed.user, AUTH), claimed.session.options, sign_in_id=claim.claim_id
-            )
+            data = await self._issuer.issue(claim, claimed)
             if await self._leases.is_held(claim):
                 return LoginReady(claimed.snapshot, data, claim)
         except (LoginNotAllowed, InvalidCredentials):  # the user lost access between confirmation and delivery
@@ -186,13 +208,22 @@ class PollHandler:
                 return Failed(END_ERRORS[DENIED])
         except DatabaseError as error:
             log.warning("gsid.issue_failed", reason=str(error))
-            await self._leases.release(claim)
+            await self._give_back(claim)
             return Retry(claimed.snapshot, max(1, self._backpressure.delay()))
         except BaseException:
-            await self._leases.release(claim)
+            await self._give_back(claim)
             raise
         self._leases.forget(claim)  # a newer poll has taken the login over
         return Retry(claimed.snapshot, self._backpressure.delay())
+
+    async def _give_back(self, claim: Claim) -> None:
+        """Makes the login available to the next poll, and revokes what was issued under this claim."""
+        await self._leases.release(claim)
+        with trio.CancelScope(shield=True):
+            try:
+                await self._issuer.revoke(claim)
+            except DatabaseError as error:
+                log.warning("gsid.revocation_failed", gsid=claim.gsid, reason=str(error))
 
     async def _retry(self, poll: Poll, snapshot: SessionSnapshot) -> Retry:
         delay = self._backpressure.delay()

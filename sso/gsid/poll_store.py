@@ -27,7 +27,7 @@ _START = BatchStatement(
     """
     WITH locked AS ( -- the sessions, one row per poll
         SELECT item.n, s.gsid, {poll_status} AS status, s.ends > now() AS alive,
-            {poll_worker} AS older_worker, coalesce(s.retry_at > now(), false) AS early
+            {poll_worker} AS older_worker, coalesce(s.retry_at > now() AND s.client_id IS NULL, false) AS early
         FROM {items} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
         WHERE s.ends > now() - {retention} AND (item.address IS NULL OR (
             s.public_key IS NULL AND s.address = item.address
@@ -37,7 +37,8 @@ _START = BatchStatement(
         UPDATE game_sessions s SET
             poll = s.poll + batched.poll_count,
             poll_holder = s.poll + batched.poll_count || '@{worker}',
-            ends = least(s.ends + make_interval(secs => {ttl_s}), s.created + make_interval(secs => {max_s})),
+            ends = CASE WHEN s.client_id IS NOT NULL THEN s.ends -- a device knows when its session ends
+                ELSE least(s.ends + make_interval(secs => {ttl_s}), s.created + make_interval(secs => {max_s})) END,
             held_until = now() + make_interval(secs => {hold_s}),
             retry_at = NULL,
             burst = CASE WHEN s.burst_since > now() - interval '1 s' THEN s.burst ELSE 0 END + batched.poll_count,

@@ -25,7 +25,8 @@ SNAPSHOT_COLUMNS = """s.status, s.ends > now() AS alive, s.poll AS newest_poll, 
     CAST(coalesce(floor(extract(epoch FROM s.last_seen)), 0) AS bigint) AS last_seen,
     CAST(floor(extract(epoch FROM now())) AS bigint) AS ts"""
 SESSION_COLUMNS = """s.gsid, s.location, s.match, s.address, s.public_key, s.distr, s.factor, s.jwt_public_key,
-    s.app_id, s.gapp_id, s.nojwt, s.short_token, s.fixed_ips, s.with_meta, s.with_email, s.meta_given, s.bound_apps"""
+    s.app_id, s.gapp_id, s.nojwt, s.short_token, s.fixed_ips, s.with_meta, s.with_email, s.meta_given, s.bound_apps,
+    s.client_id, s.scopes"""
 # The workers to wake after a change of a row `s`; NULL if there is none, '' if it is not known, which means all. The
 # previous release polls and connects without naming its worker.
 POLL_WORKER = """CASE WHEN s.held_until > now() THEN
@@ -35,7 +36,8 @@ SOCKET_WORKER = "split_part(s.socket, '@', 2)"
 _WORKERS = f"{POLL_WORKER} AS poll_worker, {SOCKET_WORKER} AS socket_worker"
 
 # Early polls block a client by its key if it signs, otherwise by its address. A public key is no secret: a client that
-# registers the key of another one and polls with other evidence must not get that key blocked.
+# registers the key of another one and polls with other evidence must not get that key blocked. The session of a device
+# is not found: its client polls at the token endpoint.
 _FIND = BatchStatement(
     f"""SELECT item.n, {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, s.state, (
         SELECT t.blocked_until > now() FROM throttle t
@@ -44,7 +46,7 @@ _FIND = BatchStatement(
         ) IS TRUE AS blocked
     FROM {{items}}
     LEFT JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
-        AND s.ends > now() - {RETENTION}""",  # noqa: S608 - fixed texts
+        AND s.ends > now() - {RETENTION} AND s.client_id IS NULL""",  # noqa: S608 - fixed texts
     columns={"gsid": "text", "early_poll_key": "bytea", "signs": "boolean"},
 )
 _CREATE = BatchStatement(
@@ -102,7 +104,7 @@ _CONFIRM = BatchStatement(
         {_PENDING}
     )
     UPDATE game_sessions s SET status = 'confirmed', stage = 'confirmed', user_id = u.user_id,
-        valid_from = u.valid_from,
+        valid_from = u.valid_from, auth_time = locked.auth_time, auth = locked.auth,
         app_id = CASE WHEN s.app_id = 0 THEN locked.app_id ELSE s.app_id END,
         gapp_id = CASE WHEN s.gapp_id = 0 THEN locked.gapp_id ELSE s.gapp_id END,
         distr = CASE WHEN s.distr = '' THEN locked.distr ELSE s.distr END,
@@ -120,6 +122,8 @@ _CONFIRM = BatchStatement(
         "gapp_id": "int",
         "distr": "text",
         "meta": "boolean",
+        "auth_time": "bigint",
+        "auth": "text",
     },
 )
 _DENY = BatchStatement(
@@ -233,10 +237,13 @@ class GameSessionStore:
         """Ends the session; a delivered one stays delivered. Returns False, and does nothing, if it has expired."""
         return await self._change(self._close, gsid, state=state)
 
-    async def confirm(self, gsid: str, user: User, values: LinkValues = NO_VALUES) -> bool:
+    async def confirm(
+        self, gsid: str, user: User, values: LinkValues = NO_VALUES, auth_time: int | None = None, auth: str = ""
+    ) -> bool:
         """Confirms the session for the user and fills its empty fields with the link's values.
 
-        Returns False if the session is no longer pending or the user is no longer valid.
+        ``auth_time`` and ``auth``: when and how the user signed in to the browser. Returns False if the session
+        is no longer pending or the user is no longer valid.
         """
         return await self._change(
             self._confirm,
@@ -247,6 +254,8 @@ class GameSessionStore:
             gapp_id=values.gapp_id,
             distr=values.distr,
             meta=values.meta,
+            auth_time=auth_time,
+            auth=auth,
         )
 
     async def deny(self, gsid: str) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.device_sites import DeviceSites
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_games import EXPIRED_JWT_S
@@ -18,6 +19,7 @@ from sso.gsid.claim_store import ClaimStore
 from sso.gsid.confirm import Confirmation
 from sso.gsid.held_polls import HeldPolls
 from sso.gsid.login_flow import GameLoginFlows
+from sso.gsid.login_issuer import GameLoginIssuer
 from sso.gsid.poll import PollHandler
 from sso.gsid.poll_store import PollStore
 from sso.gsid.rate_limit import GameRateLimiter, GameRateLimits
@@ -67,6 +69,7 @@ def build(
     applications: ApplicationDirectory,
     verifications: SignatureVerificationPool,
     notices: SignInNotices,
+    device_sites: DeviceSites,
 ) -> GameLogin:
     sessions = GameSessionStore(database, bus, settings.gsid_ttl_s, settings.gsid_max_s)
     poll_store = PollStore(database, bus, settings.gsid_ttl_s, settings.gsid_max_s, settings.gsid_hold_s)
@@ -80,7 +83,9 @@ def build(
     claim_leases = ClaimLeases(ClaimStore(database, bus, settings.token_max_s + EXPIRED_JWT_S))
     backpressure = Backpressure(settings.poll_delay_s)
     socket_store = SocketStore(database, bus)
-    confirmation = Confirmation(sessions, applications, notices, game_admin=settings.gsid_admin == "allow")
+    confirmation = Confirmation(
+        sessions, applications, device_sites, notices, game_admin=settings.gsid_admin == "allow"
+    )
     return GameLogin(
         applications=applications,
         bus=bus,
@@ -94,7 +99,7 @@ def build(
         polls=PollHandler(
             poll_store,
             claim_leases,
-            authentication_data,
+            GameLoginIssuer(authentication_data),
             bus,
             held_polls,
             rate_limiter,

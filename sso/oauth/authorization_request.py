@@ -167,7 +167,12 @@ def as_form_text(state: bytes) -> str | None:
 def _scopes(parameters: Parameters) -> tuple[str, ...]:
     if not parameters.has("scope"):
         raise AuthorizationError("invalid_request", "scope is required")
-    scopes = set((parameters.text("scope") or "").split(" ")) - {""}
+    return parse_scopes(parameters.text("scope") or "")
+
+
+def parse_scopes(text: str) -> tuple[str, ...]:
+    """Returns the scopes in the order of ``SCOPES``. Raises AuthorizationError."""
+    scopes = set(text.split(" ")) - {""}
     if not scopes <= set(SCOPES):
         raise AuthorizationError("invalid_scope", f"scope: expected some of {', '.join(SCOPES)}")
     if "openid" not in scopes:

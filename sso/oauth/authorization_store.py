@@ -1,5 +1,6 @@
 """Pending authorizations, consents and new authorization codes in the database. Each method is one transaction."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sso.accounts.history.events import EventKind, record_event
@@ -206,15 +207,14 @@ class AuthorizationStore:
         scopes = await self._database.value(_FIND_CONSENT, user_id=user_id, client_id=client_id)
         return frozenset(scopes or ())
 
-    async def save_consent(self, session: Session, request: AuthorizationRequest) -> None:
+    async def save_consent(self, session: Session, client: Client, scopes: Sequence[str]) -> None:
         """Saves the consent of the session's user. Does nothing if the session has ended."""
-        client = request.client
 
         async def work(tx: Transaction) -> None:
-            values = {"client_id": client.client_id, "scopes": list(request.scopes)}
+            values = {"client_id": client.client_id, "scopes": list(scopes)}
             user_id = await tx.value(_SAVE_CONSENT, session=digest(session.secret), **values)
             if user_id is not None:
-                await record_event(tx, user_id, EventKind.SITE_GRANTED, name=client.name or client.client_id)
+                await record_event(tx, user_id, EventKind.SITE_GRANTED, name=client.title)
 
         await self._database.transaction(work)
 

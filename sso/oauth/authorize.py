@@ -174,7 +174,7 @@ class Authorize:
         self, request: AuthorizationRequest, session: Session, pending: PendingAuthorization | None, *, consented: bool
     ) -> Outcome:
         if consented:
-            await self._authorizations.save_consent(session, request)
+            await self._authorizations.save_consent(session, request.client, request.scopes)
         code = await self._authorizations.issue_code(request, session, pending)
         if code is None:
             return ShowSignIn(pending or await self._authorizations.save(request))

@@ -37,7 +37,10 @@ _SET_DISABLED = Statement(
 _GRANT_TABLES = ("oauth_requests", "oauth_codes", "oauth_grants")
 _REVOKE = tuple(
     Statement(f"DELETE FROM {table} WHERE client_id = :client_id")  # noqa: S608 - constants only
-    for table in _GRANT_TABLES
+    for table in (
+        "game_sessions",
+        *_GRANT_TABLES,
+    )  # sessions of its devices first: their grants are issued under a lock
 )
 _LIST_GRANTED_URIS = Statement(
     " UNION ".join(
@@ -141,7 +144,8 @@ async def revoke_grants_at_removed_uris(tx: Runner, old: Client, new: Client) ->
     The caller holds the client's row ``FOR UPDATE``, so no code or grant is created concurrently.
     """
     rows = await tx.rows(_LIST_GRANTED_URIS, client_id=new.client_id)
-    removed = [row["redirect_uri"] for row in rows if not _still_has(row["redirect_uri"], old, new)]
+    uris = [row["redirect_uri"] for row in rows if row["redirect_uri"]]  # the grant of a device has none
+    removed = [uri for uri in uris if not _still_has(uri, old, new)]
     if removed:
         for statement in _REVOKE_AT_URIS:
             await tx.value(statement, client_id=new.client_id, uris=removed)

@@ -34,7 +34,7 @@ _NAME = Statement(
 )
 _REMOVE = tuple(
     Statement(f"DELETE FROM {table} WHERE user_id = :user_id AND client_id = :client_id")  # noqa: S608 - constants only
-    for table in ("oauth_codes", "oauth_grants", "oauth_consents")
+    for table in ("oauth_codes", "game_sessions", "oauth_grants", "oauth_consents")
 )
 
 
@@ -48,9 +48,9 @@ class ConnectedSites:
         return [ConnectedSite(**{**row, "scopes": tuple(row["scopes"])}) for row in rows]
 
     async def remove(self, user_id: str, client_id: str) -> None:
-        """Removes the site's codes, its grants with all their tokens, and the consent, so that it must ask again.
+        """Removes the site's codes, the sessions of its devices, its grants with all their tokens, and the consent.
 
-        The site is notified that the user's sessions have ended, if it wants to be.
+        The site must ask again. It is notified that the user's sessions have ended, if it wants to be.
         """
         await self._database.transaction(_remove, user_id, client_id)
         self._wake_senders()

@@ -1,12 +1,14 @@
 """The discovery document (OpenID Connect Discovery, RFC 8414). It lists everything that the service supports."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from sso.core.algorithms import ALGORITHMS
 from sso.core.language import LANGUAGES
 from sso.oauth.claims import ACR_VALUES
-from sso.oauth.model import PROMPTS, RESPONSE_MODES, SCOPES
+from sso.oauth.model import PROMPTS, RESPONSE_MODES, SCOPES, GrantType
+
+SHA1_BEARER = "/client-authentication/sha1-bearer"  # under the address of the service; a name, not a page
 
 
 def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, Any]:
@@ -19,16 +21,18 @@ def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, An
         "jwks_uri": f"{base_url}/proxy/oauth/keys",
         "revocation_endpoint": f"{base_url}/proxy/oauth/token/revoke",
         "introspection_endpoint": f"{base_url}/proxy/oauth/introspect",
+        "device_authorization_endpoint": f"{base_url}/proxy/oauth/device_authorization",
         "pushed_authorization_request_endpoint": f"{base_url}/proxy/oauth/par",
         "require_pushed_authorization_requests": False,
         "end_session_endpoint": f"{base_url}/proxy/oauth/logout",
         "scopes_supported": list(SCOPES),
         "response_types_supported": ["code"],
         "response_modes_supported": list(RESPONSE_MODES),
-        "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
+        "grant_types_supported": list(get_args(GrantType)),
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": list(algorithms),
-        "token_endpoint_auth_methods_supported": auth_methods,
+        # An absolute URI is a value of its own without registration (RFC 7591 section 2): the bearer of strict clients.
+        "token_endpoint_auth_methods_supported": [*auth_methods, base_url + SHA1_BEARER],
         "revocation_endpoint_auth_methods_supported": auth_methods,
         "introspection_endpoint_auth_methods_supported": [method for method in auth_methods if method != "none"],
         "introspection_endpoint_auth_signing_alg_values_supported": list(ALGORITHMS),

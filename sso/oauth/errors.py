@@ -27,7 +27,10 @@ class UnauthorizedClient(ApiError):
 
 class UnsupportedGrantType(ApiError):
     code = "unsupported_grant_type"
-    message = "grant_type: expected authorization_code, refresh_token or client_credentials"
+    message = (
+        "grant_type: expected authorization_code, refresh_token, client_credentials or "
+        "urn:ietf:params:oauth:grant-type:device_code"
+    )
 
 
 class InvalidScope(ApiError):

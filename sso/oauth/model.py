@@ -15,7 +15,10 @@ SCOPES = ("openid", "offline_access", "email", "profile", "trust")
 PROMPTS = frozenset({"none", "login", "consent", "select_account"})
 # strict: exactly the protocol of §4.2. oidc: what standard OpenID Connect libraries expect.
 Profile = Literal["oidc", "strict"]
-GrantType = Literal["authorization_code", "refresh_token", "client_credentials"]
+GrantType = Literal[
+    "authorization_code", "refresh_token", "client_credentials", "urn:ietf:params:oauth:grant-type:device_code"
+]
+DEVICE_CODE: GrantType = "urn:ietf:params:oauth:grant-type:device_code"
 AccessTokenFormat = Literal["opaque", "jwt"]
 # How the answer to an authorization request is sent: in the address of a redirect, or by a form that the browser posts.
 ResponseMode = Literal["query", "form_post"]
@@ -64,6 +67,11 @@ class Client:
         return self.profile == "oidc" and self.secret_sealed is None and self.token_endpoint_auth_method in ("", "none")
 
     @property
+    def client_secret_expires_at(self) -> int:
+        """When its newest secret ends, as in RFC 7591: Unix seconds, 0 for never."""
+        return expiry_seconds(self.secret_expires)
+
+    @property
     def title(self) -> str:
         return self.name or self.client_id
 
@@ -71,6 +79,11 @@ class Client:
     def from_row(cls, row: Any) -> "Client":
         values: list[Any] = [tuple(value) if type(value) is list else value for value in _CLIENT(row)]
         return cls(*values)
+
+
+def expiry_seconds(expires: datetime | None) -> int:
+    """Returns the end of a secret as ``client_secret_expires_at`` (RFC 7591): Unix seconds, 0 for never."""
+    return int(expires.timestamp()) if expires else 0
 
 
 _CLIENT = itemgetter(*Client.__dataclass_fields__)

@@ -9,7 +9,9 @@ from sso.oauth.client_auth import ClientCredentials, bearer_token, client_creden
 from sso.oauth.discovery import discovery_document
 from sso.oauth.dpop import AUTHORIZATION, DpopProof, DpopProofs
 from sso.oauth.errors import InvalidBoundToken, InvalidDpopProof, InvalidRequest
+from sso.oauth.held_grant import HeldGrant
 from sso.oauth.introspection import Introspection
+from sso.oauth.model import DEVICE_CODE
 from sso.oauth.pushed_requests import PushedAuthorizationRequests
 from sso.oauth.revocation import Revocation
 from sso.oauth.token_endpoint import TokenEndpoint
@@ -18,6 +20,8 @@ from sso.oauth.token_request import TokenRequest
 from sso.oauth.token_store import TokenStore
 from sso.oauth.userinfo import require_access_token, require_bound_token, userinfo_claims
 from sso.web.body import ParsedBody
+from sso.web.client_connection import ClientConnection, client_connection
+from sso.web.deferred_response import DeferredResponse
 from sso.web.request import client_address, read_body, read_model, text_header
 from sso.web.request_model import RequestModel, validate
 from sso.web.response import reply
@@ -34,6 +38,8 @@ PUBLIC = {"Cache-Control": "public, max-age=10", "Access-Control-Allow-Origin": 
 
 
 class ClientAuthenticationFields(RequestModel):
+    """The fields by which a client authenticates."""
+
     client_id: str = ""
     client_secret: str = ""
     client_assertion_type: str = ""
@@ -61,32 +67,48 @@ def oauth_routes(
     introspection: Introspection,
     pushed_requests: PushedAuthorizationRequests,
     proofs: DpopProofs,
+    device_grant: HeldGrant,
 ) -> Blueprint:
     routes = Blueprint("oauth", __name__)
 
     @routes.post(TOKEN)
     async def token() -> Response:
         body = await read_model(TokenRequest, require_type=True)
-        credentials = await verify_assertion(body) if body.client_assertion else _credentials(body)
-        idempotency_key = request.headers.get("Idempotency-Key")
+        credentials = await _verify_assertion(body, assertions) if body.client_assertion else _credentials(body)
         proof = proofs.read(request.headers.getlist("DPoP"), "POST", TOKEN)
+        if body.grant_type == DEVICE_CODE:
+            if "Origin" in request.headers:  # the headers for browsers are added to the response of this function
+                return await device_tokens(body, credentials, proof, client_connection())
+            return DeferredResponse(device_tokens, body, credentials, proof, client_connection())
+        idempotency_key = request.headers.get("Idempotency-Key")
         if proof or body.resource:
             tokens = await token_endpoint.respond_restricted(body, credentials, idempotency_key, proof)
         else:
             tokens = await token_endpoint.respond(body, credentials, idempotency_key)
         return reply(tokens, headers=NO_STORE)
 
+    async def device_tokens(
+        body: TokenRequest,
+        credentials: ClientCredentials,
+        proof: DpopProof | None,
+        client_connection: ClientConnection,
+    ) -> Response:
+        with client_connection.cancel_on_disconnect():
+            answer = await device_grant.respond(body, credentials, proof)
+            client_connection.on_response_end = answer.finish
+        return reply(answer.tokens, headers=NO_STORE)
+
     @routes.post(REVOKE)
     async def revoke() -> Response:
         body = await read_model(RevokeRequest)
-        credentials = await verify_assertion(body) if body.client_assertion else _credentials(body)
+        credentials = await read_credentials(body, assertions)
         await revocation.revoke(credentials, body.refresh_token, body.token)
         return reply({"status": "ok"}, headers=NO_STORE)
 
     @routes.post(INTROSPECT)
     async def introspect() -> Response:
         body = await read_model(IntrospectionRequest)
-        credentials = await verify_assertion(body) if body.client_assertion else _credentials(body)
+        credentials = await read_credentials(body, assertions)
         return reply(await introspection.introspect(credentials, body.token), headers=NO_STORE)
 
     @routes.post(PAR)
@@ -94,7 +116,7 @@ def oauth_routes(
         form = await read_body(require_type=True, max_bytes=MAX_PUSHED_BODY, repeatable=TokenRequest.repeatable)
         proof = proofs.read(request.headers.getlist("DPoP"), "POST", PAR)
         body = validate(ClientAuthenticationFields, form)
-        credentials = await verify_assertion(body, PAR) if body.client_assertion else _credentials(body)
+        credentials = await read_credentials(body, assertions, PAR)
         pushed = await pushed_requests.push(credentials, text_fields(form), client_address(), proof)
         return reply(pushed, 201, headers=NO_STORE)
 
@@ -128,15 +150,6 @@ def oauth_routes(
         except InvalidDpopProof as error:
             raise InvalidBoundToken(error) from None
 
-    async def verify_assertion(
-        body: TokenRequest | ClientAuthenticationFields, own_path: str = TOKEN
-    ) -> ClientCredentials:
-        if body.client_secret or request.headers.getlist("Authorization"):
-            raise InvalidRequest("expected one client authentication method: client_assertion or another one")
-        return await assertions.verify(
-            body.client_assertion_type, body.client_assertion, body.client_id, client_address(), own_path
-        )
-
     return routes
 
 
@@ -149,6 +162,23 @@ def discovery_routes(keys: KeySet, base_url: str) -> Blueprint:
         return reply(discovery_document(base_url, keys.algorithms()), headers=PUBLIC)
 
     return routes
+
+
+async def read_credentials(
+    body: TokenRequest | ClientAuthenticationFields, assertions: ClientAssertions, own_path: str = TOKEN
+) -> ClientCredentials:
+    """Returns the client credentials of the current request, which has the path ``own_path``."""
+    return await _verify_assertion(body, assertions, own_path) if body.client_assertion else _credentials(body)
+
+
+async def _verify_assertion(
+    body: TokenRequest | ClientAuthenticationFields, assertions: ClientAssertions, own_path: str = TOKEN
+) -> ClientCredentials:
+    if body.client_secret or request.headers.getlist("Authorization"):
+        raise InvalidRequest("expected one client authentication method: client_assertion or another one")
+    return await assertions.verify(
+        body.client_assertion_type, body.client_assertion, body.client_id, client_address(), own_path
+    )
 
 
 def _credentials(body: TokenRequest | ClientAuthenticationFields) -> ClientCredentials:

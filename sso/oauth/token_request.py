@@ -1,11 +1,11 @@
 """The body of a request to the token endpoint."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from sso.oauth.errors import InvalidRequest
-from sso.web.request_model import RequestModel, Strings
+from sso.web.request_model import RequestModel, Strings, WholeNumber
 
 
 class TokenRequest(RequestModel):
@@ -15,6 +15,8 @@ class TokenRequest(RequestModel):
     refresh_token: str = ""
     code_verifier: str = ""
     scope: str = ""
+    device_code: str = ""
+    wait: Annotated[WholeNumber, Field(ge=0)] = 0  # seconds for which the request of a device may be held
     client_id: str = ""
     client_secret: str = ""
     client_assertion_type: str = ""

@@ -10,9 +10,9 @@ from sso.db.statement import Statement
 MAX_CODE_FAILURES = 20
 
 # The time of the transaction, in whole seconds.
-_CLOCK = "clock AS (SELECT CAST(floor(extract(epoch FROM now())) AS bigint) AS t)"
+CLOCK = "clock AS (SELECT CAST(floor(extract(epoch FROM now())) AS bigint) AS t)"
 # The claims about the user.
-_USER_CLAIMS = """u.login, u.nick, u.lang, u.email_verified,
+USER_CLAIMS = """u.login, u.nick, u.lang, u.email_verified,
             CAST(floor(extract(epoch FROM coalesce(u.updated, u.reg_time))) AS bigint) AS updated_at"""
 # The client may have changed since it was authenticated. ``matched_secret`` is the encrypted secret that matched the
 # credentials, "" for a public client, and the JWK set for private_key_jwt: it must still be that of the client, and the
@@ -31,47 +31,8 @@ _KEY_MATCHES = """({0}.dpop_jkt IS NULL OR {0}.dpop_jkt = item.dpop_jkt)
 _RESOURCES_MATCH = """(item.resources IS NULL OR cardinality({0}.resources) = 0
                 OR string_to_array(item.resources, ' ') <@ {0}.resources)"""
 
-# The client is the one that the request names; if it names none, the one that the code was issued to.
-FIND_CODE = BatchStatement(
-    """SELECT item.n, c.*, k.client_id AS code_client_id, k.redirect_uri AS code_redirect_uri, k.challenge,
-        k.dpop_jkt, k.resources, k.redeemed IS NOT NULL AS is_redeemed
-    FROM {items}
-    LEFT JOIN oauth_codes k ON k.digest = item.digest AND k.expires > now()
-    JOIN oauth_clients c ON c.client_id = coalesce(nullif(item.client_id, ''), k.client_id)""",
-    columns={"digest": "bytea", "client_id": "text"},
-)
-COUNT_FAILURE = Statement(
-    "UPDATE oauth_codes SET failures = failures + 1 WHERE digest = :digest AND redeemed IS NULL RETURNING failures"
-)
-REDEEM = BatchStatement(
-    f"""WITH {_CLOCK}, item AS (
-        SELECT * FROM {{items}}
-    ), locked_codes AS (
-        -- Rows are locked in key order, so that two batches cannot deadlock.
-        SELECT * FROM oauth_codes WHERE digest = ANY (ARRAY(SELECT digest FROM item))
-        ORDER BY digest FOR NO KEY UPDATE
-    ), valid_codes AS (
-        -- The codes whose user, client, redirect URI and PKCE challenge are as the request says, redeemed or not.
-        SELECT k.digest, item.n, item.grant_id, item.access_digest, item.access_s, item.refresh_s, item.grant_max_s,
-            CASE WHEN 'offline_access' = ANY (k.scopes) AND 'refresh_token' = ANY (c.grant_types)
-                THEN item.token_id END AS current_token_id,
-            k.client_id, c.profile, c.id_alg, c.access_token_format, k.user_id, {_USER_CLAIMS}, k.redirect_uri,
-            k.scopes, k.nonce, k.auth_time, k.auth, k.sid, k.issued, item.dpop_jkt, item.grant_jkt, item.session_s,
-            c.backchannel_logout_uri <> '' AS is_notified, k.resources AS grant_resources,
-            coalesce(string_to_array(item.resources, ' '), k.resources) AS resources
-        FROM item JOIN locked_codes k USING (digest, client_id, redirect_uri)
-            JOIN users u USING (user_id) JOIN oauth_clients c USING (client_id)
-        WHERE k.expires > now() AND k.failures < {MAX_CODE_FAILURES} AND NOT u.disabled AND k.issued >= u.valid_from
-            AND k.challenge IS NOT DISTINCT FROM item.challenge AND {AUTHENTICATED}
-            AND 'authorization_code' = ANY (c.grant_types)
-            AND jsonb_build_array(c.redirect_hosts, c.redirect_uris) = CAST(item.client_redirects AS jsonb)
-            AND {_KEY_MATCHES.format("k")} AND {_RESOURCES_MATCH.format("k")}
-    ), redeemed AS (
-        -- The codes that this statement redeems. A redeemed code is kept for a day, to detect a replay.
-        UPDATE oauth_codes k SET redeemed = now(), grant_id = v.grant_id, expires = now() + interval '1 day'
-        FROM valid_codes v WHERE k.digest = v.digest AND k.redeemed IS NULL
-        RETURNING v.*
-    ), new_grants AS (
+# The end of a statement that issues the first tokens of a grant. ``redeemed`` has a row for each new grant.
+NEW_GRANTS = """new_grants AS (
         -- One grant for each redeemed code. It has a current refresh token only with offline_access.
         INSERT INTO oauth_grants AS g (id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, sid,
             issued, dpop_jkt, resources, ends, head, head_issued, head_exp, last_used, expires)
@@ -95,7 +56,49 @@ REDEEM = BatchStatement(
     )
     SELECT redeemed.*, t AS now, t AS issued_at, t + least(access_s, grant_max_s) AS access_exp,
         new_grants.head_issued AS current_token_issued, new_grants.head_exp AS current_token_exp
-    FROM redeemed JOIN new_grants ON new_grants.id = redeemed.grant_id, clock""",  # noqa: S608 - constants only
+    FROM redeemed JOIN new_grants ON new_grants.id = redeemed.grant_id, clock"""
+
+# The client is the one that the request names; if it names none, the one that the code was issued to.
+FIND_CODE = BatchStatement(
+    """SELECT item.n, c.*, k.client_id AS code_client_id, k.redirect_uri AS code_redirect_uri, k.challenge,
+        k.dpop_jkt, k.resources, k.redeemed IS NOT NULL AS is_redeemed
+    FROM {items}
+    LEFT JOIN oauth_codes k ON k.digest = item.digest AND k.expires > now()
+    JOIN oauth_clients c ON c.client_id = coalesce(nullif(item.client_id, ''), k.client_id)""",
+    columns={"digest": "bytea", "client_id": "text"},
+)
+COUNT_FAILURE = Statement(
+    "UPDATE oauth_codes SET failures = failures + 1 WHERE digest = :digest AND redeemed IS NULL RETURNING failures"
+)
+REDEEM = BatchStatement(
+    f"""WITH {CLOCK}, item AS (
+        SELECT * FROM {{items}}
+    ), locked_codes AS (
+        -- Rows are locked in key order, so that two batches cannot deadlock.
+        SELECT * FROM oauth_codes WHERE digest = ANY (ARRAY(SELECT digest FROM item))
+        ORDER BY digest FOR NO KEY UPDATE
+    ), valid_codes AS (
+        -- The codes whose user, client, redirect URI and PKCE challenge are as the request says, redeemed or not.
+        SELECT k.digest, item.n, item.grant_id, item.access_digest, item.access_s, item.refresh_s, item.grant_max_s,
+            CASE WHEN 'offline_access' = ANY (k.scopes) AND 'refresh_token' = ANY (c.grant_types)
+                THEN item.token_id END AS current_token_id,
+            k.client_id, c.profile, c.id_alg, c.access_token_format, k.user_id, {USER_CLAIMS}, k.redirect_uri,
+            k.scopes, k.nonce, k.auth_time, k.auth, k.sid, k.issued, item.dpop_jkt, item.grant_jkt, item.session_s,
+            c.backchannel_logout_uri <> '' AS is_notified, k.resources AS grant_resources,
+            coalesce(string_to_array(item.resources, ' '), k.resources) AS resources
+        FROM item JOIN locked_codes k USING (digest, client_id, redirect_uri)
+            JOIN users u USING (user_id) JOIN oauth_clients c USING (client_id)
+        WHERE k.expires > now() AND k.failures < {MAX_CODE_FAILURES} AND NOT u.disabled AND k.issued >= u.valid_from
+            AND k.challenge IS NOT DISTINCT FROM item.challenge AND {AUTHENTICATED}
+            AND 'authorization_code' = ANY (c.grant_types)
+            AND jsonb_build_array(c.redirect_hosts, c.redirect_uris) = CAST(item.client_redirects AS jsonb)
+            AND {_KEY_MATCHES.format("k")} AND {_RESOURCES_MATCH.format("k")}
+    ), redeemed AS (
+        -- The codes that this statement redeems. A redeemed code is kept for a day, to detect a replay.
+        UPDATE oauth_codes k SET redeemed = now(), grant_id = v.grant_id, expires = now() + interval '1 day'
+        FROM valid_codes v WHERE k.digest = v.digest AND k.redeemed IS NULL
+        RETURNING v.*
+    ), {NEW_GRANTS}""",  # noqa: S608 - constants only
     columns={
         "digest": "bytea",
         "client_id": "text",
@@ -122,14 +125,14 @@ REVOKE_GRANT_OF_CODE = Statement(
     WHERE k.digest = :digest AND g.id = k.grant_id RETURNING g.id"""
 )
 ROTATE = BatchStatement(
-    f"""WITH {_CLOCK}, item AS (
+    f"""WITH {CLOCK}, item AS (
         SELECT * FROM {{items}}
     ), locked_grants AS (
         -- Rows are locked in key order, so that two batches cannot deadlock.
         SELECT id FROM oauth_grants WHERE id = ANY (ARRAY(SELECT grant_id FROM item)) ORDER BY id FOR NO KEY UPDATE
     ), checked AS (
         -- Each item with the result of every check, as of the statement's snapshot.
-        SELECT item.*, {_USER_CLAIMS}, g.head AS snapshot_token_id, g.redirect_uri AS grant_redirect_uri,
+        SELECT item.*, {USER_CLAIMS}, g.head AS snapshot_token_id, g.redirect_uri AS grant_redirect_uri,
             g.id IS NOT NULL AS grant_exists,
             coalesce({AUTHENTICATED}, false) AS authenticated,
             coalesce(g.redirect_uri = item.redirect_uri OR (item.redirect_uri = '' AND c.profile = 'oidc'), false)
@@ -218,8 +221,8 @@ REVOKE_ACCESS_TOKEN = Statement(
     WHERE a.digest = :digest AND g.id = a.grant_id AND g.client_id = :client_id"""
 )
 FIND_ACCESS_TOKEN = BatchStatement(
-    f"""WITH {_CLOCK}
-    SELECT item.n, u.user_id, {_USER_CLAIMS}, u.phone_verified, u.valid_from, g.scopes,
+    f"""WITH {CLOCK}
+    SELECT item.n, u.user_id, {USER_CLAIMS}, u.phone_verified, u.valid_from, g.scopes,
         c.client_id, c.profile, c.first_party, CAST(floor(extract(epoch FROM a.expires)) AS bigint) AS exp, t AS now,
         g.auth_time, a.dpop_jkt, a.resources
     FROM clock, {{items}}

@@ -73,7 +73,7 @@ class TokenStore:
     def __init__(self, database: Database, lifetimes: TokenLifetimes, digests: AccessTokenDigests) -> None:
         self._database = database
         self.digests = digests
-        self._lifetimes = lifetimes
+        self.lifetimes = lifetimes
         self._find_code = Batch(database, FIND_CODE)
         self._redeem = Batch(database, REDEEM)
         self._rotate = Batch(database, ROTATE)
@@ -121,7 +121,7 @@ class TokenStore:
         ``challenge`` is the one of the verifier in the request. The statement confirms that nothing of
         this has changed in the client's row, and that the code was issued with this redirect URI and challenge.
         """
-        lifetimes = self._lifetimes
+        lifetimes = self.lifetimes
         row = await self._redeem(
             digest=digest(code),
             client_id=client.client_id,
@@ -165,7 +165,7 @@ class TokenStore:
         If several calls present the same token concurrently, one of them succeeds. ``matched_secret`` is the result of
         authenticating ``client``; the statement confirms that the client has not changed since.
         """
-        lifetimes = self._lifetimes
+        lifetimes = self.lifetimes
         row = await self._rotate(
             client_id=client.client_id,
             grant_id=grant_id,

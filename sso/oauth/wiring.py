@@ -40,6 +40,9 @@ from sso.oauth.tokens import TokenIssuer
 @dataclass(frozen=True)
 class OAuth:
     clients: ClientStore
+    client_cache: ClientCache
+    authorizations: AuthorizationStore
+    token_issuer: TokenIssuer
     token_store: TokenStore
     authorize: Authorize
     login_flows: SiteLoginFlows
@@ -54,6 +57,7 @@ class OAuth:
     introspection: Introspection
     pushed_requests: PushedAuthorizationRequests
     dpop_proofs: DpopProofs
+    resource_servers: ResourceServers
 
 
 def build_token_store(settings: Settings, database: Database, keys: KeySet) -> TokenStore:
@@ -91,6 +95,9 @@ def build_oauth(
     dpop_proofs = DpopProofs(database, settings.base_url)
     return OAuth(
         clients=clients,
+        client_cache=client_cache,
+        authorizations=authorizations,
+        token_issuer=token_issuer,
         token_store=token_store,
         authorize=authorize,
         login_flows=SiteLoginFlows(authorize),
@@ -102,6 +109,7 @@ def build_oauth(
             resource_servers,
         ),
         dpop_proofs=dpop_proofs,
+        resource_servers=resource_servers,
         revocation=Revocation(clients, token_store, token_issuer),
         token_exchange=TokenExchange(token_store, token_issuer, jwts, settings.id_ttl_s, database.clock),
         logout=Logout(clients, token_issuer, allow_http=allow_http),

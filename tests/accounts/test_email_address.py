@@ -88,7 +88,7 @@ def section(browser: Browser) -> str:
 def test_address_is_verified_by_link(server: Server, browser: Browser, stranger: Browser, login: str) -> None:
     assert "Not verified" in browser.page.text
     browser.follow(browser.submit("/account/email/verify"))
-    assert "You can ask for another mail in" in browser.page.text
+    assert "You can ask for another e-mail in" in browser.page.text
     link = path_of(link_in(wait_for_mails(server, login, VERIFY)[0]))
     stranger.get(link)
     assert not user_row(server, user_id_of(server, login))["email_verified"]  # opening the link changes nothing
@@ -104,7 +104,7 @@ def test_send_again_says_when_the_next_mail_may_be_sent(server: Server, browser:
     assert browser.post("/account/email/verify", form).status_code == 303
     again = browser.post("/account/email/verify", form)
     assert again.status_code == 429
-    assert "You can ask for another mail in" in again.text
+    assert "You can ask for another e-mail in" in again.text
     allow_another_mail(server)
     assert browser.post("/account/email/verify", form).status_code == 303
     assert len(wait_for_mails(server, login, VERIFY, 2)) == 2
@@ -305,7 +305,7 @@ def test_mails_about_changes_are_limited(server: Server, browser: Browser, login
     assert request_change(browser, new) == 303
     browser.open_account()
     assert request_change(browser, f"second.{login}") == 429
-    assert "You can ask for another mail in" in browser.problem
+    assert "You can ask for another e-mail in" in browser.problem
     with fresh_browser(server, new_user(server)) as other:
         other.open_account()
         assert request_change(other, new) == 429

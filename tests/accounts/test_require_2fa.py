@@ -8,10 +8,12 @@ import pytest
 
 from tests.accounts.test_account_pages import displayed_secret
 from tests.kit import postgres
-from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, Forms, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.game import Game, outcome
 from tests.kit.oauth import new_browser, new_site, next_path_of, query_of
 from tests.kit.passkey import SoftwarePasskey, page_options
+from tests.kit.registration import mailed_link, mails_to, new_address, request_mail
 from tests.kit.server import QUICK, Server, running
 
 ENROL = "/account/enrol?next=/account"
@@ -113,6 +115,7 @@ def test_authorization_continues_after_the_setup(strict: Server) -> None:
     form = browser.authorize(site)
     answer = browser.submit(form, {"login": browser.login, "password": PASSWORD})
     assert answer.headers["Location"].startswith("/account/enrol?next=/login%3Fnext%3D/proxy/oauth/authorize/")
+    assert query_of(browser.authorize(site, prompt="none"))["error"] == "interaction_required"
     page = browser.http.get(answer.headers["Location"])
     assert browser.http.get(next_path_of(form)).headers["Location"].startswith("/login")  # no way round
     action = next(action for action in re.findall(r'action="([^"]+)"', page.text) if "email-2fa" in action)
@@ -127,3 +130,53 @@ def test_authorization_continues_after_the_setup(strict: Server) -> None:
     while "code=" not in answer.headers["Location"]:
         answer = browser.http.get(answer.headers["Location"])
     assert site.redeem(query_of(answer)["code"]).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def strictest(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Everybody must have a second factor, and everybody can register."""
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_RATE_LOGIN": "0", "SSO_REQUIRE_2FA": "all"}
+    settings |= {"SSO_REGISTRATION": "open", "SSO_REGISTRATION_CHALLENGE": "off"}
+    with running(tmp_path_factory.mktemp("strictest"), **settings) as server:
+        yield server
+
+
+def enrol_with_codes_by_mail(browser: Browser) -> str:
+    """Turns on codes by e-mail where a factor must be set up. Returns where the page with recovery codes leads to."""
+    action = next(action for action in Forms(browser.page.text).by_action if action.startswith("/account/email-2fa"))
+    browser.follow(browser.submit(action))
+    link = re.search(r'class="button quiet" href="([^"]+)">I have saved them', browser.page.text)
+    assert link
+    return html.unescape(link[1])
+
+
+def test_new_account_sets_up_a_factor_right_after_the_registration(strictest: Server) -> None:
+    with Browser(strictest) as browser:
+        address = new_address()
+        request_mail(browser, address)
+        browser.get(mailed_link(mails_to(strictest, address)[0]))
+        answer = browser.submit("/register/complete", nick="Ann", password=PASSWORD)
+        assert answer.headers["Location"].startswith("/account/enrol?next=")
+        browser.follow(answer)
+        assert "Protect your account" in browser.page.text
+        assert not browser.is_signed_in
+        browser.get(answer.headers["Location"])
+        browser.get(enrol_with_codes_by_mail(browser))
+        assert browser.notice == "Welcome! Your account has been created."
+
+
+def test_game_is_signed_in_after_the_setup(strictest: Server) -> None:
+    """The player confirms the game on its page, after the setup and not before."""
+    login = new_user(strictest)
+    with Game(strictest) as game, Browser(strictest) as browser:
+        session = game.register()
+        browser.get(session.page)
+        browser.follow(browser.submit("/login", login=login, password=PASSWORD))
+        assert "Protect your account" in browser.page.text
+        assert session.status == "pending"
+        assert browser.http.get(session.decision).status_code == 303  # no way round
+        browser.follow(browser.get(enrol_with_codes_by_mail(browser)))
+        assert session.match in browser.page.text
+        assert session.status == "pending"
+        browser.submit(f"{session.decision}/continue")
+        assert outcome(session.poll())[0] == "OK"

@@ -4,6 +4,7 @@ import pytest
 
 from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.device import confirm, new_device_site, start_device
 from tests.kit.game import Game, press_continue
 from tests.kit.mailbox import mails, wait_for_mails
 from tests.kit.server import Server
@@ -132,5 +133,15 @@ def test_unknown_game_is_reported_once(server: Server) -> None:
         for _ in range(2):
             press_continue(browser, game.register(factor="a console"))
             assert game.address in wait_for_mails(server, login, SUBJECT)[0]
+            allow_another_notice(server)
+        assert no_further_notice(server, login, 1)
+
+
+def test_unknown_device_of_a_site_is_reported_once(server: Server) -> None:
+    login, site = new_user(server), new_device_site(server, name="Films for TV")
+    with fresh_browser(server, login) as browser:
+        for _ in range(2):
+            confirm(browser, start_device(site))
+            assert "Films for TV, address 127.0.0.1" in wait_for_mails(server, login, SUBJECT)[0]
             allow_another_notice(server)
         assert no_further_notice(server, login, 1)

@@ -13,9 +13,9 @@ from sso.db.embedded.binaries import environment, installs
 from sso.db.embedded.files import make_directory, postgres_account
 from sso.db.embedded.temporary_server import temporary_server, unused
 from tests.backup.test_backup import sso
-from tests.faults import open_folder
+from tests.faults import mentioning, open_folder
 from tests.kit.postgres import execute
-from tests.kit.server import QUICK, running
+from tests.kit.server import QUICK, running, until
 
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
 WHEEL_16 = next((install / "bin" for install in installs() if install.name == "pginstall"), Path("/nonexistent"))
@@ -94,6 +94,7 @@ def check_upgraded(folder: Path, old_major: str) -> None:
     assert not (folder / "data/postgres/data.upgraded").exists()
     with running(folder, **QUICK) as server:
         assert httpx.post(f"{server.base_url}/proxy/api/login", json=LOGIN, timeout=20).status_code == 200
+    assert until(lambda: not mentioning(folder), 30)  # the database stops after the service
     again = sso(folder, "upgrade-db", SSO_DATA_DIR=str(folder / "data"))
     assert (again.returncode, "nothing to do" in again.stdout) == (0, True), again.stderr
 

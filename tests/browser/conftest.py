@@ -11,13 +11,17 @@ the pages.
 import asyncio
 import os
 import shutil
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -117,6 +121,52 @@ def assert_fits(page: Page) -> None:
         assert box["height"] >= 44
 
 
+def assert_accessible(page: Page) -> None:
+    """Asserts that axe-core finds nothing serious and no gap in the headings, with the light and the dark theme."""
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+        found = [
+            (item["id"], [node["html"] for node in item["nodes"]])
+            for item in Axe().run(page).response["violations"]
+            if item["impact"] in ("serious", "critical") or item["id"] == "heading-order"
+        ]
+        assert found == []
+    page.emulate_media(color_scheme="light")
+
+
+class _SitePage(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self._show("Back at the site")
+
+    def do_POST(self) -> None:
+        """Shows the names of the fields, so that a test sees that they arrived."""
+        fields = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        self._show(f"Received {' '.join(sorted(fields))}")
+
+    def _show(self, heading: str) -> None:
+        body = f"<!doctype html><title>Back</title><h1>{heading}</h1>".encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Prints nothing."""
+
+
+@pytest.fixture(scope="module")
+def callback() -> Iterator[str]:
+    """The redirect URI of a site, which shows a page."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _SitePage)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/cb"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
 @pytest.fixture
 def screenshot(page: Page, width: int) -> Screenshot:
     """Asserts that the page fits into the window of a phone and of a desktop, and takes pictures if they are wanted."""
@@ -125,13 +175,13 @@ def screenshot(page: Page, width: int) -> Screenshot:
         for size in (*({DESKTOP, PHONE} - {width}), width):
             page.set_viewport_size({"width": size, "height": HEIGHT})
             if PICTURES:
-                _take_pictures(page, f"{name}-{size}")
+                take_pictures(page, f"{name}-{size}")
             assert_fits(page)
 
     return take
 
 
-def _take_pictures(page: Page, name: str) -> None:
+def take_pictures(page: Page, name: str) -> None:
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
         page.screenshot(path=Path(str(PICTURES)) / f"{name}-{scheme}.png", full_page=True)

@@ -1,10 +1,9 @@
 """The layout of the account page in Chromium: its sections, its navigation, and where the browser is after a form."""
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import HEIGHT, Screenshot, Window, assert_fits
+from tests.browser.conftest import HEIGHT, Screenshot, Window, assert_accessible, assert_fits
 from tests.browser.test_pages import sign_in
 from tests.kit.browser import new_user
 from tests.kit.builders import PASSWORD
@@ -23,15 +22,6 @@ def test_navigation_leads_to_every_section(page: Page, server: Server, screensho
         expect(page.locator(target).get_by_role("heading", level=2)).to_be_in_viewport()
         expect(navigation).to_be_in_viewport()
     screenshot("account")
-
-
-def assert_accessible(page: Page) -> None:
-    """Asserts that axe-core finds nothing serious, with the light and the dark theme."""
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-        found = Axe().run(page).response["violations"]
-        assert [(item["id"], item["nodes"]) for item in found if item["impact"] in ("serious", "critical")] == []
-    page.emulate_media(color_scheme="light")
 
 
 def sign_in_with_scripts(page: Page, server: Server, login: str) -> None:

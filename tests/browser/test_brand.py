@@ -80,7 +80,7 @@ def test_mails_fit(page: Page, screenshot: Screenshot, tmp_path: Path) -> None:
         "link": MailContent(
             Text("Reset your password"),
             (Text("Somebody asked for a new password for your account."),),
-            (Text("If this was not you, ignore this mail."),),
+            (Text("If this was not you, ignore this e-mail."),),
             link="https://sso.example.com/reset?token=" + "x" * 43,
             link_label=Text("Choose a new password"),
         ),

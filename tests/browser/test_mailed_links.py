@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import HEIGHT, Screenshot, Window, assert_fits
-from tests.browser.test_account_layout import assert_accessible
+from tests.browser.conftest import HEIGHT, Screenshot, Window, assert_accessible, assert_fits
+from tests.browser.test_account_layout import sign_in_with_scripts
 from tests.browser.test_pages import sign_in
 from tests.kit.browser import new_user
 from tests.kit.mailbox import link_in, wait_for_mails
@@ -46,7 +46,7 @@ def test_change_of_the_address_without_javascript(page: Page, server: Server, sc
     page.get_by_label("New e-mail address").fill(f"new.{login}")
     screenshot("email")
     page.get_by_role("button", name="Change e-mail address").click()
-    expect(page.get_by_role("status")).to_contain_text("We have sent a mail to the new address")
+    expect(page.get_by_role("status")).to_contain_text("We have sent an e-mail to the new address")
     page.goto(link_in(wait_for_mails(server, f"new.{login}", "Confirm your new e-mail address")[0]))
     screenshot("email-link")
     page.get_by_role("button", name="Yes, change the address").click()
@@ -54,6 +54,39 @@ def test_change_of_the_address_without_javascript(page: Page, server: Server, sc
     page.goto(link_in(wait_for_mails(server, login, "was changed")[0]))
     page.get_by_role("button", name="Yes, undo the change").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Choose a new password")
+
+
+def test_change_of_the_address_with_javascript(page: Page, chromium: Browser, width: int, server: Server) -> None:
+    window = Window(chromium, viewport={"width": width, "height": HEIGHT})
+    scripted, login = window.page, new_user(server)
+    sign_in_with_scripts(scripted, server, login)
+    form = scripted.locator("form[action='/account/email']")
+    scripted.locator("#email summary").filter(has_text="Change").click()
+    for wrong, text in (("no address", "Please enter an e-mail address"), (login, "This is already your")):
+        form.get_by_label("New e-mail address").fill(wrong)
+        form.get_by_role("button", name="Change e-mail address").click()
+        expect(scripted.locator("#email").get_by_role("alert")).to_contain_text(text)
+        expect(form.get_by_label("New e-mail address")).to_be_focused()
+        assert_accessible(scripted)
+    form.get_by_label("New e-mail address").fill(f"new.{login}")
+    form.get_by_role("button", name="Change e-mail address").click()
+    expect(scripted.locator("#email")).to_contain_text(f"Waiting for confirmation of new.{login}")
+    assert_accessible(scripted)
+    scripted.goto(link_in(wait_for_mails(server, f"new.{login}", "Confirm your new e-mail address")[0]))
+    assert_accessible(scripted)
+    scripted.get_by_role("button", name="Yes, change the address").click()
+    expect(scripted.get_by_role("heading", level=1)).to_have_text("Your e-mail address has been changed")
+    undo = link_in(wait_for_mails(server, login, "The e-mail address of your account")[0])
+    scripted.goto(undo)
+    assert_fits(scripted)
+    assert_accessible(scripted)
+    scripted.get_by_role("button", name="Yes, undo the change").click()
+    expect(scripted.get_by_role("heading", level=1)).to_have_text("Choose a new password")
+    scripted.goto(undo)
+    expect(scripted.get_by_role("alert")).to_contain_text("This link no longer works.")
+    assert_accessible(scripted)
+    window.context.close()
+    assert window.errors == []
 
 
 def test_pages_with_javascript(page: Page, chromium: Browser, width: int, server: Server) -> None:

@@ -1,8 +1,6 @@
 """From a site to sign-in and consent and back, in Chromium, which enforces the policies of the pages."""
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pyotp
@@ -19,44 +17,10 @@ from tests.kit.server import Server
 pytestmark = pytest.mark.browser
 
 
-class _Callback(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        body = b"<!doctype html><title>Back</title><h1>Back at the site</h1>"
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_POST(self) -> None:
-        """Shows the names of the fields, so that a test sees that they arrived."""
-        fields = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-        body = f"<!doctype html><title>Back</title><h1>Received {' '.join(sorted(fields))}</h1>".encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
-def callback() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Callback)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/cb"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def shop(server: Server, callback: str) -> Iterator[Site]:
+    yield new_site(server, redirect_uri=callback, consent=True, name="Tank Shop")
     close_all()
-
-
-@pytest.fixture(scope="module")
-def shop(server: Server, callback: str) -> Site:
-    return new_site(server, redirect_uri=callback, consent=True, name="Tank Shop")
 
 
 @pytest.fixture

@@ -2,17 +2,25 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import CDPSession, Page, expect
 
-from tests.browser.conftest import HEIGHT, Screenshot, Window, _thread
+from tests.browser.conftest import (
+    HEIGHT,
+    PICTURES,
+    Screenshot,
+    Window,
+    _thread,
+    assert_accessible,
+    assert_fits,
+    take_pictures,
+)
 from tests.kit import postgres
 from tests.kit.browser import new_user
 from tests.kit.builders import PASSWORD
+from tests.kit.mailbox import link_in, wait_for_mails
 from tests.kit.server import QUICK, Server, running
 
 pytestmark = pytest.mark.browser
@@ -79,28 +87,16 @@ def register(page: Page, name: str = "My laptop") -> None:
 
 
 @pytest.fixture
-def screenshot(page: Page, width: int, tmp_path: Path) -> Screenshot:
-    """Saves screenshots with the light and the dark theme; asserts that the page fits and is accessible."""
+def screenshot(page: Page) -> Screenshot:
+    """Asserts that the page fits and is accessible, and takes pictures if they are wanted."""
 
     def take(name: str) -> None:
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
-            page.screenshot(path=tmp_path / f"{name}-{width}-{scheme}.png", full_page=True)
-            assert_accessible(page)
-        page.emulate_media(color_scheme="light")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        for button in page.locator(".button:visible").all():
-            box = button.bounding_box()
-            assert box
-            assert box["height"] >= 44
+        if PICTURES:
+            take_pictures(page, name)
+        assert_accessible(page)
+        assert_fits(page)
 
     return take
-
-
-def assert_accessible(page: Page) -> None:
-    violations = Axe().run(page).response["violations"]
-    serious = [each for each in violations if each["impact"] in ("serious", "critical")]
-    assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious] == []
 
 
 def test_passkey_from_registration_to_removal(page: Page, site: Server, login: str, screenshot: Screenshot) -> None:
@@ -206,3 +202,33 @@ def test_passkey_confirms_a_change(page: Page, site: Server, login: str) -> None
     page.get_by_text("Turn on codes by e-mail").click()
     page.get_by_role("button", name="Use a passkey instead").locator("visible=true").click()
     expect(page.get_by_role("status")).to_contain_text("Your change has been saved.")
+
+
+def test_passkey_is_the_second_factor_of_a_reset(
+    page: Page, site: Server, login: str, width: int, screenshot: Screenshot
+) -> None:
+    device, authenticator = add_authenticator(page)
+    sign_in(page, site, login)
+    register(page)
+    device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": False})
+    sign_out(page)
+    page.get_by_role("link", name="Forgot your password?").click()
+    page.get_by_label("E-mail").fill(login)
+    page.get_by_role("button", name="Send me a link").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Check your e-mail")
+    page.goto(link_in(wait_for_mails(site, login, "Choose a new password")[0]).replace("127.0.0.1", "localhost"))
+    fill_reset_form(page)
+    page.get_by_label("Two-step sign-in code").fill("000000000000")
+    page.get_by_role("button", name="Change password and sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("This code is incorrect")
+    screenshot("reset-with-passkey")
+    fill_reset_form(page)
+    device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": True})
+    page.get_by_role("button", name="Change password with your passkey").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+    expect(page.get_by_role("status")).to_contain_text("Your password has been changed.")
+
+
+def fill_reset_form(page: Page) -> None:
+    for field in ("#new_password", "#repeat_password"):
+        page.locator(field).fill("a longer and better one")

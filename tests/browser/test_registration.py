@@ -1,17 +1,14 @@
 """A newcomer in Chromium: from a site with JavaScript, and from a game without, to an account and back."""
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlencode
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page, expect
 
 from sso.accounts.registration.proof_of_work import WAIT_S
 from tests.accounts.registration.conftest import OPEN
-from tests.browser.conftest import HEIGHT, Screenshot, Window, _thread
+from tests.browser.conftest import HEIGHT, Screenshot, Window, _thread, assert_accessible
 from tests.kit.builders import PASSWORD
 from tests.kit.oauth import AUTHORIZE, Site, close_all, new_site
 from tests.kit.play import playing
@@ -24,19 +21,6 @@ pytestmark = pytest.mark.browser
 BITS = "12"
 
 
-class _SitePage(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        body = b"<!doctype html><title>Back</title><h1>Back at the site</h1>"
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def open_server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = OPEN | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_REGISTRATION_WORK_BITS": BITS}
@@ -47,15 +31,8 @@ def open_server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def shop(open_server: Server) -> Iterator[Site]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _SitePage)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    uri = f"http://127.0.0.1:{server.server_port}/cb"
-    yield new_site(open_server, redirect_uri=uri, consent=True, name="Tank Shop")
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def shop(open_server: Server, callback: str) -> Iterator[Site]:
+    yield new_site(open_server, redirect_uri=callback, consent=True, name="Tank Shop")
     close_all()
 
 
@@ -75,11 +52,6 @@ def window(chromium: Browser, width: int, scripts: bool) -> Iterator[Window]:
 
 def heading(page: Page, text: str) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text(text)
-
-
-def assert_accessible(page: Page) -> None:
-    violations = Axe().run(page).response["violations"]
-    assert [each["id"] for each in violations if each["impact"] in ("serious", "critical")] == []
 
 
 @pytest.mark.parametrize("scripts", ["scripts"], indirect=True)

@@ -1,10 +1,12 @@
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from tests.gsid.socket_server import socket_server
 from tests.kit import postgres
 from tests.kit.browser import Browser, fresh_browser, new_user
 from tests.kit.game import Game
+from tests.kit.held import Player, Rows, rows_of
 from tests.kit.server import QUICK, Server, running
 
 META = {"geo": "DE", "registration": "web"}
@@ -57,3 +59,23 @@ def browser(server: Server, ann: str) -> Iterator[Browser]:
     """A browser where Ann is signed in; tests must not sign her out."""
     with fresh_browser(server, ann) as browser:
         yield browser
+
+
+@pytest.fixture(scope="session")
+def quick_sockets(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with two workers and a short heartbeat interval. Modules about sockets use it as their ``server``."""
+    with socket_server(postgres_server, tmp_path_factory.mktemp("sockets")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def player(server: Server) -> Player:
+    """A new user of the module's server."""
+    return Player(server, new_user(server))
+
+
+@pytest.fixture
+async def rows(server: Server) -> AsyncIterator[Rows]:
+    """The rows of the module's server."""
+    async with rows_of(server) as rows:
+        yield rows

@@ -173,16 +173,16 @@ async def test_late_worker_cannot_issue_tokens_after_its_claim_was_taken_over(
     services: Services, game: GameLogin, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gsid = await confirmed_session(services, user)
-    issue = game.polls._authentication_data.issue
+    issue = game.polls._issuer.issue
     second: list[LoginReady] = []
 
     async def issue_late(*arguments: Any, **options: Any) -> dict[str, Any]:
-        monkeypatch.setattr(game.polls._authentication_data, "issue", issue)
+        monkeypatch.setattr(game.polls._issuer, "issue", issue)
         await let_lease_end(services, gsid)
         second.append(await claimed_login(services, gsid))
         return await issue(*arguments, **options)
 
-    monkeypatch.setattr(game.polls._authentication_data, "issue", issue_late)
+    monkeypatch.setattr(game.polls._issuer, "issue", issue_late)
     with capture_logs() as logs:
         assert isinstance(await result(game, gsid), Retry)
     assert [entry["event"] for entry in logs if entry["event"] != "gsid.claim_replaced"] == ["gsid.claim_lost"]
@@ -194,11 +194,11 @@ async def test_worker_that_was_stopped_before_its_answer_does_not_send_void_toke
     services: Services, game: GameLogin, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gsid = await confirmed_session(services, user)
-    issue = game.polls._authentication_data.issue
+    issue = game.polls._issuer.issue
     logins: list[LoginReady | dict[str, Any]] = []
 
     async def stop_after_issue(*arguments: Any, **options: Any) -> dict[str, Any]:
-        monkeypatch.setattr(game.polls._authentication_data, "issue", issue)
+        monkeypatch.setattr(game.polls._issuer, "issue", issue)
         logins.append(await issue(*arguments, **options))
         await let_lease_end(services, gsid)
         logins.append(await claimed_login(services, gsid))
@@ -206,7 +206,7 @@ async def test_worker_that_was_stopped_before_its_answer_does_not_send_void_toke
             game.claim_leases._renewed[claim] -= LEASE_S  # the time for which the process was stopped
         return dict(logins[0])  # type: ignore[arg-type]
 
-    monkeypatch.setattr(game.polls._authentication_data, "issue", stop_after_issue)
+    monkeypatch.setattr(game.polls._issuer, "issue", stop_after_issue)
     assert isinstance(await result(game, gsid), Retry)
     first, second = logins
     assert isinstance(first, dict)

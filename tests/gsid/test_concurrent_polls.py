@@ -3,7 +3,7 @@
 import base64
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from ipaddress import ip_address
 
 import pytest
@@ -54,17 +54,6 @@ def strict(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) 
     }
     with running(tmp_path_factory.mktemp("strict"), **settings) as server:
         yield server
-
-
-@pytest.fixture(scope="module")
-def player(server: Server) -> Player:
-    return Player(server, new_user(server))
-
-
-@pytest.fixture
-async def rows(server: Server) -> AsyncIterator[Rows]:
-    async with rows_of(server) as rows:
-        yield rows
 
 
 # Newer and older polls

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.browser import AuthenticatorApp, Browser, Forms, fresh_browser, mailed_codes, new_user
+from tests.kit.browser import OWN_SCRIPTS, AuthenticatorApp, Browser, Forms, fresh_browser, mailed_codes, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, sign_in_on_game_page, violation
 from tests.kit.server import Server
@@ -23,11 +23,6 @@ PAYLOADS = (
 def text_of(page: str) -> str:
     """Returns the visible text."""
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", "", page)))
-
-
-OWN_SCRIPTS = re.compile(
-    r'<script src="/static/[a-z-]+\.js" defer></script>|<script type="application/json" id="[a-z-]+">[^<]*</script>'
-)
 
 
 def buttons(page: str) -> list[str]:

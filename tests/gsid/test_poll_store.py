@@ -298,7 +298,7 @@ async def test_login_whose_tokens_cannot_be_issued_is_left_to_the_next_poll(
         raise Unavailable("no connection became free")
 
     with monkeypatch.context() as broken:
-        broken.setattr(game.polls._authentication_data, "issue", issue)
+        broken.setattr(game.polls._issuer, "issue", issue)
         outcome = await result(game, gsid)
         assert isinstance(outcome, Retry)
         assert outcome.delay >= 1, "otherwise the game would poll in a tight loop"

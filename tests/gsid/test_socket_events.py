@@ -1,6 +1,5 @@
 """The WebSocket of a game session over the network: heartbeats, stages, and closing by either side (§6)."""
 
-from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 import trio
 
 from tests.faults import SLACK
-from tests.gsid.socket_server import socket_server
 from tests.kit.browser import AuthenticatorApp, Browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.held import (
@@ -17,29 +15,15 @@ from tests.kit.held import (
     Socket,
     new_game,
     receive_all,
-    rows_of,
 )
-from tests.kit.postgres import Postgres
 from tests.kit.server import Server
 
 CANCELLED_S = 1.0
 
 
 @pytest.fixture(scope="module")
-def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with socket_server(postgres_server, tmp_path_factory.mktemp("sockets")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def player(server: Server) -> Player:
-    return Player(server, new_user(server))
-
-
-@pytest.fixture
-async def rows(server: Server) -> AsyncIterator[Rows]:
-    async with rows_of(server) as rows:
-        yield rows
+def server(quick_sockets: Server) -> Server:
+    return quick_sockets
 
 
 # Heartbeats and stages

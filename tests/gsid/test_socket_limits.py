@@ -1,12 +1,12 @@
 """Limits of client messages on a socket: 4 kB per message, 20 messages and 100 frames in 5 seconds."""
 
 import struct
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 import trio
 
-from tests.kit.held import Rows, Socket, new_game, rows_of
+from tests.kit.held import Rows, Socket, new_game
 from tests.kit.postgres import Postgres
 from tests.kit.raw_http import SERVERS
 from tests.kit.server import QUICK, Server, running
@@ -27,12 +27,6 @@ def server(
     }
     with running(tmp_path_factory.mktemp("limits"), **settings) as server:
         yield server
-
-
-@pytest.fixture
-async def rows(server: Server) -> AsyncIterator[Rows]:
-    async with rows_of(server) as rows:
-        yield rows
 
 
 def frame(kind: int, payload: bytes = b"", *, final: bool = True) -> bytes:

@@ -1,6 +1,5 @@
 """The WebSocket of a game session over the network: what clients send (§6)."""
 
-from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -9,30 +8,21 @@ import pytest
 import trio
 from trio_websocket import ConnectionClosed
 
-from tests.gsid.socket_server import HEARTBEAT_S, socket_server
+from tests.gsid.socket_server import HEARTBEAT_S
 from tests.kit.held import (
     SOCKET,
     Rows,
     connect,
     new_game,
-    rows_of,
 )
-from tests.kit.postgres import Postgres
 from tests.kit.server import Server
 
 UNWANTED_CANCEL_S = 0.1  # enough for the server to cancel the poll, if it wrongly did
 
 
 @pytest.fixture(scope="module")
-def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with socket_server(postgres_server, tmp_path_factory.mktemp("sockets")) as server:
-        yield server
-
-
-@pytest.fixture
-async def rows(server: Server) -> AsyncIterator[Rows]:
-    async with rows_of(server) as rows:
-        yield rows
+def server(quick_sockets: Server) -> Server:
+    return quick_sockets
 
 
 TOO_LARGE: dict[str, str | bytes] = {

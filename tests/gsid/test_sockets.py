@@ -2,7 +2,6 @@
 
 import base64
 import json
-from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -10,8 +9,6 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding
 
 from sso.core.keys import public_der, public_pem
-from tests.gsid.socket_server import socket_server
-from tests.kit.browser import new_user
 from tests.kit.game import rsa_key
 from tests.kit.held import (
     SOCKET,
@@ -24,9 +21,7 @@ from tests.kit.held import (
     new_game,
     open_socket,
     receive_all,
-    rows_of,
 )
-from tests.kit.postgres import Postgres
 from tests.kit.server import Server
 
 UNKNOWN = "6a9ff4b2-3c1d-4e5f-8a7b-9c0d1e2f3a4b"
@@ -36,20 +31,8 @@ OTHER_KEY = rsa_key(1)
 
 
 @pytest.fixture(scope="module")
-def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with socket_server(postgres_server, tmp_path_factory.mktemp("sockets")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def player(server: Server) -> Player:
-    return Player(server, new_user(server))
-
-
-@pytest.fixture
-async def rows(server: Server) -> AsyncIterator[Rows]:
-    async with rows_of(server) as rows:
-        yield rows
+def server(quick_sockets: Server) -> Server:
+    return quick_sockets
 
 
 def signature(signed: str) -> str:

@@ -22,6 +22,10 @@ from tests.kit.builders import PASSWORD
 from tests.kit.server import Server, until
 
 SESSION, VISIT = "sso_session", "sso_visit"
+# The scripts that pages may have: our own files, and data for them.
+OWN_SCRIPTS = re.compile(
+    r'<script src="/static/[a-z-]+\.js" defer></script>|<script type="application/json" id="[a-z-]+">[^<]*</script>'
+)
 _numbers = itertools.count(1)
 
 

@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from sso.services import Services
+from tests.accounts.test_passkeys import new_passkey, passkey_sign_in, register
 from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server, until
@@ -92,6 +93,19 @@ def test_keeping_asks_for_the_second_factor(server: Server) -> None:
         assert browser.submit("/login/keep", otp=app.wrong()).status_code == 401
         assert browser.submit("/login/keep", otp=app.code()).status_code == 303
         assert browser.is_signed_in
+
+
+def test_closed_account_is_kept_with_a_passkey(browser: Browser, server: Server, login: str) -> None:
+    passkey = new_passkey(server)
+    browser.follow(register(browser, passkey))
+    delete_account(browser)
+    with Browser(server) as other:
+        assert passkey_sign_in(other, passkey).status_code == 403
+        assert "Keep my account" in other.page.text
+        assert not other.is_signed_in
+        assert "otp" not in other.form("/login/keep")  # the passkey has proved both factors
+        assert other.submit("/login/keep").status_code == 303
+        assert other.is_signed_in
 
 
 def test_ticket_of_another_browser_keeps_nothing(browser: Browser, server: Server, login: str) -> None:

@@ -49,7 +49,7 @@ class Quickstart:
         self.port = free_port() if port else 0
         if port:
             self._addresses[port] = str(self.port)
-        page = self._adapted((ROOT / f"docs/quickstarts/{name}.rst").read_text())
+        page = self._adapted((ROOT / f"docs/quickstarts/{name}.rst").read_text()).replace("\\\n", "")
         self._lines = [line.strip() for block in _BLOCK.findall(page) for line in block.splitlines() if line]
         self.folder = folder / name
         self._copy(ROOT / "examples" / name)
@@ -118,6 +118,7 @@ class Quickstart:
     def _copy(self, example: Path) -> None:
         def copy(source: str, target: str) -> None:
             Path(target).write_text(self._adapted(Path(source).read_text()))
+            shutil.copymode(source, target)
 
         ignored = shutil.ignore_patterns("node_modules", ".venv", "__pycache__", "*.sqlite3")
         shutil.copytree(example, self.folder, copy_function=copy, ignore=ignored)

@@ -1,7 +1,9 @@
 """The quickstarts of the documentation, with the libraries that they name; scripts/rp installs those."""
 
 import json
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +15,8 @@ import jwt as pyjwt
 import pytest
 import yaml
 
+from tests.kit.browser import Browser as PageBrowser
+from tests.kit.device import type_code
 from tests.kit.oauth import Browser, close_all, query_of
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
@@ -163,3 +167,30 @@ def test_service(demo: Server, tmp_path: Path) -> None:
     assert token["access_token"].startswith("app10.")
     printed = (ROOT / "docs/quickstarts/service.rst").read_text().partition("It prints::\n\n")[2].partition("\n\n")[0]
     assert service.run(program) == printed.replace("    ", "") + "\n"
+
+
+@pytest.mark.skipif(not shutil.which("curl") or not shutil.which("jq"), reason="curl or jq is not installed")
+def test_device(demo: Server, tmp_path: Path) -> None:
+    device = Quickstart(demo, tmp_path, "device")
+    (command,) = device.commands
+    with (
+        PageBrowser(demo) as browser,
+        subprocess.Popen(
+            device.command(command.replace("examples/device/", "./")),
+            cwd=device.folder,
+            env=device.environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as program,
+    ):
+        assert program.stdout
+        shown = re.fullmatch(r"Open (\S+) and type (\S+)\.\n", program.stdout.readline())
+        words = program.stdout.readline().strip().removeprefix("The page must show: ")
+        assert shown
+        assert shown[1] == f"{demo.base_url}/device"
+        browser.sign_in(**LOGIN)
+        page = type_code(browser, shown[2])
+        assert words in page.text
+        browser.follow(browser.submit(f"{page.url.path}/continue"))
+        assert program.stdout.read() == "Signed in as Demo (demo@example.com).\n"
+        assert program.wait(20) == 0

@@ -96,3 +96,15 @@ def is_signed_in(browser: Browser) -> bool:
 
 def sign_out(browser: Browser) -> None:
     browser.http.cookies.clear()
+
+
+def failure(server: Server, provider_id: str) -> str:
+    """Returns the reason of the last failed sign-in with this provider."""
+    events = [event for event in server.log_events("upstream.sign_in_failed") if event["provider"] == provider_id]
+    return str(events[-1]["reason"])
+
+
+def assert_refused(browser: Browser, answer: httpx.Response) -> None:
+    assert answer.status_code in (401, 403), answer.text
+    assert 'role="alert"' in answer.text
+    assert not is_signed_in(browser)

@@ -7,7 +7,9 @@ import pytest
 from tests.kit.server import Server
 from tests.upstream.player import (
     add_provider,
+    assert_refused,
     callback_of,
+    failure,
     follow,
     go,
     is_signed_in,
@@ -18,7 +20,6 @@ from tests.upstream.player import (
     to_provider,
 )
 from tests.upstream.stand_ins import SteamStandIn
-from tests.upstream.test_takeovers import assert_refused, failure
 
 OTHER_ID = "76561197960265729"
 

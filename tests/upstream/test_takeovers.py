@@ -14,7 +14,9 @@ from tests.kit.server import Server
 from tests.upstream import stand_ins
 from tests.upstream.player import (
     add_provider,
+    assert_refused,
     callback_of,
+    failure,
     follow,
     go,
     is_signed_in,
@@ -26,18 +28,6 @@ from tests.upstream.player import (
     to_provider,
 )
 from tests.upstream.stand_ins import CodeProvider, Person
-
-
-def failure(server: Server, provider_id: str) -> str:
-    """Returns the reason of the last failed sign-in with this provider."""
-    events = [event for event in server.log_events("upstream.sign_in_failed") if event["provider"] == provider_id]
-    return str(events[-1]["reason"])
-
-
-def assert_refused(browser: Browser, answer: httpx.Response) -> None:
-    assert answer.status_code in (401, 403), answer.text
-    assert 'role="alert"' in answer.text
-    assert not is_signed_in(browser)
 
 
 @pytest.mark.parametrize("trusted", [True, False], ids=["trusted", "untrusted"])

@@ -63,6 +63,7 @@ AFTER_ANOTHER_STEP = (
     "/register",
     "/register/code",
     "/register/complete",
+    "/device",
 )
 TOKENS = {
     "no token": None,

@@ -15,7 +15,7 @@ from sso.metrics import Metrics
 from sso.services import Services
 from sso.web.csrf import csrf_token
 from sso.web.fast_quart.app import FastQuart
-from tests.kit.browser import SESSION, VISIT, Browser, fresh_browser, new_user
+from tests.kit.browser import OWN_SCRIPTS, SESSION, VISIT, Browser, fresh_browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game
 from tests.kit.server import Server
@@ -26,7 +26,7 @@ OAUTH = (
     "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server", "/account/sites/remove",
     "/proxy/oauth/authorize", "/proxy/oauth/authorize/<request_id>", "/proxy/oauth/token", "/proxy/oauth/token/revoke",
     "/proxy/oauth/userinfo", "/proxy/oauth/exchange", "/proxy/oauth/exchangeToken", "/proxy/oauth/exchangeJwt",
-    "/proxy/oauth/introspect", "/proxy/oauth/par", "/proxy/oauth/logout",
+    "/proxy/oauth/introspect", "/proxy/oauth/par", "/proxy/oauth/logout", "/proxy/oauth/device_authorization",
 )  # fmt: skip
 PERMISSIONS = tuple(
     f"/api/permissions/{path}"
@@ -51,7 +51,7 @@ ROUTES = (
     "/account/recovery-codes/download", "/brand/accent-<colour>.css", "/email/change", "/email/undo", "/email/verify",
     "/forgot", "/language", "/login/code/passkey", "/login/identity", "/login/identity/create", "/login/identity/link",
     "/login/keep", "/login/passkey", "/login/upstream/<provider_id>", "/login/upstream/<provider_id>/callback",
-    "/register", "/register/code", "/register/complete", "/reset",
+    "/register", "/register/code", "/register/complete", "/reset", "/device",
     "/proxy/api/login", "/healthz", "/readyz", "/static/<path:filename>", *KEYS, *OAUTH, *PERMISSIONS,
     *GAMES,
 )  # fmt: skip
@@ -75,9 +75,6 @@ POSTS = tuple(
         *GAMES,
     )
     and "<" not in path
-)
-OWN_SCRIPTS = re.compile(
-    r'<script src="/static/[a-z-]+\.js" defer></script>|<script type="application/json" id="[a-z-]+">[^<]*</script>'
 )
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "X")
 POLICY = (

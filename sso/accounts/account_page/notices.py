@@ -13,9 +13,9 @@ class Notice:
 
 
 NOTICES = {
-    "verification-sent": Notice("email", _("We have sent you a mail. Open the link in it to verify your address.")),
+    "verification-sent": Notice("email", _("We have sent you an e-mail. Open the link in it to verify your address.")),
     "email-requested": Notice(
-        "email", _("We have sent a mail to the new address. Open the link in it to confirm the change.")
+        "email", _("We have sent an e-mail to the new address. Open the link in it to confirm the change.")
     ),
     "email-cancelled": Notice("email", _("The change of your e-mail address has been cancelled.")),
     "sign-in-notices": Notice("email", _("Your change has been saved.")),

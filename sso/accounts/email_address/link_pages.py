@@ -50,7 +50,7 @@ def email_link_pages(verification: EmailVerification, change: EmailChange) -> Bl
         return await show_question(
             "/email/change",
             token,
-            heading=_("Use this e-mail address?"),
+            heading=_("Use this address?"),
             message=_(
                 "The account %(old)s will have the address %(new)s. Sign in with it from then on.",
                 old=found.user.nick or found.user.login,

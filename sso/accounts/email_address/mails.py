@@ -14,7 +14,8 @@ def confirmation_mail(url: str, service_name: str) -> MailContent:
         (Text("You asked to use this e-mail address for your account. To confirm it, open this link:"),),
         (
             Text(
-                "The link works once and expires in %(minutes)s minutes. If you did not ask for it, ignore this mail.",
+                "The link works once and expires in %(minutes)s minutes. If you did not ask for it, ignore this "
+                "e-mail.",
                 minutes=CHANGE_LINK_S // 60,
             ),
         ),

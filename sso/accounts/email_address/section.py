@@ -28,12 +28,12 @@ def next_mail_text(wait_s: int) -> Text:
     """Returns when the next mail may be sent."""
     if wait_s <= 90:
         return plural(
-            "You can ask for another mail in %(count)s second.",
-            "You can ask for another mail in %(count)s seconds.",
+            "You can ask for another e-mail in %(count)s second.",
+            "You can ask for another e-mail in %(count)s seconds.",
             wait_s,
         )
     return plural(
-        "You can ask for another mail in %(count)s minute.",
-        "You can ask for another mail in %(count)s minutes.",
+        "You can ask for another e-mail in %(count)s minute.",
+        "You can ask for another e-mail in %(count)s minutes.",
         -(-wait_s // 60),
     )

@@ -90,7 +90,7 @@ def _mail(url: str, service_name: str) -> MailContent:
         (Text("To confirm that this e-mail address belongs to your account, open this link:"),),
         (
             Text(
-                "The link works once and expires in %(hours)s hours. If you have no account here, ignore this mail.",
+                "The link works once and expires in %(hours)s hours. If you have no account here, ignore this e-mail.",
                 hours=LINK_S // 3600,
             ),
         ),

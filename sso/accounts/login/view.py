@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 from quart import Response
 
+from sso.accounts.auth_methods import PASSWORD
 from sso.accounts.errors import AccountClosed
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlow
@@ -46,13 +47,13 @@ class LoginCompletion:
         self._notices = notices
         self._life_s = life_s
 
-    async def ask_for_code(self, user: User, next_path: str | None) -> Response:
-        """Redirects to the form for the second factor, which continues at ``next_path``."""
+    async def ask_for_code(self, user: User, next_path: str | None, auth: str = PASSWORD) -> Response:
+        """Redirects to the form for the second factor, which continues at ``next_path``. ``auth``: the first factor."""
         language.use_user_language(user.lang)
         if user.email_2fa:
             await self._factors.send_code(user)
         response = see_other("/login/code" + next_query(next_path))
-        set_cookie(response, VISIT_COOKIE, await self._sessions.start_challenge(user))
+        set_cookie(response, VISIT_COOKIE, await self._sessions.start_challenge(user, auth))
         return response
 
     async def start_session(self, signed_in: SignedIn, *, authenticated: bool = True) -> Session:
@@ -81,7 +82,9 @@ class LoginCompletion:
 
     def redirect(self, session: Session, path: str) -> Response:
         """Redirects with the cookies of the new session. A user who must set up a second factor does so first."""
-        response = see_other(ENROL_PATH + next_query(path) if session.must_enrol else path)
+        if session.must_enrol:
+            path = ENROL_PATH + next_query(path.partition("#")[0])  # a path with a fragment is no path to continue at
+        response = see_other(path)
         set_cookie(response, SESSION_COOKIE, session.secret, self._life_s)
         remember_browser(response, self._devices, session.user)
         delete_cookie(response, VISIT_COOKIE)

@@ -125,7 +125,7 @@ def _mail(url: str, service_name: str, closed: tuple[Text, ...]) -> MailContent:
         (
             Text(
                 "The link works once and expires in %(minutes)s minutes. If you did not ask for it, you can ignore "
-                "this mail: your password stays as it is.",
+                "this e-mail: your password stays as it is.",
                 minutes=LINK_S // 60,
             ),
         ),

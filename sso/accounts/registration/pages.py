@@ -32,7 +32,7 @@ from sso.web.request import client_address
 
 WRONG_ADDRESS = _("Please enter an e-mail address, such as name@example.com.")
 WRONG_CODE = _(
-    "This code is incorrect or no longer works. Check it, open the link in the mail instead, or ask for a new mail."
+    "This code is incorrect or no longer works. Check it, open the link in the e-mail instead, or ask for a new e-mail."
 )
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
@@ -203,9 +203,9 @@ def registration_pages(
 
 def _too_many_mails(wait_s: int) -> Text:
     return plural(
-        "We have already sent several mails to this address. Their links work for a day: use one of them, or ask for "
-        "another mail in a minute.",
-        "We have already sent several mails to this address. Their links work for a day: use one of them, or ask for "
-        "another mail in %(count)s minutes.",
+        "We have already sent several e-mails to this address. Their links work for a day: use one of them, or ask for "
+        "another e-mail in a minute.",
+        "We have already sent several e-mails to this address. Their links work for a day: use one of them, or ask for "
+        "another e-mail in %(count)s minutes.",
         -(-wait_s // 60),
     )

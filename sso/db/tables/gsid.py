@@ -1,4 +1,4 @@
-"""Game sessions: a game waits until its user signs in with a browser."""
+"""Game sessions: a game or a device waits until its user signs in with a browser."""
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, Table, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -58,8 +58,19 @@ game_sessions = Table(
     Column("socket", Text),
     timestamp_column("last_seen", nullable=True),
     Column("cancels", Integer, nullable=False, server_default=text("0")),  # how often a client has closed its socket
+    # The session of a device: it belongs to an OAuth client, which gets tokens in place of a game's login (RFC 8628).
+    Column("client_id", Text, ForeignKey("oauth_clients.client_id", ondelete="CASCADE")),
+    Column("scopes", ARRAY(Text)),
+    Column("user_code", Text),  # what the user types on the page
+    Column("interval_s", Integer),  # between two requests of the device that are not held
+    timestamp_column("polled_at", nullable=True),  # the last of them
+    Column("auth_time", BigInteger),  # of the browser session that confirmed
+    Column("auth", Text),
+    Column("grant_id", Text),  # the grant of the newest claim
     expiry_index("game_sessions"),
     Index("ix_game_sessions_user_id", "user_id"),
+    Index("ix_game_sessions_client_id", "client_id", postgresql_where=text("client_id IS NOT NULL")),
+    Index("ix_game_sessions_user_code", "user_code", unique=True, postgresql_where=text("client_id IS NOT NULL")),
     postgresql_with={"fillfactor": "70"},  # room for HOT updates: every poll updates the row
 )
 

@@ -1,0 +1,44 @@
+"""POST /proxy/oauth/device_authorization: starts the sign-in of a device (RFC 8628 section 3.1)."""
+
+from typing import Any
+
+from sso.core.net import Address
+from sso.device.clients import DeviceClients
+from sso.device.session_store import INTERVAL_S, DeviceSessionStore
+from sso.device.user_code import shown
+from sso.gsid.rate_limit import GameRateLimiter
+from sso.oauth.authorization_request import parse_scopes
+from sso.oauth.client_auth import ClientCredentials
+from sso.oauth.errors import AuthorizationError, InvalidScope
+
+PAGE = "/device"
+
+
+class DeviceAuthorization:
+    def __init__(
+        self, clients: DeviceClients, sessions: DeviceSessionStore, rate_limiter: GameRateLimiter, base_url: str
+    ) -> None:
+        self._clients = clients
+        self._sessions = sessions
+        self._rate_limiter = rate_limiter
+        self._page_url = f"{base_url}{PAGE}"
+
+    async def begin(self, credentials: ClientCredentials, scope: str, address: Address) -> dict[str, Any]:
+        """Returns the codes and the words for the device. A new session counts as one of a game at this address."""
+        client = await self._clients.authenticate(credentials)
+        try:
+            scopes = parse_scopes(scope)
+        except AuthorizationError as error:
+            raise InvalidScope(error.description) from None
+        await self._rate_limiter.count_new_session(address)
+        session = await self._sessions.create(client.client_id, scopes, address)
+        user_code = shown(session.user_code)
+        return {
+            "device_code": session.device_code,
+            "user_code": user_code,
+            "verification_uri": self._page_url,
+            "verification_uri_complete": f"{self._page_url}?user_code={user_code}",
+            "expires_in": self._sessions.lifetime_s,
+            "interval": INTERVAL_S,
+            "match": session.match,
+        }

@@ -1,0 +1,36 @@
+"""What the client of a confirmed session gets: the authentication data of a game, or the tokens of a device."""
+
+from typing import Any, Protocol
+
+from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.model import SignedIn
+from sso.gsid.model import Claim, Claimed
+
+AUTH = "gsid"  # the claim "auth" of the user JWT
+
+
+class LoginIssuer(Protocol):
+    """Issues what the client of a confirmed session gets."""
+
+    async def issue(self, claim: Claim, claimed: Claimed) -> dict[str, Any]:
+        """Raises LoginNotAllowed or InvalidCredentials if the user, or the client, may not get it any more.
+
+        What is issued under a claim is void as soon as another claim has replaced it.
+        """
+
+    async def revoke(self, claim: Claim) -> None:
+        """Revokes what was issued, because the client has not received it. The next claim would do so as well."""
+
+
+class GameLoginIssuer:
+    """Issues the authentication data of a game. Its sign-in has the id of the claim, and the next claim ends it."""
+
+    def __init__(self, authentication_data: AuthenticationDataIssuer) -> None:
+        self._authentication_data = authentication_data
+
+    async def issue(self, claim: Claim, claimed: Claimed) -> dict[str, Any]:
+        signed_in = SignedIn(claimed.user, AUTH)
+        return await self._authentication_data.issue(signed_in, claimed.session.options, sign_in_id=claim.claim_id)
+
+    async def revoke(self, claim: Claim) -> None:
+        """Does nothing: nobody else gets tokens of a game, and the next claim ends its sign-in."""
