@@ -115,7 +115,9 @@ def apache(server: Server, browser: Browser) -> Iterator[tuple[Site, int]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    site = new_site(server, profile="oidc", redirect_uri=f"http://127.0.0.1:{port}/protected/callback")
+    callback = f"http://127.0.0.1:{port}/protected/callback"
+    logout = f"{callback}?logout=backchannel"
+    site = new_site(server, profile="oidc", redirect_uri=callback, backchannel_logout_uri=logout)
     with tempfile.TemporaryDirectory(prefix="sso-rp-") as name:
         folder = Path(name)
         folder.chmod(0o777)  # Apache runs as another user
@@ -159,3 +161,17 @@ def test_mod_auth_openidc_protects_a_page(server: Server, browser: Browser, apac
     response = browser.http.get(page, follow_redirects=True)
     assert response.status_code == 200, response.text
     assert response.text == "a protected page"
+
+
+@with_mod_auth_openidc
+def test_mod_auth_openidc_ends_its_session_when_the_user_signs_out_elsewhere(
+    server: Server, browser: Browser, apache: tuple[Site, int]
+) -> None:
+    """The browser of the site keeps its cookie; the service tells the site that the session has ended."""
+    _, port = apache
+    page = f"http://127.0.0.1:{port}/protected/index.html"
+    visitor = Browser(server, browser.login).sign_in()
+    assert visitor.http.get(page, follow_redirects=True).text == "a protected page"
+    assert visitor.http.get(page).status_code == 200
+    visitor.submit(visitor.http.get("/account"), {}, form=0)  # "Sign out" at the service
+    assert until(lambda: visitor.http.get(page).status_code == 302)
