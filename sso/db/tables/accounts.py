@@ -97,6 +97,7 @@ login_challenges = Table(
     Column("digest", LargeBinary, primary_key=True),
     user_column(),
     timestamp_column("expires"),
+    text_column("auth", "login"),  # the first factor: a password, or another provider
     expiry_index("login_challenges"),
 )
 
