@@ -31,6 +31,7 @@ from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
 from sso.accounts.second_factor.section import SecondFactorSection
 from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import Visitor
+from sso.admin.routes import admin_routes
 from sso.db.rate_limit import RateLimiter
 from sso.device.pages import device_pages
 from sso.device.routes import device_routes
@@ -149,6 +150,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
     yield discovery_routes(s.keys, s.settings.base_url)
     yield game_routes(s.game_login)
     yield game_sockets(s.game_login)
+    yield admin_routes(s.management)
 
 
 def _login_pages(s: Services, parts: PageParts) -> Iterator[Blueprint]:

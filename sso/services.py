@@ -28,6 +28,7 @@ from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
+from sso.admin.wiring import AccountServices, ManagementApi, build_management
 from sso.backchannel_logout.sender import LogoutSender
 from sso.backchannel_logout.wiring import build_logout_sender
 from sso.bus.bus import Bus
@@ -101,6 +102,7 @@ class Services:
     mail_sender: MailSender
     logout_sender: LogoutSender
     permissions: Permissions
+    management: ManagementApi
     applications: ApplicationDirectory
     proxies: TrustedProxies
     forwarding: ForwardingMonitor
@@ -163,6 +165,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     delivery = Delivery(smtp_url, settings.data_dir / "mail", settings.smtp_ca_file)
     known_devices = KnownDevices(database, users, ring)
     sign_in_notices = SignInNotices(database, known_devices, applications, outbox, settings.base_url, brand.name)
+    sessions = SessionStore(database, settings.browser_ttl_s, outbox.wake_senders)
+    games = SignedInGames(database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
+    deletion = AccountDeletion(database, outbox, brand.name, settings.base_url, settings.deletion_days)
     password_changes = PasswordChanges(database, outbox, brand.name)
     oauth = build_oauth(
         settings, database, ring, keys, jwts, token_store, verifications, service_tokens, outbox.wake_senders
@@ -187,7 +192,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         key_rotation=KeyRotation(database, bus, ring),
         keys=keys,
         users=users,
-        sessions=SessionStore(database, settings.browser_ttl_s, outbox.wake_senders),
+        sessions=sessions,
         hasher=hasher,
         second_factors=factors,
         second_factor_changes=factor_changes,
@@ -204,10 +209,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         known_devices=known_devices,
         registration=build_registration(settings, database, ring, links, outbox, password_login, brand.name),
         session_tokens=tokens,
-        signed_in_games=SignedInGames(
-            database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s
-        ),
-        deletion=AccountDeletion(database, outbox, brand.name, settings.base_url, settings.deletion_days),
+        signed_in_games=games,
+        deletion=deletion,
         erasure=AccountErasure(database),
         history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
@@ -217,6 +220,15 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         device_login=build_device_login(settings, database, oauth, game_login),
         upstream=build_upstream(settings, database, ring, outbox, brand.name),
         permissions=permissions,
+        management=build_management(
+            database,
+            ring,
+            AccountServices(users, sessions, games, factor_changes, deletion, hasher),
+            permissions.facts,
+            permissions.callers,
+            service_tokens.application_of,
+            settings.rate_admin,
+        ),
         applications=applications,
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),

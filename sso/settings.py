@@ -263,6 +263,12 @@ class Settings:
         "Requests per minute that begin or finish a sign-in with another provider, from one IPv4 address or IPv6 /64; "
         "further ones get 429. 0 means no limit.",
     )
+    rate_admin: int = setting(
+        1200,
+        count,
+        "Requests per minute to the management API (/api/admin/) from one IPv4 address or IPv6 /64; further ones get "
+        "429. 0 means no limit.",
+    )
     upstream_ca_file: Path | None = setting(
         None,
         values.certificate_file,

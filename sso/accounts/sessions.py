@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from sso.accounts.auth_methods import PASSWORD, UPSTREAM_AUTH
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.issue_guard import guarded_by_user
@@ -21,7 +22,6 @@ from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 
 CHALLENGE_S = 600
-UPSTREAM_AUTH = "upstream"  # the method of a sign-in with another provider
 MAX_SESSIONS = 50  # of one user; the oldest end
 
 _LOOK_UP = BatchStatement(
@@ -106,12 +106,12 @@ _END = Statement(
     RETURNING device, coalesce(sid, id) AS sid"""
 )
 _START_CHALLENGE = """, new_challenges AS (
-        INSERT INTO login_challenges (digest, user_id, expires)
-        SELECT digest, user_id, now() + make_interval(secs => life) FROM valid_items
+        INSERT INTO login_challenges (digest, user_id, expires, auth)
+        SELECT digest, user_id, now() + make_interval(secs => life), auth FROM valid_items
     )
     SELECT n FROM valid_items"""
 _CHALLENGED_USER = Statement(
-    """SELECT u.* FROM login_challenges c JOIN users u USING (user_id)
+    """SELECT u.*, c.auth FROM login_challenges c JOIN users u USING (user_id)
     WHERE c.digest = :digest AND c.expires > now() AND NOT u.disabled"""
 )
 _DROP_CHALLENGE = Statement("DELETE FROM login_challenges WHERE digest = :digest")
@@ -131,6 +131,14 @@ class Session:
     def is_proven(self) -> bool:
         """Whether the user has proved who they are in this session, and was not just signed in by another provider."""
         return self.auth != UPSTREAM_AUTH or self.authenticated is not None
+
+
+@dataclass(frozen=True)
+class LoginChallenge:
+    """A login whose second factor is missing."""
+
+    user: User
+    auth: str  # the first factor
 
 
 @dataclass(frozen=True)
@@ -171,7 +179,10 @@ class SessionStore:
             },
         )
         self._start_challenge = guarded_by_user(
-            database, "accounts.sessions.START_CHALLENGE", _START_CHALLENGE, {"digest": "bytea", "life": "float"}
+            database,
+            "accounts.sessions.START_CHALLENGE",
+            _START_CHALLENGE,
+            {"digest": "bytea", "life": "float", "auth": "text"},
         )
 
     async def look_up(self, secret: str, address: Address, *, may_enrol: bool = False) -> Session | None:
@@ -255,20 +266,20 @@ class SessionStore:
         sid: str | None = row["sid"]
         return sid
 
-    async def start_challenge(self, user: User) -> str:
-        """Returns the secret that lets this browser, and no other, send the second factor of the login."""
+    async def start_challenge(self, user: User, auth: str = PASSWORD) -> str:
+        """Returns the secret that lets this browser, and no other, send the second factor after the first, ``auth``."""
         secret = secret_token()
         row = await self._start_challenge(
-            user_id=user.user_id, valid_from=user.valid_from, digest=digest(secret), life=float(CHALLENGE_S)
+            user_id=user.user_id, valid_from=user.valid_from, digest=digest(secret), life=float(CHALLENGE_S), auth=auth
         )
         if row is None:
             raise InvalidCredentials
         return secret
 
-    async def challenged_user(self, secret: str) -> User | None:
-        """Returns the user whose second factor is missing, or None if the challenge has expired or does not exist."""
+    async def find_challenge(self, secret: str) -> LoginChallenge | None:
+        """Returns the login whose second factor is missing, or None if the challenge has expired or does not exist."""
         row = await self._database.row(_CHALLENGED_USER, digest=digest(secret))
-        return User.from_row(row) if row else None
+        return LoginChallenge(User.from_row(row), row["auth"]) if row else None
 
     async def drop_challenge(self, secret: str) -> None:
         await self._database.value(_DROP_CHALLENGE, digest=digest(secret))

@@ -96,8 +96,10 @@ class LogoutSender:
 
     async def _deliver(self, row: Row) -> None:
         try:
-            problem = await self._send(row) if row["uri"] and row["tries"] <= MAX_TRIES else None
-            await self._record(row, problem)
+            if not row["uri"]:  # the site no longer wants to be notified
+                await self._database.value(_DELETE, id=row["id"])
+            else:
+                await self._record(row, await self._send(row))
         except DatabaseError as error:  # the notification is sent again when the lease is over
             log.warning("logout.queue_read_failed", reason=str(error))
         finally:
@@ -107,6 +109,8 @@ class LogoutSender:
 
     async def _send(self, row: Row) -> DeliveryProblem | None:
         """Returns None if the site has accepted the notification, else what went wrong."""
+        if row["tries"] > MAX_TRIES:
+            return DeliveryProblem("the last attempt was interrupted", can_be_retried=False)
         if not is_outgoing_url(row["uri"], allow_http=self._allow_http):
             return DeliveryProblem("backchannel_logout_uri: expected an https address", can_be_retried=False)
         try:
@@ -125,9 +129,8 @@ class LogoutSender:
         tries, fields = row["tries"], _log_fields(row)
         if problem is None:
             await self._database.value(_DELETE, id=row["id"])
-            if row["uri"]:
-                self.delivered += 1
-                log.info("logout.notification_delivered", tries=tries, **fields)
+            self.delivered += 1
+            log.info("logout.notification_delivered", tries=tries, **fields)
             return
         self.failed += 1
         is_last = tries >= MAX_TRIES or not problem.can_be_retried

@@ -173,6 +173,7 @@ def show(ctx: click.Context, client_id: str, form: Format | None) -> None:
     shown["jwks"] = json.loads(client.jwks) if client.jwks else None
     for name in ("secret_expires", "second_expires"):
         shown[name] = shown[name] and shown[name].isoformat(timespec="seconds")
+    shown["client_secret_expires_at"] = client.client_secret_expires_at
     shown["secrets"] = sum(sealed is not None for sealed in (client.secret_sealed, client.second_sealed))
     print_record(form, shown)
 
@@ -203,12 +204,14 @@ def rotate_secret(
     if finish and (overlap is not None or expires_in is not None):
         raise click.UsageError("--finish excludes --overlap and --expires-in")
 
-    async def rotate(services: CommandServices) -> str | None:
+    async def rotate(services: CommandServices) -> tuple[str, int] | None:
         client = _require(await services.clients.get(client_id), client_id)
         if client.secret_sealed is None:
             raise CommandFailure(f"{client_id} has no secret: it is public or uses private_key_jwt")
         await write_audit_entry(services, "client.rotate_secret", client_id, {"client_secret": "new"})
-        return await services.clients.rotate_secret(client_id, overlap_s=overlap, lifetime_s=expires_in)
+        secret = await services.clients.rotate_secret(client_id, overlap_s=overlap, lifetime_s=expires_in)
+        rotated = await services.clients.get(client_id)
+        return (secret, rotated.client_secret_expires_at) if secret and rotated else None
 
     async def end_old(services: CommandServices) -> bool:
         _require(await services.clients.get(client_id), client_id)
@@ -219,7 +222,10 @@ def rotate_secret(
         _require(True if with_services(ctx, end_old, with_permissions=False) else None, client_id)
         click.echo(f"only the newest secret of {client_id} is valid")
     else:
-        click.echo(f"client_secret {_require(with_services(ctx, rotate, with_permissions=False), client_id)}")
+        secret, expires_at = _require(with_services(ctx, rotate, with_permissions=False), client_id)
+        click.echo(f"client_secret {secret}")
+        if expires_at:
+            click.echo(f"client_secret_expires_at {expires_at}", err=True)  # scripts read the secret from the output
 
 
 @command.command()

@@ -3,11 +3,18 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-# The values of `amr` (RFC 8176) for each way to sign in, by the name that a browser session has for it.
+from sso.accounts import auth_methods
+
+# The values of `amr` (RFC 8176) for each way to sign in. Whether a passkey is in hardware is not known, so it is `pop`,
+# neither `hwk` nor `swk`. `fed`, another provider, is not registered: RFC 8176 has no value for it.
 _AMR = {
-    "login": ["pwd"],
-    "otp": ["pwd", "otp", "mfa"],
-    "passkey": ["pop", "user", "mfa"],
+    auth_methods.PASSWORD: ["pwd"],
+    auth_methods.PASSWORD_AND_CODE: ["pwd", "otp", "mfa"],
+    auth_methods.PASSWORD_AND_PASSKEY: ["pwd", "pop", "user", "mfa"],
+    auth_methods.PASSKEY: ["pop", "user", "mfa"],
+    auth_methods.UPSTREAM_AUTH: ["fed"],
+    auth_methods.UPSTREAM_AND_CODE: ["fed", "otp", "mfa"],
+    auth_methods.UPSTREAM_AND_PASSKEY: ["fed", "pop", "user", "mfa"],
 }
 # The values of `acr`: one factor, several factors.
 ONE_FACTOR, SEVERAL_FACTORS = ACR_VALUES = ("1", "2")

@@ -8,6 +8,8 @@ from sso.core.language import LANGUAGES
 from sso.oauth.claims import ACR_VALUES
 from sso.oauth.model import PROMPTS, RESPONSE_MODES, SCOPES, GrantType
 
+SHA1_BEARER = "/client-authentication/sha1-bearer"  # under the address of the service; a name, not a page
+
 
 def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, Any]:
     auth_methods = ["client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
@@ -29,7 +31,8 @@ def discovery_document(base_url: str, algorithms: Sequence[str]) -> dict[str, An
         "grant_types_supported": list(get_args(GrantType)),
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": list(algorithms),
-        "token_endpoint_auth_methods_supported": auth_methods,
+        # An absolute URI is a value of its own without registration (RFC 7591 section 2): the bearer of strict clients.
+        "token_endpoint_auth_methods_supported": [*auth_methods, base_url + SHA1_BEARER],
         "revocation_endpoint_auth_methods_supported": auth_methods,
         "introspection_endpoint_auth_methods_supported": [method for method in auth_methods if method != "none"],
         "introspection_endpoint_auth_signing_alg_values_supported": list(ALGORITHMS),

@@ -67,6 +67,11 @@ class Client:
         return self.profile == "oidc" and self.secret_sealed is None and self.token_endpoint_auth_method in ("", "none")
 
     @property
+    def client_secret_expires_at(self) -> int:
+        """When its newest secret ends, as in RFC 7591: Unix seconds, 0 for never."""
+        return expiry_seconds(self.secret_expires)
+
+    @property
     def title(self) -> str:
         return self.name or self.client_id
 
@@ -74,6 +79,11 @@ class Client:
     def from_row(cls, row: Any) -> "Client":
         values: list[Any] = [tuple(value) if type(value) is list else value for value in _CLIENT(row)]
         return cls(*values)
+
+
+def expiry_seconds(expires: datetime | None) -> int:
+    """Returns the end of a secret as ``client_secret_expires_at`` (RFC 7591): Unix seconds, 0 for never."""
+    return int(expires.timestamp()) if expires else 0
 
 
 _CLIENT = itemgetter(*Client.__dataclass_fields__)

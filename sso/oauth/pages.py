@@ -18,7 +18,7 @@ from sso.oauth.authorize import AskConsent, Authorize, Outcome, PostForm, Redire
 from sso.oauth.client_branding import site_brand
 from sso.oauth.errors import AuthorizationError, InvalidRedirectUri, TooManyAuthorizations
 from sso.oauth.login_flow import PATH, SiteLoginFlow, form_targets
-from sso.oauth.model import Client, PendingAuthorization
+from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
 from sso.oauth.pushed_requests import PushedAuthorizationRequests, has_request_uri
 from sso.oauth.redirect_uris import Redirect
 from sso.web import language
@@ -65,7 +65,9 @@ def authorize_pages(
         assert parameters is not None
         try:
             validated = await authorize.validate(parameters, client, redirect)
-            outcome = await authorize.begin(validated, await session_within_rate())
+            session = await session_within_rate()
+            await check_enrolment(validated, session)
+            outcome = await authorize.begin(validated, session)
         except (AuthorizationError, DatabaseError) as error:
             return await show(_error_of_request(client, redirect, parameters, error), _redirect_302)
         if isinstance(outcome, ShowSignIn):
@@ -81,6 +83,7 @@ def authorize_pages(
         client, redirect = await authorize.find_client(parameters)
         try:
             validated = await authorize.validate(parameters, client, redirect, is_pushed=True)
+            await check_enrolment(validated, session)
             outcome = await authorize.begin(validated, session)
         except (AuthorizationError, DatabaseError) as error:
             return await show(_error_of_request(client, redirect, parameters, error), _redirect_302)
@@ -124,6 +127,11 @@ def authorize_pages(
         if session is None and (wait_s := await rate.add(client_address())):
             raise TooManyAuthorizations(wait_s)
         return session
+
+    async def check_enrolment(authorization: AuthorizationRequest, session: Session | None) -> None:
+        """Raises AuthorizationError if a user who must set up a second factor first cannot be asked (prompt=none)."""
+        if session is None and "none" in authorization.prompts and await visitor.session(may_enrol=True):
+            raise AuthorizationError("interaction_required", "the user must set up a second factor")
 
     async def find_pending(request_id: str) -> PendingAuthorization:
         pending = await authorize.get_pending(request_id)

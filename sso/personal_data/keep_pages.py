@@ -4,6 +4,7 @@ from typing import Any
 
 from quart import Blueprint, Response
 
+from sso.accounts.auth_methods import UPSTREAM_AUTH, with_code
 from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.history.texts import format_day
@@ -110,12 +111,12 @@ def keep_pages(
                     problem=checked.text,
                     headers=checked.headers,
                 )
-            auth = checked.auth
+            auth = with_code(auth)
         kept = await deletion.keep(user)
         if kept is None:
             return see_other("/login")
         # Another provider may not have asked anything, so important changes still ask for the password.
-        is_authenticated = auth in ("login", "otp")
+        is_authenticated = auth != UPSTREAM_AUTH
         session = await completion.start_session(SignedIn(kept, auth), authenticated=is_authenticated)
         if flow and session.must_enrol:
             return completion.redirect(session, "/login" + next_query(next_path))

@@ -1,27 +1,21 @@
 """Applies a document of desired state in one transaction. Applying it again changes nothing."""
 
 from collections.abc import Callable
-from typing import Any
 
 import trio
-from sqlalchemy import bindparam, insert, select, update
 
-from sso.accounts.model import User, login_key
-from sso.accounts.second_factor.codes import totp_purpose
-from sso.accounts.users import revoke_everything, unused_user_id
+from sso.accounts.model import login_key
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
-from sso.db.tables import users
 from sso.db.transaction import TRANSACTION_SETTINGS, Transaction
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
-from sso.perm.stores import audit
 from sso.perm.stores.applications import NAME_TAKEN
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.seed import seed_central_application
-from sso.state.document import Document, UserPart
+from sso.state.document import Document
 from sso.state.location import DocumentError, with_location
 from sso.state.sections import (
     access_keys,
@@ -33,8 +27,10 @@ from sso.state.sections import (
     permissions,
     projects,
     schemas,
+    users,
 )
-from sso.state.summary import CHANGED, CREATED, UNCHANGED, ApplyCounts, ApplySummary
+from sso.state.sections.users import UserPart
+from sso.state.summary import ApplyCounts, ApplySummary
 
 APPLY_SECONDS = 600.0
 
@@ -47,12 +43,7 @@ _LOCK_APPLICATIONS = Statement(
     """SELECT 1 FROM applications WHERE application_id = ANY(CAST(:ids AS int[]))
     ORDER BY application_id FOR UPDATE"""
 )
-_IS_ERASED = Statement("SELECT EXISTS (SELECT FROM erased_users WHERE user_id = :user_id)")
-_LOCK_USER = Statement(
-    select(users)
-    .where((users.c.user_id == bindparam("user_id")) | (users.c.login_key == bindparam("login_key")))
-    .with_for_update()
-)
+_PASSWORD_HASH = Statement("SELECT password_hash FROM users WHERE user_id = :user_id OR login_key = :login_key")
 
 # Error texts for unique constraints. A concurrent change can violate them although this code has checked.
 _CONSTRAINT_ERRORS = {
@@ -97,7 +88,9 @@ class Applier:
             )
             for index, user in enumerate(document.users):
                 summary.location = f"users[{index}]"
-                summary.record(summary.location, await self._apply_user(tx, index, user, hashes))
+                password_hash = hashes.get(login_key(user.login))
+                outcome = await users.apply(tx, self._actor, self._keyring, summary.location, user, password_hash)
+                summary.record(summary.location, outcome)
             for index, client in enumerate(document.clients):
                 summary.location = f"clients[{index}]"
                 outcome = await clients.apply(tx, self._actor, self._keyring, summary.location, client)
@@ -150,72 +143,3 @@ class Applier:
                 for part in with_password[start : start + 8]:
                     nursery.start_soon(hash_one, part)
         return hashes
-
-    async def _apply_user(self, tx: Transaction, index: int, part: UserPart, hashes: dict[str, str]) -> str:
-        rows = await tx.rows(_LOCK_USER, user_id=part.user_id or "", login_key=login_key(part.login))
-        if len(rows) > 1 or (rows and part.user_id and rows[0]["user_id"] != part.user_id):
-            raise DocumentError(f"users[{index}].login: belongs to another user_id")
-        old = User.from_row(rows[0]) if rows else None
-        user_id = old.user_id if old else part.user_id or await unused_user_id(tx)
-        if old is None and await tx.value(_IS_ERASED, user_id=user_id):
-            raise DocumentError(f"users[{index}].user_id: belonged to a user who was erased; choose another one")
-        values = self._user_values(part, old, user_id, hashes)
-        if old is None:
-            await tx.value(Statement(insert(users).values(user_id=user_id, **values)))
-            await self._write_audit_entry(tx, "user.create", user_id, None, _user_for_audit(values))
-            return CREATED
-        changed = {name: value for name, value in values.items() if getattr(old, name) != _comparable(value)}
-        if not changed:
-            return UNCHANGED
-        await tx.value(Statement(update(users).where(users.c.user_id == user_id).values(**changed)))
-        before = {name: getattr(old, name) for name in changed}
-        await self._write_audit_entry(tx, "user.save", user_id, _user_for_audit(before), _user_for_audit(changed))
-        if not changed.keys().isdisjoint(("password_hash", "totp_sealed", "email_2fa")) or changed.get("disabled"):
-            await revoke_everything(tx, user_id)
-        return CHANGED
-
-    def _user_values(self, part: UserPart, old: User | None, user_id: str, hashes: dict[str, str]) -> dict[str, Any]:
-        values = part.model_dump(exclude_none=True, exclude={"user_id", "password", "totp_secret"})
-        values["login_key"] = login_key(part.login)
-        if part.disabled is False:
-            values |= {"deletion_due": None, "deletion_by": None}  # an enabled account is not going to be deleted
-        if old is not None and old.login_key != values["login_key"]:
-            values.setdefault("email_verified", False)  # the new address is not verified yet
-        if values["login_key"] in hashes:
-            values["password_hash"] = hashes[values["login_key"]]
-        if part.totp_secret is not None:
-            purpose = totp_purpose(user_id)
-            if (
-                old is None
-                or old.totp_sealed is None
-                or self._keyring.decrypt(purpose, old.totp_sealed) != part.totp_secret
-            ):
-                values["totp_sealed"] = self._keyring.encrypt(purpose, part.totp_secret)
-        return values
-
-    async def _write_audit_entry(self, tx: Transaction, operation: str, target: str, before: Any, after: Any) -> None:
-        """Writes an audit entry with the changed fields."""
-        await audit.write(tx, self._actor, operation, target, before, after)
-
-
-_PASSWORD_HASH = Statement(
-    select(users.c.password_hash).where(
-        (users.c.user_id == bindparam("user_id")) | (users.c.login_key == bindparam("login_key"))
-    )
-)
-
-
-def _user_for_audit(values: dict[str, Any]) -> dict[str, Any]:
-    """Returns the columns under their names in the audit trail, which blanks the secrets."""
-    return _rename(
-        values, {"password_hash": "password", "totp_sealed": "totp_secret", "login_key": None, "deletion_by": None}
-    )
-
-
-def _rename(values: dict[str, Any], names: dict[str, str | None]) -> dict[str, Any]:
-    renamed = {names.get(name, name): value for name, value in values.items()}
-    return {name: value for name, value in renamed.items() if name is not None}
-
-
-def _comparable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

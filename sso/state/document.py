@@ -1,14 +1,12 @@
 """The format of the document. A field that the document does not name keeps its value."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import Field, ValidationError
 
-from sso.accounts.model import login_key, stored_login
-from sso.core.mail_address import check_mail_address
+from sso.accounts.model import login_key
 from sso.state.location import DocumentError
 from sso.state.sections import (
     access_keys,
@@ -21,31 +19,11 @@ from sso.state.sections import (
     schemas,
 )
 from sso.state.sections.clients import ClientPart
-from sso.state.values import AccountPart, Tag, Text, check_user_id, matching
+from sso.state.sections.users import UserPart
+from sso.state.values import AccountPart
 from sso.web.request_model import expectation
 
 __all__ = ["ClientPart", "Document", "DocumentError", "UserPart", "parse"]
-
-BASE32 = re.compile(r"[A-Z2-7]{16,128}", re.ASCII)
-
-
-class UserPart(AccountPart):
-    user_id: Annotated[str, AfterValidator(check_user_id)] | None = None
-    login: Annotated[str, AfterValidator(stored_login), AfterValidator(check_mail_address)]
-    password: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
-    nick: Text | None = None
-    country: Text | None = None
-    lang: Text | None = None
-    level: Text | None = None
-    tags: list[Tag] | None = None
-    purchases: list[Tag] | None = None
-    email_verified: bool | None = None
-    phone: Text | None = None
-    phone_verified: bool | None = None
-    totp_secret: Annotated[str, matching(BASE32, "base32 of at least 16 characters")] | None = None
-    email_2fa: bool | None = None
-    meta: dict[str, Any] | None = None
-    disabled: bool | None = None
 
 
 class _Accounts(AccountPart):

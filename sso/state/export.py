@@ -2,13 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import select
-
-from sso.accounts.model import User
-from sso.accounts.users import exportable_fields
 from sso.db.database import Database
-from sso.db.statement import Statement
-from sso.db.tables import users
 from sso.db.transaction import Transaction
 from sso.state.apply import APPLY_SECONDS
 from sso.state.sections import (
@@ -20,16 +14,15 @@ from sso.state.sections import (
     permissions,
     projects,
     schemas,
+    users,
 )
-
-_USERS = Statement(select(users).order_by(users.c.reg_time, users.c.user_id))
 
 
 async def export(database: Database) -> dict[str, Any]:
     async def read(tx: Transaction) -> dict[str, Any]:
         application_schemas, roles = await schemas.export(tx)
         return {
-            "users": [_user(User.from_row(row)) for row in await tx.rows(_USERS)],
+            "users": await users.export(tx),
             "clients": await clients.export(tx),
             "identity_providers": await identity_providers.export(tx),
             "applications": await applications.export(tx),
@@ -42,7 +35,3 @@ async def export(database: Database) -> dict[str, Any]:
         }
 
     return await database.long_transaction(APPLY_SECONDS, read)
-
-
-def _user(user: User) -> dict[str, Any]:
-    return exportable_fields(user) | ({"disabled": True} if user.disabled else {})

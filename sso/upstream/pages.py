@@ -7,13 +7,13 @@ from urllib.parse import parse_qsl
 from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.notices import account_url
+from sso.accounts.auth_methods import UPSTREAM_AUTH
 from sso.accounts.errors import AccountClosed, InvalidCredentials, TooManyAttempts
 from sso.accounts.login.messages import retry_message
 from sso.accounts.login.view import ClosedAccountView, LoginCompletion, next_query
 from sso.accounts.model import SignedIn
 from sso.accounts.nickname import InvalidNickname, parse_nickname
 from sso.accounts.recent_authentication import RecentAuthentication
-from sso.accounts.sessions import UPSTREAM_AUTH
 from sso.accounts.visitor import Visitor
 from sso.core.language import Text, current_language
 from sso.upstream.attempts import BegunAttempt
@@ -91,7 +91,7 @@ def upstream_pages(
         match outcome:
             case UserIdentified(user, needs_code, next_path, is_new_login):
                 if needs_code:
-                    return await completion.ask_for_code(user, next_path)
+                    return await completion.ask_for_code(user, next_path, UPSTREAM_AUTH)
                 # The provider may not have asked anything. Then important changes still ask for the password, if there
                 # is one, and so does a site that wants a new login.
                 is_proven = is_new_login or not user.password_hash

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from sso.accounts.auth_methods import UPSTREAM_AUTH
 from sso.accounts.errors import AccountClosed
 from sso.accounts.model import User
-from sso.accounts.sessions import UPSTREAM_AUTH, Session
+from sso.accounts.sessions import Session
 from sso.upstream.attempts import AttemptStore, BegunAttempt
 from sso.upstream.errors import AccountDisabled, AttemptExpired, UnknownProvider
 from sso.upstream.linked_identities import IdentityTaken, LinkedIdentities

@@ -112,6 +112,7 @@ JsonObject: TypeAlias = Annotated[dict[str, JSON], PlainValidator(_json_object)]
 # Texts for pydantic's error types. Its own messages may quote the input, so other types get a general text.
 _EXPECTED = {
     "missing": "is required",
+    "extra_forbidden": "is unknown",
     "string_type": "must be a string",
     "int_type": "must be an integer",
     "float_type": "must be a number",

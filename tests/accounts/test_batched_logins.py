@@ -185,7 +185,7 @@ async def test_logins_that_replace_the_same_cookies_all_get_a_session(services: 
     assert len(secrets) == MANY
     assert all([await services.sessions.look_up(secret, HERE) for secret in secrets])
     assert await services.sessions.look_up(old.secret, HERE) is None
-    assert await services.sessions.challenged_user(challenge) is None
+    assert await services.sessions.find_challenge(challenge) is None
     assert await services.sessions.look_up(other.secret, HERE)
 
 
@@ -197,7 +197,7 @@ async def test_session_in_the_visit_cookie_ends_as_well(services: Services) -> N
     )
     await services.sessions.start(user, "login", HERE, "", session=challenge, visit=old.secret)
     assert await services.sessions.look_up(old.secret, HERE) is None
-    assert await services.sessions.challenged_user(challenge) is None
+    assert await services.sessions.find_challenge(challenge) is None
 
 
 async def test_login_does_not_wait_for_a_change_of_another_user(services: Services) -> None:

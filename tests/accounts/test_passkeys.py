@@ -102,7 +102,7 @@ def test_passkey_signs_in_without_a_password_as_two_factors(
         "SELECT s.auth, p.last_used FROM browser_sessions s JOIN users USING (user_id) JOIN passkeys p USING (user_id)"
     )
     rows = query(server, f"{sql} WHERE login = $1 ORDER BY s.created", login)
-    assert rows[-1]["auth"] == "otp"
+    assert rows[-1]["auth"] == "passkey"
     assert rows[-1]["last_used"] is not None
 
 

@@ -115,6 +115,7 @@ def test_authorization_continues_after_the_setup(strict: Server) -> None:
     form = browser.authorize(site)
     answer = browser.submit(form, {"login": browser.login, "password": PASSWORD})
     assert answer.headers["Location"].startswith("/account/enrol?next=/login%3Fnext%3D/proxy/oauth/authorize/")
+    assert query_of(browser.authorize(site, prompt="none"))["error"] == "interaction_required"
     page = browser.http.get(answer.headers["Location"])
     assert browser.http.get(next_path_of(form)).headers["Location"].startswith("/login")  # no way round
     action = next(action for action in re.findall(r'action="([^"]+)"', page.text) if "email-2fa" in action)

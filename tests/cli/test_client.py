@@ -43,6 +43,7 @@ def test_client_add_prints_the_secret_and_client_show_does_not(server: Server) -
         "dpop_bound_access_tokens": False,
         "access_token_format": "opaque",
         "secret_expires": None,
+        "client_secret_expires_at": 0,
         "second_expires": None,
         "secrets": 1,
     }

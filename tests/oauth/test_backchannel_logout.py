@@ -8,8 +8,9 @@ import jwt as pyjwt
 import pytest
 
 from tests.kit.browser import Browser as PageBrowser
-from tests.kit.browser import query
+from tests.kit.browser import fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD
+from tests.kit.device import confirm, new_device_site, start_device
 from tests.kit.logout_receiver import LogoutReceiver, logout_receiver
 from tests.kit.oauth import Browser, Site, error_of, new_browser, new_site
 from tests.kit.server import Server, until
@@ -271,3 +272,21 @@ def test_attributes_are_options_of_the_command_line(server: Server) -> None:
     assert '"backchannel_logout_session_required": true' in shown
     refused = server.sso("client", "set", "cli-notified", "--backchannel-logout-uri", "http://x.example/", check=False)
     assert "--backchannel-logout-uri: must be an https URI" in refused.stderr
+
+
+def test_session_of_a_device_ends_with_the_access_of_the_site_and_not_with_the_browser(
+    server: Server, receiver: LogoutReceiver
+) -> None:
+    site = new_device_site(server, backchannel_logout_uri=receiver.uri)
+    device, login = start_device(site), new_user(server)
+    with fresh_browser(server, login) as browser:
+        confirm(browser, device)
+        sid = site.claims(device.ask().json()["id_token"])["sid"]
+        browser.open_account()
+        browser.submit("/logout")
+        assert query(server, "SELECT sid FROM oauth_site_sessions WHERE client_id = $1", site.client_id)
+        assert browser.sign_in(login).status_code == 303
+        browser.open_account()
+        browser.submit("/account/sites/remove", client_id=site.client_id)
+    (request,) = receiver.wait()
+    assert site.claims(request.token)["sid"] == sid

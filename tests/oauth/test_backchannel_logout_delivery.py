@@ -199,6 +199,16 @@ async def test_notification_of_a_killed_worker_is_sent_again(services: Services,
     assert len(receiver.requests) == 1
 
 
+async def test_notification_whose_last_try_was_interrupted_is_given_up(
+    services: Services, receiver: LogoutReceiver
+) -> None:
+    await end_sessions(services, receiver.uri)
+    await services.database.value(_SET_TRIES, tries=MAX_TRIES)
+    async with sending(services):
+        await until_queue(services, next_try=None, problem="the last attempt was interrupted")
+    assert receiver.requests == []
+
+
 @pytest.mark.parametrize("fields", [{"backchannel_logout_uri": ""}, {"disabled": True}])
 async def test_notification_of_a_site_that_no_longer_wants_it_is_dropped(
     services: Services, receiver: LogoutReceiver, fields: dict[str, Any]

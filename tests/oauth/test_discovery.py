@@ -26,3 +26,12 @@ def test_discovery_document_matches_the_service(server: Server, path: str) -> No
     assert config["code_challenge_methods_supported"] == ["S256"]
     assert config["scopes_supported"] == ["openid", "offline_access", "email", "profile", "trust"]
     assert "none" not in config["id_token_signing_alg_values_supported"]
+
+
+def test_discovery_advertises_the_bearer_of_strict_clients(server: Server) -> None:
+    """As an absolute URI, which collides with no registered method."""
+    with server.client() as client:
+        document = client.get("/.well-known/openid-configuration").json()
+    value = f"{server.base_url}/client-authentication/sha1-bearer"
+    assert document["token_endpoint_auth_methods_supported"][-1] == value
+    assert value not in document["introspection_endpoint_auth_methods_supported"]

@@ -1,7 +1,9 @@
 """Rotation of client secrets: two are valid at the same time, each with an end."""
 
 import json
+import time
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -65,3 +67,36 @@ def test_without_options_the_old_secret_stays_until_finish(server: Server, brows
 def test_wrong_options_are_reported(server: Server, options: list[str]) -> None:
     site = new_site(server, profile="oidc")
     assert server.sso("client", "rotate-secret", site.client_id, *options, check=False).returncode == 2
+
+
+def test_end_of_a_secret_is_shown_and_exported_as_client_secret_expires_at(server: Server) -> None:
+    site = new_site(server, profile="oidc")
+    rotated = server.sso("client", "rotate-secret", site.client_id, "--expires-in", "90d")
+    secret = rotated.stdout.removeprefix("client_secret ").strip()
+    (line,) = (line for line in rotated.stderr.splitlines() if line.startswith("client_secret_expires_at "))
+    expires_at = int(line.split()[1])
+    assert abs(expires_at - time.time() - 90 * 86400) < 3600
+    shown = json.loads(server.sso("client", "show", site.client_id).stdout)
+    assert shown["client_secret_expires_at"] == expires_at
+    record = exported(server, site)
+    assert record["client_secret_expires_at"] == expires_at
+    assert "changed 0" in server.sso("apply", "-", stdin=json.dumps({"clients": [record]})).stdout
+    server.apply({"clients": [{"client_id": site.client_id, "client_secret_expires_at": 0}]})
+    assert "client_secret_expires_at" not in exported(server, site)
+    assert site.http.post(REVOKE, data={"token": "x"}, headers=site.basic(secret)).status_code == 200
+    server.apply({"clients": [{"client_id": site.client_id, "client_secret_expires_at": 1}]})
+    answer = site.http.post(REVOKE, data={"token": "x"}, headers=site.basic(secret))
+    assert error_of(answer) == (401, "invalid_client")
+
+
+def exported(server: Server, site: Site) -> dict[str, Any]:
+    clients = json.loads(server.sso("export").stdout)["clients"]
+    record: dict[str, Any] = next(client for client in clients if client["client_id"] == site.client_id)
+    return record
+
+
+def test_public_client_has_no_end_of_a_secret(server: Server) -> None:
+    record = {"client_id": "public-end", "profile": "oidc", "redirect_hosts": ["a.example.com"]}
+    document = {"clients": [record | {"client_secret_expires_at": 5}]}
+    result = server.sso("apply", "-", stdin=json.dumps(document), check=False)
+    assert "clients[0].client_secret_expires_at: the client has no client_secret" in result.stderr

@@ -24,7 +24,10 @@ const config = await oidc.discovery(new URL(site.issuer), site.client_id, undefi
 const verifier = oidc.randomPKCECodeVerifier();
 const state = oidc.randomState();
 const nonce = oidc.randomNonce();
-const authorizationUrl = oidc.buildAuthorizationUrl(config, {
+// With a key, the tokens are bound to it (DPoP), and the authorization request is pushed (PAR).
+const options = site.dpop ? { DPoP: oidc.getDPoPHandle(config, await oidc.randomDPoPKeyPair("ES256")) } : {};
+const buildUrl = site.dpop ? oidc.buildAuthorizationUrlWithPAR : oidc.buildAuthorizationUrl;
+const parameters = {
   redirect_uri: site.redirect_uri,
   scope: "openid offline_access email profile",
   response_mode: "query",
@@ -32,23 +35,23 @@ const authorizationUrl = oidc.buildAuthorizationUrl(config, {
   code_challenge_method: "S256",
   state,
   nonce,
-});
+};
+const authorizationUrl = await buildUrl(config, parameters, options);
 console.log(authorizationUrl.href);
 
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 const redirectUrl = new URL((await lines.next()).value);
-const tokens = await oidc.authorizationCodeGrant(config, redirectUrl, {
-  pkceCodeVerifier: verifier,
-  expectedState: state,
-  expectedNonce: nonce,
-  idTokenExpected: true,
-});
-const userinfo = await oidc.fetchUserInfo(config, tokens.access_token, tokens.claims().sub);
-const refreshed = await oidc.refreshTokenGrant(config, tokens.refresh_token, { redirect_uri: site.redirect_uri });
+const checks = { pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce, idTokenExpected: true };
+const tokens = await oidc.authorizationCodeGrant(config, redirectUrl, checks, undefined, options);
+const userinfo = await oidc.fetchUserInfo(config, tokens.access_token, tokens.claims().sub, options);
+const refreshed = await oidc.refreshTokenGrant(
+  config, tokens.refresh_token, { redirect_uri: site.redirect_uri }, options,
+);
 let revoked = false;
 if (site.method !== "strict") {
   await oidc.tokenRevocation(config, refreshed.refresh_token);
-  revoked = await oidc.fetchUserInfo(config, refreshed.access_token, userinfo.sub).then(() => false, () => true);
+  revoked = await oidc.fetchUserInfo(config, refreshed.access_token, userinfo.sub, options).then(() => false, () => true);
 }
-console.log(JSON.stringify({ claims: tokens.claims(), userinfo, refreshed: refreshed.claims(), revoked }));
+const tokenType = tokens.token_type;
+console.log(JSON.stringify({ claims: tokens.claims(), userinfo, refreshed: refreshed.claims(), revoked, tokenType }));
 process.exit(0);

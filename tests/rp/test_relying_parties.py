@@ -38,11 +38,16 @@ def browser(server: Server) -> Browser:
 
 
 @with_openid_client
-@pytest.mark.parametrize("method", ["strict", "basic", "post", "none"])
+@pytest.mark.parametrize(
+    ("method", "dpop"),
+    [("strict", False), ("basic", False), ("post", False), ("none", False), ("basic", True), ("none", True)],
+)
 def test_openid_client_signs_in_refreshes_and_revokes(
-    server: Server, browser: Browser, tmp_path: Path, method: str
+    server: Server, browser: Browser, tmp_path: Path, method: str, dpop: bool
 ) -> None:
-    site = new_site(server, profile="strict" if method == "strict" else "oidc", public=method == "none")
+    """With DPoP, the request is pushed, and the client may neither get other tokens nor send other requests."""
+    required = {"dpop_bound_access_tokens": dpop, "require_pushed_authorization_requests": dpop}
+    site = new_site(server, profile="strict" if method == "strict" else "oidc", public=method == "none", **required)
     script = tmp_path / "site.mjs"
     script.write_text((Path(__file__).parent / "openid_client.mjs").read_text())
     (tmp_path / "node_modules").symlink_to(NODE_MODULES)
@@ -52,6 +57,7 @@ def test_openid_client_signs_in_refreshes_and_revokes(
         "secret": site.secret,
         "redirect_uri": site.redirect_uri,
         "method": method,
+        "dpop": dpop,
     }
     with subprocess.Popen(
         ["node", str(script), json.dumps(settings)],
@@ -72,6 +78,7 @@ def test_openid_client_signs_in_refreshes_and_revokes(
     assert output["userinfo"]["email"] == browser.login
     assert output["refreshed"]["sub"] == output["userinfo"]["sub"] == output["claims"]["sub"]
     assert output["revoked"] is (method != "strict")
+    assert output["tokenType"] == ("dpop" if dpop else "bearer")  # the library writes it in lower case
 
 
 APACHE = """
@@ -108,7 +115,9 @@ def apache(server: Server, browser: Browser) -> Iterator[tuple[Site, int]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    site = new_site(server, profile="oidc", redirect_uri=f"http://127.0.0.1:{port}/protected/callback")
+    callback = f"http://127.0.0.1:{port}/protected/callback"
+    logout = f"{callback}?logout=backchannel"
+    site = new_site(server, profile="oidc", redirect_uri=callback, backchannel_logout_uri=logout)
     with tempfile.TemporaryDirectory(prefix="sso-rp-") as name:
         folder = Path(name)
         folder.chmod(0o777)  # Apache runs as another user
@@ -152,3 +161,17 @@ def test_mod_auth_openidc_protects_a_page(server: Server, browser: Browser, apac
     response = browser.http.get(page, follow_redirects=True)
     assert response.status_code == 200, response.text
     assert response.text == "a protected page"
+
+
+@with_mod_auth_openidc
+def test_mod_auth_openidc_ends_its_session_when_the_user_signs_out_elsewhere(
+    server: Server, browser: Browser, apache: tuple[Site, int]
+) -> None:
+    """The browser of the site keeps its cookie; the service tells the site that the session has ended."""
+    _, port = apache
+    page = f"http://127.0.0.1:{port}/protected/index.html"
+    visitor = Browser(server, browser.login).sign_in()
+    assert visitor.http.get(page, follow_redirects=True).text == "a protected page"
+    assert visitor.http.get(page).status_code == 200
+    visitor.submit(visitor.http.get("/account"), {}, form=0)  # "Sign out" at the service
+    assert until(lambda: visitor.http.get(page).status_code == 302)

@@ -63,6 +63,26 @@ def test_trusted_verified_address_creates_an_account(server: Server, provider: C
     assert is_signed_in(browser)
 
 
+def test_user_who_was_revoked_while_linking_is_told_that_nothing_was_linked(
+    server: Server, provider: CodeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For example because the password was changed in another browser, while the provider was asked."""
+    provider_id = add_provider(server, provider)
+    browser = player(server).sign_in()
+    answer = start_link(browser, provider_id)
+    redeem = provider._token
+
+    def revoke_and_redeem(form: dict[str, str], headers: Any) -> dict[str, Any]:
+        query(server, "UPDATE users SET valid_from = valid_from + 1 WHERE login = :login", login=browser.login)
+        return redeem(form, headers)
+
+    monkeypatch.setattr(provider, "_token", revoke_and_redeem)
+    page = go(browser, go(browser, answer.headers["Refresh"].partition("url=")[2]).headers["Location"])
+    assert page.status_code == 409
+    assert "so nothing was linked" in page.text
+    assert not query(server, "SELECT FROM linked_identities WHERE provider_id = :id", id=provider_id)
+
+
 def test_unlinking_the_only_way_to_sign_in_is_refused(server: Server, provider: CodeProvider) -> None:
     provider_id = add_provider(server, provider, trusted_email=True)
     browser = player(server)

@@ -58,6 +58,9 @@ def test_site_gets_its_code_after_the_sign_in(server: Server, provider: CodeProv
     answer = follow(browser, sign_in(browser, provider_id, next_path))
     assert answer.status_code in (302, 303)
     assert answer.headers["Location"].startswith(site.redirect_uri)
+    oidc = new_site(server, profile="oidc")
+    claims = oidc.claims(oidc.tokens(browser)["id_token"])
+    assert (claims["acr"], claims["amr"]) == ("1", ["fed"])
     assert site.redeem(query_of(answer)["code"]).status_code == 200
 
 
@@ -108,6 +111,9 @@ def test_second_factor_of_the_account_is_asked(server: Server, provider: CodePro
     answer = press(browser, "/login/code?next=/account", "/login/code", otp=AuthenticatorApp(TOTP_SECRET).code())
     assert answer.headers["Location"] == "/account"
     assert is_signed_in(browser)
+    oidc = new_site(server, profile="oidc")
+    claims = oidc.claims(oidc.tokens(browser)["id_token"])
+    assert (claims["acr"], claims["amr"]) == ("2", ["fed", "otp", "mfa"])
 
 
 def test_trusted_second_factor_replaces_that_of_the_account(server: Server, provider: CodeProvider) -> None:

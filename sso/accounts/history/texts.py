@@ -44,7 +44,11 @@ TEXTS = {
 METHODS = {
     "login": _("with the password"),
     "otp": _("with a second step or a passkey"),
+    "passkey": _("with a passkey"),
+    "login+passkey": _("with the password and a passkey"),
     "upstream": _("with another provider"),
+    "upstream+otp": _("with another provider and a second step"),
+    "upstream+passkey": _("with another provider and a passkey"),
     "gsid": _("confirmed in a browser"),
 }
 WARNINGS = (EventKind.SIGN_IN_FAILED, EventKind.CODE_FAILED)

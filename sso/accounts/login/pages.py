@@ -4,6 +4,7 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
+from sso.accounts.auth_methods import with_code, with_passkey
 from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlow, LoginFlows
@@ -122,23 +123,24 @@ def login_pages(
 
     @routes.get("/login/code")
     async def code_form() -> Response:
-        user = await sessions.challenged_user(read_cookie(VISIT_COOKIE))
-        if user is None:
+        challenge = await sessions.find_challenge(read_cookie(VISIT_COOKIE))
+        if challenge is None:
             return see_other("/login")
-        return await show_code_form(user, request.args.get("next"))
+        return await show_code_form(challenge.user, request.args.get("next"))
 
     @routes.post("/login/code")
     async def code() -> Response:
         form = await form_fields()
         secret = read_cookie(VISIT_COOKIE)
         check_csrf(secret, form.get("csrf"))
-        user = await sessions.challenged_user(secret)
-        if user is None:
+        challenge = await sessions.find_challenge(secret)
+        if challenge is None:
             flow = await find_flow(form.get("next"))
             return await login_form.show(flow, form.get("next"), problem=EXPIRED, status=401)
+        user = challenge.user
         code = form.get("otp", "")
         try:
-            outcome = await password_login.check_code(user, code, client_address(), await known_device(user.login_key))
+            await password_login.check_code(user, code, client_address(), await known_device(user.login_key))
         except InvalidCredentials:
             problem = wrong_code_message(factors, user, code)
             return await show_code_form(user, form.get("next"), problem=problem, status=401)
@@ -148,21 +150,23 @@ def login_pages(
             return await show_code_form(
                 user, form.get("next"), problem=retry_message(error), status=error.status, headers=error.headers
             )
-        return await finish_login(outcome, await find_flow(form.get("next")), form.get("next"))
+        signed_in = SignedIn(user, with_code(challenge.auth))
+        return await finish_login(signed_in, await find_flow(form.get("next")), form.get("next"))
 
     @routes.post("/login/code/passkey")
     async def second_factor_passkey() -> Response:
         form = await form_fields()
         secret, next_path = read_cookie(VISIT_COOKIE), form.get("next")
         check_csrf(secret, form.get("csrf"))
-        user = await sessions.challenged_user(secret)
-        if user is None:
+        challenge = await sessions.find_challenge(secret)
+        if challenge is None:
             return await login_form.show(await find_flow(next_path), next_path, problem=EXPIRED, status=401)
         try:
             credential = form.get("credential", "")
-            signed_in = await passkeys.check_second_factor(user, credential, secret, client_address())
+            await passkeys.check_second_factor(challenge.user, credential, secret, client_address())
         except InvalidCredentials:
-            return await show_code_form(user, next_path, problem=WRONG_PASSKEY, status=401)
+            return await show_code_form(challenge.user, next_path, problem=WRONG_PASSKEY, status=401)
+        signed_in = SignedIn(challenge.user, with_passkey(challenge.auth))
         return await finish_login(signed_in, await find_flow(next_path), next_path)
 
     @routes.post("/login/code/resend")
@@ -170,9 +174,10 @@ def login_pages(
         form = await form_fields()
         secret = read_cookie(VISIT_COOKIE)
         check_csrf(secret, form.get("csrf"))
-        user = await sessions.challenged_user(secret)
-        if user is None:
+        challenge = await sessions.find_challenge(secret)
+        if challenge is None:
             return see_other("/login")
+        user = challenge.user
         if user.email_2fa:
             await factors.send_code(user)
         return await show_code_form(user, form.get("next"), notice=_("We have sent you a code. Check your e-mail."))

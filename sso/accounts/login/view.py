@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 from quart import Response
 
+from sso.accounts.auth_methods import PASSWORD
 from sso.accounts.errors import AccountClosed
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlow
@@ -46,13 +47,13 @@ class LoginCompletion:
         self._notices = notices
         self._life_s = life_s
 
-    async def ask_for_code(self, user: User, next_path: str | None) -> Response:
-        """Redirects to the form for the second factor, which continues at ``next_path``."""
+    async def ask_for_code(self, user: User, next_path: str | None, auth: str = PASSWORD) -> Response:
+        """Redirects to the form for the second factor, which continues at ``next_path``. ``auth``: the first factor."""
         language.use_user_language(user.lang)
         if user.email_2fa:
             await self._factors.send_code(user)
         response = see_other("/login/code" + next_query(next_path))
-        set_cookie(response, VISIT_COOKIE, await self._sessions.start_challenge(user))
+        set_cookie(response, VISIT_COOKIE, await self._sessions.start_challenge(user, auth))
         return response
 
     async def start_session(self, signed_in: SignedIn, *, authenticated: bool = True) -> Session:

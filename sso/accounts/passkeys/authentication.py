@@ -2,6 +2,7 @@
 
 import structlog
 
+from sso.accounts.auth_methods import PASSKEY
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import SignedIn, User
 from sso.accounts.passkeys.challenges import ChallengePurpose, PasskeyChallenges, encode_base64url
@@ -18,8 +19,6 @@ from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
 from sso.web.request import client_address
 from sso.web.script_data import script_data
-
-AUTH = "otp"  # a passkey that has verified its user is two factors: the device, and a PIN or a fingerprint
 
 log = structlog.get_logger()
 
@@ -53,17 +52,16 @@ class PasskeyAuthentication:
     async def sign_in(self, credential: str, visit: str, address: Address) -> SignedIn:
         """Signs in the owner of the passkey. Raises InvalidCredentials."""
         owner = await self._authenticate(credential, ChallengePurpose.SIGN_IN, visit, address)
-        return SignedIn(owner.user, AUTH)
+        return SignedIn(owner.user, PASSKEY)
 
     async def second_factor_options(self, user: User, visit: str) -> str:
         """Returns the options for the page that asks for the second factor; "" if the user has no passkey."""
         return await self._options(user, ChallengePurpose.SECOND_FACTOR, _second_factor(user, visit), verify=False)
 
-    async def check_second_factor(self, user: User, credential: str, visit: str, address: Address) -> SignedIn:
-        """Completes the login of a user whose password was correct. Raises InvalidCredentials."""
+    async def check_second_factor(self, user: User, credential: str, visit: str, address: Address) -> None:
+        """Checks the passkey of a user whose first factor was correct. Raises InvalidCredentials."""
         browser = _second_factor(user, visit)
         await self._authenticate(credential, ChallengePurpose.SECOND_FACTOR, browser, address, user.user_id)
-        return SignedIn(user, AUTH)
 
     async def confirm_options(self, session: Session) -> str:
         """Returns the options for the forms of the account page; "" if the user has no passkey."""

@@ -5,6 +5,7 @@ from quart import Blueprint, Response, request
 from sso.accounts.account_page.notices import account_url
 from sso.accounts.account_page.session_restart import SessionRestart
 from sso.accounts.account_page.view import AccountView, NotSignedIn
+from sso.accounts.auth_methods import with_passkey
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.passkeys.changes import MAX_PASSKEYS, PasskeyChanges
 from sso.accounts.passkeys.credential import InvalidPasskey
@@ -64,7 +65,7 @@ def passkey_pages(
             return await account.show(session, NOT_ADDED, FORM)
         if change.user.valid_from == session.user.valid_from:
             return see_other(account_url("passkey-another"))
-        response = await restarts.restart(session, change.user, "otp", "passkey")
+        response = await restarts.restart(session, change.user, with_passkey(session.auth), "passkey")
         codes = change.recovery_codes
         next_path = request.args.get("next") or "/account" if session.must_enrol else ""
         return show_codes_next(response, shown, change.user, codes, next_path) if codes else response
@@ -86,6 +87,6 @@ def passkey_pages(
         change = await changes.remove(session.user, form.get("id", ""))
         if change is None:
             return see_other("/account")
-        return await restarts.restart(session, change.user, "otp", "passkey-removed")
+        return await restarts.restart(session, change.user, session.auth, "passkey-removed")
 
     return routes

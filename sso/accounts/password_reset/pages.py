@@ -4,9 +4,12 @@ The link in the mail stores its secret in a cookie and redirects, so that the ad
 no secret, and no later request can carry one in its Referer header.
 """
 
+from collections.abc import Callable
+
 from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.notices import account_url
+from sso.accounts.auth_methods import PASSWORD, with_code, with_passkey
 from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked, TooManyAttempts
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.known_devices import KnownDevices
@@ -112,13 +115,14 @@ def password_reset_pages(
         user = await reset.complete(secret, pending, password_hash)
         if user is None:
             return await show_invalid_link()
-        response = await sign_in(user, pending)
+        response = await sign_in(user, pending, with_passkey if form.get("credential") else with_code)
         delete_cookie(response, RESET_COOKIE)
         return response
 
-    async def sign_in(user: User, pending: PendingReset) -> Response:
+    async def sign_in(user: User, pending: PendingReset, with_second_factor: Callable[[str], str]) -> Response:
+        auth = with_second_factor(PASSWORD) if user.second_factors else PASSWORD
         try:
-            session = await completion.start_session(SignedIn(user, "otp" if user.second_factors else "login"))
+            session = await completion.start_session(SignedIn(user, auth))
         except AccountClosed as closed:
             return await closed_account.show(closed, None, pending.next_path)
         return completion.redirect(session, await continue_path(pending, session))

@@ -9,6 +9,7 @@ from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.session_restart import SessionRestart
 from sso.accounts.account_page.view import AccountView, NotSignedIn
+from sso.accounts.auth_methods import with_code
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.login.view import next_query
 from sso.accounts.second_factor.changes import FactorChange, SecondFactorChanges
@@ -125,7 +126,7 @@ def second_factor_pages(
         if problem or step is None:
             return await show_setup(session, setup, problem)
         change = await changes.set_totp(session.user, factors.encrypt_totp(session.user.user_id, secret), step)
-        return await finish(session, change, "otp", "totp")
+        return await finish(session, change, with_code(session.auth), "totp")
 
     @routes.post("/totp/code")
     async def send_code_for_setup() -> Response:
@@ -179,7 +180,7 @@ def second_factor_pages(
 
 def _auth(session: Session) -> str:
     """Returns the authentication method of the new session: a code was checked if a second factor was on."""
-    return "otp" if session.user.second_factors else session.auth
+    return with_code(session.auth) if session.user.second_factors else session.auth
 
 
 def _purpose(session: Session) -> str:

@@ -6,7 +6,6 @@ from sso.db.tables.accounts import (
     factor_guesses,
     known_factors,
     login_challenges,
-    outbox,
     registration_codes,
     session_tokens,
     sign_ins,
@@ -18,6 +17,7 @@ from sso.db.tables.accounts import (
 from sso.db.tables.columns import metadata
 from sso.db.tables.gsid import game_sessions, game_violations
 from sso.db.tables.keys import signing_keys
+from sso.db.tables.mail import outbox
 from sso.db.tables.nodes import node_workers
 from sso.db.tables.oauth import (
     oauth_access_tokens,

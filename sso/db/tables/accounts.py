@@ -68,6 +68,9 @@ users = Table(
     timestamp_column("deletion_due", nullable=True),
     # Who may keep it: user; operator (support only); disabled (support only, and it stays disabled).
     Column("deletion_by", Text),
+    # For searches by the beginning of a text. The migration gives both the collation "C", which such searches need.
+    Index("ix_users_login_key_c", "login_key"),
+    Index("ix_users_nick_c", text("lower(nick)")),
     Index("ix_users_deletion_due", "deletion_due", postgresql_where=text("deletion_due IS NOT NULL")),
 )
 
@@ -97,6 +100,7 @@ login_challenges = Table(
     Column("digest", LargeBinary, primary_key=True),
     user_column(),
     timestamp_column("expires"),
+    text_column("auth", "login"),  # the first factor: a password, or another provider
     expiry_index("login_challenges"),
 )
 
@@ -267,22 +271,6 @@ erased_users = Table(
     metadata,
     Column("user_id", Text, primary_key=True),
     Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-)
-
-outbox = Table(
-    "outbox",
-    metadata,
-    Column("id", Text, primary_key=True),
-    text_column("recipient"),
-    text_column("subject"),
-    Column("body_sealed", Text, nullable=False, info=SEALED),
-    Column("html_sealed", Text, info=SEALED),  # NULL: the message is plain text
-    created_column(),
-    Column("next_try", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    Column("tries", Integer, nullable=False, server_default=text("0")),
-    Column("request_id", Text),  # of the request that queued the message, for the log
-    Column("trace_id", Text),
-    Index("ix_outbox_next_try", "next_try"),
 )
 
 # Counters of the rate limits (sso.db.rate_limit); the key is a digest of the counter's name.

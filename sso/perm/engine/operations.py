@@ -110,11 +110,6 @@ REQUIRED: Mapping[Operation, tuple[Alternative, ...]] = {
 }
 
 
-ROOT_RULES = frozenset(
-    alternative.rule for row in REQUIRED.values() for alternative in row if isinstance(alternative, Root)
-)
-
-
 def missing_rights(operation: Operation) -> str:
     """The text of the error for a caller who has none of the rights that would allow the operation."""
     names = [

@@ -20,6 +20,9 @@ ROOT_RULES = {
     "can_create_app": "Create applications outside a project.",
     "can_remove_apps": "Remove any application.",
     "can_publish_services": "Change the service metadata and tags of applications.",
+    "can_view_users": "See users, their sessions, games, second factors and permissions.",
+    "can_manage_users": "Create, change, disable and delete users, end their sessions and reset their factors.",
+    "can_view_audit": "See every entry of the audit trail.",
 }
 GENERIC_RULES = {
     "project": {
@@ -137,6 +140,13 @@ ROLES = (
             "app": _granted("app", "can_view_app"),
             "srv": _granted("srv", "can_view_service"),
         },
+    ),
+    _role("user_manager", "Manages users.", {"can_manage_users": {"value": True}}, protected=True),
+    _role(
+        "auditor",
+        "Sees users and the audit trail.",
+        {"can_view_users": {"value": True}, "can_view_audit": {"value": True}},
+        protected=True,
     ),
     _role("app_admin", "Everything on applications.", {"app": _granted("app")}),
     _role("srv_admin", "Everything on services.", {"srv": _granted("srv")}),

@@ -1,12 +1,15 @@
 """Writes the built-in central application to the database: at the first start, and after an upgrade that adds roles."""
 
+from dataclasses import replace
+
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
-from sso.perm.stores.builtin_roles import CENTRAL_NAME, ROLES, SCHEMA
+from sso.perm.stores.applications import read_application_row
+from sso.perm.stores.builtin_roles import CENTRAL_NAME, ROLES, ROOT_RULES, SCHEMA
 from sso.perm.stores.roles import put_role, read_roles
-from sso.perm.stores.schemas import put_schema
+from sso.perm.stores.schemas import put_schema, schema_of
 
 _IS_COMPLETE = Statement(
     """SELECT updated_at > 0 AND :roles = (
@@ -36,3 +39,15 @@ async def _seed(tx: Transaction) -> None:
     if is_new:
         await tx.value(_SET_NAME, application_id=CENTRAL_APPLICATION_ID, name=CENTRAL_NAME)
         await put_schema(tx, CENTRAL_APPLICATION_ID, SCHEMA)
+    else:
+        await _add_missing_rules(tx)
+
+
+async def _add_missing_rules(tx: Transaction) -> None:
+    """Adds the root rules of a newer release to the stored schema."""
+    row = await read_application_row(tx, CENTRAL_APPLICATION_ID)
+    assert row is not None
+    stored = schema_of(row)
+    missing = {name: SCHEMA.private_data[name] for name in ROOT_RULES if name not in stored.private_data}
+    if missing:
+        await put_schema(tx, CENTRAL_APPLICATION_ID, replace(stored, private_data={**stored.private_data, **missing}))

@@ -1,5 +1,6 @@
 """OAuth clients."""
 
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -16,7 +17,16 @@ from sso.db.transaction import Transaction
 from sso.oauth import client_branding
 from sso.oauth.client_assertions import stored_jwks
 from sso.oauth.client_store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
-from sso.oauth.model import CLIENT_ID, DEVICE_CODE, AccessTokenFormat, AuthMethod, Client, GrantType, Profile
+from sso.oauth.model import (
+    CLIENT_ID,
+    DEVICE_CODE,
+    AccessTokenFormat,
+    AuthMethod,
+    Client,
+    GrantType,
+    Profile,
+    expiry_seconds,
+)
 from sso.oauth.redirect_uris import browser_origin, is_redirect_uri
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
@@ -27,6 +37,7 @@ from sso.state.values import AccountPart, Host, Text, matching, without_control_
 _LOCK = Statement(select(oauth_clients).where(oauth_clients.c.client_id == bindparam("client_id")).with_for_update())
 _ALL = Statement(select(oauth_clients).order_by(oauth_clients.c.client_id))
 MAX_JWKS = 16 * 1024
+MAX_EXPIRY = 253_402_300_799  # the last second of the year 9999
 _AUDIT_NAMES = {"secret_sealed": "client_secret", "second_sealed": None}
 _ALWAYS_EXPORTED = (
     "client_id", "name", "redirect_hosts", "redirect_uris", "profile", "id_alg", "consent", "first_party",
@@ -90,6 +101,7 @@ class ClientPart(AccountPart):
     client_secret: (
         Annotated[str, Field(min_length=16, max_length=512), AfterValidator(without_control_characters)] | None
     ) = None
+    client_secret_expires_at: Annotated[int, Field(ge=0, le=MAX_EXPIRY)] | None = None  # Unix seconds; 0: never
     name: Text | None = None
     redirect_hosts: list[Host] | None = None
     redirect_uris: list[Text] | None = None
@@ -155,7 +167,9 @@ _WITHOUT_SECRET = ("none", "private_key_jwt")
 
 def _values(part: ClientPart, keyring: Keyring, old: Any) -> dict[str, Any]:
     """Returns the columns that the document sets."""
-    values = part.model_dump(exclude_none=True, exclude={"client_id", "client_secret", "public"})
+    values = part.model_dump(
+        exclude_none=True, exclude={"client_id", "client_secret", "client_secret_expires_at", "public"}
+    )
     if "grant_types" in values:
         values["grant_types"] = list(dict.fromkeys(values["grant_types"]))
     purpose = secret_purpose(part.client_id)
@@ -167,9 +181,18 @@ def _values(part: ClientPart, keyring: Keyring, old: Any) -> dict[str, Any]:
             values |= _NO_SECRETS | {"secret_sealed": keyring.encrypt(purpose, part.client_secret)}
     elif part.token_endpoint_auth_method in _WITHOUT_SECRET:
         values |= _NO_SECRETS
+    if part.client_secret_expires_at is not None:
+        values |= _expiry(part.client_secret_expires_at, old, values)
     if part.jwks is not None:
         values["jwks"] = stored_jwks(part.jwks)
     return values
+
+
+def _expiry(expires_at: int, old: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the end of the newest secret; nothing if it is the present one, of which an export has whole seconds."""
+    if old and "secret_expires" not in values and expires_at == expiry_seconds(old["secret_expires"]):
+        return {}
+    return {"secret_expires": datetime.fromtimestamp(expires_at, UTC) if expires_at else None}
 
 
 def _contradiction(part: ClientPart, row: dict[str, Any]) -> str | None:
@@ -193,6 +216,8 @@ def _contradiction(part: ClientPart, row: dict[str, Any]) -> str | None:
     if is_public and (method.startswith("client_secret") or part.public is False):
         # Without a secret it would be a public client, which does not authenticate.
         return "client_secret: is required for a client that is not public"
+    if part.client_secret_expires_at and row["secret_sealed"] is None:
+        return "client_secret_expires_at: the client has no client_secret"
     return None
 
 
@@ -221,6 +246,8 @@ def _exported(row: Any) -> dict[str, Any]:
     fields = {name: row[name] for name in _ALWAYS_EXPORTED} | {
         name: row[name] for name in _EXPORTED_IF_SET if row[name]
     }
+    if row["secret_expires"]:
+        fields["client_secret_expires_at"] = expiry_seconds(row["secret_expires"])
     if row["jwks"]:
         fields["jwks"] = orjson.loads(row["jwks"])
     return fields | ({"public": Client.from_row(row).is_public} if row["profile"] == "oidc" else {})

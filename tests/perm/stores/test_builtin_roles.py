@@ -29,10 +29,10 @@ def test_every_rule_of_a_builtin_role_is_in_the_schema() -> None:
         assert {rule.path for rule in role.rules} <= known
 
 
-def test_only_the_protected_role_root_has_root_rules() -> None:
-    assert {name for name, role in APPLICATION.roles.items() if not assignable_through_project(role, generic=True)} == {
-        "root"
-    }
+def test_projects_cannot_give_roles_with_rights_over_the_service() -> None:
+    refused = {name for name, role in APPLICATION.roles.items() if not assignable_through_project(role, generic=True)}
+    assert refused == {"root", "user_manager", "auditor"}
+    assert all(APPLICATION.roles[name].protected for name in refused)
 
 
 def test_new_user_has_no_rules() -> None:

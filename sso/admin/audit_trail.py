@@ -1,0 +1,54 @@
+"""/api/admin/audit: every change, by actor, target and time."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from sso.admin.request import AdminRequest, AdminResponse, ListQuery, page
+from sso.db.database import Database
+from sso.perm.errors import InvalidInput
+from sso.perm.stores import audit
+from sso.perm.stores.audit import AuditFilter
+from sso.web.request_model import WholeNumber, at_most
+
+Moment = Annotated[WholeNumber, Field(ge=0, le=253402300799)]  # Unix seconds, up to the year 9999
+MAX_AUDIT_ID = 2**63 - 1
+
+
+class AuditQuery(ListQuery):
+    actor: Annotated[str, at_most(64)] | None = None  # a user id
+    target: Annotated[str, at_most(512)] | None = None
+    operation: Annotated[str, at_most(64)] | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+
+
+class AuditTrail:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list(self, request: AdminRequest) -> AdminResponse:
+        """Newest first; ``after`` is the id of the last entry of the previous page."""
+        query: AuditQuery = request.query
+        entries = await audit.read(
+            self._database,
+            AuditFilter(
+                user_id=query.actor,
+                target=query.target,
+                operation=query.operation,
+                since=query.since,
+                until=query.until,
+                before_id=_read_cursor(query.after),
+                limit=query.limit + 1,
+            ),
+        )
+        shown = entries[: query.limit]
+        return page(shown, str(shown[-1]["id"]) if len(entries) > query.limit else None)
+
+
+def _read_cursor(after: str) -> int | None:
+    if not after:
+        return None
+    if not (after.isascii() and after.isdecimal() and len(after) < 20 and 0 < int(after) <= MAX_AUDIT_ID):
+        raise InvalidInput("after: must be the value of next of an earlier response")
+    return int(after)

@@ -1,0 +1,59 @@
+"""Who calls the management API: a user with a user JWT and its factor, or a service client of the central application.
+
+A service client is bound to the central application by an operator. Its access token (client_credentials) has every
+right, as the service JWT of that application has.
+"""
+
+from dataclasses import dataclass
+
+from sso.admin.rights import ALL_RIGHTS, AdminRight, granted_rights
+from sso.core.errors import Forbidden, Unauthorized
+from sso.core.service_token import claimed_application
+from sso.perm.accepted_credentials import EndpointRule, Subject
+from sso.perm.authorization import Authorizer
+from sso.perm.caller import CallerAuthenticator, PresentedCredentials
+from sso.perm.credentials.service_jwt import FindServiceToken
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.stores.audit import AuditActor
+
+_USER_JWT = EndpointRule(Subject.PROJECT)  # nothing replaces the factor
+
+
+@dataclass(frozen=True)
+class AdminCaller:
+    actor: AuditActor
+    rights: frozenset[AdminRight]
+    root_rules: frozenset[str]  # the rules of the central application's private data that the caller has
+    is_root: bool
+
+    def require(self, right: AdminRight) -> None:
+        if right not in self.rights:
+            raise Forbidden(f"{right} is required")
+
+
+class AdminAuthenticator:
+    def __init__(
+        self, callers: CallerAuthenticator, authorizer: Authorizer, find_service_token: FindServiceToken
+    ) -> None:
+        self._callers = callers
+        self._authorizer = authorizer
+        self._find_service_token = find_service_token
+
+    async def authenticate(self, credentials: PresentedCredentials) -> AdminCaller:
+        """Returns the caller. Raises Unauthorized or Forbidden."""
+        if claimed_application(credentials.bearer):
+            return await self._service_client(credentials)
+        caller = await self._callers.authenticate(credentials, _USER_JWT, {})
+        granted = (await self._authorizer.caller_rights(caller)).granted
+        prefix = "private_data."
+        root_rules = frozenset(rule.removeprefix(prefix) for rule in granted.central.rules if rule.startswith(prefix))
+        return AdminCaller(caller.actor, granted_rights(granted), root_rules, granted.is_root)
+
+    async def _service_client(self, credentials: PresentedCredentials) -> AdminCaller:
+        application_id = await self._find_service_token(credentials.bearer)
+        if application_id is None:
+            raise Unauthorized
+        if application_id != CENTRAL_APPLICATION_ID:
+            raise Forbidden("a service client of the central application is required")
+        actor = AuditActor(service_id=application_id, address=str(credentials.address))
+        return AdminCaller(actor, ALL_RIGHTS, frozenset(), is_root=True)

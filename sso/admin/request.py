@@ -1,0 +1,95 @@
+"""Requests to the management API and their responses."""
+
+import base64
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field
+
+from sso.admin.caller import AdminCaller
+from sso.admin.rights import AdminRight
+from sso.core.errors import ApiError
+from sso.web.request_model import WholeNumber, at_most
+
+MAX_PAGE = 200
+JsonRecord: TypeAlias = dict[str, Any]
+M = TypeVar("M", bound=BaseModel)
+
+
+class PreconditionFailed(ApiError):
+    status = 412
+    message = "the record was changed since it was read: read it again"
+
+
+class AdminModel(BaseModel):
+    """The base of queries. Unknown names are errors, so that a misspelled filter does not list everything."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class NoQuery(AdminModel):
+    pass
+
+
+class ListQuery(AdminModel):
+    limit: Annotated[WholeNumber, Field(ge=1, le=MAX_PAGE)] = 50
+    after: Annotated[str, at_most(512)] = ""
+
+
+class SearchQuery(ListQuery):
+    search: Annotated[str, at_most(320)] = ""
+
+
+@dataclass(frozen=True)
+class AdminRequest:
+    caller: AdminCaller
+    path: Mapping[str, str]
+    query: Any  # the query model of the route
+    body: Any = None  # the body model of the route
+    if_match: str | None = None
+
+    def check_version(self, record: JsonRecord) -> None:
+        """Raises PreconditionFailed if the caller has read another version of the record."""
+        if self.if_match is None or self.if_match.strip() == "*":
+            return
+        if etag(record) not in [tag.strip() for tag in self.if_match.split(",")]:
+            raise PreconditionFailed
+
+
+@dataclass(frozen=True)
+class AdminResponse:
+    members: JsonRecord = field(default_factory=dict)
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Handler: TypeAlias = Callable[[AdminRequest], Awaitable[AdminResponse]]
+
+
+@dataclass(frozen=True)
+class AdminRoute:
+    """A row of the table of routes, from which also the documentation and the tests of rights are made."""
+
+    method: str
+    path: str
+    right: AdminRight
+    handler: Handler
+    query: type[AdminModel] = NoQuery
+    body: type[BaseModel] | None = None
+
+
+def one(record: JsonRecord, status: int = 200) -> AdminResponse:
+    return AdminResponse({"data": record}, status, {"ETag": etag(record)})
+
+
+def page(records: list[JsonRecord], next_after: str | None) -> AdminResponse:
+    return AdminResponse({"data": records, **({"next": next_after} if next_after else {})})
+
+
+def etag(record: JsonRecord) -> str:
+    """Returns a strong entity tag: a digest of the record."""
+    digest = hashlib.sha256(orjson.dumps(record, option=orjson.OPT_SORT_KEYS)).digest()
+    return f'"{base64.urlsafe_b64encode(digest[:15]).decode()}"'

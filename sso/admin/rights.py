@@ -1,0 +1,30 @@
+"""The rights of the management API. Each is a rule in ``private_data`` of the central application.
+
+The role ``root`` has all of them. A right to manage something includes the right to view it.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from sso.perm.engine.rights import Rights
+
+
+class AdminRight(StrEnum):
+    VIEW_USERS = "can_view_users"
+    MANAGE_USERS = "can_manage_users"
+    VIEW_AUDIT = "can_view_audit"
+
+
+_INCLUDED_IN: Mapping[AdminRight, AdminRight] = {AdminRight.VIEW_USERS: AdminRight.MANAGE_USERS}
+ALL_RIGHTS = frozenset(AdminRight)
+
+
+def granted_rights(rights: Rights) -> frozenset[AdminRight]:
+    """Returns the rights that a user's permissions at the central application give."""
+    if rights.is_root:
+        return ALL_RIGHTS
+    return with_included({right for right in AdminRight if rights.has_root_rule(right)})
+
+
+def with_included(rights: set[AdminRight]) -> frozenset[AdminRight]:
+    return frozenset(right for right in AdminRight if right in rights or _INCLUDED_IN.get(right) in rights)

@@ -1,0 +1,137 @@
+"""/api/admin/users/{user_id}/…: browser sessions, games, second factors and effective permissions of a user."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from sso.accounts.second_factor.attempts import clear_attempts
+from sso.accounts.second_factor.changes import SecondFactorChanges
+from sso.accounts.sessions import SessionStore
+from sso.accounts.signed_in_games import SignedInGames
+from sso.accounts.users import UserStore
+from sso.admin.request import AdminModel, AdminRequest, AdminResponse, one, page
+from sso.admin.users import UserResource
+from sso.core.errors import NotFound
+from sso.core.ids import MAX_APPLICATION_ID
+from sso.db.database import Database
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, LIST_TYPES
+from sso.perm.errors import InvalidInput
+from sso.perm.stores import audit
+from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.timestamps import rfc3339
+from sso.web.request_model import WholeNumber, at_most
+
+
+class PermissionsQuery(AdminModel):
+    application_id: Annotated[WholeNumber, Field(ge=1, le=MAX_APPLICATION_ID)] = CENTRAL_APPLICATION_ID
+    type: str = "list"
+    explain: Annotated[str, at_most(512)] = ""  # a rule
+
+
+class UserDetails:
+    def __init__(
+        self,
+        database: Database,
+        users: UserResource,
+        store: UserStore,
+        sessions: SessionStore,
+        games: SignedInGames,
+        factors: SecondFactorChanges,
+        facts: FactsStore,
+    ) -> None:
+        self._database = database
+        self._users = users
+        self._store = store
+        self._sessions = sessions
+        self._games = games
+        self._factors = factors
+        self._facts = facts
+
+    async def sessions(self, request: AdminRequest) -> AdminResponse:
+        user = await self._users.require(request.path["user_id"])
+        entries = await self._sessions.list(user.user_id)
+        return page(
+            [
+                {
+                    "id": entry.id,
+                    "created": rfc3339(entry.created),
+                    "last_seen": rfc3339(entry.last_seen),
+                    "address": entry.address,
+                    "device": entry.device,
+                }
+                for entry in entries
+            ],
+            None,
+        )
+
+    async def end_sessions(self, request: AdminRequest) -> AdminResponse:
+        """Ends everything that was issued to the user: browser sessions, games, tokens."""
+        user = await self._users.require_manageable(request.caller, request.path["user_id"])
+        await self._audit(request, "user.end_sessions", user.user_id, {"signed_in": False})
+        await self._store.revoke_all(user.user_id)
+        return AdminResponse()
+
+    async def end_session(self, request: AdminRequest) -> AdminResponse:
+        user = await self._users.require_manageable(request.caller, request.path["user_id"])
+        session_id = request.path["session_id"]
+        if session_id not in {entry.id for entry in await self._sessions.list(user.user_id)}:
+            raise NotFound("session not found")
+        await self._audit(request, "user.end_session", user.user_id, {"session": session_id})
+        await self._sessions.end(user.user_id, session_id)
+        return AdminResponse()
+
+    async def games(self, request: AdminRequest) -> AdminResponse:
+        user = await self._users.require(request.path["user_id"])
+        return page(
+            [
+                {
+                    "ids": list(game.ids),
+                    "title": game.title,
+                    "address": game.address,
+                    "first_used": rfc3339(game.first_used),
+                    "last_used": rfc3339(game.last_used),
+                }
+                for game in await self._games.list(user.user_id)
+            ],
+            None,
+        )
+
+    async def end_game(self, request: AdminRequest) -> AdminResponse:
+        user = await self._users.require_manageable(request.caller, request.path["user_id"])
+        sign_in = request.path["sign_in_id"]
+        if not any(sign_in in game.ids for game in await self._games.list(user.user_id)):
+            raise NotFound("sign-in not found")
+        await self._audit(request, "user.end_game", user.user_id, {"sign_in": sign_in})
+        await self._games.end(user.user_id, [sign_in])
+        return AdminResponse()
+
+    async def factors(self, request: AdminRequest) -> AdminResponse:
+        user = await self._users.require(request.path["user_id"])
+        return one({"second_factors": list(user.second_factors), "passkeys": user.passkey_count})
+
+    async def reset_factors(self, request: AdminRequest) -> AdminResponse:
+        """Removes all second factors, recovery codes and blocks. Everything issued ends, and the user gets a mail."""
+        user = await self._users.require_manageable(request.caller, request.path["user_id"])
+        await self._audit(request, "user.reset_2fa", user.user_id, {"totp_secret": None, "email_2fa": False})
+        await self._factors.reset(user)
+        await clear_attempts(self._database, user.user_id)
+        return one({"second_factors": [], "passkeys": 0})
+
+    async def permissions(self, request: AdminRequest) -> AdminResponse:
+        """Conditions on the client's address count as not met, because there is no request of the user."""
+        query: PermissionsQuery = request.query
+        if query.type not in LIST_TYPES:
+            raise InvalidInput(f"type: must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
+        user = await self._users.require(request.path["user_id"])
+        loaded = await self._facts.load(user.user_id, query.application_id, None)
+        if loaded is None:
+            raise NotFound("application not found")
+        now = int(self._database.clock.now())
+        members = {"data": loaded.render(query.type, now)}
+        if query.explain:
+            members["explain"] = loaded.explain(query.explain, now)
+        return AdminResponse(members)
+
+    async def _audit(self, request: AdminRequest, operation: str, user_id: str, after: object) -> None:
+        """Writes the entry before the change, so that no change goes without one."""
+        await audit.write(self._database, request.caller.actor, operation, user_id, None, after)

@@ -1,0 +1,143 @@
+"""/api/admin/users"""
+
+from collections.abc import Awaitable, Callable
+
+from sso.accounts.model import User, login_key
+from sso.accounts.users import UserStore
+from sso.admin.caller import AdminCaller
+from sso.admin.errors import Conflict
+from sso.admin.protected_users import ProtectedUsers
+from sso.admin.request import AdminRequest, AdminResponse, JsonRecord, SearchQuery, one, page
+from sso.admin.user_directory import UserDirectory
+from sso.core.encryption import Keyring
+from sso.core.errors import ApiError, NotFound
+from sso.core.passwords import Hasher
+from sso.db.database import Database
+from sso.db.errors import UniqueViolation
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+from sso.perm.stores import audit
+from sso.perm.stores.timestamps import rfc3339
+from sso.personal_data.deletion import AccountDeletion
+from sso.personal_data.errors import DeletionRefused
+from sso.state.location import DocumentError
+from sso.state.sections import users
+from sso.state.sections.users import Login, UserFields, UserPart
+
+LOGIN_TAKEN = "login: is used by another user"
+_LOCK = Statement("SELECT * FROM users WHERE user_id = :user_id FOR UPDATE")
+_BY_LOGIN = Statement("SELECT * FROM users WHERE login_key = :login_key")
+
+
+class UserChanges(UserFields):
+    """The fields of a user that a request changes. The others keep their values."""
+
+    login: Login | None = None
+
+
+class UserResource:
+    def __init__(
+        self,
+        database: Database,
+        store: UserStore,
+        hasher: Hasher,
+        keyring: Keyring,
+        deletion: AccountDeletion,
+        protected: ProtectedUsers,
+    ) -> None:
+        self._database = database
+        self._store = store
+        self._directory = UserDirectory(database)
+        self._hasher = hasher
+        self._keyring = keyring
+        self._deletion = deletion
+        self._protected = protected
+
+    async def list(self, request: AdminRequest) -> AdminResponse:
+        query: SearchQuery = request.query
+        found = await self._directory.page(query.search, query.after, query.limit)
+        return page([user_json(user) for user in found.users], found.next_after)
+
+    async def get(self, request: AdminRequest) -> AdminResponse:
+        return one(user_json(await self.require(request.path["user_id"])))
+
+    async def create(self, request: AdminRequest) -> AdminResponse:
+        part: UserPart = request.body
+        password_hash = await self._hasher.hash(part.password) if part.password is not None else None
+
+        async def work(tx: Transaction) -> User:
+            await _refuse_taken_login(tx, part.login)
+            if part.user_id is not None and await tx.row(_LOCK, user_id=part.user_id):
+                raise Conflict("user_id: is used by another user")
+            await users.apply(tx, request.caller.actor, self._keyring, "", part, password_hash)
+            return User.from_row(await tx.row(_BY_LOGIN, login_key=login_key(part.login)))
+
+        return one(user_json(await self._write(work)), 201)
+
+    async def change(self, request: AdminRequest) -> AdminResponse:
+        user = await self.require_manageable(request.caller, request.path["user_id"])
+        changes: UserChanges = request.body
+        password_hash = await self._new_hash(user, changes.password)
+        given = changes.model_dump(exclude_unset=True)
+
+        async def work(tx: Transaction) -> User:
+            locked = User.from_row(await tx.row(_LOCK, user_id=user.user_id))
+            request.check_version(user_json(locked))
+            await _refuse_taken_login(tx, changes.login, user.user_id)
+            part = UserPart.model_validate({"login": locked.login, **given, "user_id": user.user_id})
+            await users.apply(tx, request.caller.actor, self._keyring, "", part, password_hash)
+            return User.from_row(await tx.row(_LOCK, user_id=user.user_id))
+
+        return one(user_json(await self._write(work)))
+
+    async def delete(self, request: AdminRequest) -> AdminResponse:
+        """Closes the account; it is erased after the grace time, in which `disabled: false` restores it."""
+        user = await self.require_manageable(request.caller, request.path["user_id"])
+        request.check_version(user_json(user))
+        await audit.write(self._database, request.caller.actor, "user.delete", user.user_id, None, {"deleted": True})
+        try:
+            await self._deletion.request(user, None, by="operator")
+        except DeletionRefused as error:
+            raise Conflict(str(error.text)) from None
+        return one(user_json(await self.require(user.user_id)))
+
+    async def require(self, user_id: str) -> User:
+        user = await self._store.get(user_id)
+        if user is None:
+            raise NotFound("user not found")
+        return user
+
+    async def require_manageable(self, caller: AdminCaller, user_id: str) -> User:
+        user = await self.require(user_id)
+        await self._protected.require_manageable(caller, user_id)
+        return user
+
+    async def _new_hash(self, user: User, password: str | None) -> str | None:
+        """Returns the hash of a new password, None if it is the present one or none is given."""
+        if password is None or (user.password_hash and await self._hasher.matches(user.password_hash, password)):
+            return None
+        return await self._hasher.hash(password)
+
+    async def _write(self, work: Callable[[Transaction], Awaitable[User]]) -> User:
+        try:
+            return await self._database.transaction(work)
+        except DocumentError as error:
+            raise ApiError(str(error).removeprefix(".")) from None
+        except UniqueViolation:  # a concurrent request was faster
+            raise Conflict(LOGIN_TAKEN) from None
+
+
+async def _refuse_taken_login(tx: Transaction, login: str | None, user_id: str = "") -> None:
+    """``user_id`` is that of the user who gets the login, if it exists already."""
+    owner = await tx.row(_BY_LOGIN, login_key=login_key(login)) if login is not None else None
+    if owner is not None and owner["user_id"] != user_id:
+        raise Conflict(LOGIN_TAKEN)
+
+
+def user_json(user: User) -> JsonRecord:
+    return users.exported(user) | {
+        "disabled": user.disabled,
+        "second_factors": list(user.second_factors),
+        "reg_time": rfc3339(user.reg_time),
+        "deletion_due": rfc3339(user.deletion_due) if user.deletion_due else None,
+    }

@@ -1,0 +1,89 @@
+"""Builds the management API: its resources, and the table of its routes."""
+
+from dataclasses import dataclass
+
+from sso.accounts.second_factor.changes import SecondFactorChanges
+from sso.accounts.sessions import SessionStore
+from sso.accounts.signed_in_games import SignedInGames
+from sso.accounts.users import UserStore
+from sso.admin.audit_trail import AuditQuery, AuditTrail
+from sso.admin.caller import AdminAuthenticator
+from sso.admin.protected_users import ProtectedUsers
+from sso.admin.request import AdminRoute, SearchQuery
+from sso.admin.rights import AdminRight
+from sso.admin.user_details import PermissionsQuery, UserDetails
+from sso.admin.users import UserChanges, UserResource
+from sso.core.encryption import Keyring
+from sso.core.passwords import Hasher
+from sso.db.database import Database
+from sso.db.rate_limit import RateLimiter
+from sso.perm.authorization import Authorizer
+from sso.perm.caller import CallerAuthenticator
+from sso.perm.credentials.service_jwt import FindServiceToken
+from sso.perm.stores.facts import FactsStore
+from sso.personal_data.deletion import AccountDeletion
+from sso.state.sections.users import UserPart
+
+
+@dataclass(frozen=True)
+class AccountServices:
+    """The services by which the management API changes accounts."""
+
+    users: UserStore
+    sessions: SessionStore
+    games: SignedInGames
+    factor_changes: SecondFactorChanges
+    deletion: AccountDeletion
+    hasher: Hasher
+
+
+@dataclass(frozen=True)
+class ManagementApi:
+    authenticator: AdminAuthenticator
+    rate: RateLimiter
+    routes: tuple[AdminRoute, ...]
+
+
+def build_management(
+    database: Database,
+    keyring: Keyring,
+    accounts: AccountServices,
+    facts: FactsStore,
+    callers: CallerAuthenticator,
+    find_service_token: FindServiceToken,
+    requests_per_minute: int,
+) -> ManagementApi:
+    protected = ProtectedUsers(facts, database.clock)
+    users = UserResource(database, accounts.users, accounts.hasher, keyring, accounts.deletion, protected)
+    details = UserDetails(
+        database, users, accounts.users, accounts.sessions, accounts.games, accounts.factor_changes, facts
+    )
+    return ManagementApi(
+        AdminAuthenticator(callers, Authorizer(facts), find_service_token),
+        RateLimiter(database, "admin", requests_per_minute),
+        (*_user_routes(users, details), *_audit_routes(AuditTrail(database))),
+    )
+
+
+def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute, ...]:
+    view, manage = AdminRight.VIEW_USERS, AdminRight.MANAGE_USERS
+    one = "/users/<user_id>"
+    return (
+        AdminRoute("GET", "/users", view, users.list, SearchQuery),
+        AdminRoute("POST", "/users", manage, users.create, body=UserPart),
+        AdminRoute("GET", one, view, users.get),
+        AdminRoute("PATCH", one, manage, users.change, body=UserChanges),
+        AdminRoute("DELETE", one, manage, users.delete),
+        AdminRoute("GET", f"{one}/sessions", view, details.sessions),
+        AdminRoute("DELETE", f"{one}/sessions", manage, details.end_sessions),
+        AdminRoute("DELETE", f"{one}/sessions/<session_id>", manage, details.end_session),
+        AdminRoute("GET", f"{one}/games", view, details.games),
+        AdminRoute("DELETE", f"{one}/games/<sign_in_id>", manage, details.end_game),
+        AdminRoute("GET", f"{one}/factors", view, details.factors),
+        AdminRoute("DELETE", f"{one}/factors", manage, details.reset_factors),
+        AdminRoute("GET", f"{one}/permissions", view, details.permissions, PermissionsQuery),
+    )
+
+
+def _audit_routes(trail: AuditTrail) -> tuple[AdminRoute, ...]:
+    return (AdminRoute("GET", "/audit", AdminRight.VIEW_AUDIT, trail.list, AuditQuery),)
