@@ -16,7 +16,8 @@ from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
-from sso.core.language import DOMAIN, LANGUAGES, SOURCE, messages_folder
+from sso.core.language import DOMAIN, messages_folder
+from sso.core.language_names import LANGUAGES, SOURCE
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "sso"

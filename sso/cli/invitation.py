@@ -7,7 +7,7 @@ import click
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.output import Format, list_options, print_list
 from sso.cli.services import CommandServices
-from sso.core.language import LANGUAGES, SOURCE
+from sso.core.language_names import LANGUAGES, SOURCE
 
 MAX_DAYS = 365
 

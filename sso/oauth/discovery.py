@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from sso.core.algorithms import ALGORITHMS
-from sso.core.language import LANGUAGES
+from sso.core.language_names import LANGUAGES
 from sso.oauth.claims import ACR_VALUES
 from sso.oauth.model import PROMPTS, RESPONSE_MODES, SCOPES, GrantType
 

@@ -11,14 +11,8 @@ catalogues (``sso/languages``); ``scripts/translations`` updates them.
 
 from quart import Response, g
 
-from sso.core.language import (
-    SOURCE,
-    Text,
-    current_language,
-    first_supported,
-    parse_accept_language,
-    parse_ui_locales,
-)
+from sso.core.language import Text, current_language, first_supported, parse_accept_language, parse_ui_locales
+from sso.core.language_names import SOURCE
 from sso.web.cookies import LANGUAGE_COOKIE, read_language_cookie, set_cookie
 from sso.web.request import current_request
 

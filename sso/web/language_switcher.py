@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from jinja2 import Environment
 from quart import Blueprint, Response, current_app, g, request
 
-from sso.core.language import LANGUAGES, NAMES
+from sso.core.language_names import LANGUAGES, NAMES
 from sso.web.language import remember_choice
 from sso.web.redirects import LOCAL_PATH, safe_next, see_other
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from sso.accounts.profile.choices import countries, languages
-from sso.core.language import LANGUAGES
+from sso.core.language_names import LANGUAGES
 from tests.kit.browser import Browser, fresh_browser, new_user, query
 from tests.kit.server import Server
 

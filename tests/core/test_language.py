@@ -7,7 +7,6 @@ from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from sso.core.language import (
-    LANGUAGES,
     Text,
     catalogue,
     current_language,
@@ -17,6 +16,7 @@ from sso.core.language import (
     parse_ui_locales,
     plural,
 )
+from sso.core.language_names import LANGUAGES
 
 
 @pytest.fixture

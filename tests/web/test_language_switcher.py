@@ -9,7 +9,7 @@ import httpx
 import pyotp
 import pytest
 
-from sso.core.language import NAMES
+from sso.core.language_names import NAMES
 from tests.kit.browser import Browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.oauth import AUTHORIZE, new_site

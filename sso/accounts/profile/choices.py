@@ -3,7 +3,7 @@
 import unicodedata
 from functools import cache
 
-from sso.core.language import LANGUAGES, NAMES
+from sso.core.language_names import LANGUAGES, NAMES
 
 Choice = tuple[str, str]  # the stored value and its name
 

@@ -6,7 +6,8 @@ from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.nickname import InvalidNickname, parse_nickname
 from sso.accounts.profile.choices import is_country
-from sso.core.language import LANGUAGES, Text, first_supported
+from sso.core.language import Text, first_supported
+from sso.core.language_names import LANGUAGES
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
