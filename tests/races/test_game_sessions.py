@@ -160,9 +160,9 @@ async def test_login_and_concurrent_expiry_have_one_consistent_outcome(
         outcomes[f"{answer.outcome} {status}"] += 1
         assert answer.outcome == "OK", "the session has not expired yet"
         game = await new_game(server)
-        await rows.run(EXPIRE_SOON, game.gsid)
         connection = await game.begin_poll()
         await rows.until_polled(game.gsid)
+        await rows.run(EXPIRE_SOON, game.gsid)
         await trio.sleep(random.uniform(0.25, 0.4))  # until just before the session expires
         assert await players[0].confirm(game.gsid) in (303, 410)
         (answer,) = await receive_all([connection])
