@@ -120,6 +120,8 @@ async def test_message_that_the_stopped_server_did_not_confirm_is_sent_again(
     assert (sender.waiting, sender.sent) == (0, 1)
 
 
+# The library may leave a transport that it gave up to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_storm_while_the_server_is_stopped_ends_with_a_reconnect(
     sender: Bus, receiver: Bus, nats: NatsServer
 ) -> None:
