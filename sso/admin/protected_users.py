@@ -1,6 +1,6 @@
-"""Who may change whom: nobody changes a user who has more rights over the service than the caller.
+"""Protects users from callers with fewer rights over the service.
 
-Otherwise someone who may set passwords could sign in as an administrator.
+Otherwise a caller who may set passwords could sign in as an administrator.
 """
 
 from sso.admin.caller import AdminCaller
@@ -9,8 +9,6 @@ from sso.db.clock import DatabaseClock
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.engine.rights import Rights
 from sso.perm.stores.facts import FactsStore
-
-_PRIVATE = "private_data."
 
 
 class ProtectedUsers:
@@ -31,11 +29,11 @@ class ProtectedUsers:
         assigned = {assignment.name for assignment in loaded.facts.own.roles}
         if rights.is_root or ROOT_ROLE in assigned:
             raise Forbidden("the role root is required to change a user with the role root")
-        rules = {rule.removeprefix(_PRIVATE) for rule in rights.central.rules if rule.startswith(_PRIVATE)}
+        rules = set(rights.root_rules)
         for name in assigned & loaded.application.roles.keys():
             rules |= _service_rules(loaded.application.roles[name].record.meta.get("private_data", {}))
-        if more := sorted(rules - caller.root_rules):
-            raise Forbidden(f"{more[0]} is required to change a user who has it")
+        if missing := sorted(rules - caller.root_rules):
+            raise Forbidden(f"{missing[0]} is required to change a user who has it")
 
 
 def _service_rules(private_data: dict[str, object]) -> set[str]:
