@@ -23,17 +23,11 @@ from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.errors import DeletionRefused
 from sso.state.location import DocumentError
 from sso.state.sections import users
-from sso.state.sections.users import Login, UserFields, UserPart
+from sso.state.sections.users import UserChanges, UserPart
 
 LOGIN_TAKEN = "login: is used by another user"
 _LOCK = Statement("SELECT * FROM users WHERE user_id = :user_id FOR UPDATE")
 _BY_LOGIN = Statement("SELECT * FROM users WHERE login_key = :login_key")
-
-
-class UserChanges(UserFields):
-    """The fields of a user that a request changes. The others keep their values."""
-
-    login: Login | None = None
 
 
 class UserResource:
@@ -80,6 +74,8 @@ class UserResource:
     async def change(self, request: AdminRequest) -> AdminResponse:
         user = await self.require_manageable(request.caller, request.path["user_id"])
         changes: UserChanges = request.body
+        if changes.user_id not in (None, user.user_id):
+            raise ApiError("user_id: cannot be changed")
         password_hash = await self._new_hash(user, changes.password)
         given = changes.model_dump(exclude_none=True)
 

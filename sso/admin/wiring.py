@@ -12,7 +12,7 @@ from sso.admin.protected_users import ProtectedUsers
 from sso.admin.request import AdminRoute, SearchQuery
 from sso.admin.rights import AdminRight
 from sso.admin.user_details import PermissionsQuery, UserDetails
-from sso.admin.users import UserChanges, UserResource
+from sso.admin.users import UserResource
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.db.database import Database
@@ -22,7 +22,7 @@ from sso.perm.caller import CallerAuthenticator
 from sso.perm.credentials.service_jwt import FindServiceToken
 from sso.perm.stores.facts import FactsStore
 from sso.personal_data.deletion import AccountDeletion
-from sso.state.sections.users import UserPart
+from sso.state.sections.users import UserChanges, UserPart
 
 
 @dataclass(frozen=True)

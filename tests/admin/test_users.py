@@ -77,6 +77,14 @@ def test_change_needs_the_current_version(manager: Administrator) -> None:
     assert manager.request("PATCH", path, {"If-Match": "*"}, json={"nick": "Four"}).status_code == 200
 
 
+def test_user_id_cannot_be_changed(manager: Administrator) -> None:
+    user = create(manager)
+    path = f"/users/{user['user_id']}"
+    refused = manager.request("PATCH", path, json={"user_id": "1"})
+    assert (refused.status_code, refused.json()["error"]) == (400, "user_id: cannot be changed")
+    assert manager.request("PATCH", path, json={"user_id": user["user_id"], "nick": "x"}).status_code == 200
+
+
 def test_disabled_user_is_signed_out_and_cannot_log_in(server: Server, manager: Administrator) -> None:
     user = create(manager, password=PASSWORD)
     path = f"/users/{user['user_id']}"

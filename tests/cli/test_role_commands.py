@@ -64,7 +64,7 @@ def test_role_add_list_show_change_and_delete(applied: Sso) -> None:
 
 def test_role_list_without_app_shows_the_roles_for_projects(applied: Sso) -> None:
     assert "viewer\t3\t\tSee a project, its applications and services." in applied("role", "list").lines
-    assert "root\t4\tprotected\tEvery right everywhere." in applied("role", "list").lines
+    assert "root\t7\tprotected\tEvery right everywhere." in applied("role", "list").lines
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,11 @@ _LOCK_USER = Statement(
 Login = Annotated[str, AfterValidator(stored_login), AfterValidator(check_mail_address)]
 
 
-class UserFields(AccountPart):
+class UserChanges(AccountPart):
+    """The fields of a user, each of which may be missing."""
+
+    user_id: Annotated[str, AfterValidator(check_user_id)] | None = None
+    login: Login | None = None
     password: Annotated[str, Field(min_length=1, max_length=1024)] | None = None
     nick: Text | None = None
     country: Text | None = None
@@ -50,8 +54,7 @@ class UserFields(AccountPart):
     disabled: bool | None = None
 
 
-class UserPart(UserFields):
-    user_id: Annotated[str, AfterValidator(check_user_id)] | None = None
+class UserPart(UserChanges):
     login: Login
 
 
