@@ -66,7 +66,7 @@ class UserResource:
                 raise Conflict("user_id: is used by another user")
             await users.apply(tx, request.caller.actor, self._keyring, "", part, password_hash)
             created = User.from_row(await tx.row(_BY_LOGIN, login_key=login_key(part.login)))
-            await self._protected.require_manageable_after(tx, request.caller, created.user_id)
+            await self._protected.require_manageable(request.caller, created.user_id, tx)
             return created
 
         return one(user_json(await self._write(work)), 201)
@@ -85,7 +85,7 @@ class UserResource:
             await _refuse_taken_login(tx, changes.login, user.user_id)
             part = UserPart.model_validate({"login": locked.login, **given, "user_id": user.user_id})
             await users.apply(tx, request.caller.actor, self._keyring, "", part, password_hash)
-            await self._protected.require_manageable_after(tx, request.caller, user.user_id)
+            await self._protected.require_manageable(request.caller, user.user_id, tx)
             return User.from_row(await tx.row(_LOCK, user_id=user.user_id))
 
         return one(user_json(await self._write(work)))

@@ -52,7 +52,7 @@ class TokenExchange:
             nick=access.nick if "profile" in access.scopes else None,
             valid_from=access.valid_from,
             auth_time=access.auth_time,
-            # A device is confirmed like a game: whoever confirms may be somewhere else, and not know whose device it is.
+            # A device is confirmed like a game: on another machine, perhaps by someone who does not have the device.
             auth=GAME_AUTH if access.is_of_device else SITE_AUTH,
             exp=access.exp,
             now=access.now,

@@ -377,19 +377,19 @@ def test_session_of_a_device_does_not_exist_for_games(server: Server, tv: Site, 
     assert device.ask().status_code == 200
 
 
-def test_device_gets_no_administrative_rights(server: Server) -> None:
-    """Not even with a first-party client, whose tokens may be exchanged for a user JWT with a factor."""
+def test_device_of_a_first_party_client_counts_as_a_game(server: Server, tv: Site) -> None:
+    """Its token may be exchanged for a user JWT with a factor: the page warns, and SSO_GSID_ADMIN applies."""
     login = new_user(server)
     server.sso("role", "assign", login, "root")
-    site = new_device_site(server, first_party=True)
+    site, warning = new_device_site(server, first_party=True), "You have administrative rights here. The device"
     with fresh_browser(server, login) as browser:
-        access_token = tokens_of(start_device(site), browser)["access_token"]
+        assert warning not in type_code(browser, start_device(tv).user_code).text
+        device = start_device(site)
+        assert warning in type_code(browser, device.user_code).text
+        access_token = tokens_of(device, browser)["access_token"]
     headers = {"Authorization": f"Bearer {access_token}", "Factor": "device-1"}
-    token = site.http.post("/proxy/oauth/exchangeToken", headers=headers).json()["token"]
-    headers["Authorization"] = f"Bearer {token}"
-    assert site.http.post("/api/permissions/user/info", json={}, headers=headers).status_code == 200
-    refused = site.http.get("/api/admin/users", headers=headers)
-    assert (refused.status_code, "a login from a game" in refused.text) == (403, True), refused.text
+    claims = site.claims(site.http.post("/proxy/oauth/exchangeToken", headers=headers).json()["token"])
+    assert (claims["auth"], "fac" in claims) == ("gsid", True)
 
 
 def test_resource_server_can_introspect_the_token_of_a_device(server: Server, anns_browser: Browser) -> None:
