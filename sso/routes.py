@@ -54,12 +54,12 @@ from sso.upstream.recent_login import LinkLoginFlows
 from sso.upstream.view import UpstreamView
 from sso.web import brand, language_switcher
 
-RESETS_DIVISOR = 6  # a network may ask for a sixth as many links that reset a password as it may have failed logins
+RESETS_DIVISOR = 6  # a network may request a sixth as many password reset links as it may have failed logins
 
 
 @dataclass(frozen=True)
 class PageParts:
-    """What several pages share."""
+    """The objects that several pages share."""
 
     visitor: Visitor
     recent: RecentAuthentication

@@ -245,14 +245,14 @@ class Settings:
         (),
         values.networks,
         "Networks with private addresses to which logout notifications (`backchannel_logout_uri`) may be sent. Public "
-        "addresses are always allowed, those of this machine while SSO_BASE_URL is one of its addresses.",
+        "addresses are always allowed, loopback addresses while SSO_BASE_URL is a loopback address.",
         example="10.0.0.0/8",
     )
     backchannel_ca_file: Path | None = setting(
         None,
         values.certificate_file,
-        "PEM file with the certificates of a private CA, with which the certificates of sites that receive logout "
-        "notifications are verified.",
+        "PEM file with the certificates of a private CA. If it is set, the certificates of sites that receive logout "
+        "notifications are verified with this CA only, otherwise with the CAs of the system.",
         example="/etc/ssl/certs/ca-certificates.crt",
     )
 

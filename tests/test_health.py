@@ -5,7 +5,7 @@ from quart_trio import QuartTrio
 
 from sso.db.database import Database
 from sso.health import Health, health_routes
-from tests.kit.replication import free_port
+from tests.kit.ports import free_port
 
 
 async def status(path: str, dsn: str, *, shared: bool, draining: bool = False) -> int:

@@ -1,6 +1,6 @@
-"""How users sign in with a browser: the values of ``auth`` of a session, from which sites get ``amr`` and ``acr``.
+"""The values of ``auth`` of a browser session: how the user signed in. ``amr`` and ``acr`` are derived from them.
 
-The data of a login by API has only ``login`` and ``otp``, which the specification shows.
+The data of a login by API has only ``login`` and ``otp``, as the specification shows.
 """
 
 PASSWORD = "login"  # noqa: S105 - a method

@@ -1,1 +1,1 @@
-"""The management API, /api/admin/: everything that an operator can do with commands, for programs and the console."""
+"""The management API, /api/admin/: programs manage users and read the audit trail."""

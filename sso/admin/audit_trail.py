@@ -1,10 +1,10 @@
-"""/api/admin/audit: every change, by actor, target and time."""
+"""/api/admin/audit: lists the entries of the audit trail."""
 
 from typing import Annotated
 
 from pydantic import Field
 
-from sso.admin.request import AdminRequest, AdminResponse, ListQuery, page
+from sso.admin.request import AdminRequest, AdminResponse, ListQuery, list_response
 from sso.db.database import Database
 from sso.perm.errors import InvalidInput
 from sso.perm.stores import audit
@@ -28,7 +28,7 @@ class AuditTrail:
         self._database = database
 
     async def list(self, request: AdminRequest) -> AdminResponse:
-        """Newest first; ``after`` is the id of the last entry of the previous page."""
+        """Returns the newest entries first. ``after`` is the id of the last entry of the previous page."""
         query: AuditQuery = request.query
         entries = await audit.read(
             self._database,
@@ -43,12 +43,12 @@ class AuditTrail:
             ),
         )
         shown = entries[: query.limit]
-        return page(shown, str(shown[-1]["id"]) if len(entries) > query.limit else None)
+        return list_response(shown, str(shown[-1]["id"]) if len(entries) > query.limit else None)
 
 
 def _read_cursor(after: str) -> int | None:
     if not after:
         return None
     if not (after.isascii() and after.isdecimal() and len(after) < 20 and 0 < int(after) <= MAX_AUDIT_ID):
-        raise InvalidInput("after: must be the value of next of an earlier response")
+        raise InvalidInput("after: must be `next` of an earlier response")
     return int(after)

@@ -1,7 +1,7 @@
-"""Who calls the management API: a user with a user JWT and its factor, or a service client of the central application.
+"""Authenticates callers of the management API: users with a user JWT and its factor, and service clients.
 
-A service client is bound to the central application by an operator. Its access token (client_credentials) has every
-right, as the service JWT of that application has.
+An operator binds a service client to the central application. Its access token (client_credentials) has every right, as
+the service JWT of that application has.
 """
 
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from sso.perm.credentials.service_jwt import FindServiceToken
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.audit import AuditActor
 
-_USER_JWT = EndpointRule(Subject.PROJECT)  # nothing replaces the factor
+_USER_JWT = EndpointRule(Subject.PROJECT)  # a user JWT is accepted with its factor only
 
 
 @dataclass(frozen=True)
 class AdminCaller:
     actor: AuditActor
     rights: frozenset[AdminRight]
-    root_rules: frozenset[str]  # the rules of the central application's private data that the caller has
+    root_rules: frozenset[str]  # rules in private_data of the central application, without that prefix
     is_root: bool
 
     def require(self, right: AdminRight) -> None:
@@ -45,9 +45,7 @@ class AdminAuthenticator:
             return await self._service_client(credentials)
         caller = await self._callers.authenticate(credentials, _USER_JWT, {})
         granted = (await self._authorizer.caller_rights(caller)).granted
-        prefix = "private_data."
-        root_rules = frozenset(rule.removeprefix(prefix) for rule in granted.central.rules if rule.startswith(prefix))
-        return AdminCaller(caller.actor, granted_rights(granted), root_rules, granted.is_root)
+        return AdminCaller(caller.actor, granted_rights(granted), granted.root_rules, granted.is_root)
 
     async def _service_client(self, credentials: PresentedCredentials) -> AdminCaller:
         application_id = await self._find_service_token(credentials.bearer)

@@ -1,6 +1,6 @@
 """Errors of the management API."""
 
-from sso.core.errors import ApiError
+from sso.core.errors import ApiError, RetryLater
 
 
 class Conflict(ApiError):
@@ -8,3 +8,13 @@ class Conflict(ApiError):
 
     status = 409
     message = "conflict"
+
+
+class PreconditionFailed(ApiError):
+    status = 412
+    message = "If-Match: the record was changed since it was read, read it again"
+
+
+class TooManyAdminRequests(RetryLater):
+    status = 429
+    message = "too many requests, try again later"

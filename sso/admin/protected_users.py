@@ -1,7 +1,7 @@
-"""Who may change whom: nobody changes a user who has more rights over the service than the caller, or makes one.
+"""Protects users from callers with fewer rights over the service, and the service from users with more of them.
 
-Otherwise someone who may set passwords could sign in as an administrator, and someone who may set tags or logins could
-make the condition of an administrator's role hold.
+Otherwise a caller who may set passwords could sign in as an administrator, and a caller who may set tags and logins
+could make the condition of an administrator's role hold.
 """
 
 from sso.admin.caller import AdminCaller
@@ -25,7 +25,7 @@ class ProtectedUsers:
         rights = await read_service_rights(tx or self._database, user_id, int(self._database.clock.now()))
         if rights.is_root:
             raise Forbidden("the role root is required to change a user with the role root")
-        if more := sorted(rights.rules - caller.root_rules):
-            raise Forbidden(f"{more[0]} is required to change a user who has it")
+        if missing := sorted(rights.rules - caller.root_rules):
+            raise Forbidden(f"{missing[0]} is required to change a user who has it")
         if rights.over_central and user_id != caller.actor.user_id:
             raise Forbidden("the role root is required to change a user with rights at the central application")

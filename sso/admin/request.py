@@ -4,24 +4,18 @@ import base64
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from sso.admin.caller import AdminCaller
+from sso.admin.errors import PreconditionFailed
 from sso.admin.rights import AdminRight
-from sso.core.errors import ApiError
 from sso.web.request_model import WholeNumber, at_most
 
 MAX_PAGE = 200
 JsonRecord: TypeAlias = dict[str, Any]
-M = TypeVar("M", bound=BaseModel)
-
-
-class PreconditionFailed(ApiError):
-    status = 412
-    message = "the record was changed since it was read: read it again"
 
 
 class AdminModel(BaseModel):
@@ -71,7 +65,7 @@ Handler: TypeAlias = Callable[[AdminRequest], Awaitable[AdminResponse]]
 
 @dataclass(frozen=True)
 class AdminRoute:
-    """A row of the table of routes, from which also the documentation and the tests of rights are made."""
+    """A row of the table of routes. The tests of rights use the same table."""
 
     method: str
     path: str
@@ -81,11 +75,11 @@ class AdminRoute:
     body: type[BaseModel] | None = None
 
 
-def one(record: JsonRecord, status: int = 200) -> AdminResponse:
+def record_response(record: JsonRecord, status: int = 200) -> AdminResponse:
     return AdminResponse({"data": record}, status, {"ETag": etag(record)})
 
 
-def page(records: list[JsonRecord], next_after: str | None) -> AdminResponse:
+def list_response(records: list[JsonRecord], next_after: str | None = None) -> AdminResponse:
     return AdminResponse({"data": records, **({"next": next_after} if next_after else {})})
 
 

@@ -1,23 +1,18 @@
-"""The routes of the management API: authenticate the caller, check the right, validate, reply."""
+"""The routes of the management API. Each authenticates the caller, checks the right, validates, and replies."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from quart import Blueprint, Response, request
 
+from sso.admin.errors import TooManyAdminRequests
 from sso.admin.request import AdminRequest, AdminRoute
 from sso.admin.wiring import ManagementApi
-from sso.core.errors import RetryLater
 from sso.perm.caller import PresentedCredentials
 from sso.web.body import InvalidBody, ParsedBody
 from sso.web.request import client_address, read_body, text_header
 from sso.web.request_model import validate
 from sso.web.response import reply
-
-
-class TooManyAdminRequests(RetryLater):
-    status = 429
-    message = "too many requests, try again later"
 
 
 def admin_routes(management: ManagementApi) -> Blueprint:

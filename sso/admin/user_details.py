@@ -1,4 +1,4 @@
-"""/api/admin/users/{user_id}/…: browser sessions, games, second factors and effective permissions of a user."""
+"""/api/admin/users/{user_id}/…: the browser sessions, games, second factors and effective permissions of a user."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
-from sso.admin.request import AdminModel, AdminRequest, AdminResponse, one, page
+from sso.admin.request import AdminModel, AdminRequest, AdminResponse, list_response, record_response
 from sso.admin.users import UserResource
 from sso.core.errors import NotFound
 from sso.core.ids import MAX_APPLICATION_ID
@@ -50,7 +50,7 @@ class UserDetails:
     async def sessions(self, request: AdminRequest) -> AdminResponse:
         user = await self._users.require(request.path["user_id"])
         entries = await self._sessions.list(user.user_id)
-        return page(
+        return list_response(
             [
                 {
                     "id": entry.id,
@@ -60,8 +60,7 @@ class UserDetails:
                     "device": entry.device,
                 }
                 for entry in entries
-            ],
-            None,
+            ]
         )
 
     async def end_sessions(self, request: AdminRequest) -> AdminResponse:
@@ -82,7 +81,7 @@ class UserDetails:
 
     async def games(self, request: AdminRequest) -> AdminResponse:
         user = await self._users.require(request.path["user_id"])
-        return page(
+        return list_response(
             [
                 {
                     "ids": list(game.ids),
@@ -92,8 +91,7 @@ class UserDetails:
                     "last_used": rfc3339(game.last_used),
                 }
                 for game in await self._games.list(user.user_id)
-            ],
-            None,
+            ]
         )
 
     async def end_game(self, request: AdminRequest) -> AdminResponse:
@@ -107,7 +105,7 @@ class UserDetails:
 
     async def factors(self, request: AdminRequest) -> AdminResponse:
         user = await self._users.require(request.path["user_id"])
-        return one({"second_factors": list(user.second_factors), "passkeys": user.passkey_count})
+        return record_response({"second_factors": list(user.second_factors), "passkeys": user.passkey_count})
 
     async def reset_factors(self, request: AdminRequest) -> AdminResponse:
         """Removes all second factors, recovery codes and blocks. Everything issued ends, and the user gets a mail."""
@@ -115,10 +113,10 @@ class UserDetails:
         await self._audit(request, "user.reset_2fa", user.user_id, {"totp_secret": None, "email_2fa": False})
         await self._factors.reset(user)
         await clear_attempts(self._database, user.user_id)
-        return one({"second_factors": [], "passkeys": 0})
+        return record_response({"second_factors": [], "passkeys": 0})
 
     async def permissions(self, request: AdminRequest) -> AdminResponse:
-        """Conditions on the client's address count as not met, because there is no request of the user."""
+        """Returns the effective permissions. Conditions on the address of the client count as not met."""
         query: PermissionsQuery = request.query
         if query.type not in LIST_TYPES:
             raise InvalidInput(f"type: must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
@@ -133,5 +131,5 @@ class UserDetails:
         return AdminResponse(members)
 
     async def _audit(self, request: AdminRequest, operation: str, user_id: str, after: object) -> None:
-        """Writes the entry before the change, so that no change goes without one."""
+        """Writes the entry. Callers do this before the change, so that there is an entry for every change."""
         await audit.write(self._database, request.caller.actor, operation, user_id, None, after)

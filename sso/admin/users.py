@@ -1,4 +1,4 @@
-"""/api/admin/users"""
+"""/api/admin/users: lists, creates, changes and closes accounts."""
 
 from collections.abc import Awaitable, Callable
 
@@ -7,7 +7,7 @@ from sso.accounts.users import UserStore
 from sso.admin.caller import AdminCaller
 from sso.admin.errors import Conflict
 from sso.admin.protected_users import ProtectedUsers
-from sso.admin.request import AdminRequest, AdminResponse, JsonRecord, SearchQuery, one, page
+from sso.admin.request import AdminRequest, AdminResponse, JsonRecord, SearchQuery, list_response, record_response
 from sso.admin.user_directory import UserDirectory
 from sso.core.encryption import Keyring
 from sso.core.errors import ApiError, NotFound
@@ -51,10 +51,10 @@ class UserResource:
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: SearchQuery = request.query
         found = await self._directory.page(query.search, query.after, query.limit)
-        return page([user_json(user) for user in found.users], found.next_after)
+        return list_response([user_json(user) for user in found.users], found.next_after)
 
     async def get(self, request: AdminRequest) -> AdminResponse:
-        return one(user_json(await self.require(request.path["user_id"])))
+        return record_response(user_json(await self.require(request.path["user_id"])))
 
     async def create(self, request: AdminRequest) -> AdminResponse:
         part: UserPart = request.body
@@ -69,7 +69,7 @@ class UserResource:
             await self._protected.require_manageable(request.caller, created.user_id, tx)
             return created
 
-        return one(user_json(await self._write(work)), 201)
+        return record_response(user_json(await self._write(work)), 201)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         user = await self.require_manageable(request.caller, request.path["user_id"])
@@ -88,10 +88,10 @@ class UserResource:
             await self._protected.require_manageable(request.caller, user.user_id, tx)
             return User.from_row(await tx.row(_LOCK, user_id=user.user_id))
 
-        return one(user_json(await self._write(work)))
+        return record_response(user_json(await self._write(work)))
 
     async def delete(self, request: AdminRequest) -> AdminResponse:
-        """Closes the account; it is erased after the grace time, in which `disabled: false` restores it."""
+        """Closes the account. It is erased after ``SSO_DELETION_DAYS``; until then ``disabled: false`` restores it."""
         user = await self.require_manageable(request.caller, request.path["user_id"])
         request.check_version(user_json(user))
         await audit.write(self._database, request.caller.actor, "user.delete", user.user_id, None, {"deleted": True})
@@ -99,7 +99,7 @@ class UserResource:
             await self._deletion.request(user, None, by="operator")
         except DeletionRefused as error:
             raise Conflict(str(error.text)) from None
-        return one(user_json(await self.require(user.user_id)))
+        return record_response(user_json(await self.require(user.user_id)))
 
     async def require(self, user_id: str) -> User:
         user = await self._store.get(user_id) if is_user_id(user_id) else None
@@ -113,7 +113,7 @@ class UserResource:
         return user
 
     async def _new_hash(self, user: User, password: str | None) -> str | None:
-        """Returns the hash of a new password, None if it is the present one or none is given."""
+        """Returns the hash of the new password, or None if there is none or it is the present one."""
         if password is None or (user.password_hash and await self._hasher.matches(user.password_hash, password)):
             return None
         return await self._hasher.hash(password)
@@ -128,7 +128,7 @@ class UserResource:
 
 
 async def _refuse_taken_login(tx: Transaction, login: str | None, user_id: str = "") -> None:
-    """``user_id`` is that of the user who gets the login, if it exists already."""
+    """Raises Conflict if a user other than ``user_id`` has the login. A new user has no id yet."""
     owner = await tx.row(_BY_LOGIN, login_key=login_key(login)) if login is not None else None
     if owner is not None and owner["user_id"] != user_id:
         raise Conflict(LOGIN_TAKEN)

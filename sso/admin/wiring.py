@@ -67,21 +67,21 @@ def build_management(
 
 def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute, ...]:
     view, manage = AdminRight.VIEW_USERS, AdminRight.MANAGE_USERS
-    one = "/users/<user_id>"
+    user = "/users/<user_id>"
     return (
         AdminRoute("GET", "/users", view, users.list, SearchQuery),
         AdminRoute("POST", "/users", manage, users.create, body=UserPart),
-        AdminRoute("GET", one, view, users.get),
-        AdminRoute("PATCH", one, manage, users.change, body=UserChanges),
-        AdminRoute("DELETE", one, manage, users.delete),
-        AdminRoute("GET", f"{one}/sessions", view, details.sessions),
-        AdminRoute("DELETE", f"{one}/sessions", manage, details.end_sessions),
-        AdminRoute("DELETE", f"{one}/sessions/<session_id>", manage, details.end_session),
-        AdminRoute("GET", f"{one}/games", view, details.games),
-        AdminRoute("DELETE", f"{one}/games/<sign_in_id>", manage, details.end_game),
-        AdminRoute("GET", f"{one}/factors", view, details.factors),
-        AdminRoute("DELETE", f"{one}/factors", manage, details.reset_factors),
-        AdminRoute("GET", f"{one}/permissions", view, details.permissions, PermissionsQuery),
+        AdminRoute("GET", user, view, users.get),
+        AdminRoute("PATCH", user, manage, users.change, body=UserChanges),
+        AdminRoute("DELETE", user, manage, users.delete),
+        AdminRoute("GET", f"{user}/sessions", view, details.sessions),
+        AdminRoute("DELETE", f"{user}/sessions", manage, details.end_sessions),
+        AdminRoute("DELETE", f"{user}/sessions/<session_id>", manage, details.end_session),
+        AdminRoute("GET", f"{user}/games", view, details.games),
+        AdminRoute("DELETE", f"{user}/games/<sign_in_id>", manage, details.end_game),
+        AdminRoute("GET", f"{user}/factors", view, details.factors),
+        AdminRoute("DELETE", f"{user}/factors", manage, details.reset_factors),
+        AdminRoute("GET", f"{user}/permissions", view, details.permissions, PermissionsQuery),
     )
 
 

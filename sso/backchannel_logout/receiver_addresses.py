@@ -4,12 +4,12 @@ from ipaddress import IPv6Network
 
 from sso.core.net import Address, Network, contains
 
-# They contain an IPv4 address, which may be an internal one: NAT64, 6to4 and Teredo.
+# NAT64, 6to4 and Teredo: their addresses contain an IPv4 address, which may be an internal one.
 _TUNNELS = (IPv6Network("64:ff9b::/96"), IPv6Network("2002::/16"), IPv6Network("2001::/32"))
 
 
 class ReceiverAddresses:
-    """``loopback`` allows those of this machine; ``networks`` are allowed although they are not public."""
+    """Allows public addresses and those of ``networks``, and with ``loopback`` also those of this machine."""
 
     def __init__(self, networks: tuple[Network, ...], *, loopback: bool) -> None:
         self._networks = networks

@@ -1,4 +1,4 @@
-"""Sends the queued notifications. Several workers may run it: each notification is claimed by one of them."""
+"""Sends the queued logout notifications. All workers run it, and one of them claims each notification."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ from sso.keys.keyset import KeySet
 from sso.mail.outbox import TOPIC  # most changes that end sessions send a mail as well, so one message wakes both
 
 MAX_TRIES = 9
-FIRST_PAUSE_S, PAUSE_FACTOR = 5, 3  # 5 s, 15 s, 45 s, ... and 3 hours before the last try
+FIRST_PAUSE_S, PAUSE_FACTOR = 5, 3  # pauses of 5 s, 15 s, 45 s, ..., and 3 hours before the last try
 LEASE_S = 60.0  # longer than a request may take; the notification of a killed worker is sent again
 LIMITS = OutgoingLimits(timeout_s=5.0, max_bytes=0, max_requests=32)
-MAX_OF_CLIENT = 4  # requests at the same time, so that a site that does not answer does not hold up the others
+MAX_PER_CLIENT = 4  # requests at the same time, so that a site that does not answer does not hold up the others
 TOKEN_S = 120
 LOGOUT_TOKEN_JWT = "LOGOUT+JWT"  # noqa: S105 - the type in the header of the token
 EVENT = "http://schemas.openid.net/event/backchannel-logout"
@@ -87,7 +87,7 @@ class LogoutSender:
 
     async def _start_due(self, nursery: trio.Nursery) -> None:
         while self._in_flight.total() < LIMITS.max_requests:
-            busy = [client_id for client_id, count in self._in_flight.items() if count >= MAX_OF_CLIENT]
+            busy = [client_id for client_id, count in self._in_flight.items() if count >= MAX_PER_CLIENT]
             row = await self._database.row(_CLAIM, lease=LEASE_S, busy=busy)
             if row is None:
                 return

@@ -9,13 +9,13 @@ from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.log import request_fields
 
-KEPT_DAYS = 7  # for which a notification that could not be delivered is reported by `sso doctor`
+KEPT_DAYS = 7  # `sso doctor` reports a notification that could not be delivered for this time
 
 _IS_AFFECTED = """user_id = :user_id AND (CAST(:sids AS text[]) IS NULL OR sid = ANY (CAST(:sids AS text[])))
             AND sid IS DISTINCT FROM CAST(:kept_sid AS text)
             AND client_id = coalesce(CAST(:client_id AS text), client_id)"""
 # A code that was not redeemed yet would let a site sign in with a session that has ended. The statement waits for
-# redemptions in progress, so that the next one finds the sites that they have added.
+# redemptions in progress, so that _END finds the sites that they have added.
 _DELETE_CODES = Statement(
     f"""DELETE FROM oauth_codes WHERE redeemed IS NULL AND digest IN (
         SELECT digest FROM oauth_codes WHERE {_IS_AFFECTED} ORDER BY digest FOR UPDATE
@@ -43,7 +43,7 @@ async def end_site_sessions(
 ) -> None:
     """Queues a notification for each site that the user has signed in to, and invalidates codes that are on their way.
 
-    ``sids`` limits it to these sessions, ``client_id`` to one site. The session ``kept_sid`` goes on.
+    ``sids`` restricts this to some sessions, ``client_id`` to one site. The session ``kept_sid`` does not end.
     """
     affected = {
         "user_id": user_id,

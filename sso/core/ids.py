@@ -7,6 +7,7 @@ import re
 
 MAX_APPLICATION_ID = 2**31 - 1
 USER_ID = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
+SECRET_TOKEN = r"[A-Za-z0-9_-]{43}"  # noqa: S105 - the pattern of secret_token()
 
 
 def secret_token() -> str:

@@ -2,9 +2,9 @@
 
 import re
 
-from sso.core.ids import MAX_APPLICATION_ID, secret_token
+from sso.core.ids import MAX_APPLICATION_ID, SECRET_TOKEN, secret_token
 
-_FORM = re.compile(r"app([1-9][0-9]{0,9})\.[A-Za-z0-9_-]{43}", re.ASCII)
+_FORM = re.compile(rf"app([1-9][0-9]{{0,9}})\.{SECRET_TOKEN}", re.ASCII)
 
 
 def new_service_token(application_id: int) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 from sso.core.net import Address
 from sso.device.clients import DeviceClients
 from sso.device.session_store import INTERVAL_S, DeviceSessionStore
-from sso.device.user_code import shown
+from sso.device.user_code import format_user_code
 from sso.gsid.rate_limit import GameRateLimiter
 from sso.oauth.authorization_request import parse_scopes
 from sso.oauth.client_auth import ClientCredentials
@@ -24,7 +24,10 @@ class DeviceAuthorization:
         self._page_url = f"{base_url}{PAGE}"
 
     async def begin(self, credentials: ClientCredentials, scope: str, address: Address) -> dict[str, Any]:
-        """Returns the codes and the words for the device. A new session counts as one of a game at this address."""
+        """Returns the codes and the match words for the device.
+
+        The session counts against the limit for new game sessions of this address.
+        """
         client = await self._clients.authenticate(credentials)
         try:
             scopes = parse_scopes(scope)
@@ -32,7 +35,7 @@ class DeviceAuthorization:
             raise InvalidScope(error.description) from None
         await self._rate_limiter.count_new_session(address)
         session = await self._sessions.create(client.client_id, scopes, address)
-        user_code = shown(session.user_code)
+        user_code = format_user_code(session.user_code)
         return {
             "device_code": session.device_code,
             "user_code": user_code,

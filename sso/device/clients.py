@@ -1,4 +1,4 @@
-"""The clients of devices, authenticated as at the token endpoint."""
+"""Authenticates the clients of devices, as the token endpoint does."""
 
 from sso.oauth.client_auth import ClientCredentials
 from sso.oauth.client_cache import ClientCache

@@ -15,9 +15,9 @@ class SlowDown(ApiError):
 
 class AccessDenied(ApiError):
     code = "access_denied"
-    message = "the user has refused, or may not sign in to the client"
+    message = "the user has refused, or may not sign in"
 
 
 class DeviceCodeExpired(ApiError):
     code = "expired_token"
-    message = "the device code has expired, request a new one"
+    message = "device_code: has expired, request a new one"

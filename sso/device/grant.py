@@ -54,7 +54,7 @@ class DeviceGrant:
         try:
             outcome = await polls.wait_for_device(gsid, request.wait)
         except AlreadyDelivered:
-            raise InvalidGrant("the tokens of this device_code were delivered already") from None
+            raise InvalidGrant("device_code: its tokens were delivered already") from None
         match outcome:
             case LoginReady(_, tokens, claim):
                 return HeldAnswer(tokens, partial(polls.finish, claim))
@@ -69,7 +69,7 @@ class DeviceGrant:
                 assert_never(outcome)
 
     async def _restrictions(self, request: TokenRequest, client: Client, proof: DpopProof | None) -> TokenRestrictions:
-        """Uses up the DPoP proof of the request."""
+        """Returns what the request says about its access token, and uses up the DPoP proof."""
         resources = await self._resource_servers.require(request.resource) if request.resource else ()
         if proof:
             await self._proofs.use(proof)

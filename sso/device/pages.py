@@ -1,4 +1,4 @@
-"""The page where people type the code that their device shows. The page of the session follows, which asks them."""
+"""The page where users type the code that their device shows. The next page asks them to confirm the sign-in."""
 
 from quart import Blueprint, Response, request
 
@@ -10,7 +10,7 @@ from sso.core.language import Text
 from sso.db.rate_limit import RateLimiter
 from sso.device.authorization import PAGE
 from sso.device.session_store import DeviceSessionStore
-from sso.device.user_code import MAX_TYPED, parse_user_code, shown
+from sso.device.user_code import MAX_TYPED, format_user_code, parse_user_code
 from sso.gsid.login_flow import session_path
 from sso.web.cookies import VISIT_COOKIE, read_cookie, set_cookie, visit_secret
 from sso.web.csrf import check_csrf, csrf_token
@@ -39,7 +39,7 @@ def device_pages(sessions: DeviceSessionStore, visitor: Visitor, rate: RateLimit
         return await look_up(form.get("user_code", ""))
 
     async def look_up(typed: str) -> Response:
-        """Every attempt counts before it is judged, also a right one: it says which codes exist."""
+        """Counts the attempt, also that with a valid code, before looking it up: the answer tells which codes exist."""
         if wait_s := await rate.add(client_address()):
             error = TooManyAttempts(wait_s)
             return await show(typed, retry_message(error), error)
@@ -60,7 +60,7 @@ def device_pages(sessions: DeviceSessionStore, visitor: Visitor, rate: RateLimit
             csrf=csrf_token(secret),
             here=PAGE,
             action=PAGE,
-            typed=shown(user_code) if user_code else typed[:MAX_TYPED],
+            typed=format_user_code(user_code) if user_code else typed[:MAX_TYPED],
             problem=problem,
         )
         if is_new:

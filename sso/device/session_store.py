@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sso.core.ids import digest, secret_token
+from sso.core.ids import SECRET_TOKEN, digest, secret_token
 from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -15,10 +15,10 @@ from sso.gsid.session_store import DELETED_AFTER_S, RETENTION
 
 INTERVAL_S = 5  # between two requests of a device (RFC 8628 section 3.5), and what `slow_down` adds to it
 TOLERANCE_S = 0.2  # a request may come this much before its time, because clocks and networks vary
-_DEVICE_CODE = re.compile(r"([0-9a-f-]{36})\.([A-Za-z0-9_-]{43})", re.ASCII)
+_DEVICE_CODE = re.compile(rf"([0-9a-f-]{{36}})\.({SECRET_TOKEN})", re.ASCII)
 
-# No request of a game is accepted for this session, also not by the previous release: nothing can be signed with an
-# empty key, and `location` is not the digest of the secret alone.
+# The endpoints of games, also those of the previous release, find no proof for this session: nothing can be signed with
+# an empty key, and `location` is not the digest of the secret alone.
 _CREATE = Statement(
     """INSERT INTO game_sessions (gsid, location, match, address, public_key, client_id, scopes, user_code, interval_s,
         ends, expires)
@@ -87,7 +87,7 @@ class DeviceSessionStore:
         return gsid
 
     async def count_request(self, device_code: str, client_id: str, *, held: bool) -> tuple[str, bool] | None:
-        """Returns the gsid and whether the request came too early, which makes the interval longer.
+        """Returns the gsid, and whether the request came too early. An early request makes the interval longer.
 
         Returns None if the client has no session with this device code.
         """

@@ -14,13 +14,13 @@ def new_user_code() -> str:
     return "".join(secrets.choice(LETTERS) for _ in range(LENGTH))
 
 
-def shown(user_code: str) -> str:
+def format_user_code(user_code: str) -> str:
     """Returns the code as people see it, with a dash in the middle."""
     return f"{user_code[: LENGTH // 2]}-{user_code[LENGTH // 2 :]}"
 
 
 def parse_user_code(typed: str) -> str | None:
-    """Returns the code that was typed, in any case and with or without dashes and spaces. None: it cannot be a code."""
+    """Returns the code that was typed, in any case and with or without dashes and spaces, or None if it is no code."""
     if len(typed) > MAX_TYPED or not (text := _SEPARATORS.sub("", typed)).isascii():
         return None
     user_code = text.upper()

@@ -10,8 +10,6 @@ AUTH = "gsid"  # the claim "auth" of the user JWT
 
 
 class LoginIssuer(Protocol):
-    """Issues what the client of a confirmed session gets."""
-
     async def issue(self, claim: Claim, claimed: Claimed) -> dict[str, Any]:
         """Raises LoginNotAllowed or InvalidCredentials if the user, or the client, may not get it any more.
 
@@ -33,4 +31,4 @@ class GameLoginIssuer:
         return await self._authentication_data.issue(signed_in, claimed.session.options, sign_in_id=claim.claim_id)
 
     async def revoke(self, claim: Claim) -> None:
-        """Does nothing: nobody else gets tokens of a game, and the next claim ends its sign-in."""
+        """Does nothing: the next claim ends the sign-in of this one."""

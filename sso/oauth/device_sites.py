@@ -1,4 +1,4 @@
-"""The clients of devices, as the confirmation page shows them, and what a confirmation records."""
+"""Describes the clients of devices to the confirmation page, and records what the user has confirmed."""
 
 from collections.abc import Sequence
 
@@ -38,7 +38,7 @@ class ClientDeviceSites:
         )
 
     async def record_grant(self, session: Session, client_id: str, scopes: Sequence[str], address: Address) -> None:
-        """The user has seen the scopes, so a client that needs consent has it now."""
+        """Records the event. The user has seen the scopes, so this is also the consent to a client that needs it."""
         client = await self._clients.get(client_id)
         if client is None:
             return

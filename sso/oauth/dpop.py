@@ -1,6 +1,6 @@
 """DPoP (RFC 9449): a client proves with each request that it has the key to which its tokens are bound.
 
-A nonce of the server is not required: a proof is valid for a few minutes and works once.
+The service requires no nonce: a proof is valid for a few minutes and works once.
 """
 
 import base64
@@ -79,12 +79,12 @@ class DpopProofs:
         if not same_uri(claims.get("htu"), self._base_url + path):
             raise InvalidToken("htu: expected the address of this endpoint")
         if type(issued_at) is not int or not now - MAX_AGE_S <= issued_at <= now + MAX_AHEAD_S:
-            raise InvalidToken(f"iat: expected a moment of the last {MAX_AGE_S} seconds")
+            raise InvalidToken(f"iat: expected a time within the last {MAX_AGE_S} seconds")
         for name in ("nbf", "exp"):
             if name in claims and type(claims[name]) is not int:
                 raise InvalidToken(f"{name}: expected a number of seconds")
         if claims.get("nbf", 0) > now + MAX_AHEAD_S or claims.get("exp", now + 1) <= now:
-            raise InvalidToken("expired, or not valid yet")
+            raise InvalidToken("exp, nbf: expected a proof that is valid now")
         if not isinstance(jti, str) or not 0 < len(jti) <= MAX_JTI:
             raise InvalidToken(f"jti: expected 1 to {MAX_JTI} characters")
         if access_token is not None and not _is_hash(claims.get("ath"), access_token):

@@ -7,6 +7,7 @@ from typing import Any
 
 from sso.accounts.login.flow import LoginFlow
 from sso.accounts.sessions import Session
+from sso.core.ids import SECRET_TOKEN
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
 from sso.oauth.authorize import Authorize, RedirectTo, accepts, error_url
@@ -17,7 +18,7 @@ from sso.oauth.redirect_uris import Redirect
 from sso.web.brand import SiteBrand
 
 PATH = "/proxy/oauth/authorize/"
-_FLOW_PATH = re.compile(re.escape(PATH) + r"([A-Za-z0-9_-]{43})", re.ASCII)
+_FLOW_PATH = re.compile(f"{re.escape(PATH)}({SECRET_TOKEN})", re.ASCII)
 
 
 @dataclass(frozen=True)

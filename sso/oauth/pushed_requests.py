@@ -7,7 +7,7 @@ import re
 from typing import Any
 from urllib.parse import urlencode
 
-from sso.core.ids import digest, secret_token
+from sso.core.ids import SECRET_TOKEN, digest, secret_token
 from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.rate_limit import EventCounter, RateLimiter
@@ -32,7 +32,7 @@ from sso.oauth.model import Client
 LIFETIME_S = 90
 CLIENT_FACTOR = 10  # a client with a secret or a key may push as many requests as this number of networks
 _PREFIX = "urn:ietf:params:oauth:request_uri:"
-_REQUEST_URI = re.compile(re.escape(_PREFIX) + r"([A-Za-z0-9_-]{43})", re.ASCII)
+_REQUEST_URI = re.compile(f"{re.escape(_PREFIX)}({SECRET_TOKEN})", re.ASCII)
 _STORED = ("client_id", "redirect_uri", "acr_values", "resource", *PARAMETERS)
 
 _SAVE = Statement(

@@ -122,11 +122,11 @@ def oauth_routes(
 
     @routes.route(USERINFO, methods=["GET", "POST"])
     async def userinfo() -> Response:
-        access_token = _bearer() if request.headers.getlist("Authorization") else await token_of_form()
+        access_token = _bearer() if request.headers.getlist("Authorization") else await token_in_form()
         if access_token or not (access_token := _dpop_token()):
             access = await require_access_token(token_store, access_token, accepts_dpop=True)
         else:
-            access = await require_bound_token(token_store, proofs, access_token, _userinfo_proof(access_token))
+            access = await require_bound_token(token_store, proofs, access_token, userinfo_proof(access_token))
         return reply(userinfo_claims(access), headers=NO_STORE)
 
     @routes.post("/proxy/oauth/exchange")
@@ -138,13 +138,13 @@ def oauth_routes(
     async def to_user_jwt() -> Response:
         return reply(await exchange.to_user_jwt(_bearer(), text_header("Factor") or ""), headers=NO_STORE)
 
-    async def token_of_form() -> str:
+    async def token_in_form() -> str:
         """Returns the access token in the body of a form (RFC 6750 section 2.2); "" without one."""
         if request.method != "POST" or request.mimetype != "application/x-www-form-urlencoded":
             return ""
         return (await read_model(UserinfoRequest)).access_token
 
-    def _userinfo_proof(access_token: str) -> DpopProof | None:
+    def userinfo_proof(access_token: str) -> DpopProof | None:
         try:
             return proofs.read(request.headers.getlist("DPoP"), request.method, USERINFO, access_token)
         except InvalidDpopProof as error:

@@ -1,7 +1,7 @@
-"""Whether a client has received what was sent to it, as far as the kernel knows.
+"""Finds out whether the client has received the bytes that were written to its socket.
 
-A write only passes bytes to the kernel. If the client, or the proxy before it, has gone without a word, or has given up
-the connection, nobody gets them.
+A write only passes bytes to the kernel. They are lost if the client, or the proxy in front of the service, has
+disappeared or has reset the connection. The kernel knows which bytes the other side has acknowledged.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ MAX_PAUSE_S = 0.1
 async def is_acknowledged(sock: socket.socket, *, may_read: bool) -> bool:
     """Waits until the client has acknowledged everything. Returns False if it does not, or resets the connection.
 
-    With ``may_read``, nobody else reads from the socket: then the client's next request ends the pause.
+    ``may_read`` says that no other task reads from the socket. The client's next request then ends the pause.
     """
     pause_s, end = FIRST_PAUSE_S, trio.current_time() + WAIT_S
     while _unacknowledged_bytes(sock):

@@ -4,7 +4,7 @@ import re
 
 from quart import Response, current_app, request
 
-from sso.core.ids import secret_token
+from sso.core.ids import SECRET_TOKEN, secret_token
 
 SESSION_COOKIE = "sso_session"  # holds the secret of a browser session
 VISIT_COOKIE = "sso_visit"  # before sign-in; after a correct password it identifies the pending second factor
@@ -17,7 +17,7 @@ MAX_DEVICE_COOKIE = 1024
 MAX_LANGUAGE_COOKIE = 35  # RFC 5646 section 4.4.1
 MAX_SEALED_COOKIE = 2048
 
-_SECRET = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+_SECRET = re.compile(SECRET_TOKEN, re.ASCII)
 
 
 def is_secret(text: str) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.accounts.test_passkeys import new_passkey, passkey_sign_in, register
 from tests.accounts.test_recovery_codes import enrol
-from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query, user_id_of
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.mailbox import link_in, mails, path_of, wait_for_mails
 from tests.kit.server import Server
@@ -49,10 +49,6 @@ def provider(server: Server) -> Iterator[str]:
 def user_row(server: Server, user_id: str) -> dict[str, object]:
     sql = "SELECT login, login_key, email_verified, password_hash FROM users WHERE user_id = $1"
     return dict(query(server, sql, user_id)[0])
-
-
-def user_id_of(server: Server, login: str) -> str:
-    return str(query(server, "SELECT user_id FROM users WHERE login = $1", login)[0]["user_id"])
 
 
 def request_change(browser: Browser, new: str, **fields: str) -> int:

@@ -17,7 +17,7 @@ from sso.accounts.user_jwt import GAME_AUTH
 from sso.core.net import parse_address
 from sso.db.statement import Statement
 from sso.services import Services
-from tests.kit.browser import new_user, query
+from tests.kit.browser import new_user, query, user_id_of
 from tests.kit.builders import PASSWORD, add_user
 from tests.kit.server import Server
 
@@ -77,11 +77,6 @@ def age_sign_ins(server: Server, seconds: int, login: str) -> None:
     """Moves the user's sign-ins into the past."""
     change = "UPDATE sign_ins SET created = created - make_interval(secs => $1) WHERE user_id = $2"
     query(server, change, float(seconds), user_id_of(server, login))
-
-
-def user_id_of(server: Server, login: str) -> str:
-    ((user_id,),) = query(server, "SELECT user_id FROM users WHERE login = $1", login)
-    return str(user_id)
 
 
 # Limits that derived credentials keep.

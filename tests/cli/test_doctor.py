@@ -12,8 +12,8 @@ from sso.core.encryption import MasterKey
 from sso.db.standalone import fetch_value
 from sso.doctor import Finding, check
 from sso.services import open_services
+from tests.kit.ports import free_port
 from tests.kit.postgres import Postgres
-from tests.kit.replication import free_port
 from tests.kit.server import run_sso
 
 UNREACHABLE = "postgresql://sso:hunter2@127.0.0.1:1/none"

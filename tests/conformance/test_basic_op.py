@@ -108,7 +108,7 @@ def test_oidcc_prompt_login(server: Server, new_visitor: RelyingParty) -> None:
     move_sign_in(server, rp, 2)
     second = rp.claims(rp.tokens_of(rp.code(rp.sign_in(rp.authorize(prompt="login"))))["id_token"])
     assert second["sub"] == first["sub"]
-    assert second["auth_time"] >= first["auth_time"]  # the first sign-in was moved to an earlier time
+    assert second["auth_time"] >= first["auth_time"]  # that of the moved session would be earlier
 
 
 def test_oidcc_prompt_none_not_logged_in(new_visitor: RelyingParty) -> None:
@@ -129,7 +129,7 @@ def test_oidcc_max_age_1(server: Server, new_visitor: RelyingParty) -> None:
     move_sign_in(server, rp, 10)
     second = rp.claims(rp.tokens_of(rp.code(rp.sign_in(rp.authorize(max_age="1"))))["id_token"])
     assert second["sub"] == first["sub"]
-    assert second["auth_time"] >= first["auth_time"]  # the first sign-in was moved to an earlier time
+    assert second["auth_time"] >= first["auth_time"]  # that of the moved session would be earlier
 
 
 def test_oidcc_max_age_10000(rp: RelyingParty) -> None:
@@ -247,7 +247,7 @@ def test_oidcc_ensure_request_with_valid_pkce_succeeds(rp: RelyingParty) -> None
 
 
 def move_sign_in(server: Server, rp: RelyingParty, seconds: int) -> None:
-    """Lets the user have signed in earlier by so many seconds."""
+    """Moves the sign-in of the user into the past, by so many seconds."""
     query(
         server,
         """UPDATE browser_sessions s SET created = s.created - make_interval(secs => $2)

@@ -18,7 +18,7 @@ from sso.db.race import find_primary
 from sso.db.standalone import CONNECT_S, fetch_value
 from sso.db.statement import Statement
 from tests.kit.conditions import until_true
-from tests.kit.replication import free_port
+from tests.kit.ports import free_port
 from tests.kit.silent_host import SilentHost, silent_host
 
 NAME = Statement("SELECT current_database()")

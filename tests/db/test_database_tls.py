@@ -12,7 +12,7 @@ from sso.core.database_url import database_hosts
 from sso.db.database import Database
 from sso.db.errors import Unreachable
 from sso.db.standalone import fetch_value
-from tests.kit.replication import free_port
+from tests.kit.ports import free_port
 from tests.kit.tls_proxy import make_certificate, serve_tls
 
 NOT_TRUSTED = r"refuses connections; .*: has a certificate that is not trusted$"

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from tests.kit.game import rsa_key
+from tests.kit.ports import free_port
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, until
 
@@ -195,9 +196,3 @@ def answers(proxy: Proxy) -> bool:
             return client.get("/healthz").status_code == 200
     except httpx.TransportError:
         return False
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -12,8 +12,9 @@ import httpx
 import pytest
 
 import sso
-from tests.deploy.proxies import DEPLOY, adapted, free_port, installed
+from tests.deploy.proxies import DEPLOY, adapted, installed
 from tests.kit.game import BASE, Game
+from tests.kit.ports import free_port
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running, until
 

@@ -14,16 +14,11 @@ import httpx
 import pytest
 
 from scripts.run_demo import links
+from tests.kit.ports import free_port
 from tests.kit.server import QUICK, clean_environment, until
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "scripts.run_demo")  # what scripts/run starts when the packages are installed
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def answers(url: str) -> bool:

@@ -1,13 +1,21 @@
 """The pages of a game login: content, confirmation, denial; opening a link changes nothing."""
 
 import html
-import json
 import re
 from typing import Any
 
 import pytest
 
-from tests.kit.browser import OWN_SCRIPTS, AuthenticatorApp, Browser, Forms, fresh_browser, mailed_codes, new_user
+from tests.kit.browser import (
+    OWN_SCRIPTS,
+    AuthenticatorApp,
+    Browser,
+    Forms,
+    fresh_browser,
+    mailed_codes,
+    new_user,
+    user_id_of,
+)
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, sign_in_on_game_page, violation
 from tests.kit.server import Server
@@ -230,10 +238,6 @@ def test_player_sees_no_warning_about_administrative_rights(game: Game, browser:
     assert ADMINISTRATOR not in text_of(browser.follow(browser.get(session.page)).text)
     browser.submit(f"{session.decision}/continue")
     assert ADMINISTRATOR not in text_of(browser.get(session.decision).text)
-
-
-def user_id_of(server: Server, login: str) -> str:
-    return str(json.loads(server.sso("user", "show", login).stdout)["user_id"])
 
 
 def test_user_can_switch_to_another_account(game: Game, server: Server, ann: str) -> None:

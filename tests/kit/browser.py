@@ -218,3 +218,7 @@ def query(server: Server, sql: str, *values: Any) -> list[Any]:
 
     with asyncio.Runner() as runner:
         return runner.run(run())
+
+
+def user_id_of(server: Server, login: str) -> str:
+    return str(query(server, "SELECT user_id FROM users WHERE login = $1", login)[0]["user_id"])

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.ports import free_port
+
 UNPACKED = Path(__file__).parents[2] / ".nats/usr/sbin"  # by scripts/test
 PROGRAM = shutil.which("nats-server", path=f"{os.environ.get('PATH', '')}:/usr/sbin:{UNPACKED}")
 START_S = 20.0
@@ -23,9 +25,7 @@ class NatsServer:
     def __init__(self, *options: str, scheme: str = "nats", credentials: str = "") -> None:
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"{scheme}://{credentials}localhost:{self.port}"
 
     def start(self) -> None:

@@ -4,7 +4,6 @@ import ctypes
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import threading
@@ -18,6 +17,7 @@ from typing import Self
 from sso.db.embedded.binaries import environment, find_binaries, newest_install
 from sso.db.embedded.files import Account, Lock, postgres_account
 from sso.db.embedded.start import create_cluster, options
+from tests.kit.ports import free_port
 from tests.kit.postgres import fetch
 
 READY_S = 30
@@ -35,13 +35,6 @@ SETTINGS = {
 }
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 class Node:

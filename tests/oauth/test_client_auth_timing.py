@@ -4,10 +4,8 @@ A usual run only executes the code, because times are not reliable on a busy mac
 machine, also compares the times.
 """
 
-import math
 import os
 import random
-import statistics
 import time
 from collections.abc import Callable
 
@@ -16,6 +14,7 @@ import pytest
 from sso.oauth.client_auth import ClientCredentials, authenticate_client, sha1_bearer
 from sso.oauth.model import Client
 from tests.kit.oauth import Browser, Site
+from tests.kit.timing import welch
 from tests.oauth.in_process import SECRET, URI
 
 SAMPLES = int(os.environ.get("TIMING_SAMPLES", "0"))
@@ -30,13 +29,6 @@ def wrong_bearer(right: str, shared: int) -> str:
     """Returns a bearer of which only the first ``shared`` characters are right."""
     other = "0" if right[shared] != "0" else "1"
     return right[:shared] + other + "".join(random.choices("0123456789abcdef", k=39 - shared))
-
-
-def welch(first: list[float], second: list[float]) -> float:
-    """Returns the t of Welch's test, without the slowest tenth of the samples."""
-    first, second = (sorted(times)[: max(2, len(times) * 9 // 10)] for times in (first, second))
-    spread = statistics.variance(first) / len(first) + statistics.variance(second) / len(second)
-    return (statistics.mean(first) - statistics.mean(second)) / math.sqrt(spread or 1e-30)
 
 
 def measure(right: str, attempt: Callable[[str], None], samples: int) -> dict[int, float]:

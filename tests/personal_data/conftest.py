@@ -19,10 +19,6 @@ def unique_user(server: Server, **fields: Any) -> str:
     return new_user(server, login=f"{name}@example.com", nick=f"nick{name}", **fields)
 
 
-def user_id_of(server: Server, login: str) -> str:
-    return str(query(server, "SELECT user_id FROM users WHERE login = $1", login)[0]["user_id"])
-
-
 def with_services(server: Server, work: Callable[[Services], Awaitable[Any]]) -> Any:
     async def run() -> Any:
         async with open_services(load(None, server.settings), server.settings["SSO_DATABASE_URL"]) as services:

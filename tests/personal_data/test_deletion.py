@@ -9,7 +9,7 @@ import trio
 
 from sso.services import Services
 from tests.accounts.test_passkeys import new_passkey, passkey_sign_in, register
-from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, query
+from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, query, user_id_of
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server, until
 from tests.personal_data.conftest import (
@@ -18,7 +18,6 @@ from tests.personal_data.conftest import (
     erase,
     make_due,
     unique_user,
-    user_id_of,
     with_services,
 )
 

@@ -8,10 +8,10 @@ from sqlalchemy import LargeBinary
 
 from sso.db.tables import metadata
 from sso.personal_data.tables import EXPORTED, PSEUDONYMOUS, TRANSIENT, WITHOUT_FOREIGN_KEY
-from tests.kit.browser import Browser, fresh_browser, query
+from tests.kit.browser import Browser, fresh_browser, query, user_id_of
 from tests.kit.builders import PASSWORD
 from tests.kit.server import Server
-from tests.personal_data.conftest import api_login, erase, make_due, unique_user, user_id_of
+from tests.personal_data.conftest import api_login, erase, make_due, unique_user
 
 APPLICATION = 800_201
 COLUMNS = """SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'

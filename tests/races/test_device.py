@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import httpx
@@ -16,7 +16,6 @@ from tests.kit.oauth import TOKEN, Site, close_all
 from tests.kit.server import Server
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "3"))
-CONCURRENT = 50
 WAIT = 3  # seconds for which a request is held, in every second round
 pytestmark = pytest.mark.timeout(120 + ROUNDS * 10)
 
@@ -36,18 +35,6 @@ def tv(server: Server) -> Site:
 def browser(server: Server) -> Iterator[Browser]:
     with fresh_browser(server, new_user(server)) as browser:
         yield browser
-
-
-@pytest.fixture
-async def clients(server: Server) -> AsyncIterator[list[httpx.AsyncClient]]:
-    """Clients with one open connection each, which the two workers share."""
-    clients = [httpx.AsyncClient(base_url=server.base_url, timeout=30) for _ in range(CONCURRENT)]
-    async with trio.open_nursery() as nursery:
-        for client in clients:
-            nursery.start_soon(client.get, "/healthz")
-    yield clients
-    for client in clients:
-        await client.aclose()
 
 
 async def ask_concurrently(

@@ -1,4 +1,4 @@
-"""Links in mails: of fifty concurrent uses, one succeeds. RACE_ROUNDS=200 gives a long run."""
+"""Links in mails: of fifty concurrent uses, one succeeds. SSO_TEST_ROUNDS=200 gives a long run."""
 
 import os
 from collections import Counter
@@ -12,7 +12,7 @@ from tests.kit.browser import Browser, fresh_browser, new_user, query
 from tests.kit.mailbox import link_in, path_of, wait_for_mails
 from tests.kit.server import Server
 
-ROUNDS = int(os.environ.get("RACE_ROUNDS", "1"))
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))
 CONCURRENT = 50
 pytestmark = pytest.mark.timeout(300 + ROUNDS * 20)
 

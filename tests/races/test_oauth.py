@@ -1,13 +1,13 @@
 """Of many concurrent requests, exactly one redeems a code, rotates a token or finishes an authorization.
 
-A usual run has a few rounds; RACE_ROUNDS=200 gives a long one.
+A usual run has a few rounds; SSO_TEST_ROUNDS=200 gives a long one.
 """
 
 import os
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import httpx
 import jwt as pyjwt
@@ -31,9 +31,9 @@ from tests.kit.oauth import (
     query_of,
 )
 from tests.kit.server import Server
+from tests.races.conftest import CONCURRENT
 
-ROUNDS = int(os.environ.get("RACE_ROUNDS", "3"))
-CONCURRENT = 50
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "3"))
 pytestmark = pytest.mark.timeout(120 + ROUNDS * 10)
 
 
@@ -51,18 +51,6 @@ def browser(server: Server) -> Browser:
 @pytest.fixture(scope="module")
 def sites(server: Server) -> dict[str, Site]:
     return {profile: new_site(server, profile=profile) for profile in ("strict", "oidc")}
-
-
-@pytest.fixture
-async def clients(server: Server) -> AsyncIterator[list[httpx.AsyncClient]]:
-    """Clients with one open connection each, which the two workers share."""
-    clients = [httpx.AsyncClient(base_url=server.base_url, timeout=30) for _ in range(CONCURRENT)]
-    async with trio.open_nursery() as nursery:
-        for client in clients:
-            nursery.start_soon(client.get, "/healthz")
-    yield clients
-    for client in clients:
-        await client.aclose()
 
 
 async def send_concurrently(

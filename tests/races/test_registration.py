@@ -1,4 +1,4 @@
-"""Of many concurrent requests, one uses a link, a code or an address. RACE_ROUNDS=200 gives a long run."""
+"""Of many concurrent requests, one uses a link, a code or an address. SSO_TEST_ROUNDS=200 gives a long run."""
 
 import os
 from collections import Counter
@@ -16,7 +16,7 @@ from tests.kit.postgres import Postgres
 from tests.kit.registration import mailed_code, mailed_link, mails_to, new_address, request_mail
 from tests.kit.server import Server, running
 
-ROUNDS = int(os.environ.get("RACE_ROUNDS", "2"))
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "2"))
 CONCURRENT = 50
 pytestmark = pytest.mark.timeout(120 + ROUNDS * 20)
 

@@ -1,4 +1,4 @@
-"""Of fifty concurrent uses of a recovery code or passkey challenge, one succeeds. RACE_ROUNDS=200 gives a long run."""
+"""Of fifty concurrent uses of a recovery code or passkey challenge, one succeeds. Long run: SSO_TEST_ROUNDS=200."""
 
 import os
 from collections import Counter
@@ -13,7 +13,7 @@ from tests.kit.builders import PASSWORD
 from tests.kit.passkey import page_options
 from tests.kit.server import Server
 
-ROUNDS = int(os.environ.get("RACE_ROUNDS", "1"))
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))
 CONCURRENT = 50
 pytestmark = pytest.mark.timeout(300 + ROUNDS * 20)
 

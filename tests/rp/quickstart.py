@@ -1,4 +1,4 @@
-"""A quickstart as its page says: registers the client, and runs the program of examples/ by the commands of the page.
+"""Runs a quickstart as its page says: registers the client, and starts its program with the commands of the page.
 
 Only the addresses differ: the service and the program listen on other ports than those of the page.
 """
@@ -8,33 +8,21 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
+from tests.kit.ports import free_port, is_listening
 from tests.kit.server import Server, until
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = ROOT / ".rp"
 SERVICE = "127.0.0.1:8000"
 _BLOCK = re.compile(r"^\.\. code-block:: shell\n\n((?:    .*\n|\n)+)", re.MULTILINE)
-# Done by scripts/rp, or by the constructor.
+# Commands whose work scripts/rp or the constructor has done.
 _INSTALLATION = ("python3 -m venv", ".venv/bin/pip", "npm install", "sudo apt-get", "export CLIENT_SECRET=", "cd ")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 class Quickstart:
@@ -91,7 +79,7 @@ class Quickstart:
 
     @contextmanager
     def running(self) -> Iterator[Self]:
-        """Runs the program, which listens when this has entered."""
+        """Runs the program. Enters when the program listens."""
         log = self.folder / "output.txt"
         with log.open("w") as output:
             process = subprocess.Popen(
@@ -103,7 +91,7 @@ class Quickstart:
                 start_new_session=True,
             )
         try:
-            assert until(lambda: listens(self.port) or process.poll() is not None, 60)
+            assert until(lambda: is_listening(self.port) or process.poll() is not None, 60)
             assert process.poll() is None, log.read_text()
             yield self
         finally:

@@ -1,7 +1,6 @@
 """Sign-in with real OpenID providers: Authlib in a process of its own, and another instance of this service."""
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import pytest
 from tests.kit import postgres
 from tests.kit.browser import Forms
 from tests.kit.builders import PASSWORD
+from tests.kit.ports import free_port
 from tests.kit.server import QUICK, Server, running
 from tests.upstream.player import follow, go, is_signed_in, link, player, press, sign_in, sign_out, to_provider
 
@@ -65,9 +65,7 @@ def other_server(
     server: Server, postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     """Another instance of this service, at another host name, so that its cookies are separate."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_RATE_LOGIN": "0", "SSO_WORKERS": "1"}
     settings |= {"SSO_BIND": f"127.0.0.1:{port}", "SSO_BASE_URL": f"http://localhost:{port}"}
     with running(tmp_path_factory.mktemp("other"), **settings) as other:

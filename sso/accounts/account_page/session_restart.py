@@ -1,4 +1,4 @@
-"""The session of a browser after a change that revoked everything issued to the user before."""
+"""Continues the session of a browser after a change that revoked everything issued to the user."""
 
 from quart import Response
 

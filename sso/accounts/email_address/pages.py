@@ -8,13 +8,13 @@ from sso.accounts.email_address.change import EmailChange
 from sso.accounts.email_address.section import next_mail_text
 from sso.accounts.email_address.verification import EmailVerification
 from sso.accounts.form_problem import FormProblem
+from sso.accounts.login.messages import NOT_AN_ADDRESS
 from sso.accounts.model import login_key
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.core.language import current_language
 from sso.web.language import _
 from sso.web.redirects import see_other
 
-NOT_AN_ADDRESS = FormProblem(_("Please enter an e-mail address, such as name@example.com."), field="new_email")
 SAME_ADDRESS = FormProblem(_("This is already your e-mail address."), field="new_email")
 
 
@@ -46,7 +46,7 @@ def email_pages(
         try:
             wait_s = await change.request(session.user, login, current_language.get())
         except ValueError:
-            return await account.show(session, NOT_AN_ADDRESS, "email", new_email=login)
+            return await account.show(session, FormProblem(NOT_AN_ADDRESS, field="new_email"), "email", new_email=login)
         if wait_s:
             problem = FormProblem(next_mail_text(wait_s), 429, {"Retry-After": str(wait_s)}, "new_email")
             return await account.show(session, problem, "email", new_email=login)

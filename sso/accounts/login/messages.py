@@ -1,4 +1,4 @@
-"""What the login pages and the account page say about a rejected password, code or passkey."""
+"""The messages of the login pages and the account page about a rejected address, password, code or passkey."""
 
 from sso.accounts.errors import InvalidCredentials, LoginBusy, SecondFactorBlocked
 from sso.accounts.form_problem import FormProblem
@@ -14,6 +14,7 @@ WRONG_PASSKEY = _("Your passkey was not accepted. Please try again, or sign in i
 EXPIRED = _("This sign-in has expired. Please sign in again.")
 PROVE_AGAIN = _("You are signed in, but you must still prove that it is you: with your password or a passkey.")
 USED_CODE = _("You have already used this code. Please wait until your app shows the next one, at most 30 seconds.")
+NOT_AN_ADDRESS = _("Please enter an e-mail address, such as name@example.com.")
 PASSWORDS_DIFFER = FormProblem(_("The new passwords do not match."), field="repeat_password")
 BLOCKED = _("Too many wrong codes were entered, so this account no longer accepts codes. Ask support to unblock it.")
 

@@ -14,7 +14,7 @@ from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorB
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlows
-from sso.accounts.login.messages import PASSWORDS_DIFFER, WRONG_PASSKEY, code_problem, retry_problem
+from sso.accounts.login.messages import NOT_AN_ADDRESS, PASSWORDS_DIFFER, WRONG_PASSKEY, code_problem, retry_problem
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.view import ClosedAccountView, LoginCompletion, next_query
 from sso.accounts.model import SignedIn, User, typed_login
@@ -45,7 +45,6 @@ from sso.web.pages import form_fields, page
 from sso.web.redirects import safe_next, see_other
 from sso.web.request import client_address
 
-NOT_AN_ADDRESS = FormProblem(_("Please enter an e-mail address, such as name@example.com."))
 LINK_INVALID = _("This link no longer works. It may have been used already, or it has expired.")
 
 
@@ -74,7 +73,7 @@ def password_reset_pages(
         check_csrf(read_cookie(VISIT_COOKIE), form.get("csrf"))
         next_path, login = form.get("next"), form.get("login", "").strip()
         if typed_login(login) is None:
-            return await show_forgot_form(next_path, login, NOT_AN_ADDRESS)
+            return await show_forgot_form(next_path, login, FormProblem(NOT_AN_ADDRESS))
         try:
             if wait_s := await rate_limiter.add(client_address()):
                 raise TooManyAttempts(wait_s)

@@ -1,6 +1,5 @@
 """The pages of a registration: e-mail address, code, then nickname and password. Opening a link changes nothing."""
 
-import re
 from typing import Any, assert_never
 
 from quart import Blueprint, Response, request
@@ -8,7 +7,7 @@ from quart import Blueprint, Response, request
 from sso.accounts.account_page.notices import account_url
 from sso.accounts.errors import TooManyAttempts
 from sso.accounts.login.flow import LoginFlow, LoginFlows
-from sso.accounts.login.messages import retry_message
+from sso.accounts.login.messages import NOT_AN_ADDRESS, retry_message
 from sso.accounts.login.view import LoginCompletion, next_query
 from sso.accounts.model import SignedIn, User, typed_login
 from sso.accounts.nickname import InvalidNickname, parse_nickname
@@ -23,18 +22,16 @@ from sso.core.errors import ApiError, RetryLater
 from sso.core.language import Text, current_language, plural
 from sso.web import language
 from sso.web.client_connection import client_connection
-from sso.web.cookies import VISIT_COOKIE, read_cookie
+from sso.web.cookies import VISIT_COOKIE, is_secret, read_cookie
 from sso.web.csrf import check_csrf
 from sso.web.language import _
 from sso.web.pages import form_fields
 from sso.web.redirects import DEFAULT_PATH, safe_next, see_other
 from sso.web.request import client_address
 
-WRONG_ADDRESS = _("Please enter an e-mail address, such as name@example.com.")
 WRONG_CODE = _(
     "This code is incorrect or no longer works. Check it, open the link in the e-mail instead, or ask for a new e-mail."
 )
-_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 
 def registration_pages(
@@ -72,7 +69,7 @@ def registration_pages(
         flow = await find_flow(next_path)
         login = typed_login(form.get("email", ""))
         if login is None:
-            return await view.show_email_form(challenge, flow, next_path, form, problem=WRONG_ADDRESS, status=422)
+            return await view.show_email_form(challenge, flow, next_path, form, problem=NOT_AN_ADDRESS, status=422)
         if wait_s := await registration.rate.add(client_address()):
             error = TooManyAttempts(wait_s)
             return await view.show_email_form(
@@ -163,7 +160,7 @@ def registration_pages(
         """Returns the link, or the page that says why it cannot be used."""
         if registration.mode == "closed":
             return await view.show_refusal(registration.mode)
-        link = await completion.find(token) if _TOKEN.fullmatch(token) else None
+        link = await completion.find(token) if is_secret(token) else None
         if link is None:
             return await view.show_expired_link()
         return await view.show_login_taken() if await completion.is_login_taken(link) else link

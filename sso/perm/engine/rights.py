@@ -68,6 +68,12 @@ class Rights:
     def is_root(self) -> bool:
         return ROOT_ROLE in self.central.roles
 
+    @property
+    def root_rules(self) -> frozenset[str]:
+        """The rules in ``private_data`` of the central application, without that prefix."""
+        prefix = "private_data."
+        return frozenset(rule.removeprefix(prefix) for rule in self.central.rules if rule.startswith(prefix))
+
     def has_root_rule(self, rule: str) -> bool:
         return f"private_data.{rule}" in self.central.rules
 

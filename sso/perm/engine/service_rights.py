@@ -11,7 +11,6 @@ from sso.perm.engine.records import NO_RECORD
 from sso.perm.engine.rights import Rights, secret_rights
 from sso.perm.engine.user_facts import UserFacts
 
-_PRIVATE = "private_data."
 _NOBODY = UserFacts("")
 
 
@@ -31,7 +30,7 @@ def compute_service_rights(central: CompiledApplication, facts: PermissionFacts,
     rights = Rights(compute_permissions(central, facts, now))
     assigned = {assignment.name for assignment in facts.own.roles}
     roles = [role for role in central.roles.values() if role.name in assigned or _is_met(role, facts.user)]
-    rules = {rule.removeprefix(_PRIVATE) for rule in rights.central.rules if rule.startswith(_PRIVATE)}
+    rules = set(rights.root_rules)
     for role in roles:
         rules |= _service_rules(role.record.meta.get("private_data", {}))
     is_root = rights.is_root or ROOT_ROLE in assigned or any(role.name == ROOT_ROLE for role in roles)

@@ -4,11 +4,9 @@ A usual run takes few samples and compares no times, because they are not reliab
 TIMING_SAMPLES=1000, on a quiet machine, also compares the times.
 """
 
-import math
 import os
 import random
 import re
-import statistics
 import time
 from collections.abc import Callable, Iterator
 
@@ -21,6 +19,7 @@ from tests.kit.builders import PASSWORD
 from tests.kit.postgres import Postgres
 from tests.kit.registration import mails_to
 from tests.kit.server import Server, running
+from tests.kit.timing import welch
 
 SAMPLES = int(os.environ.get("TIMING_SAMPLES", "0"))
 MAX_T = 4.0  # of Welch's test
@@ -98,13 +97,6 @@ def test_existing_account_and_newcomer_get_one_mail_each(open_server: Server) ->
         register(browser, newcomer)
     assert "already has one" in mails_to(open_server, login)[0]
     assert "Your code is" in mails_to(open_server, newcomer)[0]
-
-
-def welch(first: list[float], second: list[float]) -> float:
-    """Returns the t of Welch's test, without the slowest tenth of the samples."""
-    first, second = (sorted(times)[: max(2, len(times) * 9 // 10)] for times in (first, second))
-    spread = statistics.variance(first) / len(first) + statistics.variance(second) / len(second)
-    return (statistics.mean(first) - statistics.mean(second)) / math.sqrt(spread or 1e-30)
 
 
 def response_time(browser: Browser, page: str, form: dict[str, str]) -> float:
