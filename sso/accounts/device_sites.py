@@ -18,6 +18,7 @@ class DeviceSite:
     brand: SiteBrand | None  # its look, if it has one of its own
     knows: Sequence[Text]  # what it will know about the user
     offline: bool  # also while the user is away
+    first_party: bool  # it may exchange its tokens for a user JWT, with which it acts for the user
 
 
 class DeviceSites(Protocol):

@@ -16,7 +16,8 @@ from sso.db.clock import DatabaseClock
 from sso.keys.keyset import KeySet
 
 USER_TYP = "user_token"
-GAME_AUTH = "gsid"  # the claim `auth` after a login for a game session
+GAME_AUTH = "gsid"  # the claim `auth` after a login for a game session, and for a device
+SITE_AUTH = "openid"  # after a login to a site
 EXCHANGED_TYP = "exchanged_token"  # made from an access token, accepted in place of a user JWT
 
 
@@ -53,6 +54,7 @@ class ExchangeSource:
     nick: str | None  # None if the access token does not include the profile
     valid_from: int
     auth_time: int
+    auth: str
     exp: int
     now: int
 
@@ -160,7 +162,7 @@ class UserJwts:
             "iat": now,
             "exp": min(now + self._life_s, source.exp),
             "jti": f"{_base64url(source.digest)}.{record_id()}",
-            "auth": "openid",
+            "auth": source.auth,
             "auth_time": source.auth_time,
         }
         if source.nick is not None:

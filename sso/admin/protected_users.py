@@ -1,41 +1,31 @@
-"""Protects users from callers with fewer rights over the service.
+"""Protects users from callers with fewer rights over the service, and the service from users with more of them.
 
-Otherwise a caller who may set passwords could sign in as an administrator.
+Otherwise a caller who may set passwords could sign in as an administrator, and a caller who may set tags and logins
+could make the condition of an administrator's role hold.
 """
 
 from sso.admin.caller import AdminCaller
 from sso.core.errors import Forbidden
-from sso.db.clock import DatabaseClock
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
-from sso.perm.engine.rights import Rights
-from sso.perm.stores.facts import FactsStore
+from sso.db.database import Database
+from sso.db.transaction import Transaction
+from sso.perm.stores.facts import read_service_rights
 
 
 class ProtectedUsers:
-    def __init__(self, facts: FactsStore, clock: DatabaseClock) -> None:
-        self._facts = facts
-        self._clock = clock
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
-    async def require_manageable(self, caller: AdminCaller, user_id: str) -> None:
+    async def require_manageable(self, caller: AdminCaller, user_id: str, tx: Transaction | None = None) -> None:
         """Raises Forbidden if the user has the role root, or a right over the service, that the caller does not have.
 
-        Roles that are assigned to the user count even if their conditions do not hold at the moment.
+        With a transaction, the user is judged as the transaction has changed it.
         """
         if caller.is_root:
             return
-        loaded = await self._facts.load(user_id, CENTRAL_APPLICATION_ID, None)
-        assert loaded is not None
-        rights = Rights(loaded.effective(int(self._clock.now())))
-        assigned = {assignment.name for assignment in loaded.facts.own.roles}
-        if rights.is_root or ROOT_ROLE in assigned:
+        rights = await read_service_rights(tx or self._database, user_id, int(self._database.clock.now()))
+        if rights.is_root:
             raise Forbidden("the role root is required to change a user with the role root")
-        rules = set(rights.root_rules)
-        for name in assigned & loaded.application.roles.keys():
-            rules |= _service_rules(loaded.application.roles[name].record.meta.get("private_data", {}))
-        if missing := sorted(rules - caller.root_rules):
+        if missing := sorted(rights.rules - caller.root_rules):
             raise Forbidden(f"{missing[0]} is required to change a user who has it")
-
-
-def _service_rules(private_data: dict[str, object]) -> set[str]:
-    """Returns the rules that a role gives over the whole service: those at the top level."""
-    return {name for name, rule in private_data.items() if isinstance(rule, dict) and rule.get("value") is True}
+        if rights.over_central and user_id != caller.actor.user_id:
+            raise Forbidden("the role root is required to change a user with rights at the central application")

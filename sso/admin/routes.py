@@ -54,4 +54,6 @@ def _query_fields() -> dict[str, Any]:
     fields = request.args.to_dict(flat=False)
     if repeated := [name for name, values in fields.items() if len(values) > 1]:
         raise InvalidBody(f"{repeated[0]}: must be given once")
+    if any("\0" in name or "\0" in values[0] for name, values in fields.items()):
+        raise InvalidBody("the query has a NUL character")
     return {name: values[0] for name, values in fields.items()}

@@ -11,6 +11,7 @@ from sso.admin.request import AdminRequest, AdminResponse, JsonRecord, SearchQue
 from sso.admin.user_directory import UserDirectory
 from sso.core.encryption import Keyring
 from sso.core.errors import ApiError, NotFound
+from sso.core.ids import is_user_id
 from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
@@ -64,7 +65,9 @@ class UserResource:
             if part.user_id is not None and await tx.row(_LOCK, user_id=part.user_id):
                 raise Conflict("user_id: is used by another user")
             await users.apply(tx, request.caller.actor, self._keyring, "", part, password_hash)
-            return User.from_row(await tx.row(_BY_LOGIN, login_key=login_key(part.login)))
+            created = User.from_row(await tx.row(_BY_LOGIN, login_key=login_key(part.login)))
+            await self._protected.require_manageable(request.caller, created.user_id, tx)
+            return created
 
         return record_response(user_json(await self._write(work)), 201)
 
@@ -74,7 +77,7 @@ class UserResource:
         if changes.user_id not in (None, user.user_id):
             raise ApiError("user_id: cannot be changed")
         password_hash = await self._new_hash(user, changes.password)
-        given = changes.model_dump(exclude_unset=True)
+        given = changes.model_dump(exclude_none=True)
 
         async def work(tx: Transaction) -> User:
             locked = User.from_row(await tx.row(_LOCK, user_id=user.user_id))
@@ -82,6 +85,7 @@ class UserResource:
             await _refuse_taken_login(tx, changes.login, user.user_id)
             part = UserPart.model_validate({"login": locked.login, **given, "user_id": user.user_id})
             await users.apply(tx, request.caller.actor, self._keyring, "", part, password_hash)
+            await self._protected.require_manageable(request.caller, user.user_id, tx)
             return User.from_row(await tx.row(_LOCK, user_id=user.user_id))
 
         return record_response(user_json(await self._write(work)))
@@ -98,7 +102,7 @@ class UserResource:
         return record_response(user_json(await self.require(user.user_id)))
 
     async def require(self, user_id: str) -> User:
-        user = await self._store.get(user_id)
+        user = await self._store.get(user_id) if is_user_id(user_id) else None
         if user is None:
             raise NotFound("user not found")
         return user

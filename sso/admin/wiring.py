@@ -53,7 +53,7 @@ def build_management(
     find_service_token: FindServiceToken,
     requests_per_minute: int,
 ) -> ManagementApi:
-    protected = ProtectedUsers(facts, database.clock)
+    protected = ProtectedUsers(database)
     users = UserResource(database, accounts.users, accounts.hasher, keyring, accounts.deletion, protected)
     details = UserDetails(
         database, users, accounts.users, accounts.sessions, accounts.games, accounts.factor_changes, facts

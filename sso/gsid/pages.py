@@ -137,7 +137,8 @@ def game_pages(confirmation: Confirmation, visitor: Visitor) -> Blueprint:
         )
 
     async def gets_admin_rights(view: ConfirmationView, user: User) -> bool:
-        """A device gets none: its tokens have the scopes that the page shows."""
-        return view.site is None and await confirmation.grants_admin_rights(user, client_address())
+        """A device of another party gets none: its tokens have the scopes that the page shows."""
+        is_own = view.site is None or view.site.first_party
+        return is_own and await confirmation.grants_admin_rights(user, client_address())
 
     return routes

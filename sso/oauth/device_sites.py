@@ -29,7 +29,13 @@ class ClientDeviceSites:
         client = await self._clients.get(client_id)
         if client is None or client.disabled or DEVICE_CODE not in client.grant_types:
             return None
-        return DeviceSite(client.title, site_brand(client), describe_scopes(scopes), "offline_access" in scopes)
+        return DeviceSite(
+            client.title,
+            site_brand(client),
+            describe_scopes(scopes),
+            offline="offline_access" in scopes,
+            first_party=client.first_party,
+        )
 
     async def record_grant(self, session: Session, client_id: str, scopes: Sequence[str], address: Address) -> None:
         """Records the event. The user has seen the scopes, so this is also the consent to a client that needs it."""

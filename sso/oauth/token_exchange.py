@@ -5,7 +5,7 @@ These are endpoints of their own (§4.2), not a grant type of the token endpoint
 
 from typing import Any
 
-from sso.accounts.user_jwt import ExchangeSource, UserJwts
+from sso.accounts.user_jwt import GAME_AUTH, SITE_AUTH, ExchangeSource, UserJwts
 from sso.core.jwt import InvalidToken
 from sso.core.net import Address
 from sso.db.clock import DatabaseClock
@@ -52,6 +52,8 @@ class TokenExchange:
             nick=access.nick if "profile" in access.scopes else None,
             valid_from=access.valid_from,
             auth_time=access.auth_time,
+            # A device is confirmed like a game: on another machine, perhaps by someone who does not have the device.
+            auth=GAME_AUTH if access.is_of_device else SITE_AUTH,
             exp=access.exp,
             now=access.now,
         )

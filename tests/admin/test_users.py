@@ -181,6 +181,44 @@ def test_root_role_protects_even_if_its_condition_does_not_hold(studio: Studio, 
     assert manager.request("DELETE", f"/users/{user.user_id}/factors").status_code == 403
 
 
+def test_manager_cannot_make_users_with_more_rights(studio: Studio, manager: Administrator) -> None:
+    """Conditions of roles depend on fields that a manager sets."""
+    number = next(_numbers)
+    tag, domain, user_id = f"staff{number}", f"studio{number}.example", str(7_000_000_000 + number)
+    studio.role(1, f"tagged{number}", "can_view_audit", condition={"tag": tag})
+    studio.role(1, f"at_work{number}", "can_view_audit", condition={"tag": f"{tag}-ip", "ip": "203.0.113.0/24"})
+    studio.role(1, f"colleague{number}", "can_view_audit", condition={"domain": domain})
+    studio.role(1, f"chosen{number}", "can_view_audit", condition={"uid": [user_id]})
+    friend = create(manager)
+    gains: list[dict[str, Any]] = [{"tags": [tag]}, {"tags": [f"{tag}-ip"]}, {"login": f"x{number}@{domain}"}]
+    for fields in gains:
+        for target in (friend["user_id"], manager.user_id):
+            response = manager.request("PATCH", f"/users/{target}", json=fields)
+            assert (response.status_code, "can_view_audit" in response.json()["error"]) == (403, True), response.text
+    for fields in [*gains, {"user_id": user_id}]:
+        response = manager.request("POST", "/users", json={"login": new_login(), **fields})
+        assert (response.status_code, "can_view_audit" in response.json()["error"]) == (403, True), response.text
+    assert manager.data(f"/users/{friend['user_id']}") == friend
+    assert manager.request("PATCH", f"/users/{friend['user_id']}", json={"tags": ["other"]}).status_code == 200
+    above = administrator(studio, "can_manage_users", "can_view_audit")
+    assert above.request("PATCH", f"/users/{friend['user_id']}", json={"tags": [tag]}).status_code == 200
+    assert manager.request("PATCH", f"/users/{friend['user_id']}", json={"tags": []}).status_code == 403
+
+
+def test_rights_at_the_central_application_protect(studio: Studio, manager: Administrator) -> None:
+    """With them, every role of the central application could be changed."""
+    user = studio.user()
+    studio.give_secret(user, 1, "canModifySchema")
+    response = manager.request("PATCH", f"/users/{user.user_id}", json={"password": "taken over by a manager"})
+    assert (response.status_code, "the role root" in response.json()["error"]) == (403, True), response.text
+
+
+def test_login_cannot_be_removed(manager: Administrator) -> None:
+    user = create(manager)
+    response = manager.request("PATCH", f"/users/{user['user_id']}", json={"login": None})
+    assert (response.status_code, response.json().get("data")) == (200, user)
+
+
 def test_search_finds_by_the_beginning_of_login_and_nick_and_by_id(manager: Administrator) -> None:
     name = f"search{next(_numbers)}"
     users = [create(manager, login=f"{name}{letter}@example.com", nick=f"Nick{name}") for letter in "CaB"]
@@ -220,6 +258,18 @@ def test_pages_follow_each_other_without_gaps(manager: Administrator) -> None:
 def test_invalid_query_is_refused_with_the_parameter(manager: Administrator, query: dict[str, Any], error: str) -> None:
     response = manager.get("/users", **query)
     assert (response.status_code, response.json()) == (400, {"status": "ERROR", "error": error})
+
+
+@pytest.mark.parametrize("path", ["/users?search=a%00b", "/users?after=%00", "/audit?target=%00"])
+def test_nul_in_the_query_is_refused(root: Administrator, path: str) -> None:
+    response = root.request("GET", path)
+    assert (response.status_code, response.json()["error"]) == (400, "the query has a NUL character")
+
+
+def test_text_that_is_no_user_id_names_no_user(root: Administrator) -> None:
+    for user_id in ("%00", "a", "1%00"):
+        assert root.get(f"/users/{user_id}").status_code == 404
+        assert root.get(f"/users/{user_id}/permissions").status_code == 404
 
 
 def test_repeated_parameter_is_refused(manager: Administrator) -> None:

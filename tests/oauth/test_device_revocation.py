@@ -1,7 +1,7 @@
-"""What ends a confirmed sign-in of a device and its tokens, and that games cannot use its session."""
+"""What ends a confirmed sign-in of a device and its tokens, and how its session differs from that of a game."""
 
 from tests.kit.browser import Browser, fresh_browser, new_user, query
-from tests.kit.device import confirm, new_device_site, start_device, tokens_of
+from tests.kit.device import confirm, new_device_site, start_device, tokens_of, type_code
 from tests.kit.game import Game, violation
 from tests.kit.oauth import Site, error_of
 from tests.kit.server import Server
@@ -75,3 +75,18 @@ def test_session_of_a_device_does_not_exist_for_games(server: Server, tv: Site, 
         violation(game.ask("info", gsid))
     assert device.row()["status"] == "confirmed"
     assert device.ask().status_code == 200
+
+
+def test_device_of_a_first_party_client_counts_as_a_game(server: Server, tv: Site) -> None:
+    """Its token may be exchanged for a user JWT with a factor: the page warns, and SSO_GSID_ADMIN applies."""
+    login = new_user(server)
+    server.sso("role", "assign", login, "root")
+    site, warning = new_device_site(server, first_party=True), "You have administrative rights here. The device"
+    with fresh_browser(server, login) as browser:
+        assert warning not in type_code(browser, start_device(tv).user_code).text
+        device = start_device(site)
+        assert warning in type_code(browser, device.user_code).text
+        access_token = tokens_of(device, browser)["access_token"]
+    headers = {"Authorization": f"Bearer {access_token}", "Factor": "device-1"}
+    claims = site.claims(site.http.post("/proxy/oauth/exchangeToken", headers=headers).json()["token"])
+    assert (claims["auth"], "fac" in claims) == ("gsid", True)

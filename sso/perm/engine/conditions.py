@@ -38,6 +38,20 @@ def holds(condition: Condition, user: UserFacts) -> bool:
     )
 
 
+def at_any_address(condition: Condition) -> Condition:
+    """Returns the condition without its requirements on the address."""
+
+    def each(parts: tuple[Condition, ...] | None) -> tuple[Condition, ...] | None:
+        return None if parts is None else tuple(at_any_address(part) for part in parts)
+
+    return condition._replace(
+        ip=None,
+        everyone=condition.everyone or condition.ip is not None,
+        all_of=each(condition.all_of),
+        any_of=each(condition.any_of),
+    )
+
+
 class Comparison(NamedTuple):
     """One comparison of an explanation."""
 

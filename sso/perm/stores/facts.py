@@ -24,8 +24,10 @@ from sso.perm.engine.decode import decode_group, decode_own_record, decode_proje
 from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
 from sso.perm.engine.explanation.explain import explain_rule
 from sso.perm.engine.facts import Group, PermissionFacts, ProjectApplication, ProjectFacts
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.records import RoleRecord
 from sso.perm.engine.render import render
+from sso.perm.engine.service_rights import ServiceRights, compute_service_rights
 from sso.perm.engine.user_facts import UserFacts
 from sso.perm.stores.builtin_roles import complete_schema
 
@@ -161,6 +163,15 @@ async def read_facts(
     """The facts as a transaction sees them now. Returns None if the application does not exist."""
     row = await runner.row(_FACTS.statement, user_id=[user_id], application_id=[application_id])
     return None if row is None else _facts(row, user_id, address)
+
+
+async def read_service_rights(runner: Runner, user_id: str, now: int) -> ServiceRights:
+    """The rights of a user over the whole service, as a transaction sees them now."""
+    central = await read_application(runner, CENTRAL_APPLICATION_ID)
+    facts = await read_facts(runner, user_id, CENTRAL_APPLICATION_ID, None)
+    assert central is not None  # it is built in
+    assert facts is not None
+    return compute_service_rights(central, facts, now)
 
 
 async def read_application(runner: Runner, application_id: int) -> CompiledApplication | None:
