@@ -9,6 +9,7 @@ from typing import Any
 from scripts.benchmarks.oauth_measure import Subject
 from scripts.benchmarks.oauth_target import Target
 from scripts.benchmarks.report import process_tree
+from sso.db.standalone import fetch_value
 from tests.kit.server import Server, running
 
 USERS = 64
@@ -36,6 +37,8 @@ NO_LIMITS = {
     "SSO_RATE_ACCOUNT": "0",
     "SSO_RATE_AUTHORIZE": "0",
 }
+# Each login of the benchmark comes from a new browser, which would send a mail to its user. Peers send none.
+NO_NOTICES = "UPDATE users SET sign_in_notices = false"
 SETTINGS = HASH | NO_LIMITS | {"SSO_LOG_LEVEL": "warning"}
 
 
@@ -50,6 +53,7 @@ def running_service(dsn: str, **settings: str) -> Iterator[tuple[Server, Target]
             {"login": login, "password": PASSWORD, "nick": f"nick{number}"} for number, login in enumerate(logins)
         ]
         server.apply({"users": people, "clients": [CLIENT], "applications": [APPLICATION]})
+        fetch_value(dsn, NO_NOTICES)
         yield (
             server,
             Target(
