@@ -1,4 +1,4 @@
-"""Notices by mail about sign-ins with a browser or game that the account has not been used with before.
+"""Notices by mail about sign-ins with a browser, game or device that the account has not been used with before.
 
 Only a completed sign-in causes a notice. An account gets at most one in PAUSE_S; the account page lists all sign-ins.
 """
@@ -131,7 +131,7 @@ class SignInNotices:
                 ),
                 Text(
                     "If this was you, there is nothing to do. If not, change your password now: that signs everyone "
-                    "out. Your account page lists every browser and game that is signed in:"
+                    "out. Your account page lists every browser, game and site that is signed in:"
                 ),
             ),
             (

@@ -1,4 +1,4 @@
-"""Notices by mail about sign-ins with a browser or game that the account has not been used with before."""
+"""Notices by mail about sign-ins with a browser, game or device that the account has not been used with before."""
 
 import pytest
 

@@ -85,3 +85,12 @@ def confirm(browser: Browser, device: Device) -> httpx.Response:
 def refuse(browser: Browser, device: Device) -> httpx.Response:
     assert device.match in type_code(browser, device.user_code).text
     return browser.submit(f"/game/{device.gsid}/deny")
+
+
+def tokens_of(device: Device, browser: Browser) -> dict[str, str]:
+    """Confirms the sign-in, and returns the tokens that the device gets."""
+    confirm(browser, device)
+    answer = device.ask()
+    assert answer.status_code == 200, answer.text
+    tokens: dict[str, str] = answer.json()
+    return tokens

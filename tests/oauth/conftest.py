@@ -2,6 +2,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.kit.browser import Browser as PageBrowser
+from tests.kit.browser import fresh_browser, new_user
+from tests.kit.device import new_device_site
+from tests.kit.logout_receiver import LogoutReceiver, logout_receiver
 from tests.kit.oauth import Browser, Site, close_all, new_browser, new_site
 from tests.kit.server import Server
 
@@ -26,3 +30,26 @@ def oidc(server: Server) -> Site:
 def browser(server: Server) -> Browser:
     """The browser of a user who is signed in."""
     return new_browser(server, email_verified=True).sign_in()
+
+
+@pytest.fixture
+def receiver() -> Iterator[LogoutReceiver]:
+    with logout_receiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture(scope="module")
+def tv(server: Server) -> Site:
+    """A public client of devices."""
+    return new_device_site(server)
+
+
+@pytest.fixture(scope="module")
+def ann(server: Server) -> str:
+    return new_user(server, email_verified=True)
+
+
+@pytest.fixture(scope="module")
+def anns_browser(server: Server, ann: str) -> Iterator[PageBrowser]:
+    with fresh_browser(server, ann) as browser:
+        yield browser

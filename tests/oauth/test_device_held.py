@@ -7,18 +7,13 @@ import pytest
 import trio
 
 from tests.kit.browser import Browser, fresh_browser, new_user
-from tests.kit.device import Device, confirm, new_device_site, refuse, start_device
+from tests.kit.device import Device, confirm, refuse, start_device
 from tests.kit.held import Answer, Connection, Rows, connect, rows_of
 from tests.kit.oauth import TOKEN, Site
 from tests.kit.server import Server
 
 HOLD = 25  # seconds; a request that is answered by its end, and not at once, fails the test
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
-
-
-@pytest.fixture(scope="module")
-def tv(server: Server) -> Site:
-    return new_device_site(server)
 
 
 @pytest.fixture(scope="module")

@@ -20,11 +20,6 @@ _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
-def tv(server: Server) -> Site:
-    return new_device_site(server)
-
-
-@pytest.fixture(scope="module")
 def browser(server: Server) -> Iterator[Browser]:
     with fresh_browser(server, new_user(server)) as browser:
         yield browser
