@@ -18,14 +18,15 @@ _NOBODY = UserFacts("")
 class ServiceRights:
     is_root: bool
     rules: frozenset[str]
-    # Rights at the central application that not everybody has. With them, its roles can be changed.
+    # The user has rights in secret_data of the central application that not every user has, and could change its roles.
     over_central: bool
 
 
 def compute_service_rights(central: CompiledApplication, facts: PermissionFacts, now: int) -> ServiceRights:
-    """Roles that are assigned to the user count even if their conditions do not hold at the moment.
+    """Returns the rights of the user, including those that the user gets when a condition holds.
 
-    Roles with a condition on the address count as if the user was there.
+    Roles that are assigned to the user count even if their conditions do not hold at the moment. Roles with a condition
+    on the address count as if the user was there.
     """
     rights = Rights(compute_permissions(central, facts, now))
     assigned = {assignment.name for assignment in facts.own.roles}
