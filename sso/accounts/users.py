@@ -241,9 +241,14 @@ async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "")
     await tx.value(_END_OTHER_SESSIONS, user_id=user_id, session_id=kept_session_id)
     for statement in _DELETE_ISSUED:
         await tx.value(statement, user_id=user_id)
-    await tx.value(_REVOKE_LINKS, user_id=user_id, purposes=list(REVOKED_LINKS))
+    await revoke_links(tx, user_id)
     kept_sid = await tx.value(_SID, user_id=user_id, session_id=kept_session_id) if kept_session_id else None
     await end_site_sessions(tx, user_id, kept_sid=kept_sid)
+
+
+async def revoke_links(tx: Runner, user_id: str) -> None:
+    """Makes mailed links that change the password or the address invalid."""
+    await tx.value(_REVOKE_LINKS, user_id=user_id, purposes=list(REVOKED_LINKS))
 
 
 async def _revoke_and_record(tx: Transaction, user_id: str, kept_session_id: str = "") -> None:

@@ -4,8 +4,11 @@ from ipaddress import IPv6Network
 
 from sso.core.net import Address, Network, contains
 
-# NAT64, 6to4 and Teredo: their addresses contain an IPv4 address, which may be an internal one.
-_TUNNELS = (IPv6Network("64:ff9b::/96"), IPv6Network("2002::/16"), IPv6Network("2001::/32"))
+# NAT64, 6to4, Teredo, SIIT and IPv4-compatible: they contain an IPv4 address, which may be an internal one.
+_TUNNELS = tuple(
+    IPv6Network(text)
+    for text in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::ffff:0:0:0/96", "::/96")
+)
 
 
 class ReceiverAddresses:

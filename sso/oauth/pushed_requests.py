@@ -27,7 +27,7 @@ from sso.oauth.errors import (
     InvalidRequest,
     TooManyPushedRequests,
 )
-from sso.oauth.model import Client
+from sso.oauth.model import CLIENT_ID, Client
 
 LIFETIME_S = 90
 CLIENT_FACTOR = 10  # a client with a secret or a key may push as many requests as this number of networks
@@ -100,9 +100,10 @@ class PushedAuthorizationRequests:
         Raises AuthorizationFinished if the request URI was used, has expired, or belongs to another client.
         """
         match = _REQUEST_URI.fullmatch(parameters.ascii_text("request_uri"))
-        query = match and await self._database.value(
-            _USE, digest=digest(match[1]), client_id=parameters.ascii_text("client_id")
-        )
+        client_id = parameters.ascii_text("client_id")
+        query = None
+        if match and CLIENT_ID.fullmatch(client_id):
+            query = await self._database.value(_USE, digest=digest(match[1]), client_id=client_id)
         pushed = Parameters.read(query) if query else None
         if pushed is None:
             raise AuthorizationFinished

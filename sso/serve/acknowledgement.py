@@ -21,9 +21,10 @@ async def is_acknowledged(sock: socket.socket, *, may_read: bool) -> bool:
     """Waits until the client has acknowledged everything. Returns False if it does not, or resets the connection.
 
     ``may_read`` says that no other task reads from the socket. The client's next request then ends the pause.
+    A socket that the server has closed counts as acknowledged: the kernel still sends what was written before.
     """
     pause_s, end = FIRST_PAUSE_S, trio.current_time() + WAIT_S
-    while _unacknowledged_bytes(sock):
+    while not _is_closed(sock) and _unacknowledged_bytes(sock):
         if trio.current_time() >= end:
             return False
         with trio.move_on_after(pause_s) as pause:
@@ -33,7 +34,11 @@ async def is_acknowledged(sock: socket.socket, *, may_read: bool) -> bool:
                 await trio.sleep_forever()
         may_read = may_read and pause.cancelled_caught  # what has arrived stays readable, and would end every pause
         pause_s = min(2 * pause_s, MAX_PAUSE_S)
-    return not _is_reset(sock)
+    return _is_closed(sock) or not _is_reset(sock)
+
+
+def _is_closed(sock: socket.socket) -> bool:
+    return sock.fileno() < 0
 
 
 def _unacknowledged_bytes(sock: socket.socket) -> int:

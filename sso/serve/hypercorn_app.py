@@ -78,17 +78,12 @@ class HypercornClientConnection:
         complete = last or self._remaining == 0
         self._delivered = self._delivered or (complete and not self._connection.lost)
 
-    async def _is_acknowledged(self) -> bool:
-        """A connection that hypercorn has closed was closed after the response, so the kernel still sends it."""
-        sock: socket.socket = self._connection.stream.socket
-        return sock.fileno() < 0 or await is_acknowledged(sock, may_read=False)
-
     async def finish(self) -> None:
         if self._on_response_end is not None:
             current_request_id.set(self._request_id)
             current_span.set(self._span)
             with trio.CancelScope(shield=True):
-                delivered = self._delivered and await self._is_acknowledged()
+                delivered = self._delivered and await is_acknowledged(self._connection.stream.socket, may_read=False)
             with trio.move_on_after(ServerLimits.on_response_end_s, shield=True):
                 try:
                     await self._on_response_end(delivered)

@@ -70,6 +70,17 @@ def test_reset_replaces_the_password_and_signs_in(server: Server, browser: Brows
     assert query(server, "SELECT email_verified AS it FROM users WHERE login = $1", login)[0]["it"]
 
 
+def test_link_ends_when_an_operator_changes_the_address(server: Server, browser: Browser, login: str) -> None:
+    """Whoever reads the mails to the address before must not get the account, nor verify the new address."""
+    ask_for_link(browser, login)
+    link = mailed_link(server, login)
+    user_id = query(server, "SELECT user_id FROM users WHERE login = $1", login)[0]["user_id"]
+    server.apply({"users": [{"user_id": user_id, "login": f"moved-{login}"}]})
+    page = browser.follow(browser.get(path_of(link)))
+    assert "new_password" not in page.text
+    assert can_sign_in(server, f"moved-{login}", PASSWORD)
+
+
 def test_every_sign_in_form_links_to_the_page(server: Server, browser: Browser) -> None:
     assert 'href="/forgot"' in browser.get("/login").text
     page = browser.get("/login?next=/account%3Fa=b").text

@@ -81,6 +81,11 @@ def test_unknown_request_uri_is_refused_with_a_page(oidc: Site, browser: Browser
     assert "Location" not in answer.headers
 
 
+def test_text_that_is_no_client_id_is_refused_with_a_page(browser: Browser) -> None:
+    answer = browser.http.get(f"/proxy/oauth/authorize?client_id=%00&request_uri={PREFIX}{'A' * 43}")
+    assert (answer.status_code, "Location" in answer.headers) == (400, False)
+
+
 def test_parameters_beside_the_request_uri_are_ignored(oidc: Site, browser: Browser) -> None:
     answer = follow(
         browser, oidc, pushed(oidc), state="other", redirect_uri="https://evil.example/cb", scope="openid email"

@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, insert, select, update
 
 from sso.accounts.model import User, login_key, stored_login
 from sso.accounts.second_factor.codes import totp_purpose
-from sso.accounts.users import exportable_fields, revoke_everything, unused_user_id
+from sso.accounts.users import exportable_fields, revoke_everything, revoke_links, unused_user_id
 from sso.core.encryption import Keyring
 from sso.core.mail_address import check_mail_address
 from sso.db.statement import Statement
@@ -85,6 +85,8 @@ async def apply(
     await audit.write(tx, actor, "user.save", user_id, _for_audit(before), _for_audit(changed))
     if not changed.keys().isdisjoint(("password_hash", "totp_sealed", "email_2fa")) or changed.get("disabled"):
         await revoke_everything(tx, user_id)
+    elif "login_key" in changed:  # they were sent to the address before
+        await revoke_links(tx, user_id)
     return CHANGED
 
 
