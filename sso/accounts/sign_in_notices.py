@@ -99,6 +99,8 @@ class SignInNotices:
 
         A failure is logged and does not affect the sign-in.
         """
+        if user.first_sign_in is not None and not user.sign_in_notices:
+            return
         try:
             await self._database.transaction(self._put, user, device, address)
         except DatabaseError as error:
