@@ -38,7 +38,7 @@ NO_LIMITS = {
     "SSO_RATE_AUTHORIZE": "0",
 }
 # Each login of the benchmark comes from a new browser, which would send a mail to its user. Peers send none.
-NO_NOTICES = "UPDATE users SET sign_in_notices = false"
+NO_NOTICES = "UPDATE users SET sign_in_notices = false, first_sign_in = now()"
 SETTINGS = HASH | NO_LIMITS | {"SSO_LOG_LEVEL": "warning"}
 
 
