@@ -225,7 +225,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
             ring,
             AccountServices(users, sessions, games, factor_changes, deletion, hasher),
             permissions.facts,
-            permissions.callers,
+            permissions.admin_callers,
             service_tokens.application_of,
             settings.rate_admin,
         ),

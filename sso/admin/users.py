@@ -17,7 +17,6 @@ from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.stores import audit
 from sso.perm.stores.timestamps import rfc3339
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.errors import DeletionRefused
@@ -94,9 +93,8 @@ class UserResource:
         """Closes the account. It is erased after ``SSO_DELETION_DAYS``; until then ``disabled: false`` restores it."""
         user = await self.require_manageable(request.caller, request.path["user_id"])
         request.check_version(user_json(user))
-        await audit.write(self._database, request.caller.actor, "user.delete", user.user_id, None, {"deleted": True})
         try:
-            await self._deletion.request(user, None, by="operator")
+            await self._deletion.request(user, None, by="operator", actor=request.caller.actor)
         except DeletionRefused as error:
             raise Conflict(str(error.text)) from None
         return record_response(user_json(await self.require(user.user_id)))

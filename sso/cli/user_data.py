@@ -41,8 +41,7 @@ def delete(ctx: click.Context, id_or_login: str, now: bool, yes: bool) -> None:
         if now:
             await _erase(services, user)
             return user, None
-        await write_audit_entry(services, "user.delete", user.user_id, {"deleted": True})
-        return user, await services.complete.deletion.request(user, None, by="operator")
+        return user, await services.complete.deletion.request(user, None, by="operator", actor=services.actor)
 
     user, due = with_services(ctx, work)
     if now:

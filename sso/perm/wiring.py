@@ -47,6 +47,7 @@ class PermissionEndpoints:
 class Permissions:
     facts: FactsStore
     callers: CallerAuthenticator
+    admin_callers: CallerAuthenticator  # for the management API, which never accepts a login from a game
     addresses: SignedAddresses
     access_keys: AccessKeys
     application_keys: ApplicationKeys
@@ -80,6 +81,7 @@ def build_permissions(
     return Permissions(
         facts=facts,
         callers=CallerAuthenticator(jwts, service_jwts, access_keys, database.clock, game_admin=game_admin),
+        admin_callers=CallerAuthenticator(jwts, service_jwts, access_keys, database.clock, game_admin=False),
         addresses=addresses,
         access_keys=access_keys,
         application_keys=application_keys,

@@ -12,6 +12,8 @@ from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
+from sso.perm.stores import audit
+from sso.perm.stores.audit import AuditActor
 from sso.personal_data.administrators import keep_administrators
 
 BY_USER = "user"  # only they can keep the account themselves
@@ -58,13 +60,18 @@ class AccountDeletion:
         self.days = days
 
     async def request(
-        self, user: User, valid_from: int | None, by: str = BY_USER, days: int | None = None
+        self,
+        user: User,
+        valid_from: int | None,
+        by: str = BY_USER,
+        days: int | None = None,
+        actor: AuditActor | None = None,
     ) -> datetime | None:
         """Closes the account and returns when it will be erased. Everything issued to the user ends.
 
         ``valid_from`` is that of the user on which the request is based. Returns None if the account is closed already
         or was changed meanwhile. Raises DeletionRefused for the last administrator. An account that is erased at once
-        (``days`` is 0) is not announced.
+        (``days`` is 0) is not announced. With an ``actor``, the audit trail gets an entry.
         """
         days = self.days if days is None else days
 
@@ -76,6 +83,8 @@ class AccountDeletion:
                 return None
             await revoke_everything(tx, user.user_id)
             await record_event(tx, user.user_id, EventKind.DELETION_REQUESTED)
+            if actor is not None:
+                await audit.write(tx, actor, "user.delete", user.user_id, None, {"deleted": True})
             if days:
                 await self._outbox.put(tx, user.login, self._closed_mail(user, due, by), user.lang)
             return due

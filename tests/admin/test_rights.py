@@ -10,7 +10,8 @@ from sso.config import load
 from sso.services import open_services
 from tests.admin.conftest import Administrator, administrator
 from tests.kit.server import Server
-from tests.perm.endpoints.conftest import Studio
+from tests.perm.endpoints.conftest import FACTOR, Studio
+from tests.perm.endpoints.tokens import user_jwt
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +74,13 @@ def test_user_jwt_needs_its_factor(root: Administrator) -> None:
     without = Administrator(root.client, {"Authorization": root.headers["Authorization"]})
     response = without.get("/users")
     assert (response.status_code, "Factor" in response.json()["error"]) == (401, True)
+
+
+def test_login_from_a_game_is_refused(studio: Studio, root: Administrator) -> None:
+    """Also where games may administer permissions (``SSO_GSID_ADMIN=allow``)."""
+    jwt = user_jwt(studio.server, studio.root.user_id, auth="gsid")
+    response = Administrator(root.client, {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}).get("/users")
+    assert (response.status_code, "a login from a game" in response.json()["error"]) == (403, True)
 
 
 def test_service_client_of_the_central_application_has_every_right(service_client: Administrator) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.admin.conftest import Administrator, administrator
-from tests.kit.browser import fresh_browser
+from tests.kit.browser import fresh_browser, query
 from tests.kit.builders import PASSWORD
 from tests.kit.server import Server, running
 from tests.perm.endpoints.conftest import Studio
@@ -116,6 +116,23 @@ def test_deleted_user_is_closed_and_can_be_restored(manager: Administrator) -> N
     restored = manager.request("PATCH", path, json={"disabled": False}).json()["data"]
     assert (restored["disabled"], restored["deletion_due"]) == (False, None)
     assert can_log_in(manager, user["login"])
+
+
+def test_user_who_is_being_erased_cannot_be_restored(server: Server, manager: Administrator) -> None:
+    user = create(manager)
+    path = f"/users/{user['user_id']}"
+    assert manager.request("DELETE", path).status_code == 200
+    query(server, "UPDATE users SET deletion_by = 'erasing' WHERE user_id = $1", user["user_id"])
+    refused = manager.request("PATCH", path, json={"disabled": False})
+    assert (refused.status_code, refused.json()["error"]) == (400, "user_id: belongs to a user who is being erased")
+
+
+def test_refused_deletion_is_not_in_the_audit_trail(studio: Studio, root: Administrator) -> None:
+    """The only administrator of a project cannot be deleted."""
+    user = studio.user()
+    studio.project(user)
+    assert root.request("DELETE", f"/users/{user.user_id}").status_code == 409
+    assert "user.delete" not in {entry["operation"] for entry in root.data("/audit", target=user.user_id)}
 
 
 def test_sessions_and_games_are_listed_and_ended(server: Server, manager: Administrator) -> None:

@@ -69,6 +69,8 @@ async def apply(
     if len(rows) > 1 or (rows and part.user_id and rows[0]["user_id"] != part.user_id):
         raise DocumentError(f"{location}.login: belongs to another user_id")
     old = User.from_row(rows[0]) if rows else None
+    if old is not None and old.deletion_by == "erasing":
+        raise DocumentError(f"{location}.user_id: belongs to a user who is being erased")
     user_id = old.user_id if old else part.user_id or await unused_user_id(tx)
     if old is None and await tx.value(_IS_ERASED, user_id=user_id):
         raise DocumentError(f"{location}.user_id: belonged to a user who was erased; choose another one")
