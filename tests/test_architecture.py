@@ -2,8 +2,9 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -68,41 +69,11 @@ def import_graph() -> dict[str, set[str]]:
     return graph
 
 
-def find_cycles(graph: Mapping[str, set[str]]) -> list[frozenset[str]]:
-    """The strongly connected components of more than one module, by Tarjan's algorithm."""
-    order: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    stack: list[str] = []
-    cycles: list[frozenset[str]] = []
-
-    def visit(module: str) -> None:
-        order[module] = lowest[module] = len(order)
-        stack.append(module)
-        for target in graph[module]:
-            if target not in order:
-                visit(target)
-                lowest[module] = min(lowest[module], lowest[target])
-            elif target in stack:
-                lowest[module] = min(lowest[module], order[target])
-        if lowest[module] == order[module]:
-            start = stack.index(module)
-            if len(stack) - start > 1:
-                cycles.append(frozenset(stack[start:]))
-            del stack[start:]
-
-    for module in graph:
-        if module not in order:
-            visit(module)
-    return cycles
-
-
-def test_find_cycles_finds_indirect_cycles() -> None:
-    graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set()}
-    assert find_cycles(graph) == [frozenset("abc")]
-
-
 def test_modules_have_no_import_cycles() -> None:
-    assert find_cycles(import_graph()) == []
+    try:
+        TopologicalSorter(import_graph()).prepare()
+    except CycleError as error:
+        pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
 
 
 def test_class_names_are_unique() -> None:

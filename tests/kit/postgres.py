@@ -9,13 +9,16 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import asyncpg
 
 from sso.db import embedded
+from sso.db.embedded.start import SETTINGS
 from sso.db.migrate import migrate
 from tests.kit.emptied_database import NewDatabase
 
+MAX_CONNECTIONS = "300"  # several servers, each with several workers, use it at the same time
 _numbers = itertools.count(1)
 
 
@@ -88,7 +91,8 @@ def _with_connection(dsn: str, function: Callable[[asyncpg.Connection], Awaitabl
 def running() -> Iterator[Postgres]:
     with tempfile.TemporaryDirectory(prefix="sso-tests-") as folder:
         Path(folder).chmod(0o711)  # as root, PostgreSQL runs under another account, which needs access
-        server = embedded.join(Path(folder) / "data")
+        with mock.patch.dict(SETTINGS, max_connections=MAX_CONNECTIONS):
+            server = embedded.join(Path(folder) / "data")
         try:
             yield Postgres(server.dsn(), lambda: server.pid() or 0)
         finally:

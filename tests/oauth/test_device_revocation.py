@@ -18,7 +18,9 @@ def test_removed_site_gets_no_tokens_and_loses_those_it_has(
     assert anns_browser.submit("/account/sites/remove", client_id=tv.client_id).status_code == 303
     assert tv.userinfo(tokens["access_token"]).status_code == 401
     assert error_of(device.ask()) == (400, "invalid_grant")
-    events = query(server, "SELECT kind FROM account_events JOIN users USING (user_id) WHERE login = $1", ann)
+    events = query(
+        server, "SELECT kind FROM account_events e JOIN users USING (user_id) WHERE login = $1 ORDER BY e.id", ann
+    )
     kinds = [row["kind"] for row in events]
     assert kinds.count("site_granted") >= 2
     assert kinds[-1] == "site_removed"

@@ -10,7 +10,7 @@ from sso.config import load
 from sso.services import Services, open_services
 from tests.kit.browser import Browser, new_user, query
 from tests.kit.builders import PASSWORD
-from tests.kit.server import Server
+from tests.kit.server import Server, until
 
 
 def unique_user(server: Server, **fields: Any) -> str:
@@ -30,6 +30,12 @@ def with_services(server: Server, work: Callable[[Services], Awaitable[Any]]) ->
 def make_due(server: Server, login: str) -> None:
     """Lets the time pass in which the account can be kept."""
     query(server, "UPDATE users SET deletion_due = now() - interval '1 second' WHERE login = $1", login)
+
+
+def is_erased(server: Server, login: str) -> bool:
+    """Erases what is due, unless a worker of the server has just done so. Returns whether the user is gone."""
+    erase(server)
+    return until(lambda: not query(server, "SELECT FROM users WHERE login = $1", login), 20) is True
 
 
 def erase(server: Server) -> int:
