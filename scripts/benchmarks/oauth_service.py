@@ -10,7 +10,7 @@ from scripts.benchmarks.oauth_measure import Subject
 from scripts.benchmarks.oauth_target import Target
 from scripts.benchmarks.report import process_tree
 from sso.db.standalone import fetch_value
-from tests.kit.server import Server, running
+from tests.kit.server import SSO, Server, running
 
 USERS = 64
 PASSWORD = "password-of-the-benchmark"
@@ -44,9 +44,10 @@ SETTINGS = HASH | NO_LIMITS | {"SSO_LOG_LEVEL": "warning"}
 
 @contextmanager
 def running_service(dsn: str, **settings: str) -> Iterator[tuple[Server, Target]]:
+    """Starts the program itself: one forked from the tests would have the memory of the tests."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        running(Path(folder), **{**SETTINGS, "SSO_DATABASE_URL": dsn, **settings}) as server,
+        running(Path(folder), SSO, **{**SETTINGS, "SSO_DATABASE_URL": dsn, **settings}) as server,
     ):
         logins = [f"u{number}@example.com" for number in range(USERS)]
         people: list[dict[str, Any]] = [

@@ -156,8 +156,8 @@ def _name(pid: str) -> str:
 
 
 @contextmanager
-def running(folder: Path, **settings: str) -> Iterator[Server]:
-    server = Server(folder, settings)
+def running(folder: Path, program: Sequence[str] = (), **settings: str) -> Iterator[Server]:
+    server = Server(folder, settings, program)
     server.start()
     try:
         yield server
