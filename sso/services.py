@@ -182,6 +182,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sign_in_notices,
         ClientDeviceSites(database, oauth.clients, oauth.authorizations, sign_in_notices),
     )
+    registration = build_registration(settings, database, ring, links, outbox, password_login, brand.name)
     return Services(
         settings=settings,
         brand=brand,
@@ -207,7 +208,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         email_change=EmailChange(database, users, links, outbox, brand.name),
         sign_in_notices=sign_in_notices,
         known_devices=known_devices,
-        registration=build_registration(settings, database, ring, links, outbox, password_login, brand.name),
+        registration=registration,
         session_tokens=tokens,
         signed_in_games=games,
         deletion=deletion,
@@ -223,7 +224,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         management=build_management(
             database,
             ring,
-            AccountServices(users, sessions, games, factor_changes, deletion, hasher),
+            AccountServices(
+                users, sessions, games, factor_changes, deletion, hasher, registration, sends_mail=smtp_url is not None
+            ),
             permissions.facts,
             permissions.admin_callers,
             service_tokens.application_of,

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
+from sso.accounts.registration.wiring import UserRegistration
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
 from sso.admin.audit_trail import AuditQuery, AuditTrail
 from sso.admin.caller import AdminAuthenticator
+from sso.admin.invitations import InvitationResource, invitation_routes
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.request import AdminRoute, SearchQuery
 from sso.admin.rights import AdminRight
@@ -35,6 +37,8 @@ class AccountServices:
     factor_changes: SecondFactorChanges
     deletion: AccountDeletion
     hasher: Hasher
+    registration: UserRegistration
+    sends_mail: bool
 
 
 @dataclass(frozen=True)
@@ -59,9 +63,20 @@ def build_management(
         database, users, accounts.users, accounts.sessions, accounts.games, accounts.factor_changes, facts
     )
     return ManagementApi(
-        AdminAuthenticator(callers, Authorizer(facts), find_service_token),
+        AdminAuthenticator(callers, Authorizer(facts), find_service_token, database.clock),
         RateLimiter(database, "admin", requests_per_minute),
-        (*_user_routes(users, details), *_audit_routes(AuditTrail(database))),
+        (
+            *_user_routes(users, details),
+            *_audit_routes(AuditTrail(database)),
+            *invitation_routes(_invitations(database, accounts, users)),
+        ),
+    )
+
+
+def _invitations(database: Database, accounts: AccountServices, users: UserResource) -> InvitationResource:
+    registration = accounts.registration
+    return InvitationResource(
+        database, registration.invitations, users, registration.mode, sends_mail=accounts.sends_mail
     )
 
 
@@ -86,4 +101,8 @@ def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute,
 
 
 def _audit_routes(trail: AuditTrail) -> tuple[AdminRoute, ...]:
-    return (AdminRoute("GET", "/audit", AdminRight.VIEW_AUDIT, trail.list, AuditQuery),)
+    view = AdminRight.VIEW_AUDIT
+    return (
+        AdminRoute("GET", "/audit", view, trail.list, AuditQuery),
+        AdminRoute("GET", "/audit/<entry_id>", view, trail.get),
+    )
