@@ -73,6 +73,7 @@ class AdminRoute:
     handler: Handler
     query: type[AdminModel] = NoQuery
     body: type[BaseModel] | None = None
+    body_optional: bool = False  # no body means {}
 
 
 def record_response(record: JsonRecord, status: int = 200) -> AdminResponse:
