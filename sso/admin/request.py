@@ -73,6 +73,7 @@ class AdminRoute:
     handler: Handler
     query: type[AdminModel] = NoQuery
     body: type[BaseModel] | None = None
+    body_optional: bool = False  # no body means {}
     # For the OpenAPI document. Without a summary, it is made from the path; the docstring of the handler has details.
     summary: str = ""
     example: Any = None  # of the body

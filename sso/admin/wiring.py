@@ -11,6 +11,7 @@ from sso.admin.caller import AdminAuthenticator
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.request import AdminRoute, SearchQuery
 from sso.admin.rights import AdminRight
+from sso.admin.service_wiring import ServiceParts, service_routes
 from sso.admin.user_details import PermissionsQuery, UserDetails
 from sso.admin.users import UserResource
 from sso.core.encryption import Keyring
@@ -52,6 +53,7 @@ def build_management(
     callers: CallerAuthenticator,
     find_service_token: FindServiceToken,
     requests_per_minute: int,
+    service: ServiceParts,
 ) -> ManagementApi:
     protected = ProtectedUsers(database)
     users = UserResource(database, accounts.users, accounts.hasher, keyring, accounts.deletion, protected)
@@ -61,7 +63,11 @@ def build_management(
     return ManagementApi(
         AdminAuthenticator(callers, Authorizer(facts), find_service_token),
         RateLimiter(database, "admin", requests_per_minute),
-        (*_user_routes(users, details), *_audit_routes(AuditTrail(database))),
+        (
+            *_user_routes(users, details),
+            *_audit_routes(AuditTrail(database)),
+            *service_routes(database, keyring, service),
+        ),
     )
 
 

@@ -37,13 +37,18 @@ def _operation(route: AdminRoute) -> ApiOperation:
         _responses(route),
         f"Requires the right `{route.right}`.{_details(route)}",
         (_IF_MATCH,) if is_change else (),
-        ApiBody(route.body, (JSON_BODY,), {"example": route.example} if route.example is not None else {})
-        if route.body
-        else None,
+        _body(route),
         (401, 403, 404, *((409, 412) if is_change else ())),
         SECURITY,
         route.query,
     )
+
+
+def _body(route: AdminRoute) -> ApiBody | None:
+    if route.body is None:
+        return None
+    examples = {} if route.example is None else {"example": route.example}
+    return ApiBody(route.body, (JSON_BODY,), examples, required=not route.body_optional)
 
 
 def _summary(route: AdminRoute) -> str:
