@@ -13,6 +13,7 @@ from sso.admin.invitations import InvitationResource, invitation_routes
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.request import AdminRoute, SearchQuery
 from sso.admin.rights import AdminRight
+from sso.admin.service_wiring import ServiceParts, service_routes
 from sso.admin.user_details import PermissionsQuery, UserDetails
 from sso.admin.users import UserResource
 from sso.core.encryption import Keyring
@@ -56,6 +57,7 @@ def build_management(
     callers: CallerAuthenticator,
     find_service_token: FindServiceToken,
     requests_per_minute: int,
+    service: ServiceParts,
 ) -> ManagementApi:
     protected = ProtectedUsers(database)
     users = UserResource(database, accounts.users, accounts.hasher, keyring, accounts.deletion, protected)
@@ -69,6 +71,7 @@ def build_management(
             *_user_routes(users, details),
             *_audit_routes(AuditTrail(database)),
             *invitation_routes(_invitations(database, accounts, users)),
+            *service_routes(database, keyring, service),
         ),
     )
 
