@@ -18,6 +18,7 @@ BOXES = {
     "play": "play\nthe game client of sso play",
     "app": "app, routes, worker, services\nputs the parts together",
     "openapi": "openapi\nthe OpenAPI document",
+    "console": "console\nadmin console",
     "admin": "admin\nmanagement API",
     "otel": "otel\nOpenTelemetry export",
     "personal_data": "personal_data\nexport, deletion, erasure",

@@ -113,10 +113,11 @@ class ConsoleView:
         return visit
 
     async def submitted(
-        self, section: ConsoleSection, *, dangerous: bool = False
+        self, section: ConsoleSection, method: str = "", path: str = "", *, dangerous: bool = False
     ) -> tuple[ConsoleVisit, dict[str, str]]:
         """Returns the visit and the fields of a form, after checking its CSRF token.
 
+        ``method`` and ``path`` name the operation that the form is for; its right is checked before anything is done.
         A dangerous action needs recent authentication: if it is missing, the form is sent again with the proof.
         """
         form = await form_fields(MAX_CONSOLE_FORM)
@@ -124,6 +125,8 @@ class ConsoleView:
         check_csrf(visit.session.secret, form.get("csrf"))
         if wait_s := await self._management.rate.add(client_address()):
             raise TooManyAdminRequests(wait_s)
+        if path:
+            visit.require(method, path)
         if dangerous:
             await self._require_recent(visit, form)
         return visit, form

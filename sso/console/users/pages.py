@@ -14,7 +14,6 @@ from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.core.language_names import NAMES
 from sso.web.body import InvalidBody
-from sso.web.redirects import see_other
 
 CSV_COLUMNS = (
     "user_id", "login", "nick", "country", "lang", "level", "tags", "purchases", "email_verified", "second_factors",
@@ -54,7 +53,7 @@ def user_list_pages(console: ConsoleView) -> Blueprint:
 
     @routes.post("/new")
     async def create() -> Response:
-        visit, form = await console.submitted(USERS)
+        visit, form = await console.submitted(USERS, "POST", "/users")
         try:
             user = await visit.data("POST", "/users", body=typed_fields(form))
         except (ApiError, InvalidBody) as error:
@@ -78,7 +77,7 @@ def user_list_pages(console: ConsoleView) -> Blueprint:
 
     @routes.post("/invitations")
     async def invite() -> Response:
-        visit, form = await console.submitted(USERS)
+        visit, form = await console.submitted(USERS, "POST", "/invitations")
         body: dict[str, Any] = {"login": form.get("login", "").strip(), "lang": form.get("lang", "")}
         body["days"] = int(form["days"]) if form.get("days", "").isdecimal() else form.get("days")
         try:
@@ -89,7 +88,7 @@ def user_list_pages(console: ConsoleView) -> Blueprint:
 
     @routes.post("/invitations/<invitation_id>/revoke")
     async def revoke(invitation_id: str) -> Response:
-        visit, _ = await console.submitted(USERS)
+        visit, _ = await console.submitted(USERS, "DELETE", "/invitations/<invitation_id>")
         await visit.call("DELETE", "/invitations/<invitation_id>", invitation_id=invitation_id)
         return done(f"{USERS.path}/invitations", "invitation-revoked")
 
@@ -110,10 +109,6 @@ def user_list_pages(console: ConsoleView) -> Blueprint:
             languages=NAMES,
             **problem(error),
         )
-
-    @routes.get("/")
-    async def without_slash() -> Response:
-        return see_other(USERS.path)
 
     return routes
 
