@@ -137,7 +137,7 @@ class SocketRegistry:
                 log.warning("gsid.heartbeat_failed", reason=str(error))
 
     async def _heartbeat_batch(self, clients: list[SocketClient]) -> None:
-        heartbeat = await self._store.heartbeat((client.gsid, client.socket_id, client.stage) for client in clients)
+        heartbeat = await self._store.heartbeat(clients)
         for client in clients:
             if client.socket_id not in heartbeat.changed:
                 client.send_heartbeat(heartbeat.ts)

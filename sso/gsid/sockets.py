@@ -124,10 +124,13 @@ def game_sockets(game: GameLogin) -> Blueprint:
 
 async def discard_messages(client: SocketClient) -> None:
     """Reads and ignores messages: only a socket that is read shows that the client has disconnected."""
+    receive = websocket.receive
+    message = await receive()  # most clients never send one, so what follows is made only then
     messages = RateWindow(MAX_MESSAGES, MESSAGES_WINDOW_S)
     while True:
-        message = await websocket.receive() or b""  # an empty message is None
+        message = message or b""  # an empty message is None
         if len(message if isinstance(message, bytes) else message.encode()) > MAX_MESSAGE_BYTES:
             client.send(SocketClose(TOO_LARGE, "message too large"))
         if client_has_flooded() or messages.exceeded(trio.current_time()):
             client.send(SocketClose(FLOOD, "too many messages"))
+        message = await receive()

@@ -1,7 +1,7 @@
 """The heartbeat of all sockets of a worker."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from sso.core.ids import record_id
 from sso.db.database import Database
 from sso.gsid import socket_registry
 from sso.gsid.socket_registry import FAILED, SocketClient, SocketClose, SocketRegistry
-from sso.gsid.socket_store import Heartbeat
+from sso.gsid.socket_store import ConnectedSocket, Heartbeat
 from sso.services import Services
 from tests.gsid.test_poll_store import new_session
 
@@ -73,14 +73,14 @@ async def test_heartbeat_continues_when_clients_disconnect_meanwhile(
     seen: list[str] = []
     heartbeat = store.heartbeat
 
-    async def disconnect_all_others(sockets: Iterable[tuple[str, str, str]]) -> Heartbeat:
+    async def disconnect_all_others(sockets: Sequence[ConnectedSocket]) -> Heartbeat:
         (current,) = sockets
         if not seen:
             for client in clients:
-                if client.gsid != current[0]:
+                if client.gsid != current.gsid:
                     await store.cancel(client.gsid, client.socket_id)
                     client.closing = True
-        seen.append(current[0])
+        seen.append(current.gsid)
         return await heartbeat([current])
 
     monkeypatch.setattr(store, "heartbeat", disconnect_all_others)
@@ -113,7 +113,7 @@ async def test_heartbeat_returns_the_current_socket_to_a_replaced_one(services: 
     store, gsid = services.game_login.socket_store, await new_session(services)
     for socket_id in ("older", "newer"):
         assert await store.attach(gsid, socket_id)
-    heartbeat = await store.heartbeat([(gsid, "older", ""), (gsid, "newer", "")])
+    heartbeat = await store.heartbeat([new_client(gsid, "older"), new_client(gsid, "newer")])
     ((socket_id, session),) = heartbeat.changed.items()
     assert session is not None
     assert (socket_id, session.socket_id) == ("older", "newer")
@@ -127,7 +127,7 @@ async def test_heartbeat_reports_new_stages_ended_and_missing_sessions(services:
     await services.game_login.confirmation.set_stage(staged, "opened")
     await services.database.run_sql("UPDATE game_sessions SET ends = now() WHERE gsid = $1", [ended])
     await services.database.run_sql("DELETE FROM game_sessions WHERE gsid = $1", [missing])
-    heartbeat = await store.heartbeat([(gsid, f"s{gsid}", "") for gsid in (same, staged, ended, missing)])
+    heartbeat = await store.heartbeat([new_client(gsid, f"s{gsid}") for gsid in (same, staged, ended, missing)])
     assert heartbeat.changed.keys() == {f"s{gsid}" for gsid in (staged, ended, missing)}
     assert heartbeat.changed[f"s{missing}"] is None
     rows = await services.database.run_sql("SELECT extract(epoch FROM last_seen)::int FROM game_sessions", [])

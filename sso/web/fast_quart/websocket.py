@@ -10,6 +10,7 @@ from quart.globals import _cv_websocket
 from quart.sessions import NullSession
 from quart_trio import QuartTrio
 from quart_trio.wrappers import TrioWebsocket
+from werkzeug.datastructures import Headers
 
 from sso.web.fast_quart.request import read_headers
 from sso.web.request_tracing import started_span
@@ -91,6 +92,10 @@ class FastWebSocketConnection(ASGIWebsocketConnection):
                 self.scope["extensions"][CLIENT_LEFT] = {}
                 self._handler.cancel()
                 await trio.sleep_forever()
+
+    async def accept_connection(self, send: Any, headers: Headers, subprotocol: str | None) -> None:
+        await super().accept_connection(send, headers, subprotocol)
+        self.scope["headers"] = ()  # the handler has its own copy, and a WebSocket may be open for a long time
 
     async def close_connection(self, send: Any, code: int, reason: str) -> None:
         self._close_code = code
