@@ -42,7 +42,7 @@ def app(studio: Studio) -> int:
 
 
 def test_role_save_and_get_return_the_record(studio: Studio, app: int) -> None:
-    assert save(studio, app, **FULL).body == {"status": "OK", "data": FULL}
+    assert save(studio, app, **FULL).data == FULL
     assert save(studio, app, name="plain").body == {"status": "OK", "data": EMPTY}
     assert get(studio, app, name="guard").body == {"status": "OK", "data": FULL}
     assert get(studio, app).body == {"status": "OK", "data": [FULL, EMPTY]}
