@@ -18,7 +18,9 @@ class Scope:
     records: frozenset[tuple[str, int]] = frozenset()
     # Applications: their fields, schema, roles, project.
     applications: frozenset[int] = frozenset()
-    # Roles, by application and name, whose assignments the write may remove.
+    # Roles that the write saves, by application and name.
+    roles: frozenset[tuple[int, str]] = frozenset()
+    # Roles whose assignments the write may remove.
     removed_roles: frozenset[tuple[int, str]] = frozenset()
     # Projects: their settings, memberships, groups.
     projects: frozenset[str] = frozenset()
@@ -41,8 +43,9 @@ class Scope:
     def role(cls, application_id: int, name: str, *, removed: bool = False) -> "Scope":
         """One role. A generic role leaves the memberships of projects when it becomes protected."""
         may_be_removed = removed or application_id == CENTRAL_APPLICATION_ID
-        roles = frozenset(((application_id, name),)) if may_be_removed else frozenset()
-        return cls(applications=frozenset((application_id,)), removed_roles=roles)
+        role = frozenset(((application_id, name),))
+        removed_roles = role if may_be_removed else frozenset()
+        return cls(applications=frozenset((application_id,)), roles=role, removed_roles=removed_roles)
 
     @classmethod
     def project(cls, *project_ids: str | None, read_applications: Iterable[int] = ()) -> "Scope":
@@ -58,7 +61,7 @@ class Scope:
         return cls(accounts=frozenset((user,)))
 
     def __or__(self, other: "Scope") -> "Scope":
-        names = ("records", "applications", "removed_roles", "projects", "accounts", "read_applications")
+        names = ("records", "applications", "roles", "removed_roles", "projects", "accounts", "read_applications")
         return replace(self, **{name: getattr(self, name) | getattr(other, name) for name in names})
 
     @property

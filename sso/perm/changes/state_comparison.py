@@ -15,7 +15,7 @@ from sso.perm.changes.impact import MAX_EXACT_USERS, PermissionChange, permissio
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.scope_locks import lock_applications
 from sso.perm.changes.state import PermissionState
-from sso.perm.changes.user_rows import Account, UserRow, read_accounts, read_user_rows
+from sso.perm.changes.user_rows import UserAccount, UserRow, read_accounts, read_user_rows
 from sso.perm.engine.decode import decode_membership
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.facts import PermissionFacts, ProjectFacts
@@ -50,7 +50,7 @@ class StateComparison:
     scope: Scope
     now: int
     unevaluated: dict[int, int] = field(default_factory=dict)  # see `Impact`
-    _accounts: dict[str, Account] = field(default_factory=dict)  # before the write, by user id
+    _accounts: dict[str, UserAccount] = field(default_factory=dict)  # before the write, by user id
     _records: dict[tuple[str, int], UserRow] = field(default_factory=dict)  # before the write
     _evaluations: int = 0
 
@@ -87,11 +87,11 @@ class StateComparison:
             application_ids |= {CENTRAL_APPLICATION_ID}
         return await PermissionState.read(tx, application_ids, self.scope.projects)
 
-    async def _read_accounts(self, tx: Transaction) -> dict[str, Account]:
+    async def _read_accounts(self, tx: Transaction) -> dict[str, UserAccount]:
         names = self.scope.accounts | {user for user, _ in self.scope.records}
         return {account.user_id: account for account in await read_accounts(tx, names)} if names else {}
 
-    def _user_pairs(self, accounts: dict[str, Account]) -> Iterator[tuple[str, int]]:
+    def _user_pairs(self, accounts: dict[str, UserAccount]) -> Iterator[tuple[str, int]]:
         """The records in the scope, with user ids in place of logins."""
         ids = {name: account.user_id for account in accounts.values() for name in (account.user_id, account.login_key)}
         return ((ids[name], application_id) for name, application_id in self.scope.records if name in ids)
@@ -107,7 +107,7 @@ class StateComparison:
             if self.after.applications[application_id].revision == compiled.version:
                 self.after.compiled[application_id] = compiled
 
-    async def _explicit_candidates(self, tx: Transaction, accounts: dict[str, Account]) -> dict[int, set[str]]:
+    async def _explicit_candidates(self, tx: Transaction, accounts: dict[str, UserAccount]) -> dict[int, set[str]]:
         candidates: dict[int, set[str]] = {}
         applications: dict[frozenset[str], set[int]] = {}  # by the attributes that changed
         for user_id, application_id in (*self._records, *self._user_pairs(accounts)):
@@ -134,7 +134,7 @@ class StateComparison:
                 side.projects = state.projects | side.projects
 
     async def _compare(
-        self, tx: Transaction, candidates: Candidates, accounts: dict[str, Account]
+        self, tx: Transaction, candidates: Candidates, accounts: dict[str, UserAccount]
     ) -> list[PermissionChange]:
         application_id = candidates.application_id
         await self._compile_unchanged(tx, application_id)

@@ -9,20 +9,21 @@ MAX_WARNINGS = 20  # for one application
 
 
 def unknown_rule_warnings(comparison: StateComparison) -> list[str]:
-    """Warnings about the roles that a write changed; if it changed which rules are declared, about all roles."""
+    """Warnings about the roles that a write saves; if it changed which rules are declared, about all roles."""
     warnings = []
     for application_id, new in comparison.after.compiled.items():
         old = comparison.before.compiled.get(application_id)
         if application_id in comparison.scope.applications and old is not new:
-            warnings += _application_warnings(old, new)
+            saved = {name for role_application, name in comparison.scope.roles if role_application == application_id}
+            warnings += _application_warnings(old, new, saved)
     return warnings
 
 
-def _application_warnings(old: CompiledApplication | None, new: CompiledApplication) -> list[str]:
+def _application_warnings(old: CompiledApplication | None, new: CompiledApplication, saved: set[str]) -> list[str]:
     declared = _declared(new)
     names = sorted(new.roles)
     if old is not None and _declared(old) == declared:
-        names = sorted(changed_roles(old, new) & new.roles.keys())
+        names = sorted((changed_roles(old, new) | saved) & new.roles.keys())
     unknown = [
         f"roles: {name} gives {rule.path}, which the schema does not declare"
         for name in names

@@ -37,7 +37,7 @@ class UserRow(NamedTuple):
     members: dict[str, list[list[Any]]]  # project id → (level, resource, role, expired, ttl)
 
 
-class Account(NamedTuple):
+class UserAccount(NamedTuple):
     user_id: str
     login_key: str
     facts: UserFacts
@@ -56,10 +56,10 @@ async def read_user_rows(runner: Runner, application_id: int, user_ids: Iterable
     return rows
 
 
-async def read_accounts(runner: Runner, names: Iterable[str]) -> list[Account]:
+async def read_accounts(runner: Runner, names: Iterable[str]) -> list[UserAccount]:
     """The users with these ids or login keys. They have no address, so conditions on addresses do not hold."""
     return [
-        Account(
+        UserAccount(
             row["user_id"],
             row["login_key"],
             UserFacts.from_login(row["user_id"], row["login"], tuple(row["tags"]), tuple(row["purchases"])),

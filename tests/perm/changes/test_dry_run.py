@@ -7,7 +7,7 @@ import pytest
 from tests.perm.changes.conftest import Trial, changes_of, dump
 from tests.perm.endpoints.conftest import ApiUser, Studio
 
-CHAT = {"private_data": {"chat": {name: {"value": False} for name in ("kick", "mute", "ban")}}}
+CHAT: dict[str, Any] = {"private_data": {"chat": {name: {"value": False} for name in ("kick", "mute", "ban")}}}
 People = tuple[ApiUser, ...]
 
 
