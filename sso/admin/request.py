@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias
 
@@ -38,12 +38,21 @@ class SearchQuery(ListQuery):
 
 
 @dataclass(frozen=True)
+class EventStreamRequest:
+    """The caller wants server-sent events (``Accept: text/event-stream``)."""
+
+    last_event_id: str
+    is_still_allowed: Callable[[], Awaitable[bool]]  # authenticates the caller again
+
+
+@dataclass(frozen=True)
 class AdminRequest:
     caller: AdminCaller
     path: Mapping[str, str]
     query: Any  # the query model of the route
     body: Any = None  # the body model of the route
     if_match: str | None = None
+    event_stream: EventStreamRequest | None = None
 
     def check_version(self, record: JsonRecord) -> None:
         """Raises PreconditionFailed if the caller has read another version of the record."""
@@ -58,6 +67,7 @@ class AdminResponse:
     members: JsonRecord = field(default_factory=dict)
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    event_stream: AsyncIterator[bytes] | None = None  # in place of the members
 
 
 Handler: TypeAlias = Callable[[AdminRequest], Awaitable[AdminResponse]]
@@ -73,6 +83,9 @@ class AdminRoute:
     handler: Handler
     query: type[AdminModel] = NoQuery
     body: type[BaseModel] | None = None
+    waits: bool = (
+        False  # a GET that may wait, and may answer with server-sent events; a disconnect of the client ends it
+    )
 
 
 def record_response(record: JsonRecord, status: int = 200) -> AdminResponse:

@@ -13,6 +13,7 @@ class AdminRight(StrEnum):
     VIEW_USERS = "can_view_users"
     MANAGE_USERS = "can_manage_users"
     VIEW_AUDIT = "can_view_audit"
+    VIEW_CHANGES = "can_view_changes"
 
 
 _INCLUDED_IN: Mapping[AdminRight, AdminRight] = {AdminRight.VIEW_USERS: AdminRight.MANAGE_USERS}

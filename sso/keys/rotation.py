@@ -10,6 +10,7 @@ tokens of clients that chose another algorithm; each algorithm has a chain of it
 from collections.abc import Sequence
 
 from sso.bus.bus import Bus
+from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core import keys as key_material
 from sso.core.encryption import Keyring
 from sso.db.database import Database
@@ -83,6 +84,8 @@ class KeyRotation:
             kid = await self._add(tx, algorithm, side=side, delay=float(LEAD_S))
             keep = float(LEAD_S + longest_token_s + VERIFY_EXPIRED_S)
             await tx.value(_SUPERSEDE, kid=kid, keep=keep, side=side, algorithm=algorithm)
+            data = {"kid": kid, "algorithm": algorithm}
+            await record_changes(tx, [Change(ChangeType.KEY_ROTATED, data=data)])
             return kid
 
         kid = await self._database.transaction(work)
@@ -98,7 +101,10 @@ class KeyRotation:
                 return False
             if not await tx.value(_COUNT_OTHER_SIGNERS, kid=kid):
                 raise LastKey(kid)
-            return await tx.value(_RETIRE, kid=kid) is not None
+            if await tx.value(_RETIRE, kid=kid) is None:
+                return False
+            await record_changes(tx, [Change(ChangeType.KEY_RETIRED, data={"kid": kid})])
+            return True
 
         is_retired = await self._database.transaction(work)
         if is_retired:

@@ -23,6 +23,7 @@ ROOT_RULES = {
     "can_view_users": "See users, their sessions, games, second factors and permissions.",
     "can_manage_users": "Create, change, disable and delete users, end their sessions and reset their factors.",
     "can_view_audit": "See every entry of the audit trail.",
+    "can_view_changes": "Read the stream of changes of permissions, users and keys.",
 }
 GENERIC_RULES = {
     "project": {
