@@ -28,6 +28,7 @@ from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
+from sso.admin.service_wiring import ServiceParts
 from sso.admin.wiring import AccountServices, ManagementApi, build_management
 from sso.backchannel_logout.sender import LogoutSender
 from sso.backchannel_logout.wiring import build_logout_sender
@@ -237,6 +238,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
             service_tokens.application_of,
             change_reader,
             settings.rate_admin,
+            ServiceParts(settings, oauth.clients),
         ),
         applications=applications,
         proxies=proxies,

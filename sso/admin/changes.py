@@ -1,6 +1,6 @@
 """/api/admin/changes: the stream of changes, as pages, by long polls, and as server-sent events."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Annotated
 
 import orjson
@@ -52,7 +52,7 @@ class ChangeStream:
 
     async def _frames(
         self, request: AdminRequest, stream: EventStreamRequest, page: StreamPage
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         """Yields the events until the worker stops, or the caller may no longer read them.
 
         One page is in memory at a time: the next one is read when the client has taken this one.

@@ -1,6 +1,7 @@
 """The routes of the management API. Each authenticates the caller, checks the right, validates, and replies."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 from quart import Blueprint, Response, request
@@ -62,10 +63,11 @@ async def _wait_for_response(route: AdminRoute, admin_request: AdminRequest) -> 
     return streamed
 
 
-async def _until_disconnect(connection: ClientConnection, frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    with connection.cancel_on_disconnect():
-        async for frame in frames:
-            yield frame
+async def _until_disconnect(connection: ClientConnection, frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    async with aclosing(frames):
+        with connection.cancel_on_disconnect():
+            async for frame in frames:
+                yield frame
 
 
 def _event_stream_request(management: ManagementApi, route: AdminRoute) -> EventStreamRequest | None:
@@ -89,7 +91,7 @@ def _event_stream_request(management: ManagementApi, route: AdminRoute) -> Event
 
 async def _read_body(route: AdminRoute) -> Any:
     assert route.body is not None
-    body = await read_body(forms=False, require_type=True)
+    body = await read_body(forms=False, require_type=not route.body_optional)
     return validate(route.body, body)
 
 

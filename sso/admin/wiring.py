@@ -12,6 +12,7 @@ from sso.admin.changes import ChangeStream, change_routes
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.request import AdminRoute, SearchQuery
 from sso.admin.rights import AdminRight
+from sso.admin.service_wiring import ServiceParts, service_routes
 from sso.admin.user_details import PermissionsQuery, UserDetails
 from sso.admin.users import UserResource
 from sso.change_stream.reader import ChangeReader
@@ -55,6 +56,7 @@ def build_management(
     find_service_token: FindServiceToken,
     changes: ChangeReader,
     requests_per_minute: int,
+    service: ServiceParts,
 ) -> ManagementApi:
     protected = ProtectedUsers(database)
     users = UserResource(database, accounts.users, accounts.hasher, keyring, accounts.deletion, protected)
@@ -67,6 +69,7 @@ def build_management(
         (
             *_user_routes(users, details),
             *_audit_routes(AuditTrail(database)),
+            *service_routes(database, keyring, service),
             *change_routes(ChangeStream(changes)),
         ),
     )

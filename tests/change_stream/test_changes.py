@@ -2,6 +2,7 @@
 
 import threading
 import time
+from typing import Any
 
 import httpx
 import pytest
@@ -74,7 +75,8 @@ def test_limit_pages_through_all_events(studio: Studio, root: Administrator) -> 
         set_disabled(root, user.user_id, True)
         set_disabled(root, user.user_id, False)
     expected = changes_of(root, start, user.user_id, 6)
-    paged, after = [], start
+    paged: list[dict[str, Any]] = []
+    after = start
     while len(paged) < 6:
         body = root.get("/changes", after=after, limit=1).json()
         assert len(body["data"]) == 1

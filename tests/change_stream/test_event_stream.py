@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 import pytest
@@ -194,7 +195,11 @@ def test_consumer_gets_each_event_once_while_workers_are_killed(streamed: Stream
             changes += 1
         except httpx.HTTPError:  # the worker was killed before or after the commit
             time.sleep(0.2)
-    expected = lambda: streamed.root.get("/changes", after=start, limit=200).json()["data"]  # noqa: E731
+
+    def expected() -> list[Any]:
+        stored: list[Any] = streamed.root.get("/changes", after=start, limit=200).json()["data"]
+        return stored
+
     assert until(lambda: len(expected()) >= changes and len(received) == len(expected()), 30)
     stop.set()
     streamed.toggle(user.user_id, True)
