@@ -57,6 +57,22 @@ def test_rotated_and_retired_keys_are_events(server: Server, root: Administrator
     assert event["kid"] in server.sso("key", "list").stdout
 
 
+def test_rotated_secret_of_a_client_is_an_event_without_the_secret(server: Server, root: Administrator) -> None:
+    fields = {"client_id": "rotating", "profile": "oidc", "redirect_uris": ["https://rotating.example/cb"]}
+    server.apply({"clients": [{**fields, "client_secret": "the first secret of the client"}]})
+    start = newest_cursor(root)
+    secret = server.sso("client", "rotate-secret", "rotating").stdout.split()[1]
+    server.apply({"clients": [{**fields, "client_secret": "the second secret of the client"}]})
+
+    def rotated() -> list[dict[str, str]]:
+        events = root.get("/changes", after=start, limit=200).json()["data"]
+        return [event for event in events if event.get("client_id") == "rotating"]
+
+    assert until(lambda: len(rotated()) == 2)
+    assert [event["type"] for event in rotated()] == ["client_secret_rotated"] * 2
+    assert secret not in str(rotated())
+
+
 def test_each_event_id_is_a_cursor(studio: Studio, root: Administrator) -> None:
     user = studio.user()
     start = newest_cursor(root)
