@@ -183,6 +183,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sign_in_notices,
         ClientDeviceSites(database, oauth.clients, oauth.authorizations, sign_in_notices),
     )
+    upstream = build_upstream(settings, database, ring, outbox, brand.name)
+    key_rotation = KeyRotation(database, bus, ring)
     return Services(
         settings=settings,
         brand=brand,
@@ -190,7 +192,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         keyring=ring,
         bus=bus,
         key_store=key_store,
-        key_rotation=KeyRotation(database, bus, ring),
+        key_rotation=key_rotation,
         keys=keys,
         users=users,
         sessions=sessions,
@@ -219,7 +221,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         oauth=oauth,
         game_login=game_login,
         device_login=build_device_login(settings, database, oauth, game_login),
-        upstream=build_upstream(settings, database, ring, outbox, brand.name),
+        upstream=upstream,
         permissions=permissions,
         management=build_management(
             database,
@@ -229,7 +231,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
             permissions.admin_callers,
             service_tokens.application_of,
             settings.rate_admin,
-            ServiceParts(settings, oauth.clients),
+            ServiceParts(settings, bus, oauth.clients, upstream.providers, key_store, key_rotation),
         ),
         applications=applications,
         proxies=proxies,
