@@ -65,7 +65,7 @@ Handler: TypeAlias = Callable[[AdminRequest], Awaitable[AdminResponse]]
 
 @dataclass(frozen=True)
 class AdminRoute:
-    """A row of the table of routes. The tests of rights use the same table."""
+    """A row of the table of routes. The tests of rights and the OpenAPI document use the same table."""
 
     method: str
     path: str
@@ -74,6 +74,9 @@ class AdminRoute:
     query: type[AdminModel] = NoQuery
     body: type[BaseModel] | None = None
     body_optional: bool = False  # no body means {}
+    # For the OpenAPI document. Without a summary, it is made from the path; the docstring of the handler has details.
+    summary: str = ""
+    example: Any = None  # of the body
 
 
 def record_response(record: JsonRecord, status: int = 200) -> AdminResponse:
