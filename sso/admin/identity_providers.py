@@ -34,8 +34,10 @@ from sso.upstream.provider_store import TOPIC, ProviderStore, count_links, delet
 from sso.upstream.sign_in import callback_url
 
 ID_TAKEN = "id: is used by another identity provider"
+_NEW_PROVIDER = {"id": "steam", "kind": "steam"}
 # A provider can sign in as every user who is linked to it, and the other fields decide which service that is, and whom
 # it may speak for. So these are the fields that a caller without the role root may change.
+
 HARMLESS_FIELDS = frozenset(("name", "position", "secret_id"))
 
 
@@ -194,8 +196,8 @@ def provider_routes(resource: ProviderResource) -> tuple[AdminRoute, ...]:
     provider = "/identity-providers/<provider_id>"
     return (
         AdminRoute("GET", "/identity-providers", view, resource.list, ListQuery),
-        AdminRoute("POST", "/identity-providers", manage, resource.create, body=ProviderPart),
+        AdminRoute("POST", "/identity-providers", manage, resource.create, body=ProviderPart, example=_NEW_PROVIDER),
         AdminRoute("GET", provider, view, resource.get),
-        AdminRoute("PATCH", provider, manage, resource.change, body=ProviderChanges),
+        AdminRoute("PATCH", provider, manage, resource.change, body=ProviderChanges, example={"position": 1}),
         AdminRoute("DELETE", provider, manage, resource.delete),
     )

@@ -129,7 +129,16 @@ def signing_key_routes(resource: SigningKeyResource) -> tuple[AdminRoute, ...]:
     view, manage = AdminRight.VIEW_KEYS, AdminRight.MANAGE_KEYS
     return (
         AdminRoute("GET", "/signing-keys", view, resource.list, ListQuery),
-        AdminRoute("POST", "/signing-keys", manage, resource.rotate, body=KeyRotationBody, body_optional=True),
+        AdminRoute(
+            "POST",
+            "/signing-keys",
+            manage,
+            resource.rotate,
+            body=KeyRotationBody,
+            body_optional=True,
+            summary="Rotate a signing key",
+            example={"algorithm": "RS256"},
+        ),
         AdminRoute("GET", "/signing-keys/<kid>", view, resource.get),
-        AdminRoute("DELETE", "/signing-keys/<kid>", manage, resource.retire),
+        AdminRoute("DELETE", "/signing-keys/<kid>", manage, resource.retire, summary="Retire a signing key"),
     )
