@@ -189,6 +189,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sign_in_notices,
         ClientDeviceSites(database, oauth.clients, oauth.authorizations, sign_in_notices),
     )
+    upstream = build_upstream(settings, database, ring, outbox, brand.name)
+    key_rotation = KeyRotation(database, bus, ring)
     return Services(
         settings=settings,
         brand=brand,
@@ -196,7 +198,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         keyring=ring,
         bus=bus,
         key_store=key_store,
-        key_rotation=KeyRotation(database, bus, ring),
+        key_rotation=key_rotation,
         keys=keys,
         users=users,
         sessions=sessions,
@@ -225,7 +227,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         oauth=oauth,
         game_login=game_login,
         device_login=build_device_login(settings, database, oauth, game_login),
-        upstream=build_upstream(settings, database, ring, outbox, brand.name),
+        upstream=upstream,
         permissions=permissions,
         change_sequencer=ChangeSequencer(database, bus),
         change_reader=change_reader,
@@ -238,7 +240,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
             service_tokens.application_of,
             change_reader,
             settings.rate_admin,
-            ServiceParts(settings, oauth.clients),
+            ServiceParts(settings, bus, oauth.clients, upstream.providers, key_store, key_rotation),
         ),
         applications=applications,
         proxies=proxies,
