@@ -70,7 +70,7 @@ class ConnectedSocket(Protocol):
 
 
 @dataclass(frozen=True)
-class Heartbeat:
+class SocketHeartbeat:
     """The result of a heartbeat of several sockets."""
 
     ts: int  # the time of the database, and the new ``last_seen`` of all sessions that are open
@@ -117,7 +117,7 @@ class SocketStore:
         row = await self._read(gsid=gsid)
         return SocketSession.from_row(row) if row else None
 
-    async def heartbeat(self, sockets: Sequence[ConnectedSocket]) -> Heartbeat:
+    async def heartbeat(self, sockets: Sequence[ConnectedSocket]) -> SocketHeartbeat:
         """Updates last_seen of the sessions of the sockets."""
         rows = await self._database.rows(
             _HEARTBEAT,
@@ -130,7 +130,7 @@ class SocketStore:
             for row in rows
             if row["heartbeat_of"]
         }
-        return Heartbeat(rows[0]["ts"], changed)
+        return SocketHeartbeat(rows[0]["ts"], changed)
 
     async def cancel(self, gsid: str, socket_id: str) -> None:
         """Detaches a socket that the client has closed and cancels a held poll.

@@ -12,7 +12,7 @@ from sso.core.ids import record_id
 from sso.db.database import Database
 from sso.gsid import socket_registry
 from sso.gsid.socket_registry import FAILED, SocketClient, SocketClose, SocketRegistry
-from sso.gsid.socket_store import ConnectedSocket, Heartbeat
+from sso.gsid.socket_store import ConnectedSocket, SocketHeartbeat
 from sso.services import Services
 from tests.gsid.test_poll_store import new_session
 
@@ -73,7 +73,7 @@ async def test_heartbeat_continues_when_clients_disconnect_meanwhile(
     seen: list[str] = []
     heartbeat = store.heartbeat
 
-    async def disconnect_all_others(sockets: Sequence[ConnectedSocket]) -> Heartbeat:
+    async def disconnect_all_others(sockets: Sequence[ConnectedSocket]) -> SocketHeartbeat:
         (current,) = sockets
         if not seen:
             for client in clients:
