@@ -32,7 +32,6 @@ ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0"))  # 0: the few requests of a
 SHORT = ("--phases=fuzzing", "--generation-deterministic", "--seed=1")
 LONG = (
     "--phases=examples,coverage,fuzzing",
-    f"--max-examples={ROUNDS}",
     "--continue-on-failure",
     "--generation-database=none",
 )
