@@ -34,6 +34,8 @@ from sso.backchannel_logout.sender import LogoutSender
 from sso.backchannel_logout.wiring import build_logout_sender
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
+from sso.change_stream.reader import ChangeReader
+from sso.change_stream.sequencer import ChangeSequencer
 from sso.config import Settings
 from sso.core.brand import Brand
 from sso.core.encryption import Keyring
@@ -103,6 +105,8 @@ class Services:
     mail_sender: MailSender
     logout_sender: LogoutSender
     permissions: Permissions
+    change_sequencer: ChangeSequencer
+    change_reader: ChangeReader
     management: ManagementApi
     applications: ApplicationDirectory
     proxies: TrustedProxies
@@ -120,6 +124,8 @@ async def open_services(settings: Settings, dsn: str, telemetry: Telemetry | Non
 def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None = None) -> Services:
     """Builds the services on an open database."""
     bus = bus or build_bus(database, settings)
+    database.publish_topic = bus.publish
+    change_reader = ChangeReader(database, bus)
     key_store = KeyStore(database)
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
@@ -223,6 +229,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         device_login=build_device_login(settings, database, oauth, game_login),
         upstream=upstream,
         permissions=permissions,
+        change_sequencer=ChangeSequencer(database, bus),
+        change_reader=change_reader,
         management=build_management(
             database,
             ring,
@@ -230,6 +238,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
             permissions.facts,
             permissions.admin_callers,
             service_tokens.application_of,
+            change_reader,
             settings.rate_admin,
             ServiceParts(settings, bus, oauth.clients, upstream.providers, key_store, key_rotation),
         ),

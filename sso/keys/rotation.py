@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import trio
 
 from sso.bus.bus import Bus
+from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.config import Settings
 from sso.core import keys as key_material
 from sso.core.encryption import Keyring
@@ -98,6 +99,8 @@ class KeyRotation:
             kid = await self._add(tx, algorithm, private, side=side, delay=float(LEAD_S))
             keep = float(LEAD_S + longest_token_s + VERIFY_EXPIRED_S)
             await tx.value(_SUPERSEDE, kid=kid, keep=keep, side=side, algorithm=algorithm)
+            data = {"kid": kid, "algorithm": algorithm}
+            await record_changes(tx, [Change(ChangeType.KEY_ROTATED, data=data)])
             await record(tx, kid)
             return kid
 
@@ -116,6 +119,7 @@ class KeyRotation:
                 raise LastKey(kid)
             if await tx.value(_RETIRE, kid=kid) is None:
                 return False
+            await record_changes(tx, [Change(ChangeType.KEY_RETIRED, data={"kid": kid})])
             await record(tx, kid)
             return True
 
