@@ -32,7 +32,8 @@ TRANSIENT = (
     "recovery_codes",
     "upstream_attempts",
 )
-# Tables whose rows have no foreign key to the user, because they may exist without one.
+# Tables whose rows have no foreign key to the user, because they may exist without one. Earlier versions of these rows
+# and of the user's own are in permission_versions, under the names of the tables; a trigger erases them with the user.
 WITHOUT_FOREIGN_KEY = ("user_records", "role_assignments", "project_members", "group_users")
 # The audit trail keeps what happened, with the number of the user and without personal data.
 PSEUDONYMOUS = ("audit", "erased_users")

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import PlainValidator
 
 from sso.perm.input.model import InputModel, read_record
+from sso.perm.input.validators import check_number
 from sso.web.request_model import at_most
 
 MAX_RULE_NAME = 512
@@ -23,6 +24,7 @@ class UserDataOptions(InputModel):
     with_roles: bool = False
     with_apps_data: bool = False
     explain: Annotated[bool | str, PlainValidator(_check_explain)] = False  # all rules, or the one with this name
+    at: Annotated[int | None, PlainValidator(check_number)] = None  # a moment in the past, in Unix seconds
 
 
 def read_user_data_options(value: object) -> tuple[dict[str, Any], list[str]]:
