@@ -13,9 +13,27 @@ class AdminRight(StrEnum):
     VIEW_USERS = "can_view_users"
     MANAGE_USERS = "can_manage_users"
     VIEW_AUDIT = "can_view_audit"
+    VIEW_APPLICATIONS = "can_view_applications"
+    MANAGE_APPLICATIONS = "can_manage_applications"
+    VIEW_CLIENTS = "can_view_clients"
+    MANAGE_CLIENTS = "can_manage_clients"
+    VIEW_KEYS = "can_view_keys"
+    MANAGE_KEYS = "can_manage_keys"
+    VIEW_GAME_SESSIONS = "can_view_game_sessions"
+    MANAGE_GAME_SESSIONS = "can_manage_game_sessions"
+    VIEW_STATE = "can_view_state"
+    MANAGE_STATE = "can_manage_state"
+    VIEW_CHANGES = "can_view_changes"
 
 
-_INCLUDED_IN: Mapping[AdminRight, AdminRight] = {AdminRight.VIEW_USERS: AdminRight.MANAGE_USERS}
+_INCLUDED_IN: Mapping[AdminRight, AdminRight] = {
+    AdminRight.VIEW_USERS: AdminRight.MANAGE_USERS,
+    AdminRight.VIEW_APPLICATIONS: AdminRight.MANAGE_APPLICATIONS,
+    AdminRight.VIEW_CLIENTS: AdminRight.MANAGE_CLIENTS,
+    AdminRight.VIEW_KEYS: AdminRight.MANAGE_KEYS,
+    AdminRight.VIEW_GAME_SESSIONS: AdminRight.MANAGE_GAME_SESSIONS,
+    AdminRight.VIEW_STATE: AdminRight.MANAGE_STATE,
+}
 ALL_RIGHTS = frozenset(AdminRight)
 
 

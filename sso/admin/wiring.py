@@ -8,11 +8,14 @@ from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
 from sso.admin.audit_trail import AuditQuery, AuditTrail
 from sso.admin.caller import AdminAuthenticator
+from sso.admin.changes import ChangeStream, change_routes
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.request import AdminRoute, SearchQuery
 from sso.admin.rights import AdminRight
+from sso.admin.service_wiring import ServiceParts, service_routes
 from sso.admin.user_details import PermissionsQuery, UserDetails
 from sso.admin.users import UserResource
+from sso.change_stream.reader import ChangeReader
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.db.database import Database
@@ -51,7 +54,9 @@ def build_management(
     facts: FactsStore,
     callers: CallerAuthenticator,
     find_service_token: FindServiceToken,
+    changes: ChangeReader,
     requests_per_minute: int,
+    service: ServiceParts,
 ) -> ManagementApi:
     protected = ProtectedUsers(database)
     users = UserResource(database, accounts.users, accounts.hasher, keyring, accounts.deletion, protected)
@@ -61,7 +66,12 @@ def build_management(
     return ManagementApi(
         AdminAuthenticator(callers, Authorizer(facts), find_service_token),
         RateLimiter(database, "admin", requests_per_minute),
-        (*_user_routes(users, details), *_audit_routes(AuditTrail(database))),
+        (
+            *_user_routes(users, details),
+            *_audit_routes(AuditTrail(database)),
+            *service_routes(database, keyring, service),
+            *change_routes(ChangeStream(changes)),
+        ),
     )
 
 

@@ -10,7 +10,7 @@ from sso.accounts.users import exportable_fields, get_user
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
-from sso.personal_data.tables import EXPORTED, WITHOUT_FOREIGN_KEY
+from sso.personal_data.tables import EXPORTED, VERSIONS_OF_USERS
 
 EXPORT_SECONDS = 30.0
 MAX_AUDIT_ENTRIES = 10_000
@@ -60,7 +60,7 @@ async def _export(tx: Transaction, user_id: str) -> dict[str, Any]:
     }
     audit = await tx.rows(_AUDIT, user_id=user_id, limit=MAX_AUDIT_ENTRIES)
     history = await tx.rows(
-        _PERMISSION_HISTORY, user_id=user_id, kinds=["users", *WITHOUT_FOREIGN_KEY], limit=MAX_AUDIT_ENTRIES
+        _PERMISSION_HISTORY, user_id=user_id, kinds=list(VERSIONS_OF_USERS), limit=MAX_AUDIT_ENTRIES
     )
     return {
         "exported_at": _text(await tx.value(_NOW)),

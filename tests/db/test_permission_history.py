@@ -22,7 +22,7 @@ NOT_KEPT = {
     "user_groups": {"description", "created"},
     "group_users": {"position"},
 }
-MIGRATION = importlib.import_module("sso.db.migrations.versions.0041_permission_history")
+MIGRATION = importlib.import_module("sso.db.migrations.versions.0042_permission_history")
 
 ADD_USER = Statement(
     "INSERT INTO users (user_id, login, login_key, tags) VALUES ('7', 'ann@x.org', 'ann@x.org', '{a}')"

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Any
 
-from pydantic import PlainValidator
+from pydantic import PlainValidator, WithJsonSchema
 
 from sso.perm.input.model import InputModel, read_record
-from sso.perm.input.validators import check_number
+from sso.perm.input.validators import MAX_NUMBER, check_number
 from sso.web.request_model import at_most
 
 MAX_RULE_NAME = 512
@@ -23,8 +23,20 @@ class UserDataOptions(InputModel):
     with_exp: bool = False
     with_roles: bool = False
     with_apps_data: bool = False
-    explain: Annotated[bool | str, PlainValidator(_check_explain)] = False  # all rules, or the one with this name
-    at: Annotated[int | None, PlainValidator(check_number)] = None  # a moment in the past, in Unix seconds
+    # All rules, or the one with this name.
+    explain: Annotated[
+        bool | str,
+        PlainValidator(_check_explain),
+        WithJsonSchema(
+            {"anyOf": [{"type": "boolean"}, {"type": "string", "minLength": 1, "maxLength": MAX_RULE_NAME}]}
+        ),
+    ] = False
+    # A moment in the past, in Unix seconds.
+    at: Annotated[
+        int | None,
+        PlainValidator(check_number),
+        WithJsonSchema({"type": "integer", "minimum": 0, "maximum": MAX_NUMBER}),
+    ] = None
 
 
 def read_user_data_options(value: object) -> tuple[dict[str, Any], list[str]]:

@@ -23,6 +23,17 @@ ROOT_RULES = {
     "can_view_users": "See users, their sessions, games, second factors and permissions.",
     "can_manage_users": "Create, change, disable and delete users, end their sessions and reset their factors.",
     "can_view_audit": "See every entry of the audit trail.",
+    "can_view_applications": "See all applications, their schemas, roles and assignments.",
+    "can_manage_applications": "Change all applications, their schemas, roles, access keys and assignments.",
+    "can_view_clients": "See OAuth clients and identity providers.",
+    "can_manage_clients": "Create, change and delete OAuth clients, and manage identity providers.",
+    "can_view_keys": "See the signing keys.",
+    "can_manage_keys": "Rotate and retire signing keys.",
+    "can_view_game_sessions": "See the logins of games that are in progress.",
+    "can_manage_game_sessions": "End the logins of games, also finished ones with their tokens.",
+    "can_view_state": "Export the state of the service, and compare documents with it.",
+    "can_manage_state": "Try out documents of desired state. Only root applies them.",
+    "can_view_changes": "Read the stream of changes of permissions, users and keys.",
 }
 GENERIC_RULES = {
     "project": {

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "0041"
-down_revision = "0040"
+revision = "0042"
+down_revision = "0041"
 oldest_program = "0020"
 
 # kind: (table, owner, key, condition, columns of the image). Columns with secrets must not be among them.
