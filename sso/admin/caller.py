@@ -1,7 +1,7 @@
 """Authenticates callers of the management API: users with a user JWT and its factor, and service clients.
 
 An operator binds a service client to the central application. Its access token (client_credentials) has every right, as
-the service JWT of that application has.
+the service JWT of that application has. A service client of another application reads the changes of that application.
 """
 
 from dataclasses import dataclass
@@ -18,6 +18,8 @@ from sso.perm.credentials.service_jwt import FindServiceToken
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.audit import AuditActor
 
+# Handlers of routes with these rights must not return data of other applications than ``AdminCaller.application_id``.
+RIGHTS_AT_OWN_APPLICATION = frozenset({AdminRight.VIEW_CHANGES})
 _USER_JWT = EndpointRule(Subject.PROJECT)  # a user JWT is accepted with its factor only
 
 
@@ -27,6 +29,7 @@ class AdminCaller:
     rights: frozenset[AdminRight]
     root_rules: frozenset[str]  # rules in private_data of the central application, without that prefix
     is_root: bool
+    application_id: int | None = None  # that a service client of another application is restricted to
 
     def require(self, right: AdminRight) -> None:
         if right not in self.rights:
@@ -65,7 +68,9 @@ class AdminAuthenticator:
         application_id = await self._find_service_token(credentials.bearer)
         if application_id is None:
             raise Unauthorized
-        if application_id != CENTRAL_APPLICATION_ID:
-            raise Forbidden("a service client of the central application is required")
         actor = AuditActor(service_id=application_id, address=str(credentials.address))
+        if application_id != CENTRAL_APPLICATION_ID:
+            return AdminCaller(
+                actor, RIGHTS_AT_OWN_APPLICATION, frozenset(), is_root=False, application_id=application_id
+            )
         return AdminCaller(actor, ALL_RIGHTS, frozenset(), is_root=True)

@@ -65,6 +65,44 @@ _DELETE_OLD = {
     )
     for table in ("audit", "account_events")
 }
+# The history of permission data reaches as far back as the audit trail. Its beginning moves first; what ended before it
+# is not used any more, and is deleted in any order.
+_BEGIN_HISTORY_LATER = Statement(
+    """WITH moved AS (
+        UPDATE permission_history SET since = now() - make_interval(days => :days)
+        WHERE since < now() - make_interval(days => :days))
+    SELECT 0"""  # rows that were deleted
+)
+_DELETE_HISTORY = Statement(
+    f"""WITH oldest AS MATERIALIZED (SELECT id, at FROM permission_commits ORDER BY id LIMIT {MAX_ROWS}),
+    old AS MATERIALIZED (
+        SELECT id FROM permission_commits WHERE id = ANY (ARRAY(
+            SELECT id FROM oldest WHERE at < (SELECT since FROM permission_history)))
+        FOR UPDATE SKIP LOCKED),
+    versions AS MATERIALIZED (
+        SELECT ctid FROM permission_versions WHERE commit_id = ANY (ARRAY(SELECT id FROM old)) LIMIT {MAX_ROWS}),
+    deleted_versions AS (
+        DELETE FROM permission_versions WHERE ctid = ANY (ARRAY(SELECT ctid FROM versions)) RETURNING 1),
+    deleted_commits AS (
+        DELETE FROM permission_commits WHERE (SELECT count(*) FROM versions) < {MAX_ROWS}
+            AND id = ANY (ARRAY(SELECT id FROM old)) RETURNING 1)
+    SELECT (SELECT count(*) FROM deleted_versions) + (SELECT count(*) FROM deleted_commits)"""  # noqa: S608
+)
+# The stream remembers up to where it was deleted: a program that continues from there has missed events. Positions are
+# times in microseconds.
+_DELETE_OLD_CHANGES = Statement(
+    f"""WITH old AS (
+        SELECT id FROM change_events
+        WHERE position < CAST(extract(epoch FROM now() - make_interval(days => :days)) * 1000000 AS bigint)
+        ORDER BY position LIMIT {MAX_ROWS} FOR UPDATE SKIP LOCKED
+    ), deleted AS (
+        DELETE FROM change_events WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING position
+    ), trimmed AS (
+        UPDATE change_stream SET trimmed_to = newest.position
+        FROM (SELECT max(position) AS position FROM deleted) AS newest WHERE id = 1 AND newest.position > trimmed_to
+    )
+    SELECT count(*) FROM deleted"""  # noqa: S608 - the number is a constant
+)
 log = structlog.get_logger()
 
 
@@ -72,6 +110,7 @@ async def run(
     database: Database,
     audit_days: int,
     history_days: int,
+    changes_days: int,
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -79,23 +118,31 @@ async def run(
     while True:
         await trio.sleep(INTERVAL_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter between workers
         try:
-            await delete_expired(database, audit_days, history_days)
+            await delete_expired(database, audit_days, history_days, changes_days)
         except DatabaseError as error:
             log.warning("cleanup.failed", reason=str(error))
 
 
-async def delete_expired(database: Database, audit_days: int = 0, history_days: int = 0) -> int:
-    """Deletes expired rows, and old audit entries and events of accounts; 0 keeps them. Returns the number of rows.
+async def delete_expired(database: Database, audit_days: int = 0, history_days: int = 0, changes_days: int = 0) -> int:
+    """Deletes expired rows, old audit entries and past permissions, and old events of accounts and changes; 0 keeps
+    them.
 
-    An error in one table does not stop the others.
+    Returns the number of rows. An error in one table does not stop the others.
     """
     total = 0
     statements: list[tuple[str, Statement, dict[str, int]]] = [
         (name, statement, {}) for name, statement in _DELETE_EXPIRED.items()
     ]
-    for table, days in (("audit", audit_days), ("account_events", history_days)):
+    for table, statement, days in (
+        ("audit", _DELETE_OLD["audit"], audit_days),
+        ("account_events", _DELETE_OLD["account_events"], history_days),
+        ("change_events", _DELETE_OLD_CHANGES, changes_days),
+    ):
         if days:
-            statements.append((table, _DELETE_OLD[table], {"days": days}))
+            statements.append((table, statement, {"days": days}))
+    if audit_days:
+        statements.append(("permission_history", _BEGIN_HISTORY_LATER, {"days": audit_days}))
+        statements.append(("permission_versions", _DELETE_HISTORY, {}))
     for table, statement, values in statements:
         try:
             total += await _delete_in_batches(database, statement, **values)

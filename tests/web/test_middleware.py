@@ -39,7 +39,10 @@ PERMISSIONS = tuple(
 ADMIN = tuple(
     f"/api/admin/{path}"
     for path in (
-        "audit", "audit/<entry_id>", "invitations", "invitations/<invitation_id>", "clients", "clients/<client_id>", "clients/<client_id>/rotate-secret",
+        "audit", "audit/<entry_id>", "invitations", "invitations/<invitation_id>", "clients",
+        "clients/<client_id>", "clients/<client_id>/rotate-secret",
+        "game-sessions", "game-sessions/<gsid>",
+        "identity-providers", "identity-providers/<provider_id>", "signing-keys", "signing-keys/<kid>",
         "users", "users/<user_id>", "users/<user_id>/factors", "users/<user_id>/games",
         "users/<user_id>/games/<sign_in_id>", "users/<user_id>/permissions", "users/<user_id>/sessions",
         "users/<user_id>/sessions/<session_id>",

@@ -14,6 +14,7 @@ from sso.db.tables.accounts import (
     user_ids,
     users,
 )
+from sso.db.tables.changes import change_events, change_stream
 from sso.db.tables.columns import metadata
 from sso.db.tables.gsid import game_sessions, game_violations
 from sso.db.tables.keys import signing_keys
@@ -41,6 +42,7 @@ from sso.db.tables.perm import (
     user_groups,
     user_records,
 )
+from sso.db.tables.permission_history import permission_commits, permission_history, permission_versions
 from sso.db.tables.schema import schema_compatibility
 from sso.db.tables.upstream import (
     identity_providers,
@@ -57,6 +59,8 @@ __all__ = [
     "applications",
     "audit",
     "browser_sessions",
+    "change_events",
+    "change_stream",
     "email_codes",
     "factor_guesses",
     "game_sessions",
@@ -76,6 +80,9 @@ __all__ = [
     "oauth_requests",
     "outbox",
     "pending_identities",
+    "permission_commits",
+    "permission_history",
+    "permission_versions",
     "project_members",
     "project_names",
     "projects",
