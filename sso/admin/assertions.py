@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from sso.admin.caller import AdminCaller
-from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, WriteQuery, JsonRecord, record_response
+from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, WriteQuery, record_response
 from sso.admin.rights import AdminRight
 from sso.core.errors import Forbidden, NotFound
 from sso.db.database import Database

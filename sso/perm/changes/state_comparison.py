@@ -54,9 +54,12 @@ class StateComparison:
     _records: dict[tuple[str, int], UserRow] = field(default_factory=dict)  # before the write
     _evaluations: int = 0
 
+    async def lock_accounts(self, tx: Transaction) -> None:
+        """Lock the users in the scope. Users are locked before applications, as by the creation of projects."""
+        self._accounts = await self._read_accounts(tx, lock=bool(self.scope.accounts))
+
     async def begin(self, tx: Transaction) -> None:
         scope = self.scope
-        self._accounts = await self._read_accounts(tx)
         self.before = await self._read_state(tx)
         await self.before.compile(tx, self.facts, scope.applications)
         for application_id, name in scope.removed_roles:
@@ -117,9 +120,10 @@ class StateComparison:
             application_ids |= {CENTRAL_APPLICATION_ID}
         return await PermissionState.read(tx, application_ids, self.scope.projects)
 
-    async def _read_accounts(self, tx: Transaction) -> dict[str, UserAccount]:
+    async def _read_accounts(self, tx: Transaction, *, lock: bool = False) -> dict[str, UserAccount]:
         names = self.scope.accounts | {user for user, _ in self.scope.records}
-        return {account.user_id: account for account in await read_accounts(tx, names)} if names else {}
+        accounts = await read_accounts(tx, names, lock=lock) if names else []
+        return {account.user_id: account for account in accounts}
 
     def _user_pairs(self, accounts: dict[str, UserAccount]) -> Iterator[tuple[str, int]]:
         """The records in the scope, with user ids in place of logins."""

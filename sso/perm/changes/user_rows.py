@@ -30,6 +30,9 @@ _ACCOUNTS = Statement(
 )
 
 
+_LOCK_ACCOUNTS = Statement(f"{_ACCOUNTS.clause} ORDER BY user_id FOR UPDATE")
+
+
 class UserRow(NamedTuple):
     """One user at one application."""
 
@@ -67,7 +70,7 @@ def user_ids_by_name(accounts: Iterable[UserAccount], names: Iterable[str]) -> d
     return {name: ids[key] for name in names for key in (login_key(name), name) if key in ids}
 
 
-async def read_accounts(runner: Runner, names: Iterable[str]) -> list[UserAccount]:
+async def read_accounts(runner: Runner, names: Iterable[str], *, lock: bool = False) -> list[UserAccount]:
     """The users with these ids or logins. They have no address, so conditions on addresses do not hold."""
     ids_and_keys = {key for name in names for key in (name, login_key(name))}
     return [
@@ -76,5 +79,5 @@ async def read_accounts(runner: Runner, names: Iterable[str]) -> list[UserAccoun
             row["login_key"],
             UserFacts.from_login(row["user_id"], row["login"], tuple(row["tags"]), tuple(row["purchases"])),
         )
-        for row in await runner.rows(_ACCOUNTS, names=list(ids_and_keys))
+        for row in await runner.rows(_LOCK_ACCOUNTS if lock else _ACCOUNTS, names=list(ids_and_keys))
     ]

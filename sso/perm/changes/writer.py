@@ -124,8 +124,9 @@ class PermissionWriter:
     async def _compare_states(
         self, tx: Transaction, scope: Scope, work: Callable[[Transaction], Awaitable[T]]
     ) -> Written[T]:
-        await lock_scope(tx, scope)
         comparison = StateComparison(self._facts, scope, self._now)
+        await comparison.lock_accounts(tx)
+        await lock_scope(tx, scope)
         await comparison.begin(tx)
         result = await work(tx)
         return Written(result, await comparison.finish(tx))

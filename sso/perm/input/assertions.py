@@ -15,7 +15,7 @@ MAX_ASSERTIONS = 500  # of one application
 MAX_LENGTH = 640
 
 FORMS = "must be 'LOGIN may RULE', 'LOGIN may not RULE' or 'only ROLE may RULE', each with or without ' in PROJECT'"
-_RULE = r"(?P<rule>[A-Za-z0-9_-]+(?:[./][A-Za-z0-9_-]+)*)"
+_RULE = r"(?P<rule>(?!not(?: |$))[A-Za-z0-9_-]+(?:[./][A-Za-z0-9_-]+)*)"
 _PROJECT = r"(?: in (?P<project>[A-Za-z0-9_-]{1,64}))?"
 _ONLY = re.compile(rf"only (?P<role>[A-Za-z0-9_-]{{1,64}}) may {_RULE}{_PROJECT}", re.ASCII)
 _USER = re.compile(rf"(?P<login>[^\s\x00-\x1f\x7f]{{1,320}}) may (?P<negated>not )?{_RULE}{_PROJECT}")
