@@ -183,13 +183,11 @@ def test_assertions_about_project_rules_of_the_central_application(
     statements = (f"dan@changes.example may {rule} in {project}", f"only admin may {rule} in {project}")
     assert put(root, 1, *statements).status_code == 200
     try:
-        users = [{"user_id": dan.user_id, "roles": {"project": ["viewer"]}}]
-        body = {"action": "save", "data": {"id": project, "users": users}}
-        response = studio.root.call("project/membership", **body)
+        members = [{"user_id": dan.user_id, "roles": {"project": ["viewer"]}}]
+        members.append({"user_id": studio.keeper.user_id, "roles": {"project": ["admin"]}})
+        response = studio.root.call("project/membership", action="save", data={"id": project, "users": members})
         assert response.status == 409
-        keeper = {"user_id": studio.keeper.user_id, "roles": {"project": ["admin"]}}
-        body["data"]["users"].append(keeper)
-        assert f"'{statements[0]}' would fail" in studio.root.call("project/membership", **body).body["error"]
+        assert f"'{statements[0]}' would fail" in response.body["error"]
     finally:
         assert put(root, 1).status_code == 200
 
