@@ -16,6 +16,7 @@ BOXES = {
     "state": "state\nsso apply and sso export",
     "backup": "backup\nsso backup and sso restore",
     "play": "play\nthe game client of sso play",
+    "client": "client\nfor Python programs",
     "app": "app, routes, worker, services\nputs the parts together",
     "openapi": "openapi\nthe OpenAPI document",
     "console": "console\nadmin console",

@@ -152,6 +152,12 @@ def test_the_game_client_imports_nothing_of_the_service() -> None:
     }
 
 
+def test_the_python_client_imports_nothing_of_the_service() -> None:
+    for name in (name for name in FILES if package(name) == "client"):
+        targets = [target for target in imports(name) if target.startswith("sso.")]
+        assert [target for target in targets if not target.startswith("sso.client.")] == [], name
+
+
 @pytest.mark.parametrize("service", SERVICES)
 def test_the_three_services_do_not_import_each_other(service: str) -> None:
     others = importers(*(f"sso.{other}" for other in SERVICES if other != service))
