@@ -32,6 +32,7 @@ BOXES = {
     "backchannel_logout": "backchannel_logout\nnotifications to sites",
     "mail": "mail\noutbox, SMTP",
     "change_stream": "change_stream\nchanges for other programs",
+    "figures": "figures\nsums for the console",
     "nodes": "nodes\nheartbeats of the nodes",
     "keys": "keys\nsigning keys",
     "serve": "serve\nsupervisor, workers, HTTP servers",

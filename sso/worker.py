@@ -17,9 +17,12 @@ from sso.core.urls import parse_header_list
 from sso.db import cleanup, clock_sync
 from sso.db.clock_sync import measure_clock
 from sso.db.errors import DatabaseError
+from sso.figures.request_figures import RequestFigures
+from sso.figures.writer import FigureWriter
 from sso.health import Health
 from sso.metrics import (
     Metrics,
+    RequestObserver,
     WorkerGauge,
     export_gauges_to_prometheus,
     prometheus_request_observer,
@@ -82,7 +85,9 @@ async def _open_export(settings: Settings) -> AsyncIterator["OtelExport | None"]
 
 
 async def _start_metrics(services: Services, background: trio.Nursery, export: "OtelExport | None") -> Metrics:
-    observers = []
+    figures = RequestFigures()
+    observers: list[RequestObserver] = [figures.observe]
+    await background.start(keep_running, "figures", FigureWriter(services.database, figures, _load(services)).run)
     gauges = _gauges(services)
     if services.settings.metrics_bind is not None:
         observers.append(prometheus_request_observer())
@@ -172,6 +177,11 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     await background.start(keep_running, "cleanup", cleanup.run, services.database, *kept_days)
     await background.start(keep_running, "erasure", services.erasure.run)
     await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
+
+
+def _load(services: Services) -> dict[str, Callable[[], int]]:
+    game = services.game_login
+    return {"held_polls": lambda: len(game.held_polls), "sockets": lambda: len(game.socket_registry)}
 
 
 def _heartbeat(services: Services) -> Heartbeat:

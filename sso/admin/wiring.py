@@ -16,6 +16,7 @@ from sso.admin.protected_users import ProtectedUsers
 from sso.admin.request import AdminRoute, SearchQuery, WriteQuery
 from sso.admin.rights import AdminRight
 from sso.admin.service_wiring import ServiceParts, service_routes
+from sso.admin.system import SystemResource, system_routes
 from sso.admin.user_details import PermissionsQuery, UserDetails
 from sso.admin.users import UserPatch, UserResource
 from sso.change_stream.reader import ChangeReader
@@ -78,6 +79,7 @@ def build_management(
             *_audit_routes(AuditTrail(database)),
             *invitation_routes(_invitations(database, accounts, users)),
             *service_routes(database, keyring, service),
+            *system_routes(SystemResource(database)),
             *change_routes(ChangeStream(changes)),
             *assertion_routes(database, writer),
         ),
