@@ -4,9 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sso.admin.request import AdminRequest, AdminResponse, ListQuery, list_response
+from sso.admin.request import AdminRequest, AdminResponse, ListQuery, page_response, read_number_cursor
 from sso.db.database import Database
-from sso.perm.errors import InvalidInput
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditFilter
 from sso.web.request_model import WholeNumber, at_most
@@ -38,17 +37,8 @@ class AuditTrail:
                 operation=query.operation,
                 since=query.since,
                 until=query.until,
-                before_id=_read_cursor(query.after),
+                before_id=read_number_cursor(query.after, MAX_AUDIT_ID) or None,
                 limit=query.limit + 1,
             ),
         )
-        shown = entries[: query.limit]
-        return list_response(shown, str(shown[-1]["id"]) if len(entries) > query.limit else None)
-
-
-def _read_cursor(after: str) -> int | None:
-    if not after:
-        return None
-    if not (after.isascii() and after.isdecimal() and len(after) < 20 and 0 < int(after) <= MAX_AUDIT_ID):
-        raise InvalidInput("after: must be `next` of an earlier response")
-    return int(after)
+        return page_response(entries, query.limit, lambda entry: str(entry["id"]))

@@ -4,14 +4,15 @@ An operator binds a service client to the central application. Its access token 
 the service JWT of that application has.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sso.admin.rights import ALL_RIGHTS, AdminRight, granted_rights
 from sso.core.errors import Forbidden, Unauthorized
 from sso.core.service_token import claimed_application
+from sso.db.clock import DatabaseClock
 from sso.perm.accepted_credentials import EndpointRule, Subject
 from sso.perm.authorization import Authorizer
-from sso.perm.caller import CallerAuthenticator, PresentedCredentials
+from sso.perm.caller import Caller, CallerAuthenticator, PresentedCredentials
 from sso.perm.credentials.service_jwt import FindServiceToken
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.audit import AuditActor
@@ -25,6 +26,7 @@ class AdminCaller:
     rights: frozenset[AdminRight]
     root_rules: frozenset[str]  # rules in private_data of the central application, without that prefix
     is_root: bool
+    permissions: Caller  # the same caller, for the permission endpoints
 
     def require(self, right: AdminRight) -> None:
         if right not in self.rights:
@@ -33,19 +35,25 @@ class AdminCaller:
 
 class AdminAuthenticator:
     def __init__(
-        self, callers: CallerAuthenticator, authorizer: Authorizer, find_service_token: FindServiceToken
+        self,
+        callers: CallerAuthenticator,
+        authorizer: Authorizer,
+        find_service_token: FindServiceToken,
+        clock: DatabaseClock,
     ) -> None:
         self._callers = callers
         self._authorizer = authorizer
         self._find_service_token = find_service_token
+        self._clock = clock
 
     async def authenticate(self, credentials: PresentedCredentials) -> AdminCaller:
         """Returns the caller. Raises Unauthorized or Forbidden."""
         if claimed_application(credentials.bearer):
             return await self._service_client(credentials)
         caller = await self._callers.authenticate(credentials, _USER_JWT, {})
+        caller = replace(caller, in_management=True)
         granted = (await self._authorizer.caller_rights(caller)).granted
-        return AdminCaller(caller.actor, granted_rights(granted), granted.root_rules, granted.is_root)
+        return AdminCaller(caller.actor, granted_rights(granted), granted.root_rules, granted.is_root, caller)
 
     async def _service_client(self, credentials: PresentedCredentials) -> AdminCaller:
         application_id = await self._find_service_token(credentials.bearer)
@@ -53,5 +61,13 @@ class AdminAuthenticator:
             raise Unauthorized
         if application_id != CENTRAL_APPLICATION_ID:
             raise Forbidden("a service client of the central application is required")
-        actor = AuditActor(service_id=application_id, address=str(credentials.address))
-        return AdminCaller(actor, ALL_RIGHTS, frozenset(), is_root=True)
+        caller = Caller(
+            "",
+            credentials.address,
+            application_id,
+            now=int(self._clock.now()),
+            has_factor=True,
+            in_management=True,
+            is_operator=True,
+        )
+        return AdminCaller(caller.actor, ALL_RIGHTS, frozenset(), is_root=True, permissions=caller)

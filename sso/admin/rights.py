@@ -13,9 +13,17 @@ class AdminRight(StrEnum):
     VIEW_USERS = "can_view_users"
     MANAGE_USERS = "can_manage_users"
     VIEW_AUDIT = "can_view_audit"
+    VIEW_APPLICATIONS = "can_view_applications"
+    MANAGE_APPLICATIONS = "can_manage_applications"
+    VIEW_PROJECTS = "can_view_projects"
+    MANAGE_PROJECTS = "can_manage_projects"
 
 
-_INCLUDED_IN: Mapping[AdminRight, AdminRight] = {AdminRight.VIEW_USERS: AdminRight.MANAGE_USERS}
+_INCLUDED_IN: Mapping[AdminRight, AdminRight] = {
+    AdminRight.VIEW_USERS: AdminRight.MANAGE_USERS,
+    AdminRight.VIEW_APPLICATIONS: AdminRight.MANAGE_APPLICATIONS,
+    AdminRight.VIEW_PROJECTS: AdminRight.MANAGE_PROJECTS,
+}
 ALL_RIGHTS = frozenset(AdminRight)
 
 

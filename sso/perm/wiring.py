@@ -20,6 +20,8 @@ from sso.perm.endpoints.access_keys import AccessKeyEndpoint
 from sso.perm.endpoints.applications import ApplicationEndpoint
 from sso.perm.endpoints.audit import AuditEndpoint
 from sso.perm.endpoints.groups import GroupEndpoint
+from sso.perm.endpoints.managed_groups import ManagedGroupEndpoint
+from sso.perm.endpoints.managed_projects import ManagedProjectEndpoint
 from sso.perm.endpoints.memberships import MembershipEndpoint
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.endpoints.projects import FindUser, ProjectEndpoint
@@ -40,6 +42,8 @@ class PermissionEndpoints:
     memberships: MembershipEndpoint
     groups: GroupEndpoint
     access_keys: AccessKeyEndpoint
+    managed_projects: ManagedProjectEndpoint
+    managed_groups: ManagedGroupEndpoint
     audit: AuditEndpoint
 
 
@@ -101,6 +105,7 @@ def _build_endpoints(
     find_user: FindUser,
 ) -> PermissionEndpoints:
     projects = ProjectLookup(database)
+    groups = GroupEndpoint(database, authorizer, projects)
     return PermissionEndpoints(
         applications=ApplicationEndpoint(database, authorizer, keyring, application_keys),
         roles=RoleEndpoint(database, authorizer),
@@ -108,7 +113,9 @@ def _build_endpoints(
         user_data=UserDataEndpoint(database, authorizer),
         projects=ProjectEndpoint(database, authorizer, projects, find_user),
         memberships=MembershipEndpoint(database, authorizer, projects),
-        groups=GroupEndpoint(database, authorizer, projects),
+        groups=groups,
         access_keys=AccessKeyEndpoint(database, authorizer, keyring),
+        managed_projects=ManagedProjectEndpoint(database, authorizer, projects, find_user),
+        managed_groups=ManagedGroupEndpoint(database, authorizer, projects, groups),
         audit=AuditEndpoint(database, authorizer, projects),
     )

@@ -10,7 +10,13 @@ from sso.perm.authorization import Authorizer
 from sso.perm.engine.operations import Operation
 from sso.perm.input import validators
 from sso.perm.request import PermissionRequest
-from sso.perm.stores.access_keys import add_access_key, delete_access_key, list_access_keys
+from sso.perm.stores.access_keys import (
+    add_access_key,
+    delete_access_key,
+    list_access_keys,
+    read_access_key,
+    set_access_key_comment,
+)
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.facts import LoadedFacts
 from sso.perm.stores.locks import lock_application
@@ -27,7 +33,7 @@ class AccessKeyEndpoint:
     async def get(self, request: PermissionRequest) -> dict[str, Any]:
         application_id = request.application_id()
         self._read_comment(request, request.data)
-        await self._authorize(request, application_id)
+        await self._authorize(request, application_id, Operation.ACCESS_KEY_LIST)
         return request.response(data=await list_access_keys(self._database, application_id))
 
     async def save(self, request: PermissionRequest) -> dict[str, Any]:
@@ -38,6 +44,18 @@ class AccessKeyEndpoint:
             _add, request.caller.actor, self._keyring, application_id, target.project_id, comment
         )
         return request.response(data=key)
+
+    async def save_comment(self, request: PermissionRequest) -> dict[str, Any]:
+        """Changes the comment of a key, for the management API."""
+        application_id = request.application_id()
+        data = request.required_data()
+        comment = self._read_comment(request, data)
+        key_id = validators.read_text(data.get("id"), "data.id", 64, min_length=1)
+        target = await self._authorize(request, application_id)
+        await self._database.transaction(
+            _set_comment, request.caller.actor, application_id, target.project_id, key_id, comment
+        )
+        return request.response()
 
     async def delete(self, request: PermissionRequest) -> dict[str, Any]:
         application_id = request.application_id()
@@ -56,9 +74,21 @@ class AccessKeyEndpoint:
         request.warn_unknown(data, FIELDS)
         return validators.read_text(data.get("comment", ""), "data.comment", 256)
 
-    async def _authorize(self, request: PermissionRequest, application_id: int) -> LoadedFacts:
+    async def _authorize(
+        self, request: PermissionRequest, application_id: int, operation: Operation = Operation.ACCESS_KEY
+    ) -> LoadedFacts:
         rights = await self._authorizer.caller_rights(request.caller, application_id)
-        return rights.require_on_target(Operation.ACCESS_KEY)
+        return rights.require_on_target(operation)
+
+
+async def _set_comment(
+    tx: Transaction, actor: AuditActor, application_id: int, project_id: str | None, key_id: str, comment: str
+) -> None:
+    await lock_application(tx, application_id, project_id)
+    key = await read_access_key(tx, key_id)
+    if key is None or key["application_id"] != application_id:
+        raise NotFound("access key not found")
+    await set_access_key_comment(tx, actor, key, project_id, comment)
 
 
 async def _add(

@@ -23,6 +23,10 @@ ROOT_RULES = {
     "can_view_users": "See users, their sessions, games, second factors and permissions.",
     "can_manage_users": "Create, change, disable and delete users, end their sessions and reset their factors.",
     "can_view_audit": "See every entry of the audit trail.",
+    "can_view_applications": "See all applications, their schemas, roles, access keys and users, except the central one.",
+    "can_manage_applications": "The same, and create, change and remove them, and assign their roles.",
+    "can_view_projects": "See all projects, their members and groups.",
+    "can_manage_projects": "Create, change and remove projects and groups, and give roles with these rights to members.",
 }
 GENERIC_RULES = {
     "project": {
@@ -142,6 +146,10 @@ ROLES = (
         },
     ),
     _role("user_manager", "Manages users.", {"can_manage_users": {"value": True}}, protected=True),
+    _role(
+        "application_manager", "Manages applications.", {"can_manage_applications": {"value": True}}, protected=True
+    ),
+    _role("project_manager", "Manages projects.", {"can_manage_projects": {"value": True}}, protected=True),
     _role(
         "auditor",
         "Sees users and the audit trail.",
