@@ -17,6 +17,7 @@ BOXES = {
     "backup": "backup\nsso backup and sso restore",
     "play": "play\nthe game client of sso play",
     "app": "app, routes, worker, services\nputs the parts together",
+    "openapi": "openapi\nthe OpenAPI document",
     "admin": "admin\nmanagement API",
     "otel": "otel\nOpenTelemetry export",
     "personal_data": "personal_data\nexport, deletion, erasure",

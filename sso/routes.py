@@ -43,6 +43,7 @@ from sso.keys.routes import key_routes
 from sso.oauth.logout_pages import logout_pages
 from sso.oauth.pages import authorize_pages
 from sso.oauth.routes import discovery_routes, oauth_routes
+from sso.openapi.routes import OpenApiDocument, openapi_routes
 from sso.perm.routes import exchange_routes, permission_routes
 from sso.personal_data.closed_account import KeepTickets
 from sso.personal_data.keep_pages import ClosedAccountPage, keep_pages
@@ -151,6 +152,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
     yield game_routes(s.game_login)
     yield game_sockets(s.game_login)
     yield admin_routes(s.management)
+    yield openapi_routes(OpenApiDocument(s.brand.name, lambda: s.management.routes))
 
 
 def _login_pages(s: Services, parts: PageParts) -> Iterator[Blueprint]:

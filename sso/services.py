@@ -28,6 +28,7 @@ from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
+from sso.admin.service_wiring import ServiceParts
 from sso.admin.wiring import AccountServices, ManagementApi, build_management
 from sso.backchannel_logout.sender import LogoutSender
 from sso.backchannel_logout.wiring import build_logout_sender
@@ -228,6 +229,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
             permissions.admin_callers,
             service_tokens.application_of,
             settings.rate_admin,
+            ServiceParts(settings, oauth.clients),
+            permissions.endpoints,
         ),
         applications=applications,
         proxies=proxies,

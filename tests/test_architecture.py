@@ -19,10 +19,14 @@ WITH_QUART = {"app.py", "health.py", "accounts/account_page/session_restart.py"}
 WITH_QUART_NAMES = {"routes.py", "sockets.py", "pages.py", "form.py", "view.py", "visitor.py"}
 SERVICES = ("oauth", "gsid", "perm")  # the three services, which do not know each other
 
-# The parts of sso.perm that other packages may import: stores, input, and their vocabulary (errors, names, records).
-PERM_INTERFACE = ("stores", "input", "errors", "engine.names", "engine.records")
-# The management API authenticates its callers, and reads their rights, as the endpoints of perm do.
-PERM_FOR_ADMIN = ("accepted_credentials", "authorization", "caller", "credentials.service_jwt", "engine.rights")
+# The parts of sso.perm that other packages may import: stores, input, their vocabulary (errors, names, records), and
+# the description of its routes.
+PERM_INTERFACE = ("stores", "input", "errors", "engine.names", "engine.records", "api_operations")
+# The management API authenticates its callers, reads their rights, and passes requests to the endpoints of perm.
+PERM_FOR_ADMIN = (
+    "accepted_credentials", "authorization", "caller", "credentials.service_jwt", "endpoints", "engine.operations",
+    "engine.rights", "request", "visibility", "wiring",
+)  # fmt: skip
 PERM_BUILDERS = {"routes.py", "services.py"}  # these also import its routes and its wiring
 
 MAX_LINES = 300

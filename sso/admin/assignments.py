@@ -133,9 +133,7 @@ async def _read(runner: Runner, user_id: str, application_id: int) -> JsonRecord
 def assignment_routes(assignments: AssignmentResource) -> tuple[AdminRoute, ...]:
     permissions = "/users/<user_id>/permissions"
     return (
-        AdminRoute(
-            "GET", permissions, AdminRight.VIEW_USERS, assignments.get, PermissionsQuery, by_permissions=True
-        ),
+        AdminRoute("GET", permissions, AdminRight.VIEW_USERS, assignments.get, PermissionsQuery, by_permissions=True),
         AdminRoute(
             "PATCH",
             permissions,

@@ -13,7 +13,7 @@ from sso.admin.request import (
     record_response,
 )
 from sso.admin.rights import AdminRight
-from sso.core.errors import Forbidden, NotFound
+from sso.core.errors import NotFound
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner

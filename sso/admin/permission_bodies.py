@@ -4,7 +4,7 @@ A field with a default is optional, and the default is not used: a request chang
 permission endpoints check what depends on stored records.
 """
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, ConfigDict, FailFast, Field
 
@@ -13,7 +13,8 @@ from sso.perm.input.application import ApplicationSettings, ServiceMeta
 from sso.perm.input.field_types import ApplicationId, GroupId, Number, Params, Segment, Tags, Title, Word
 from sso.perm.input.groups import MAX_CONDITIONS, MAX_GROUP_USERS, GroupConditionFields
 from sso.perm.input.project import ProjectSettings
-from sso.web.request_model import JSON, JsonObject, RequestModel, at_most
+from sso.web.body import JSON
+from sso.web.request_model import JsonObject, RequestModel, at_most
 
 UserId = Annotated[str, at_most(64, at_least=1)]
 UserName = Annotated[str, at_most(320, at_least=1)]  # a user id or a login

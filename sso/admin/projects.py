@@ -113,8 +113,26 @@ def project_routes(projects: ProjectResource) -> tuple[AdminRoute, ...]:
     one = "/projects/<project_id>"
     return (
         AdminRoute("GET", "/projects", view, projects.list, ProjectQuery, by_permissions=True),
-        AdminRoute("POST", "/projects", manage, projects.create, WriteQuery, NewProject, by_permissions=True, body_limit=SCHEMA_BODY),
+        AdminRoute(
+            "POST",
+            "/projects",
+            manage,
+            projects.create,
+            WriteQuery,
+            NewProject,
+            by_permissions=True,
+            body_limit=SCHEMA_BODY,
+        ),
         AdminRoute("GET", one, view, projects.get, by_permissions=True),
-        AdminRoute("PATCH", one, manage, projects.change, WriteQuery, ProjectChanges, by_permissions=True, body_limit=SCHEMA_BODY),
+        AdminRoute(
+            "PATCH",
+            one,
+            manage,
+            projects.change,
+            WriteQuery,
+            ProjectChanges,
+            by_permissions=True,
+            body_limit=SCHEMA_BODY,
+        ),
         AdminRoute("DELETE", one, manage, projects.delete, WriteQuery, by_permissions=True),
     )

@@ -70,6 +70,7 @@ class BodyLimit(NamedTuple):
     max_values: int = MAX_VALUES
 
 
+SMALL_BODY = BodyLimit()
 SCHEMA_BODY = BodyLimit(1024 * 1024, MAX_SCHEMA_VALUES)
 
 Handler: TypeAlias = Callable[[AdminRequest], Awaitable[AdminResponse]]
@@ -77,7 +78,7 @@ Handler: TypeAlias = Callable[[AdminRequest], Awaitable[AdminResponse]]
 
 @dataclass(frozen=True)
 class AdminRoute:
-    """A row of the table of routes. The tests of rights use the same table.
+    """A row of the table of routes. The tests of rights and the OpenAPI document use the same table.
 
     With ``by_permissions``, callers without the right may have permissions at the application, project or group of the
     request that allow it. The handler checks them.
@@ -90,7 +91,11 @@ class AdminRoute:
     query: type[AdminModel] = NoQuery
     body: type[BaseModel] | None = None
     by_permissions: bool = False
-    body_limit: BodyLimit = BodyLimit()
+    body_limit: BodyLimit = SMALL_BODY
+    body_optional: bool = False  # no body means {}
+    # For the OpenAPI document. Without a summary, it is made from the path; the docstring of the handler has details.
+    summary: str = ""
+    example: Any = None  # of the body
 
 
 def record_response(record: JsonRecord, status: int = 200, warnings: Sequence[str] = ()) -> AdminResponse:

@@ -17,12 +17,24 @@ class AdminRight(StrEnum):
     MANAGE_APPLICATIONS = "can_manage_applications"
     VIEW_PROJECTS = "can_view_projects"
     MANAGE_PROJECTS = "can_manage_projects"
+    VIEW_CLIENTS = "can_view_clients"
+    MANAGE_CLIENTS = "can_manage_clients"
+    VIEW_KEYS = "can_view_keys"
+    MANAGE_KEYS = "can_manage_keys"
+    VIEW_GAME_SESSIONS = "can_view_game_sessions"
+    MANAGE_GAME_SESSIONS = "can_manage_game_sessions"
+    VIEW_STATE = "can_view_state"
+    MANAGE_STATE = "can_manage_state"
 
 
 _INCLUDED_IN: Mapping[AdminRight, AdminRight] = {
     AdminRight.VIEW_USERS: AdminRight.MANAGE_USERS,
     AdminRight.VIEW_APPLICATIONS: AdminRight.MANAGE_APPLICATIONS,
     AdminRight.VIEW_PROJECTS: AdminRight.MANAGE_PROJECTS,
+    AdminRight.VIEW_CLIENTS: AdminRight.MANAGE_CLIENTS,
+    AdminRight.VIEW_KEYS: AdminRight.MANAGE_KEYS,
+    AdminRight.VIEW_GAME_SESSIONS: AdminRight.MANAGE_GAME_SESSIONS,
+    AdminRight.VIEW_STATE: AdminRight.MANAGE_STATE,
 }
 ALL_RIGHTS = frozenset(AdminRight)
 

@@ -130,8 +130,12 @@ def role_routes(roles: RoleResource) -> tuple[AdminRoute, ...]:
     one = "/roles/<application_id>/<name>"
     return (
         AdminRoute("GET", "/roles", view, roles.list, RoleQuery, by_permissions=True),
-        AdminRoute("POST", "/roles", manage, roles.create, WriteQuery, NewRole, by_permissions=True, body_limit=SCHEMA_BODY),
+        AdminRoute(
+            "POST", "/roles", manage, roles.create, WriteQuery, NewRole, by_permissions=True, body_limit=SCHEMA_BODY
+        ),
         AdminRoute("GET", one, view, roles.get, by_permissions=True),
-        AdminRoute("PATCH", one, manage, roles.change, WriteQuery, RoleChanges, by_permissions=True, body_limit=SCHEMA_BODY),
+        AdminRoute(
+            "PATCH", one, manage, roles.change, WriteQuery, RoleChanges, by_permissions=True, body_limit=SCHEMA_BODY
+        ),
         AdminRoute("DELETE", one, manage, roles.delete, WriteQuery, by_permissions=True),
     )

@@ -41,7 +41,7 @@ def _view(management: ManagementApi, route: AdminRoute) -> Callable[..., Awaitab
 
 async def _read_body(route: AdminRoute) -> Any:
     assert route.body is not None
-    body = await read_body(forms=False, require_type=True, **route.body_limit._asdict())
+    body = await read_body(forms=False, require_type=not route.body_optional, **route.body_limit._asdict())
     return validate(route.body, body)
 
 

@@ -92,5 +92,7 @@ def schema_routes(schemas: SchemaResource) -> tuple[AdminRoute, ...]:
     return (
         AdminRoute("GET", "/schemas", view, schemas.list, SearchQuery, by_permissions=True),
         AdminRoute("GET", one, view, schemas.get, by_permissions=True),
-        AdminRoute("PATCH", one, manage, schemas.change, WriteQuery, SchemaChanges, by_permissions=True, body_limit=SCHEMA_BODY),
+        AdminRoute(
+            "PATCH", one, manage, schemas.change, WriteQuery, SchemaChanges, by_permissions=True, body_limit=SCHEMA_BODY
+        ),
     )

@@ -23,6 +23,7 @@ from sso.personal_data.errors import DeletionRefused
 from sso.state.location import DocumentError
 from sso.state.sections import users
 from sso.state.sections.users import UserChanges, UserPart
+from sso.state.summary import CREATED
 
 LOGIN_TAKEN = "login: is used by another user"
 _LOCK = Statement("SELECT * FROM users WHERE user_id = :user_id FOR UPDATE")
@@ -63,7 +64,9 @@ class UserResource:
             await _refuse_taken_login(tx, part.login)
             if part.user_id is not None and await tx.row(_LOCK, user_id=part.user_id):
                 raise Conflict("user_id: is used by another user")
-            await users.apply(tx, request.caller.actor, self._keyring, "", part, password_hash)
+            outcome = await users.apply(tx, request.caller.actor, self._keyring, "", part, password_hash)
+            if outcome != CREATED:  # a concurrent request was faster
+                raise Conflict(LOGIN_TAKEN)
             created = User.from_row(await tx.row(_BY_LOGIN, login_key=login_key(part.login)))
             await self._protected.require_manageable(request.caller, created.user_id, tx)
             return created

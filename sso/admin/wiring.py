@@ -7,11 +7,13 @@ from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
 from sso.admin.audit_trail import AuditQuery, AuditTrail
-from sso.admin.caller import AdminAuthenticator
+from sso.admin.caller import AdminAuthenticator, AdminCaller
+from sso.admin.permission_wiring import permission_routes
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.request import AdminRoute, SearchQuery
 from sso.admin.rights import AdminRight
-from sso.admin.user_details import PermissionsQuery, UserDetails
+from sso.admin.service_wiring import ServiceParts, service_routes
+from sso.admin.user_details import UserDetails
 from sso.admin.users import UserResource
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
@@ -21,6 +23,8 @@ from sso.perm.authorization import Authorizer
 from sso.perm.caller import CallerAuthenticator
 from sso.perm.credentials.service_jwt import FindServiceToken
 from sso.perm.stores.facts import FactsStore
+from sso.perm.visibility import Visibility
+from sso.perm.wiring import PermissionEndpoints
 from sso.personal_data.deletion import AccountDeletion
 from sso.state.sections.users import UserChanges, UserPart
 
@@ -41,7 +45,15 @@ class AccountServices:
 class ManagementApi:
     authenticator: AdminAuthenticator
     rate: RateLimiter
+    visibility: Visibility
     routes: tuple[AdminRoute, ...]
+
+    async def authorize(self, caller: AdminCaller, route: AdminRoute) -> None:
+        """Raises Forbidden if the caller may not use the route. The handler may check more."""
+        if route.right in caller.rights:
+            return
+        if not (route.by_permissions and await self.visibility.has_permissions(caller.permissions)):
+            caller.require(route.right)
 
 
 def build_management(
@@ -52,16 +64,26 @@ def build_management(
     callers: CallerAuthenticator,
     find_service_token: FindServiceToken,
     requests_per_minute: int,
+    service: ServiceParts,
+    endpoints: PermissionEndpoints,
 ) -> ManagementApi:
     protected = ProtectedUsers(database)
     users = UserResource(database, accounts.users, accounts.hasher, keyring, accounts.deletion, protected)
     details = UserDetails(
         database, users, accounts.users, accounts.sessions, accounts.games, accounts.factor_changes, facts
     )
+    authorizer = Authorizer(facts)
+    visibility = Visibility(database, authorizer)
     return ManagementApi(
-        AdminAuthenticator(callers, Authorizer(facts), find_service_token),
+        AdminAuthenticator(callers, authorizer, find_service_token, database.clock),
         RateLimiter(database, "admin", requests_per_minute),
-        (*_user_routes(users, details), *_audit_routes(AuditTrail(database))),
+        visibility,
+        (
+            *_user_routes(users, details),
+            *_audit_routes(AuditTrail(database)),
+            *service_routes(database, keyring, service),
+            *permission_routes(database, endpoints, details, visibility),
+        ),
     )
 
 
@@ -81,7 +103,6 @@ def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute,
         AdminRoute("DELETE", f"{user}/games/<sign_in_id>", manage, details.end_game),
         AdminRoute("GET", f"{user}/factors", view, details.factors),
         AdminRoute("DELETE", f"{user}/factors", manage, details.reset_factors),
-        AdminRoute("GET", f"{user}/permissions", view, details.permissions, PermissionsQuery),
     )
 
 

@@ -9,7 +9,7 @@ from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.db.transaction import Runner, Transaction
+from sso.db.transaction import Row, Runner, Transaction
 from sso.oauth.model import CLIENT_ID, Client
 from sso.oauth.redirect_uris import is_redirect_uri
 
@@ -30,6 +30,7 @@ _FINISH_ROTATION = Statement(
     """UPDATE oauth_clients SET second_sealed = NULL, second_expires = NULL WHERE client_id = :client_id
     RETURNING client_id"""
 )
+_DELETE = Statement("DELETE FROM oauth_clients WHERE client_id = :client_id")
 _SET_DISABLED = Statement(
     "UPDATE oauth_clients SET disabled = :disabled WHERE client_id = :client_id RETURNING client_id"
 )
@@ -94,16 +95,17 @@ class ClientStore:
         older one is removed. The new one is valid for ``lifetime_s``, by default without an end.
         """
         new_secret = secret_token()
-        rotated = await self._database.transaction(self._add_secret, client_id, new_secret, overlap_s, lifetime_s)
+        rotated = await self._database.transaction(self.add_secret, client_id, new_secret, overlap_s, lifetime_s)
         return new_secret if rotated else None
 
     async def finish_rotation(self, client_id: str) -> bool:
         """Removes all secrets but the newest. Returns False if the client does not exist."""
-        return await self._database.value(_FINISH_ROTATION, client_id=client_id) is not None
+        return await finish_rotation(self._database, client_id)
 
-    async def _add_secret(
+    async def add_secret(
         self, tx: Transaction, client_id: str, secret: str, overlap_s: float | None, lifetime_s: float | None
     ) -> bool:
+        """Does the work of ``rotate_secret`` in the transaction of the caller."""
         row = await tx.row(_LOCK, client_id=client_id)
         if row is None:
             return False
@@ -130,6 +132,21 @@ async def _set_disabled(tx: Transaction, client_id: str, disabled: bool) -> bool
     if disabled:
         await revoke_grants(tx, client_id)
     return updated is not None
+
+
+async def lock_client(tx: Transaction, client_id: str) -> Row | None:
+    """Returns the client's row, which nothing else changes until the transaction ends; None if there is none."""
+    return await tx.row(_LOCK, client_id=client_id) if CLIENT_ID.fullmatch(client_id) else None
+
+
+async def finish_rotation(runner: Runner, client_id: str) -> bool:
+    return await runner.value(_FINISH_ROTATION, client_id=client_id) is not None
+
+
+async def delete_client(tx: Transaction, client_id: str) -> None:
+    """Deletes the client and everything that it was granted."""
+    await revoke_grants(tx, client_id)
+    await tx.value(_DELETE, client_id=client_id)
 
 
 async def revoke_grants(tx: Runner, client_id: str) -> None:

@@ -11,7 +11,7 @@ from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.management_rights import MANAGEMENT_RIGHTS
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation, is_allowed, join_alternatives, missing_rights
-from sso.perm.engine.rights import META_NAMES, Rights, SecretRights, secret_rights
+from sso.perm.engine.rights import META_NAMES, NO_SECRET_RIGHTS, Rights, SecretRights, secret_rights
 from sso.perm.stores.facts import FactsStore, LoadedFacts
 
 
@@ -85,7 +85,7 @@ class Authorizer:
         effective = central.effective(caller.now)
         target = loaded[application_id] if application_id is not None else None
         _check_credentials(caller, application_id, target)
-        secret, service = SecretRights(), False
+        secret, service = NO_SECRET_RIGHTS, False
         if target is not None:
             secret = secret_rights(target.application.schema, target.facts.own, caller.now)
             service = _is_service_of(caller, target)
@@ -97,7 +97,7 @@ def rights_of(
     caller: Caller,
     effective: EffectivePermissions,
     application_id: int | None = None,
-    secret: SecretRights = SecretRights(),
+    secret: SecretRights = NO_SECRET_RIGHTS,
     *,
     service: bool = False,
 ) -> Rights:

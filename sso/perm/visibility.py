@@ -89,7 +89,9 @@ class Visibility:
         """The groups on which the caller may do the operation."""
         rights = await self._authorizer.caller_rights(caller)
         groups = (
-            (access.project.id, group.id) for access in rights.granted.central.projects for group in access.project.groups
+            (access.project.id, group.id)
+            for access in rights.granted.central.projects
+            for group in access.project.groups
         )
         allowed = frozenset(
             group_id

@@ -85,12 +85,12 @@ def brand_routes(brand: Brand) -> Blueprint:
             raise NotFound from None
         return Response(style, content_type="text/css; charset=utf-8", headers={"Cache-Control": _FOREVER})
 
-    if brand.logo:
+    @routes.get("/brand/logo-<name>")
+    async def logo(name: str) -> Response:
         image = brand.logo
-
-        @routes.get(_logo_path(brand))
-        async def logo() -> Response:
-            headers = {"Cache-Control": _FOREVER, "Content-Security-Policy": _LOGO_POLICY}
-            return Response(image.content, content_type=image.content_type, headers=headers)
+        if image is None or name != f"{image.digest}.{image.kind}":
+            raise NotFound
+        headers = {"Cache-Control": _FOREVER, "Content-Security-Policy": _LOGO_POLICY}
+        return Response(image.content, content_type=image.content_type, headers=headers)
 
     return routes

@@ -25,6 +25,8 @@ FORMAT_BY_PREFIX = (
     ("/api/", ErrorFormat.ENVELOPE),
     ("/healthz", ErrorFormat.ENVELOPE),
     ("/readyz", ErrorFormat.ENVELOPE),
+    ("/openapi.json", ErrorFormat.ENVELOPE),
+    ("/ws/", ErrorFormat.ENVELOPE),
 )
 
 

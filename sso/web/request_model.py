@@ -17,6 +17,7 @@ from pydantic import (
     StringConstraints,
     ValidationError,
     ValidationInfo,
+    WithJsonSchema,
 )
 from pydantic_core import ErrorDetails
 
@@ -98,15 +99,26 @@ def _is_form(info: ValidationInfo) -> bool:
 
 
 # "0" or "1" as a string; 1, true, "true" and ["1"] are not.
-Flag: TypeAlias = Annotated[bool, BeforeValidator(_flag)]
+Flag: TypeAlias = Annotated[bool, BeforeValidator(_flag), WithJsonSchema({"enum": ["0", "1"]})]
 # 64 bits. Narrow it with Field(ge=…, le=…).
 WholeNumber: TypeAlias = Annotated[int, BeforeValidator(_whole_number)]
 # An integer or its decimal string, from JSON too: clients send both.
-AppId: TypeAlias = Annotated[int, BeforeValidator(_app_id)]
+AppId: TypeAlias = Annotated[
+    int,
+    BeforeValidator(_app_id),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": MAX_APPLICATION_ID},
+                {"type": "string", "pattern": "^(0|[1-9][0-9]{0,9})$"},
+            ]
+        }
+    ),
+]
 # An array of strings. In a form `name[]=a&name[]=b`, or `name=a` for a single one.
 Strings: TypeAlias = Annotated[list[str], FailFast(), BeforeValidator(_as_list)]
 # Any JSON object, unchanged: `parse_body` has checked it, and only the size of the body limits its strings.
-JsonObject: TypeAlias = Annotated[dict[str, JSON], PlainValidator(_json_object)]
+JsonObject: TypeAlias = Annotated[dict[str, JSON], PlainValidator(_json_object), WithJsonSchema({"type": "object"})]
 
 
 # Texts for pydantic's error types. Its own messages may quote the input, so other types get a general text.

@@ -14,6 +14,7 @@ import pytest
 
 from tests.backup.test_backup import sso
 from tests.faults import apply, open_folder
+from tests.kit.long_tests import takes_long
 from tests.kit.server import QUICK, Server, clean_environment, running, until
 
 PASSWORD = "a long password"
@@ -92,6 +93,7 @@ def test_restore_until_a_moment_contains_earlier_changes_only(recorded: Recorded
     shutil.rmtree(data_dir)
 
 
+@takes_long
 def test_restore_without_a_moment_contains_everything(recorded: Recorded) -> None:
     """The archive has two timelines if the test above has run: this one reads a copy with the first only."""
     archive = recorded.folder / "copy of the archive"
@@ -116,6 +118,7 @@ def _owner(path: Path) -> tuple[int, int]:
     return status.st_uid, status.st_gid
 
 
+@takes_long
 def test_moment_outside_of_the_backup_and_the_archive_is_refused(recorded: Recorded) -> None:
     data_dir = recorded.folder / "refused"
     now = datetime.datetime.now(datetime.UTC).isoformat()
@@ -133,6 +136,7 @@ def test_moment_outside_of_the_backup_and_the_archive_is_refused(recorded: Recor
         assert (code, message in errors) == (2, True), errors
 
 
+@takes_long
 def test_killed_restore_can_be_repeated(recorded: Recorded) -> None:
     data_dir = recorded.folder / "killed"
     settings = {"SSO_DATA_DIR": str(data_dir), "SSO_WAL_ARCHIVE": str(recorded.archive)}

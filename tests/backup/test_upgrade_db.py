@@ -14,6 +14,7 @@ from sso.db.embedded.files import make_directory, postgres_account
 from sso.db.embedded.temporary_server import temporary_server, unused
 from tests.backup.test_backup import sso
 from tests.faults import mentioning, open_folder
+from tests.kit.long_tests import takes_long
 from tests.kit.postgres import execute
 from tests.kit.server import QUICK, running, until
 
@@ -119,6 +120,7 @@ def test_user_signs_in_after_an_upgrade_from_postgresql_15(old_15: Path) -> None
     check_upgraded(folder, "15")
 
 
+@takes_long
 @needs_16
 def test_upgrade_uses_the_old_programs_of_the_wheel(old_16: Path) -> None:
     folder = old_16
@@ -128,6 +130,7 @@ def test_upgrade_uses_the_old_programs_of_the_wheel(old_16: Path) -> None:
     check_upgraded(folder, "16")
 
 
+@takes_long
 @needs_16
 def test_upgrade_from_a_backup_needs_no_old_programs(old_16: Path) -> None:
     folder = old_16
@@ -138,6 +141,7 @@ def test_upgrade_from_a_backup_needs_no_old_programs(old_16: Path) -> None:
     check_upgraded(folder, "16")
 
 
+@takes_long
 @needs_16
 def test_failed_upgrade_leaves_the_old_database_in_place(old_16: Path) -> None:
     folder = old_16

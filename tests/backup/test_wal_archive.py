@@ -8,6 +8,7 @@ import pytest
 from tests.backup.test_backup import sso
 from tests.backup.test_point_in_time import add_user, segments, wait_until_stopped
 from tests.faults import open_folder
+from tests.kit.long_tests import takes_long
 from tests.kit.postgres import execute
 from tests.kit.server import QUICK, running, until
 
@@ -18,6 +19,7 @@ def dsn_of(data_dir: Path) -> str:
     return f"postgresql://sso@/sso?host={data_dir}/postgres/socket&port=5432"
 
 
+@takes_long
 def test_failing_archiver_is_reported_and_no_segment_is_replaced() -> None:
     with open_folder() as folder:
         archive = folder / "wal"
@@ -47,6 +49,7 @@ def test_failing_archiver_is_reported_and_no_segment_is_replaced() -> None:
             assert not list(own.glob(".*"))
 
 
+@takes_long
 def test_archive_stays_switched_on_for_commands_without_the_setting() -> None:
     with open_folder() as folder:
         archive = folder / "wal"

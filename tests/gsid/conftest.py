@@ -63,7 +63,7 @@ def browser(server: Server, ann: str) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def quick_sockets(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with two workers and a short heartbeat interval. Modules about sockets use it as their ``server``."""
+    """A server with two workers and a short heartbeat interval, which holds a poll longer than a test takes."""
     with socket_server(postgres_server, tmp_path_factory.mktemp("sockets")) as server:
         yield server
 

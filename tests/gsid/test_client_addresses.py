@@ -204,7 +204,7 @@ def held(session: Session, address: str) -> Iterator[list[tuple[str, str]]]:
     yield answers
     began = time.monotonic()
     poll.join(40)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 25
 
 
 def test_login_answers_the_held_poll(game: Game, proxied: Server) -> None:
@@ -237,7 +237,7 @@ def test_poll_is_held_no_longer_than_the_session_lives(game: Game) -> None:
     session.change("created = now() - interval '1198 s', ends = now() + interval '2 s'")
     began = time.monotonic()
     assert session.poll(near("203.0.113.19")).json()["status"] in ("RETRY", "ERROR")
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 25
 
 
 @pytest.mark.parametrize(

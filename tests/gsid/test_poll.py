@@ -55,7 +55,7 @@ def test_poll_is_held_and_then_answered_with_retry(game: Game) -> None:
     session = game.register()
     began = time.monotonic()
     answer = session.poll()
-    assert 0.9 < time.monotonic() - began < 5
+    assert 0.9 < time.monotonic() - began < 30
     data = answer.json()
     assert answer.status_code == 200
     assert set(data) == COMMON | {"delay"}

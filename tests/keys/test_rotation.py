@@ -226,9 +226,9 @@ def test_all_workers_publish_a_new_key_before_any_token_uses_it(rotating: Server
     try:
         new = rotating.sso("key", "rotate", "--alg", "ES256").stdout.split()[0]
         published_at = time.monotonic()
-        both = until(lambda: (texts := published_sets(rotating)) and len(texts) == 1 and kids(texts.copy().pop()), 4)
+        both = until(lambda: (texts := published_sets(rotating)) and len(texts) == 1 and kids(texts.copy().pop()), 9)
         assert both == kids(before) | {new}
-        assert time.monotonic() - published_at < 4
+        assert time.monotonic() - published_at < 10
         assert until(lambda: seen and seen[-1][0] == new, 20), "the new key never signed"
         assert time.monotonic() - published_at > 10
         count = len(seen)

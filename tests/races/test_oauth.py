@@ -33,7 +33,7 @@ from tests.kit.oauth import (
 from tests.kit.server import Server
 from tests.races.conftest import CONCURRENT
 
-ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "2"))
 pytestmark = pytest.mark.timeout(120 + ROUNDS * 10)
 
 

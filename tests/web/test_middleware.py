@@ -39,7 +39,8 @@ PERMISSIONS = tuple(
 ADMIN = tuple(
     f"/api/admin/{path}"
     for path in (
-        "audit", "users", "users/<user_id>", "users/<user_id>/factors", "users/<user_id>/games",
+        "audit", "clients", "clients/<client_id>", "clients/<client_id>/rotate-secret",
+        "users", "users/<user_id>", "users/<user_id>/factors", "users/<user_id>/games",
         "users/<user_id>/games/<sign_in_id>", "users/<user_id>/permissions", "users/<user_id>/sessions",
         "users/<user_id>/sessions/<session_id>",
     )

@@ -85,7 +85,7 @@ class ManagedProjectEndpoint:
         """Replaces the roles of one user in the project; without ``roles``, the user leaves it."""
         data = request.required_data()
         project_id = await self._projects.read_project_id(data.get("id"))
-        member = {name: data[name] for name in ("user_id", "roles") if name in data}
+        member: dict[str, Any] = {name: data[name] for name in ("user_id", "roles") if name in data}
         check_membership_shape({"users": [member]})
         await self._authorize(request, project_id, Operation.MEMBERSHIP_SAVE)
         warnings = await self._database.transaction(_save_member, request.caller, project_id, member)

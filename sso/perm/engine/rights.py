@@ -46,6 +46,9 @@ class SecretRights:
     meta: Mapping[str, str] = field(default_factory=lambda: dict(META_DEFAULTS))
 
 
+NO_SECRET_RIGHTS = SecretRights()
+
+
 def secret_rights(schema: Schema, own: OwnRecord, now: int) -> SecretRights:
     values = values_with_overrides(schema.secret_data, own.secret_data, "secret_data", now)
     application = frozenset(name for name in APPLICATION_RULES if values.get(f"secret_data.application.{name}") is True)
@@ -61,7 +64,7 @@ class Rights:
     """A caller's rights. ``central`` holds the caller's effective permissions at the central application."""
 
     central: EffectivePermissions
-    secret: SecretRights = SecretRights()  # at the application of the request
+    secret: SecretRights = NO_SECRET_RIGHTS  # at the application of the request
     service: bool = False  # the caller has a service JWT of that application, or of another one in its project
     management: frozenset[str] = frozenset()  # those of MANAGEMENT_RIGHTS that count for the request
     is_operator: bool = False  # the caller is a service client of the central application: it has every right

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, FailFast, Field, PlainValidator
+from pydantic import AfterValidator, ConfigDict, FailFast, Field, PlainValidator, WithJsonSchema
 
 from sso.perm.input.field_types import Domains, RequiredUrl, Tags, Url, Word
 from sso.perm.input.model import InputModel, read_record
@@ -29,7 +29,9 @@ def _not_private(key: str) -> str:
 
 
 class ServiceMeta(InputModel):
-    name: Annotated[str, PlainValidator(_check_service_name)] = ""
+    name: Annotated[
+        str, PlainValidator(_check_service_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})
+    ] = ""
     description: str = ""
     doc: Url = ""
     url: Url = ""

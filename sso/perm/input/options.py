@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import PlainValidator
+from pydantic import PlainValidator, WithJsonSchema
 
 from sso.perm.input.model import InputModel, read_record
 from sso.web.request_model import at_most
@@ -22,7 +22,14 @@ class UserDataOptions(InputModel):
     with_exp: bool = False
     with_roles: bool = False
     with_apps_data: bool = False
-    explain: Annotated[bool | str, PlainValidator(_check_explain)] = False  # all rules, or the one with this name
+    # All rules, or the one with this name.
+    explain: Annotated[
+        bool | str,
+        PlainValidator(_check_explain),
+        WithJsonSchema(
+            {"anyOf": [{"type": "boolean"}, {"type": "string", "minLength": 1, "maxLength": MAX_RULE_NAME}]}
+        ),
+    ] = False
 
 
 def read_user_data_options(value: object) -> tuple[dict[str, Any], list[str]]:

@@ -17,9 +17,7 @@ _LIST = Statement(
     """SELECT id, application_id, comment, created, modified, last_used FROM access_keys
     WHERE application_id = :application_id ORDER BY created, id"""
 )
-_ONE = Statement(
-    "SELECT id, application_id, comment, created, modified, last_used FROM access_keys WHERE id = :id"
-)
+_ONE = Statement("SELECT id, application_id, comment, created, modified, last_used FROM access_keys WHERE id = :id")
 _COUNT = Statement("SELECT count(*) FROM access_keys WHERE application_id = :application_id")
 _ADD = Statement(
     """INSERT INTO access_keys (id, application_id, digest, hash_sealed, comment)

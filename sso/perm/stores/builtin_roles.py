@@ -23,10 +23,18 @@ ROOT_RULES = {
     "can_view_users": "See users, their sessions, games, second factors and permissions.",
     "can_manage_users": "Create, change, disable and delete users, end their sessions and reset their factors.",
     "can_view_audit": "See every entry of the audit trail.",
-    "can_view_applications": "See all applications, their schemas, roles, access keys and users, except the central one.",
-    "can_manage_applications": "The same, and create, change and remove them, and assign their roles.",
+    "can_view_applications": "See all applications except the central one, their schemas, roles and assignments.",
+    "can_manage_applications": "Change these applications, their schemas, roles, access keys and assignments.",
     "can_view_projects": "See all projects, their members and groups.",
-    "can_manage_projects": "Create, change and remove projects and groups, and give roles with these rights to members.",
+    "can_manage_projects": "Create, change and remove projects and groups, and give members roles with these rights.",
+    "can_view_clients": "See OAuth clients and identity providers.",
+    "can_manage_clients": "Create, change and delete OAuth clients, and manage identity providers.",
+    "can_view_keys": "See the signing keys.",
+    "can_manage_keys": "Rotate and retire signing keys.",
+    "can_view_game_sessions": "See the logins of games that are in progress.",
+    "can_manage_game_sessions": "End the logins of games, also finished ones with their tokens.",
+    "can_view_state": "Export the state of the service, and compare documents with it.",
+    "can_manage_state": "Try out documents of desired state. Only root applies them.",
 }
 GENERIC_RULES = {
     "project": {
@@ -146,9 +154,7 @@ ROLES = (
         },
     ),
     _role("user_manager", "Manages users.", {"can_manage_users": {"value": True}}, protected=True),
-    _role(
-        "application_manager", "Manages applications.", {"can_manage_applications": {"value": True}}, protected=True
-    ),
+    _role("application_manager", "Manages applications.", {"can_manage_applications": {"value": True}}, protected=True),
     _role("project_manager", "Manages projects.", {"can_manage_projects": {"value": True}}, protected=True),
     _role(
         "auditor",

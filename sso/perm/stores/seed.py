@@ -1,4 +1,4 @@
-"""Writes the built-in central application to the database: at the first start, and after an upgrade that adds roles."""
+"""Writes the built-in central application: at the first start, and after an upgrade that adds roles or rules."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from sso.perm.stores.roles import put_role, read_roles
 from sso.perm.stores.schemas import put_schema, schema_of
 
 _IS_COMPLETE = Statement(
-    """SELECT updated_at > 0 AND :roles = (
+    """SELECT updated_at > 0 AND private_data ?& CAST(:rules AS text[]) AND :roles = (
         SELECT count(*) FROM roles r WHERE r.application_id = a.application_id AND r.name = ANY(CAST(:names AS text[])))
     FROM applications a WHERE application_id = :application_id"""
 )
@@ -23,9 +23,10 @@ _SET_NAME = Statement("UPDATE applications SET name = :name WHERE application_id
 
 
 async def seed_central_application(database: Database) -> None:
-    """Create the schema if none was ever saved, and missing built-in roles. Changes by administrators stay."""
+    """Create the schema if none was ever saved, missing built-in roles and root rules. Other changes stay."""
     names = [role.name for role in ROLES]
-    if await database.value(_IS_COMPLETE, application_id=CENTRAL_APPLICATION_ID, names=names, roles=len(ROLES)):
+    wanted = {"names": names, "roles": len(ROLES), "rules": list(ROOT_RULES)}
+    if await database.value(_IS_COMPLETE, application_id=CENTRAL_APPLICATION_ID, **wanted):
         return  # the usual case takes no lock
     await database.transaction(_seed)
 

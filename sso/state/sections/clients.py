@@ -39,11 +39,11 @@ _ALL = Statement(select(oauth_clients).order_by(oauth_clients.c.client_id))
 MAX_JWKS = 16 * 1024
 MAX_EXPIRY = 253_402_300_799  # the last second of the year 9999
 _AUDIT_NAMES = {"secret_sealed": "client_secret", "second_sealed": None}
-_ALWAYS_EXPORTED = (
+ALWAYS_EXPORTED = (
     "client_id", "name", "redirect_hosts", "redirect_uris", "profile", "id_alg", "consent", "first_party",
     "grant_types", "access_token_format",
 )  # fmt: skip
-_EXPORTED_IF_SET = (
+EXPORTED_IF_SET = (
     "disabled",
     "token_endpoint_auth_method",
     "post_logout_redirect_uris",
@@ -96,8 +96,13 @@ def _usable_jwks(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-class ClientPart(AccountPart):
-    client_id: Annotated[str, matching(CLIENT_ID, "1 to 64 letters, digits, dots, dashes, underscores")]
+ClientId = Annotated[str, matching(CLIENT_ID, "1 to 64 letters, digits, dots, dashes, underscores")]
+
+
+class ClientChanges(AccountPart):
+    """The fields of a client, each of which may be missing."""
+
+    client_id: ClientId | None = None
     client_secret: (
         Annotated[str, Field(min_length=16, max_length=512), AfterValidator(without_control_characters)] | None
     ) = None
@@ -129,6 +134,10 @@ class ClientPart(AccountPart):
     dpop_bound_access_tokens: bool | None = None
     access_token_format: AccessTokenFormat | None = None
     jwks: Annotated[dict[str, Any], AfterValidator(_usable_jwks)] | None = None
+
+
+class ClientPart(ClientChanges):
+    client_id: ClientId
 
 
 async def apply(tx: Transaction, actor: AuditActor, keyring: Keyring, location: str, part: ClientPart) -> str:
@@ -243,9 +252,7 @@ async def export(tx: Transaction) -> list[dict[str, Any]]:
 
 
 def _exported(row: Any) -> dict[str, Any]:
-    fields = {name: row[name] for name in _ALWAYS_EXPORTED} | {
-        name: row[name] for name in _EXPORTED_IF_SET if row[name]
-    }
+    fields = {name: row[name] for name in ALWAYS_EXPORTED} | {name: row[name] for name in EXPORTED_IF_SET if row[name]}
     if row["secret_expires"]:
         fields["client_secret_expires_at"] = expiry_seconds(row["secret_expires"])
     if row["jwks"]:

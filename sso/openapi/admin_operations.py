@@ -1,0 +1,78 @@
+"""Describes the routes of the management API from their table."""
+
+from collections.abc import Iterable
+
+from sso.admin.request import AdminRoute, ListQuery
+from sso.web.api_description import (
+    JSON_BODY,
+    OBJECT,
+    STRING,
+    ApiBody,
+    ApiOperation,
+    ApiParameter,
+    ApiResponse,
+    JsonSchema,
+    envelope,
+    ok,
+)
+
+TAG, PREFIX = "Management", "/api/admin"
+SECURITY = (("userJwt", "factor"), ("serviceToken",))
+_VERBS = {"POST": "Create", "PUT": "Replace", "PATCH": "Change", "DELETE": "Delete"}
+_IF_MATCH = ApiParameter("If-Match", "The ETag of the record that was read; another version gets 412.", "header")
+_ETAG = {"ETag": "the version of the record"}
+
+
+def admin_operations(routes: Iterable[AdminRoute]) -> list[ApiOperation]:
+    return [_operation(route) for route in routes]
+
+
+def _operation(route: AdminRoute) -> ApiOperation:
+    is_change = route.method != "GET"
+    return ApiOperation(
+        route.method,
+        PREFIX + route.path,
+        TAG,
+        route.summary or _summary(route),
+        _responses(route),
+        f"Requires the right `{route.right}`.{_details(route)}",
+        (_IF_MATCH,) if is_change else (),
+        _body(route),
+        (401, 403, 404, *((409, 412) if is_change else ())),
+        SECURITY,
+        route.query,
+    )
+
+
+def _body(route: AdminRoute) -> ApiBody | None:
+    if route.body is None:
+        return None
+    examples = {} if route.example is None else {"example": route.example}
+    return ApiBody(route.body, (JSON_BODY,), examples, required=not route.body_optional)
+
+
+def _summary(route: AdminRoute) -> str:
+    """Names the resource: ``List users``, ``Delete sessions of users``."""
+    names = [part.replace("-", " ") for part in route.path.split("/") if part and not part.startswith("<")]
+    resource = " of ".join(reversed(names))
+    if route.method == "GET":
+        return f"{'List' if _is_list(route) else 'Read'} {resource}"
+    return f"{_VERBS[route.method]} {resource}"
+
+
+def _details(route: AdminRoute) -> str:
+    text = " ".join((route.handler.__doc__ or "").split())
+    return f" {text}" if text else ""
+
+
+def _is_list(route: AdminRoute) -> bool:
+    return issubclass(route.query, ListQuery)
+
+
+def _responses(route: AdminRoute) -> dict[int, ApiResponse]:
+    if _is_list(route):
+        items: JsonSchema = {"type": "array", "items": OBJECT}
+        next_after = {**STRING, "description": "`after` of the next page; missing on the last one."}
+        return {200: ok("A page of records.", envelope(("data",), data=items, next=next_after))}
+    answer = ApiResponse("The record.", envelope(data={}), headers={} if route.method == "DELETE" else _ETAG)
+    return {200: answer, **({201: answer} if route.method == "POST" else {})}

@@ -1,0 +1,136 @@
+"""Builds the OpenAPI document from the descriptions of all routes."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import orjson
+
+from sso import __version__
+from sso.accounts import api_operations as accounts
+from sso.accounts.account_page import api_operations as account_page
+from sso.admin.request import AdminRoute
+from sso.device import api_operations as device
+from sso.gsid import api_operations as gsid
+from sso.keys import api_operations as keys
+from sso.oauth import api_operations as oauth
+from sso.openapi import service_operations
+from sso.openapi.admin_operations import admin_operations
+from sso.openapi.error_responses import ErrorResponses
+from sso.openapi.schemas import SchemaComponents
+from sso.openapi.security_schemes import SECURITY_SCHEMES
+from sso.openapi.tags import INTRODUCTION, TAGS
+from sso.perm import api_operations as perm
+from sso.personal_data import api_operations as personal_data
+from sso.upstream import api_operations as upstream
+from sso.web.api_description import ApiBody, ApiOperation, ApiParameter, ApiResponse
+
+_DESCRIBED = (
+    accounts, oauth, device, gsid, perm, keys, account_page, personal_data, upstream, service_operations,
+)  # fmt: skip
+_PATH_PARAMETER = re.compile(r"<(?:[^:<>]+:)?([^<>]+)>")
+
+
+def all_operations(admin_routes: Iterable[AdminRoute]) -> Iterator[ApiOperation]:
+    yield from admin_operations(admin_routes)
+    for module in _DESCRIBED:
+        yield from module.OPERATIONS
+
+
+def build_document(name: str, admin_routes: Iterable[AdminRoute]) -> bytes:
+    builder = _Builder()
+    for operation in all_operations(admin_routes):
+        builder.add(operation)
+    return orjson.dumps(
+        {
+            "openapi": "3.1.0",
+            "info": {
+                "title": f"{name} API",
+                "version": __version__,
+                "description": INTRODUCTION,
+                "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
+            },
+            "servers": [{"url": "/"}],
+            "tags": [{"name": tag, "description": text} for tag, text in TAGS.items()],
+            "paths": builder.paths,
+            "components": {
+                "schemas": builder.schemas.components,
+                "responses": builder.errors.components,
+                "securitySchemes": SECURITY_SCHEMES,
+            },
+        }
+    )
+
+
+def document_path(rule: str) -> str:
+    """Returns a path of the router as the document has it: ``/users/{user_id}``."""
+    return _PATH_PARAMETER.sub(r"{\1}", rule)
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self.paths: dict[str, dict[str, Any]] = {}
+        self.schemas = SchemaComponents()
+        self.errors = ErrorResponses()
+
+    def add(self, operation: ApiOperation) -> None:
+        path = document_path(operation.path)
+        item = self.paths.setdefault(path, {})
+        method = operation.method.lower()
+        assert method not in item, f"{operation.method} {path} is described twice"
+        responses = {str(status): self._response(answer) for status, answer in sorted(operation.responses.items())}
+        described: dict[str, Any] = {
+            "operationId": _operation_id(method, path),
+            "tags": [operation.tag],
+            "summary": operation.summary,
+            "responses": responses | self.errors.of(operation),
+        }
+        if operation.description:
+            described["description"] = operation.description
+        if parameters := list(self._parameters(operation)):
+            described["parameters"] = parameters
+        if operation.body:
+            described["requestBody"] = self._body(operation.body)
+        if operation.security:
+            described["security"] = [{name: [] for name in names} for names in operation.security]
+        item[method] = described
+
+    def _parameters(self, operation: ApiOperation) -> Iterator[dict[str, Any]]:
+        for name in _PATH_PARAMETER.findall(operation.path):
+            yield _parameter(ApiParameter(name, "", "path", {"type": "string", "minLength": 1}, required=True))
+        if operation.query:
+            yield from self.schemas.query_parameters(operation.query)
+        yield from map(_parameter, operation.parameters)
+
+    def _body(self, body: ApiBody) -> dict[str, Any]:
+        content: dict[str, Any] = {"schema": self.schemas.reference(body.schema)}
+        if body.examples:
+            content["examples"] = {name: {"value": value} for name, value in body.examples.items()}
+        return {"required": body.required, "content": dict.fromkeys(body.media_types, content)}
+
+    def _response(self, answer: ApiResponse) -> dict[str, Any]:
+        response: dict[str, Any] = {"description": answer.description}
+        if answer.headers:
+            response["headers"] = {
+                name: {"description": text, "schema": {"type": "string"}} for name, text in answer.headers.items()
+            }
+        if answer.schema is not None:
+            content: dict[str, Any] = {"schema": self.schemas.reference(answer.schema)}
+            if answer.example is not None:
+                content["example"] = answer.example
+            response["content"] = {answer.media_type: content}
+        return response
+
+
+def _parameter(parameter: ApiParameter) -> dict[str, Any]:
+    described: dict[str, Any] = {"name": parameter.name, "in": parameter.location, "schema": parameter.schema}
+    if parameter.description:
+        described["description"] = parameter.description
+    if parameter.required:
+        described["required"] = True
+    return described
+
+
+def _operation_id(method: str, path: str) -> str:
+    words = re.sub(r"[^A-Za-z0-9]+", " ", path).split()
+    return "_".join([method, *words])

@@ -1,0 +1,86 @@
+"""The parts of which the descriptions of permission endpoints consist."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from sso.core.ids import MAX_APPLICATION_ID
+from sso.perm.accepted_credentials import ENDPOINT_RULES, Subject
+from sso.web.api_description import (
+    JSON_BODY,
+    STRING,
+    ApiBody,
+    ApiOperation,
+    ApiParameter,
+    JsonSchema,
+    envelope,
+    ok,
+    properties,
+)
+
+TAG = "Permissions"
+PREFIX = "/api/permissions"
+
+APPLICATION_ID: JsonSchema = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1, "maximum": MAX_APPLICATION_ID},
+        {"type": "string", "pattern": "^[1-9][0-9]{0,9}$"},
+    ]
+}
+GROUP_ID: JsonSchema = {"type": "string", "pattern": "^[0-9a-f]{24}$"}
+PROJECT_ID: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 64, "description": "The id or an alias."}
+USER_ID: JsonSchema = {"type": "string", "maxLength": 64}
+TAGS: JsonSchema = {"type": "array", "items": {"type": "string", "pattern": "^[A-Za-z0-9:_]{1,64}$"}}
+ROLES: JsonSchema = {
+    "type": "array",
+    "maxItems": 1000,
+    "items": {
+        "anyOf": [STRING, properties(("name",), name=STRING, expired={"type": "integer"}, ttl={"type": "integer"})]
+    },
+}
+SECTION: JsonSchema = {"type": "object", "description": "A tree of rules; see the documentation of permissions."}
+SECTIONS = dict.fromkeys(("public_data", "private_data", "secret_data", "login"), SECTION)
+
+
+def fields_of(model: type[BaseModel], required: tuple[str, ...] = (), **more: JsonSchema) -> JsonSchema:
+    """The schema of ``data``: the fields of a model, and those that the endpoint reads itself."""
+    return {"allOf": [{"$model": model}, properties(required, **more)]}
+
+
+def action(name: str, required: tuple[str, ...] = (), **members: JsonSchema) -> JsonSchema:
+    return properties(("action", *required), action={"const": name}, **members) | {"title": name}
+
+
+def actions(*actions: JsonSchema) -> JsonSchema:
+    return {"anyOf": list(actions)}
+
+
+_FACTOR, _SERVICE, _KEY = ("userJwt", "factor"), ("userJwt", "serviceJwt"), ("userJwt", "accessKey")
+_SECURITY = {
+    Subject.PROJECT: (_FACTOR,),
+    Subject.APPLICATION: (_FACTOR, _SERVICE, ("serviceJwt",)),
+    Subject.USER_DATA: (_FACTOR, _SERVICE, ("serviceJwt",), _KEY, ("accessKey",)),
+    Subject.CALLER: (_FACTOR, _SERVICE),
+}
+ACTION_HEADERS = (
+    ApiParameter("Ip", "The address of the client that a server acts for; needs Signature.", "header"),
+    ApiParameter("Signature", "The signature of an access key over Ip.", "header"),
+)
+
+
+def endpoint(
+    path: str, summary: str, schema: JsonSchema, examples: dict[str, Any], example: Any, **options: Any
+) -> ApiOperation:
+    response = envelope(data={"description": "The record or records."}, warnings={"type": "array", "items": STRING})
+    return ApiOperation(
+        "POST",
+        PREFIX + path,
+        TAG,
+        summary,
+        {200: ok("Done. A get returns the record; a save returns it as stored.", response, example)},
+        options.get("description", ""),
+        (*ACTION_HEADERS, *options.get("parameters", ())),
+        ApiBody(schema, (JSON_BODY,), examples),
+        (401, 403, 404, 409),
+        _SECURITY[ENDPOINT_RULES[path].subject],
+    )
