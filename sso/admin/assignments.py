@@ -12,7 +12,6 @@ from sso.admin.permission_access import (
 )
 from sso.admin.permission_bodies import AssignmentChanges
 from sso.admin.request import (
-    SCHEMA_BODY,
     AdminRequest,
     AdminResponse,
     AdminRoute,
@@ -34,6 +33,7 @@ from sso.perm.engine.operations import Operation
 from sso.perm.stores.applications import read_application_row
 from sso.perm.stores.user_data import read_record, record_json
 from sso.perm.visibility import Visibility
+from sso.web.body import SCHEMA_BODY
 from sso.web.request_model import at_most
 
 _HOLDERS = Statement(
@@ -133,7 +133,15 @@ async def _read(runner: Runner, user_id: str, application_id: int) -> JsonRecord
 def assignment_routes(assignments: AssignmentResource) -> tuple[AdminRoute, ...]:
     permissions = "/users/<user_id>/permissions"
     return (
-        AdminRoute("GET", permissions, AdminRight.VIEW_USERS, assignments.get, PermissionsQuery, by_permissions=True),
+        AdminRoute(
+            "GET",
+            permissions,
+            AdminRight.VIEW_USERS,
+            assignments.get,
+            PermissionsQuery,
+            by_permissions=True,
+            other_right=AdminRight.VIEW_APPLICATIONS,
+        ),
         AdminRoute(
             "PATCH",
             permissions,

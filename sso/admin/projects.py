@@ -3,7 +3,6 @@
 from sso.admin.permission_access import RecordAccess, change_record, create_record, path_project_id
 from sso.admin.permission_bodies import NewProject, ProjectChanges
 from sso.admin.request import (
-    SCHEMA_BODY,
     AdminRequest,
     AdminResponse,
     AdminRoute,
@@ -24,6 +23,7 @@ from sso.perm.engine.operations import Operation
 from sso.perm.request import Handler as PermissionHandler
 from sso.perm.stores.projects import project_json, read_project
 from sso.perm.visibility import Visibility
+from sso.web.body import SCHEMA_BODY
 from sso.web.request_model import Flag
 
 _PAGE = Statement(

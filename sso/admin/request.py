@@ -4,7 +4,7 @@ import base64
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sso.admin.caller import AdminCaller
 from sso.admin.errors import InvalidCursor, PreconditionFailed
 from sso.admin.rights import AdminRight
-from sso.web.body import MAX_BYTES, MAX_SCHEMA_VALUES, MAX_VALUES
+from sso.web.body import SMALL_BODY, BodyLimit
 from sso.web.request_model import Flag, WholeNumber, at_most
 
 MAX_PAGE = 200
@@ -65,14 +65,6 @@ class AdminResponse:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class BodyLimit(NamedTuple):
-    max_bytes: int = MAX_BYTES
-    max_values: int = MAX_VALUES
-
-
-SMALL_BODY = BodyLimit()
-SCHEMA_BODY = BodyLimit(1024 * 1024, MAX_SCHEMA_VALUES)
-
 Handler: TypeAlias = Callable[[AdminRequest], Awaitable[AdminResponse]]
 
 
@@ -91,6 +83,7 @@ class AdminRoute:
     query: type[AdminModel] = NoQuery
     body: type[BaseModel] | None = None
     by_permissions: bool = False
+    other_right: AdminRight | None = None  # also opens the route, for a part of the records; the handler checks which
     body_limit: BodyLimit = SMALL_BODY
     body_optional: bool = False  # no body means {}
     # For the OpenAPI document. Without a summary, it is made from the path; the docstring of the handler has details.

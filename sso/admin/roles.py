@@ -4,7 +4,6 @@ from sso.admin.errors import Conflict
 from sso.admin.permission_access import RecordAccess, change_record, create_record, path_application_id
 from sso.admin.permission_bodies import NewRole, RoleChanges
 from sso.admin.request import (
-    SCHEMA_BODY,
     AdminRequest,
     AdminResponse,
     AdminRoute,
@@ -29,6 +28,7 @@ from sso.perm.engine.records import RoleRecord
 from sso.perm.input.field_types import ApplicationId
 from sso.perm.stores.roles import read_role, role_json
 from sso.perm.visibility import Visibility
+from sso.web.body import SCHEMA_BODY
 
 _PAGE = Statement(
     """SELECT r.application_id, to_jsonb(r) - 'application_id' AS role

@@ -3,7 +3,6 @@
 from sso.admin.permission_access import RecordAccess, change_record, path_application_id
 from sso.admin.permission_bodies import SchemaChanges
 from sso.admin.request import (
-    SCHEMA_BODY,
     AdminRequest,
     AdminResponse,
     AdminRoute,
@@ -26,6 +25,7 @@ from sso.perm.stores.applications import read_application_row
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.schemas import schema_json
 from sso.perm.visibility import Visibility
+from sso.web.body import SCHEMA_BODY
 
 _PAGE = Statement(
     """SELECT a.* FROM applications a LEFT JOIN projects p ON p.id = a.project_id

@@ -50,7 +50,7 @@ class ManagementApi:
 
     async def authorize(self, caller: AdminCaller, route: AdminRoute) -> None:
         """Raises Forbidden if the caller may not use the route. The handler may check more."""
-        if route.right in caller.rights:
+        if route.right in caller.rights or route.other_right in caller.rights:
             return
         if not (route.by_permissions and await self.visibility.has_permissions(caller.permissions)):
             caller.require(route.right)

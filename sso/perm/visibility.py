@@ -7,7 +7,7 @@ from sso.db.statement import Statement
 from sso.perm.authorization import Authorizer, rights_of
 from sso.perm.caller import Caller
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
-from sso.perm.engine.operations import Operation, is_allowed
+from sso.perm.engine.operations import ROOT_RULES, Operation, is_allowed
 from sso.perm.engine.records import OwnRecord, Schema
 from sso.perm.engine.rights import secret_rights
 
@@ -46,7 +46,7 @@ class Visibility:
     async def has_permissions(self, caller: Caller) -> bool:
         """Whether the caller has any right of §5.5: over the service, in a project, or at an application."""
         granted = (await self._authorizer.caller_rights(caller)).granted
-        if granted.is_root or granted.root_rules or granted.central.projects:
+        if granted.is_root or granted.central.projects or not granted.root_rules.isdisjoint(ROOT_RULES):
             return True
         return bool(await self._database.value(_HAS_SECRET_RIGHTS, user_id=caller.user_id))
 

@@ -139,6 +139,8 @@ REQUIRED: Mapping[Operation, tuple[Alternative, ...]] = {
     Operation.SCHEMA_MODIFY: (Secret("canModifySchema"), _MANAGE_ALL_APPLICATIONS),
     Operation.SCHEMA_SECRET_DATA: (_MANAGE_ALL_APPLICATIONS,),
 }
+# The rules over the whole service that are alternatives in the table.
+ROOT_RULES = frozenset(item.rule for row in REQUIRED.values() for item in row if isinstance(item, Root))
 
 
 def missing_rights(operation: Operation, *, in_management: bool = False) -> str:
