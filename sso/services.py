@@ -34,6 +34,8 @@ from sso.backchannel_logout.sender import LogoutSender
 from sso.backchannel_logout.wiring import build_logout_sender
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
+from sso.change_stream.reader import ChangeReader
+from sso.change_stream.sequencer import ChangeSequencer
 from sso.config import Settings
 from sso.core.brand import Brand
 from sso.core.encryption import Keyring
@@ -103,6 +105,8 @@ class Services:
     mail_sender: MailSender
     logout_sender: LogoutSender
     permissions: Permissions
+    change_sequencer: ChangeSequencer
+    change_reader: ChangeReader
     management: ManagementApi
     applications: ApplicationDirectory
     proxies: TrustedProxies
@@ -120,6 +124,8 @@ async def open_services(settings: Settings, dsn: str, telemetry: Telemetry | Non
 def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None = None) -> Services:
     """Builds the services on an open database."""
     bus = bus or build_bus(database, settings)
+    database.publish_topic = bus.publish
+    change_reader = ChangeReader(database, bus)
     key_store = KeyStore(database)
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
@@ -183,6 +189,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sign_in_notices,
         ClientDeviceSites(database, oauth.clients, oauth.authorizations, sign_in_notices),
     )
+    upstream = build_upstream(settings, database, ring, outbox, brand.name)
+    key_rotation = KeyRotation(database, bus, ring)
     return Services(
         settings=settings,
         brand=brand,
@@ -190,7 +198,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         keyring=ring,
         bus=bus,
         key_store=key_store,
-        key_rotation=KeyRotation(database, bus, ring),
+        key_rotation=key_rotation,
         keys=keys,
         users=users,
         sessions=sessions,
@@ -219,8 +227,10 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         oauth=oauth,
         game_login=game_login,
         device_login=build_device_login(settings, database, oauth, game_login),
-        upstream=build_upstream(settings, database, ring, outbox, brand.name),
+        upstream=upstream,
         permissions=permissions,
+        change_sequencer=ChangeSequencer(database, bus),
+        change_reader=change_reader,
         management=build_management(
             database,
             ring,
@@ -228,8 +238,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
             permissions.facts,
             permissions.admin_callers,
             service_tokens.application_of,
+            change_reader,
             settings.rate_admin,
-            ServiceParts(settings, oauth.clients),
+            ServiceParts(settings, bus, oauth.clients, upstream.providers, key_store, key_rotation),
             permissions.endpoints,
         ),
         applications=applications,

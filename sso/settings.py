@@ -120,6 +120,12 @@ class Settings:
     history_days: int = setting(
         90, integer(1, 3650), "Days after which events of the security history of accounts are deleted."
     )
+    changes_days: int = setting(
+        7,
+        integer(1, 365),
+        "Days after which events of the stream of changes (/api/admin/changes) are deleted. A program that was away "
+        "for longer has to read the current state.",
+    )
     deletion_days: int = setting(
         14, integer(0, 365), "Days after which an account is erased that its user has deleted and can still keep."
     )

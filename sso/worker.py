@@ -99,6 +99,11 @@ def _gauges(services: Services) -> list[WorkerGauge]:
     game, database, bus, logouts = services.game_login, services.database, services.bus, services.logout_sender
     return [
         WorkerGauge("held_polls", "Polls of game clients that wait for a login", lambda: len(game.held_polls)),
+        WorkerGauge(
+            "change_readers",
+            "Requests of programs that wait for changes of permissions, users and keys",
+            lambda: services.change_reader.waiting,
+        ),
         WorkerGauge("sockets", "Open WebSockets of game clients", lambda: len(game.socket_registry)),
         WorkerGauge(
             "database_circuit_open",
@@ -152,6 +157,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     if slot.is_first:
         await background.start(keep_running, "key files", services.permissions.key_file_import.run)
     await background.start(keep_running, "bus", services.bus.run)
+    await background.start(keep_running, "change sequencer", services.change_sequencer.run)
     await background.start(keep_running, "keys", services.keys.run, services.bus)
     await background.start(keep_running, "identity providers", services.upstream.provider_list.run, services.bus)
     await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
@@ -161,7 +167,8 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     await background.start(keep_running, "claim leases", services.game_login.claim_leases.run)
     await background.start(keep_running, "heartbeats", services.game_login.socket_registry.run)
     await background.start(keep_running, "load delay", services.game_login.backpressure.run)
-    kept_days = services.settings.audit_days, services.settings.history_days
+    settings = services.settings
+    kept_days = settings.audit_days, settings.history_days, settings.changes_days
     await background.start(keep_running, "cleanup", cleanup.run, services.database, *kept_days)
     await background.start(keep_running, "erasure", services.erasure.run)
     await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
@@ -206,3 +213,4 @@ async def _stop_on_signal(signals: AsyncIterator[int], health: Health, stop: tri
         health.draining = True
         stop.set()
         services.game_login.drain()
+        services.change_reader.drain()

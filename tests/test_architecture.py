@@ -19,9 +19,9 @@ WITH_QUART = {"app.py", "health.py", "accounts/account_page/session_restart.py"}
 WITH_QUART_NAMES = {"routes.py", "sockets.py", "pages.py", "form.py", "view.py", "visitor.py"}
 SERVICES = ("oauth", "gsid", "perm")  # the three services, which do not know each other
 
-# The parts of sso.perm that other packages may import: stores, input, their vocabulary (errors, names, records), and
-# the description of its routes.
-PERM_INTERFACE = ("stores", "input", "errors", "engine.names", "engine.records", "api_operations")
+# The parts of sso.perm that other packages may import: changes, stores, input, their vocabulary (errors, names,
+# records), and the description of its routes.
+PERM_INTERFACE = ("changes", "stores", "input", "errors", "engine.names", "engine.records", "api_operations")
 # The management API authenticates its callers, reads their rights, and passes requests to the endpoints of perm.
 PERM_FOR_ADMIN = (
     "accepted_credentials", "authorization", "caller", "credentials.service_jwt", "endpoints", "engine.operations",
@@ -187,7 +187,8 @@ def test_permission_engine_imports_only_itself_and_core() -> None:
     ("part", "forbidden"),
     [
         ("input", ("endpoints", "stores", "credentials")),
-        ("stores", ("endpoints", "routes", "wiring", "authorization", "caller", "request")),
+        ("stores", ("changes", "endpoints", "routes", "wiring", "authorization", "caller", "request")),
+        ("changes", ("endpoints", "routes", "wiring", "authorization", "caller", "request")),
         ("credentials", ("endpoints", "routes", "wiring")),
     ],
 )

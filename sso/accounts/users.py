@@ -7,6 +7,7 @@ from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import User, login_key, stored_login
 from sso.backchannel_logout.site_sessions import end_site_sessions
+from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.ids import is_user_id
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
@@ -48,9 +49,11 @@ _REHASH = Statement(
 )
 # A disabled user cannot keep an account that is going to be deleted.
 _SET_DISABLED = Statement(
-    """UPDATE users SET disabled = :disabled,
-        deletion_by = CASE WHEN :disabled AND deletion_by IN ('user', 'operator') THEN 'disabled' ELSE deletion_by END
-    WHERE user_id = :user_id"""
+    """UPDATE users u SET disabled = :disabled,
+        deletion_by = CASE WHEN :disabled AND u.deletion_by IN ('user', 'operator') THEN 'disabled'
+            ELSE u.deletion_by END
+    FROM (SELECT user_id, disabled FROM users WHERE user_id = :user_id FOR UPDATE) AS old
+    WHERE u.user_id = old.user_id RETURNING old.disabled <> u.disabled"""
 )
 # The next second, and always later than before: tokens that were issued within the current second are void as well.
 _ADVANCE_VALID_FROM = Statement(
@@ -143,7 +146,9 @@ class UserStore:
         """Disables or enables a user. Disabling revokes everything issued before; enabling does not restore it."""
 
         async def work(tx: Transaction) -> None:
-            await tx.value(_SET_DISABLED, user_id=user_id, disabled=disabled)
+            if await tx.value(_SET_DISABLED, user_id=user_id, disabled=disabled):
+                change = ChangeType.USER_DISABLED if disabled else ChangeType.USER_ENABLED
+                await record_changes(tx, [Change(change, user_id)])
             if disabled:
                 await revoke_everything(tx, user_id)
 

@@ -1,7 +1,7 @@
 """Authenticates callers of the management API: users with a user JWT and its factor, and service clients.
 
 An operator binds a service client to the central application. Its access token (client_credentials) has every right, as
-the service JWT of that application has.
+the service JWT of that application has. A service client of another application reads the changes of that application.
 """
 
 from dataclasses import dataclass, replace
@@ -17,6 +17,8 @@ from sso.perm.credentials.service_jwt import FindServiceToken
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.audit import AuditActor
 
+# Handlers of routes with these rights must not return data of other applications than ``AdminCaller.application_id``.
+RIGHTS_AT_OWN_APPLICATION = frozenset({AdminRight.VIEW_CHANGES})
 _USER_JWT = EndpointRule(Subject.PROJECT)  # a user JWT is accepted with its factor only
 
 
@@ -27,6 +29,7 @@ class AdminCaller:
     root_rules: frozenset[str]  # rules in private_data of the central application, without that prefix
     is_root: bool
     permissions: Caller  # the same caller, for the permission endpoints
+    application_id: int | None = None  # that a service client of another application is restricted to
 
     def require(self, right: AdminRight) -> None:
         if right not in self.rights:
@@ -59,15 +62,23 @@ class AdminAuthenticator:
         application_id = await self._find_service_token(credentials.bearer)
         if application_id is None:
             raise Unauthorized
-        if application_id != CENTRAL_APPLICATION_ID:
-            raise Forbidden("a service client of the central application is required")
+        is_central = application_id == CENTRAL_APPLICATION_ID
         caller = Caller(
             "",
             credentials.address,
             application_id,
             now=int(self._clock.now()),
-            has_factor=True,
+            has_factor=is_central,
             in_management=True,
-            is_operator=True,
+            is_operator=is_central,
         )
-        return AdminCaller(caller.actor, ALL_RIGHTS, frozenset(), is_root=True, permissions=caller)
+        if is_central:
+            return AdminCaller(caller.actor, ALL_RIGHTS, frozenset(), is_root=True, permissions=caller)
+        return AdminCaller(
+            caller.actor,
+            RIGHTS_AT_OWN_APPLICATION,
+            frozenset(),
+            is_root=False,
+            permissions=caller,
+            application_id=application_id,
+        )

@@ -188,6 +188,7 @@ class ClientResource:
         return AdminResponse(members, status, response.headers)
 
 
+_NEW_CLIENT = {"client_id": "shop", "profile": "oidc", "redirect_uris": ["https://shop.example.com/callback"]}
 _WITHOUT_SECRET = ("none", "private_key_jwt")
 
 
@@ -225,11 +226,18 @@ def client_routes(resource: ClientResource) -> tuple[AdminRoute, ...]:
     client = "/clients/<client_id>"
     return (
         AdminRoute("GET", "/clients", view, resource.list, SearchQuery),
-        AdminRoute("POST", "/clients", manage, resource.create, body=ClientPart),
+        AdminRoute("POST", "/clients", manage, resource.create, body=ClientPart, example=_NEW_CLIENT),
         AdminRoute("GET", client, view, resource.get),
-        AdminRoute("PATCH", client, manage, resource.change, body=ClientChanges),
+        AdminRoute("PATCH", client, manage, resource.change, body=ClientChanges, example={"disabled": True}),
         AdminRoute("DELETE", client, manage, resource.delete),
         AdminRoute(
-            "POST", f"{client}/rotate-secret", manage, resource.rotate_secret, body=SecretRotation, body_optional=True
+            "POST",
+            f"{client}/rotate-secret",
+            manage,
+            resource.rotate_secret,
+            body=SecretRotation,
+            body_optional=True,
+            summary="Rotate the secret of a client",
+            example={"overlap": 604800},
         ),
     )

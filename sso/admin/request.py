@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias
 
@@ -43,12 +43,21 @@ class SearchQuery(ListQuery):
 
 
 @dataclass(frozen=True)
+class EventStreamRequest:
+    """The caller wants server-sent events (``Accept: text/event-stream``)."""
+
+    last_event_id: str
+    is_still_allowed: Callable[[], Awaitable[bool]]  # authenticates the caller again
+
+
+@dataclass(frozen=True)
 class AdminRequest:
     caller: AdminCaller
     path: Mapping[str, str]
     query: Any  # the query model of the route
     body: Any = None  # the body model of the route
     if_match: str | None = None
+    event_stream: EventStreamRequest | None = None
 
     def check_version(self, record: JsonRecord) -> None:
         """Raises PreconditionFailed if the caller has read another version of the record."""
@@ -63,6 +72,7 @@ class AdminResponse:
     members: JsonRecord = field(default_factory=dict)
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    event_stream: AsyncGenerator[bytes] | None = None  # in place of the members
 
 
 Handler: TypeAlias = Callable[[AdminRequest], Awaitable[AdminResponse]]
@@ -89,6 +99,8 @@ class AdminRoute:
     # For the OpenAPI document. Without a summary, it is made from the path; the docstring of the handler has details.
     summary: str = ""
     example: Any = None  # of the body
+    # A GET that may wait, and may answer with server-sent events. A disconnect of the client cancels its handler.
+    waits: bool = False
 
 
 def record_response(record: JsonRecord, status: int = 200, warnings: Sequence[str] = ()) -> AdminResponse:

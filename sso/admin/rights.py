@@ -25,6 +25,7 @@ class AdminRight(StrEnum):
     MANAGE_GAME_SESSIONS = "can_manage_game_sessions"
     VIEW_STATE = "can_view_state"
     MANAGE_STATE = "can_manage_state"
+    VIEW_CHANGES = "can_view_changes"
 
 
 _INCLUDED_IN: Mapping[AdminRight, AdminRight] = {

@@ -1,18 +1,23 @@
 """The routes of the management API. Each authenticates the caller, checks the right, validates, and replies."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 from quart import Blueprint, Response, request
 
 from sso.admin.errors import TooManyAdminRequests
-from sso.admin.request import AdminRequest, AdminRoute
+from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, EventStreamRequest
 from sso.admin.wiring import ManagementApi
+from sso.core.errors import ApiError
 from sso.perm.caller import PresentedCredentials
 from sso.web.body import InvalidBody, ParsedBody
+from sso.web.client_connection import ClientConnection, client_connection
 from sso.web.request import client_address, read_body, text_header
 from sso.web.request_model import validate
 from sso.web.response import reply
+
+EVENT_STREAM = "text/event-stream"
 
 
 def admin_routes(management: ManagementApi) -> Blueprint:
@@ -33,10 +38,55 @@ def _view(management: ManagementApi, route: AdminRoute) -> Callable[..., Awaitab
         query = validate(route.query, ParsedBody(_query_fields(), is_form=True))
         body = await _read_body(route) if route.body else None
         if_match = request.headers.get("If-Match")
+        if route.waits:
+            stream = _event_stream_request(management, route)
+            return await _wait_for_response(route, AdminRequest(caller, path, query, event_stream=stream))
         response = await route.handler(AdminRequest(caller, path, query, body, if_match))
-        return reply({"status": "OK", **response.members}, response.status, response.headers)
+        return _reply(response)
 
     return view
+
+
+def _reply(response: AdminResponse) -> Response:
+    return reply({"status": "OK", **response.members}, response.status, response.headers)
+
+
+async def _wait_for_response(route: AdminRoute, admin_request: AdminRequest) -> Response:
+    connection = client_connection()
+    with connection.cancel_on_disconnect():
+        response = await route.handler(admin_request)
+    if response.event_stream is None:
+        return _reply(response)
+    body = _until_disconnect(connection, response.event_stream)
+    streamed = Response(body, response.status, dict(response.headers), content_type=EVENT_STREAM)
+    streamed.timeout = None  # the stream ends by itself
+    return streamed
+
+
+async def _until_disconnect(connection: ClientConnection, frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    async with aclosing(frames):
+        with connection.cancel_on_disconnect():
+            async for frame in frames:
+                yield frame
+
+
+def _event_stream_request(management: ManagementApi, route: AdminRoute) -> EventStreamRequest | None:
+    """Returns None if the client does not want server-sent events, or only the head of the response."""
+    if (
+        request.method == "HEAD"
+        or request.accept_mimetypes.best_match(("application/json", EVENT_STREAM)) != EVENT_STREAM
+    ):
+        return None
+    credentials = _credentials()
+
+    async def is_still_allowed() -> bool:
+        try:
+            (await management.authenticator.authenticate(credentials)).require(route.right)
+        except ApiError:
+            return False
+        return True
+
+    return EventStreamRequest(text_header("Last-Event-ID") or "", is_still_allowed)
 
 
 async def _read_body(route: AdminRoute) -> Any:

@@ -3,11 +3,17 @@
 from dataclasses import dataclass
 
 from sso.admin.clients import ClientResource, client_routes
+from sso.admin.identity_providers import ProviderResource, provider_routes
 from sso.admin.request import AdminRoute
+from sso.admin.signing_keys import SigningKeyResource, signing_key_routes
+from sso.bus.bus import Bus
 from sso.config import Settings
 from sso.core.encryption import Keyring
 from sso.db.database import Database
+from sso.keys.rotation import KeyRotation, longest_token_s
+from sso.keys.store import KeyStore
 from sso.oauth.client_store import ClientStore
+from sso.upstream.provider_store import ProviderStore
 
 
 @dataclass(frozen=True)
@@ -15,9 +21,19 @@ class ServiceParts:
     """The services by which the management API manages the service itself."""
 
     settings: Settings
+    bus: Bus
     clients: ClientStore
+    providers: ProviderStore
+    key_store: KeyStore
+    key_rotation: KeyRotation
 
 
 def service_routes(database: Database, keyring: Keyring, parts: ServiceParts) -> tuple[AdminRoute, ...]:
-    allow_http = not parts.settings.https
-    return client_routes(ClientResource(database, parts.clients, keyring, allow_http=allow_http))
+    settings = parts.settings
+    allow_http = not settings.https
+    clients = ClientResource(database, parts.clients, keyring, allow_http=allow_http)
+    providers = ProviderResource(
+        database, parts.providers, keyring, parts.bus, settings.base_url, allow_http=allow_http
+    )
+    keys = SigningKeyResource(parts.key_store, parts.key_rotation, longest_token_s(settings))
+    return (*client_routes(clients), *provider_routes(providers), *signing_key_routes(keys))

@@ -8,6 +8,7 @@ from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
 from sso.admin.audit_trail import AuditQuery, AuditTrail
 from sso.admin.caller import AdminAuthenticator, AdminCaller
+from sso.admin.changes import ChangeStream, change_routes
 from sso.admin.permission_wiring import permission_routes
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.request import AdminRoute, SearchQuery
@@ -15,6 +16,7 @@ from sso.admin.rights import AdminRight
 from sso.admin.service_wiring import ServiceParts, service_routes
 from sso.admin.user_details import UserDetails
 from sso.admin.users import UserResource
+from sso.change_stream.reader import ChangeReader
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.db.database import Database
@@ -52,7 +54,8 @@ class ManagementApi:
         """Raises Forbidden if the caller may not use the route. The handler may check more."""
         if route.right in caller.rights or route.other_right in caller.rights:
             return
-        if not (route.by_permissions and await self.visibility.has_permissions(caller.permissions)):
+        may_have_permissions = route.by_permissions and caller.application_id is None
+        if not may_have_permissions or not await self.visibility.has_permissions(caller.permissions):
             caller.require(route.right)
 
 
@@ -63,6 +66,7 @@ def build_management(
     facts: FactsStore,
     callers: CallerAuthenticator,
     find_service_token: FindServiceToken,
+    changes: ChangeReader,
     requests_per_minute: int,
     service: ServiceParts,
     endpoints: PermissionEndpoints,
@@ -83,6 +87,7 @@ def build_management(
             *_audit_routes(AuditTrail(database)),
             *service_routes(database, keyring, service),
             *permission_routes(database, endpoints, details, visibility),
+            *change_routes(ChangeStream(changes)),
         ),
     )
 

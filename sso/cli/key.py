@@ -12,7 +12,6 @@ from sso.cli.services import CommandServices
 from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS
 
 if TYPE_CHECKING:
-    from sso.config import Settings
     from sso.keys.store import StoredKey
 
 
@@ -79,11 +78,11 @@ def rotate(ctx: click.Context, algorithm: str, side: bool) -> None:
     """
     if side and algorithm not in CHEAP_ALGORITHMS:
         raise click.UsageError(f"--side needs --alg {' or '.join(CHEAP_ALGORITHMS)}")
-    from sso.keys.rotation import LEAD_S
+    from sso.keys.rotation import LEAD_S, longest_token_s
 
     async def work(services: CommandServices) -> str:
         await write_audit_entry(services, "signing_key.rotate", algorithm, {"algorithm": algorithm, "side": side})
-        return await services.key_rotation.rotate(algorithm, _longest_token(services.settings), side=side)
+        return await services.key_rotation.rotate(algorithm, longest_token_s(services.settings), side=side)
 
     click.echo(f"{with_services(ctx, work, with_permissions=False)} is published and signs in {LEAD_S} seconds")
 
@@ -188,10 +187,6 @@ async def _require_key_on_all_nodes(services: CommandServices, key_id: str) -> N
             f"the master key {key_id} is missing on {', '.join(nodes)}: set SSO_SECRET_KEY there to the same keys as "
             "here, restart, and try again"
         )
-
-
-def _longest_token(settings: "Settings") -> int:
-    return max(settings.id_ttl_s, settings.access_ttl_s, settings.refresh_ttl_s, settings.jwt_ttl_s)
 
 
 def _key_series(key: "StoredKey") -> str:

@@ -38,6 +38,7 @@ class CommandServices:
         self.may_create = may_create  # a missing data directory
         self.database = database
         self.actor = actor  # for audit entries
+        database.publish_topic = lambda topic: self.bus.publish(topic)
 
     async def database_time(self) -> int:
         """Returns the time of the database in Unix seconds."""

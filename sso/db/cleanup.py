@@ -65,6 +65,21 @@ _DELETE_OLD = {
     )
     for table in ("audit", "account_events")
 }
+# The stream remembers up to where it was deleted: a program that continues from there has missed events. Positions are
+# times in microseconds.
+_DELETE_OLD_CHANGES = Statement(
+    f"""WITH old AS (
+        SELECT id FROM change_events
+        WHERE position < CAST(extract(epoch FROM now() - make_interval(days => :days)) * 1000000 AS bigint)
+        ORDER BY position LIMIT {MAX_ROWS} FOR UPDATE SKIP LOCKED
+    ), deleted AS (
+        DELETE FROM change_events WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING position
+    ), trimmed AS (
+        UPDATE change_stream SET trimmed_to = newest.position
+        FROM (SELECT max(position) AS position FROM deleted) AS newest WHERE id = 1 AND newest.position > trimmed_to
+    )
+    SELECT count(*) FROM deleted"""  # noqa: S608 - the number is a constant
+)
 log = structlog.get_logger()
 
 
@@ -72,6 +87,7 @@ async def run(
     database: Database,
     audit_days: int,
     history_days: int,
+    changes_days: int,
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -79,13 +95,15 @@ async def run(
     while True:
         await trio.sleep(INTERVAL_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter between workers
         try:
-            await delete_expired(database, audit_days, history_days)
+            await delete_expired(database, audit_days, history_days, changes_days)
         except DatabaseError as error:
             log.warning("cleanup.failed", reason=str(error))
 
 
-async def delete_expired(database: Database, audit_days: int = 0, history_days: int = 0) -> int:
-    """Deletes expired rows, and old audit entries and events of accounts; 0 keeps them. Returns the number of rows.
+async def delete_expired(database: Database, audit_days: int = 0, history_days: int = 0, changes_days: int = 0) -> int:
+    """Deletes expired rows, and old audit entries, events of accounts and changes; 0 keeps them.
+
+    Returns the number of rows.
 
     An error in one table does not stop the others.
     """
@@ -93,9 +111,13 @@ async def delete_expired(database: Database, audit_days: int = 0, history_days: 
     statements: list[tuple[str, Statement, dict[str, int]]] = [
         (name, statement, {}) for name, statement in _DELETE_EXPIRED.items()
     ]
-    for table, days in (("audit", audit_days), ("account_events", history_days)):
+    for table, statement, days in (
+        ("audit", _DELETE_OLD["audit"], audit_days),
+        ("account_events", _DELETE_OLD["account_events"], history_days),
+        ("change_events", _DELETE_OLD_CHANGES, changes_days),
+    ):
         if days:
-            statements.append((table, _DELETE_OLD[table], {"days": days}))
+            statements.append((table, statement, {"days": days}))
     for table, statement, values in statements:
         try:
             total += await _delete_in_batches(database, statement, **values)

@@ -57,6 +57,7 @@ class Database:
         self.scheduler = BatchScheduler()
         self.clock = DatabaseClock()
         self.telemetry = telemetry
+        self.publish_topic: Callable[[str], None] = lambda _topic: None  # set to a function of the bus
         self._monitor = StatementMonitor(slow_ms, telemetry) if slow_ms or telemetry else None
 
     @classmethod
@@ -108,11 +109,15 @@ class Database:
         run = partial(run_in_transaction, call, self._monitor)
         for attempt in range(MAX_ATTEMPTS):
             try:
-                return await self._run(run, QUEUE_S + seconds)
+                result, topics = await self._run(run, QUEUE_S + seconds)
             except TransactionConflict:
                 if attempt + 1 == MAX_ATTEMPTS:
                     raise Unavailable("too many conflicts") from None
                 await trio.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - jitter, not a secret
+            else:
+                for topic in topics:
+                    self.publish_topic(topic)
+                return result
         raise AssertionError("unreachable")
 
     async def rows(self, statement: Statement, **values: Any) -> list[Row]:

@@ -30,6 +30,11 @@ class Transaction:
     def __init__(self, connection: Any, monitor: StatementMonitor | None = None) -> None:
         self._connection = connection
         self._monitor = monitor
+        self.topics: set[str] = set()
+
+    def publish_after_commit(self, topic: str) -> None:
+        """Publishes a topic of the bus when the transaction is committed; nothing if it is rolled back."""
+        self.topics.add(topic)
 
     async def rows(self, statement: Statement, **values: Any) -> list[Row]:
         rows: list[Row] = await self._run(self._connection.fetch, statement, values)
@@ -50,15 +55,19 @@ class Transaction:
 
 async def run_in_transaction(
     function: Callable[[Transaction], Awaitable[T]], monitor: StatementMonitor | None, connection: Any
-) -> T:
-    """Calls ``function`` between BEGIN and COMMIT; rolls back and raises if it fails."""
+) -> tuple[T, set[str]]:
+    """Calls ``function`` between BEGIN and COMMIT; rolls back and raises if it fails.
+
+    Returns its result, and the topics that are to be published.
+    """
     await connection.execute(_BEGIN)
+    transaction = Transaction(connection, monitor)
     try:
-        result = await function(Transaction(connection, monitor))
+        result = await function(transaction)
     except Exception:
         if not connection.is_closed():
             await connection.execute("ROLLBACK")
         raise
     commit = connection.execute("COMMIT")
     await (commit if monitor is None else monitor.run("COMMIT", commit))
-    return result
+    return result, transaction.topics

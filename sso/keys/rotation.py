@@ -7,9 +7,14 @@ Keys that replace each other form a chain. The main keys are one chain. Side key
 tokens of clients that chose another algorithm; each algorithm has a chain of its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeAlias
+
+import trio
 
 from sso.bus.bus import Bus
+from sso.change_stream.events import Change, ChangeType, record_changes
+from sso.config import Settings
 from sso.core import keys as key_material
 from sso.core.encryption import Keyring
 from sso.db.database import Database
@@ -42,6 +47,14 @@ _COUNT_BY_KID = Statement("SELECT count(*) FROM signing_keys WHERE kid = :kid")
 _RETIRE = Statement("UPDATE signing_keys SET retired = now() WHERE kid = :kid AND retired IS NULL RETURNING kid")
 
 
+# Called with the id of a key that was added or retired, in the transaction of that change.
+KeyRecorder: TypeAlias = Callable[[Transaction, str], Awaitable[None]]
+
+
+async def _record_nothing(_tx: Transaction, _kid: str) -> None:
+    pass
+
+
 class LastKey(Exception):
     """The key is the only signer of its chain and cannot be retired."""
 
@@ -62,34 +75,40 @@ class KeyRotation:
             delay = float(LEAD_S) if await tx.value(_COUNT_SIGNERS, side=False, algorithm=algorithm) else 0.0
             for name, side in ((algorithm, False), *((name, True) for name in sides)):
                 if not await tx.value(_COUNT_SIGNERS, side=side, algorithm=name):
-                    await self._add(tx, name, side=side, delay=delay)
+                    await self._add(tx, name, key_material.GENERATE[name](), side=side, delay=delay)
                     added = True
             return added
 
         if await self._database.transaction(work):
             self._bus.publish(TOPIC)
 
-    async def rotate(self, algorithm: str, longest_token_s: int, *, side: bool = False) -> str:
+    async def rotate(
+        self, algorithm: str, longest_token_s: int, *, side: bool = False, record: KeyRecorder = _record_nothing
+    ) -> str:
         """Adds a key that signs after LEAD_S seconds and returns its id.
 
         The keys before it stay published until the tokens that they signed are no longer accepted.
         """
+        private = await trio.to_thread.run_sync(key_material.GENERATE[algorithm])
 
         async def work(tx: Transaction) -> str:
             await tx.value(_LOCK)
             for row in await tx.rows(PUBLISHED):
                 # Raises EncryptionError if this process has another master key than the service.
                 self._keyring.decrypt(purpose(row["kid"]), row["private_sealed"])
-            kid = await self._add(tx, algorithm, side=side, delay=float(LEAD_S))
+            kid = await self._add(tx, algorithm, private, side=side, delay=float(LEAD_S))
             keep = float(LEAD_S + longest_token_s + VERIFY_EXPIRED_S)
             await tx.value(_SUPERSEDE, kid=kid, keep=keep, side=side, algorithm=algorithm)
+            data = {"kid": kid, "algorithm": algorithm}
+            await record_changes(tx, [Change(ChangeType.KEY_ROTATED, data=data)])
+            await record(tx, kid)
             return kid
 
         kid = await self._database.transaction(work)
         self._bus.publish(TOPIC)
         return kid
 
-    async def retire(self, kid: str) -> bool:
+    async def retire(self, kid: str, record: KeyRecorder = _record_nothing) -> bool:
         """Retires a key at once: tokens that it signed are rejected. Returns False if there is no such key in use."""
 
         async def work(tx: Transaction) -> bool:
@@ -98,15 +117,18 @@ class KeyRotation:
                 return False
             if not await tx.value(_COUNT_OTHER_SIGNERS, kid=kid):
                 raise LastKey(kid)
-            return await tx.value(_RETIRE, kid=kid) is not None
+            if await tx.value(_RETIRE, kid=kid) is None:
+                return False
+            await record_changes(tx, [Change(ChangeType.KEY_RETIRED, data={"kid": kid})])
+            await record(tx, kid)
+            return True
 
         is_retired = await self._database.transaction(work)
         if is_retired:
             self._bus.publish(TOPIC)
         return is_retired
 
-    async def _add(self, tx: Transaction, algorithm: str, *, side: bool, delay: float) -> str:
-        private = key_material.GENERATE[algorithm]()
+    async def _add(self, tx: Transaction, algorithm: str, private: Any, *, side: bool, delay: float) -> str:
         public = private.public_key()
         kid = key_material.key_id(public)
         await tx.value(
@@ -119,3 +141,8 @@ class KeyRotation:
             delay=delay,
         )
         return kid
+
+
+def longest_token_s(settings: Settings) -> int:
+    """Returns how long the tokens that live longest are valid."""
+    return max(settings.id_ttl_s, settings.access_ttl_s, settings.refresh_ttl_s, settings.jwt_ttl_s)

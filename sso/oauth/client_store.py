@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
+from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import secret_token
 from sso.db.batch.statement import BatchStatement
@@ -117,6 +118,7 @@ class ClientStore:
         await tx.value(
             _ADD_SECRET, client_id=client_id, new=new, previous=previous, overlap_s=overlap_s, lifetime_s=lifetime_s
         )
+        await record_changes(tx, [Change(ChangeType.CLIENT_SECRET_ROTATED, data={"client_id": client_id})])
         return True
 
     async def set_disabled(self, client_id: str, disabled: bool) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from sso.db.transaction import Transaction
 from sso.perm.caller import Caller
+from sso.perm.changes.writer import WriteMode
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
@@ -39,6 +40,14 @@ class PermissionRequest:
 
     def text(self, name: str, max_length: int = 256) -> str:
         return validators.read_text(self.fields.get(name), name, max_length, min_length=1)
+
+    def write_mode(self) -> WriteMode:
+        """How a write is done: ``options.dry_run``, and ``override``, which may also be an option."""
+        options = self.options
+        dry_run = validators.read_flag(options.get("dry_run", False), "options.dry_run")
+        override = validators.read_flag(options.get("override", False), "options.override")
+        override |= validators.read_flag(self.fields.get("override", False), "override")
+        return WriteMode(dry_run, override, self.caller.actor)
 
     def warn_unknown(self, data: dict[str, Any], known: frozenset[str], where: str = "") -> None:
         """Add a warning for each field that the endpoint ignores."""

@@ -9,6 +9,8 @@ from sso.core.signature_verification import SignatureVerificationPool
 from sso.db.database import Database
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import CallerAuthenticator
+from sso.perm.changes.recorder import ChangeRecorder
+from sso.perm.changes.writer import PermissionWriter
 from sso.perm.credentials.access_keys import AccessKeys
 from sso.perm.credentials.application_keys import ApplicationKeys
 from sso.perm.credentials.exchange_jwt import ExchangeJwt
@@ -23,6 +25,7 @@ from sso.perm.endpoints.groups import GroupEndpoint
 from sso.perm.endpoints.managed_groups import ManagedGroupEndpoint
 from sso.perm.endpoints.managed_projects import ManagedProjectEndpoint
 from sso.perm.endpoints.memberships import MembershipEndpoint
+from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.endpoints.projects import FindUser, ProjectEndpoint
 from sso.perm.endpoints.roles import RoleEndpoint
@@ -50,6 +53,7 @@ class PermissionEndpoints:
 @dataclass(frozen=True)
 class Permissions:
     facts: FactsStore
+    writer: PermissionWriter
     callers: CallerAuthenticator
     admin_callers: CallerAuthenticator  # for the management API, which never accepts a login from a game
     addresses: SignedAddresses
@@ -74,8 +78,10 @@ def build_permissions(
     node: str,
     *,
     game_admin: bool,
+    recorder: ChangeRecorder | None = None,
 ) -> Permissions:
     facts = FactsStore(database)
+    writer = PermissionWriter(database, facts, recorder)
     access_keys = AccessKeys(database, keyring)
     addresses = SignedAddresses(access_keys, database.clock)
     key_files = KeyFiles(key_folder)
@@ -84,6 +90,7 @@ def build_permissions(
     login_rules = LoginRules(database, keyring, facts, service_jwts, addresses)
     return Permissions(
         facts=facts,
+        writer=writer,
         callers=CallerAuthenticator(jwts, service_jwts, access_keys, database.clock, game_admin=game_admin),
         admin_callers=CallerAuthenticator(jwts, service_jwts, access_keys, database.clock, game_admin=False),
         addresses=addresses,
@@ -93,29 +100,31 @@ def build_permissions(
         service_jwts=service_jwts,
         login_rules=login_rules,
         exchange_jwt=ExchangeJwt(jwts, access_keys, login_rules),
-        endpoints=_build_endpoints(database, keyring, Authorizer(facts), application_keys, find_user),
+        endpoints=_build_endpoints(database, writer, keyring, Authorizer(facts), application_keys, find_user),
     )
 
 
 def _build_endpoints(
     database: Database,
+    writer: PermissionWriter,
     keyring: Keyring,
     authorizer: Authorizer,
     application_keys: ApplicationKeys,
     find_user: FindUser,
 ) -> PermissionEndpoints:
     projects = ProjectLookup(database)
-    groups = GroupEndpoint(database, authorizer, projects)
+    writes = PermissionWrites(writer, authorizer)
+    groups = GroupEndpoint(database, writes, authorizer, projects)
     return PermissionEndpoints(
-        applications=ApplicationEndpoint(database, authorizer, keyring, application_keys),
-        roles=RoleEndpoint(database, authorizer),
-        schemas=SchemaEndpoint(database, authorizer),
-        user_data=UserDataEndpoint(database, authorizer),
-        projects=ProjectEndpoint(database, authorizer, projects, find_user),
-        memberships=MembershipEndpoint(database, authorizer, projects),
+        applications=ApplicationEndpoint(database, writes, authorizer, keyring, application_keys),
+        roles=RoleEndpoint(writes, authorizer),
+        schemas=SchemaEndpoint(database, writes, authorizer),
+        user_data=UserDataEndpoint(writes, authorizer),
+        projects=ProjectEndpoint(database, writes, authorizer, projects, find_user),
+        memberships=MembershipEndpoint(database, writes, authorizer, projects),
         groups=groups,
         access_keys=AccessKeyEndpoint(database, authorizer, keyring),
-        managed_projects=ManagedProjectEndpoint(database, authorizer, projects, find_user),
-        managed_groups=ManagedGroupEndpoint(database, authorizer, projects, groups),
+        managed_projects=ManagedProjectEndpoint(writes, authorizer, projects, find_user),
+        managed_groups=ManagedGroupEndpoint(writes, authorizer, projects, groups),
         audit=AuditEndpoint(database, authorizer, projects),
     )

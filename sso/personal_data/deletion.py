@@ -6,6 +6,7 @@ from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.history.texts import format_day
 from sso.accounts.model import User
 from sso.accounts.users import get_user, revoke_everything
+from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.language import Text, in_language
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -14,6 +15,7 @@ from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.timestamps import rfc3339
 from sso.personal_data.administrators import keep_administrators
 
 BY_USER = "user"  # only they can keep the account themselves
@@ -83,6 +85,8 @@ class AccountDeletion:
                 return None
             await revoke_everything(tx, user.user_id)
             await record_event(tx, user.user_id, EventKind.DELETION_REQUESTED)
+            data = {"erasure_due": rfc3339(due)}
+            await record_changes(tx, [Change(ChangeType.USER_DELETED, user.user_id, data=data)])
             if actor is not None:
                 await audit.write(tx, actor, "user.delete", user.user_id, None, {"deleted": True})
             if days:
@@ -126,9 +130,12 @@ class AccountDeletion:
 
     async def _announce_kept(self, tx: Transaction, user: User) -> User:
         await record_event(tx, user.user_id, EventKind.DELETION_CANCELLED)
+        kept = await get_user(tx, user.user_id)
+        data = {"disabled": kept.disabled}
+        await record_changes(tx, [Change(ChangeType.USER_RESTORED, user.user_id, data=data)])
         content = MailContent(Text(KEPT_SUBJECT, service=self._service_name), (KEPT,))
         await self._outbox.put(tx, user.login, content, user.lang)
-        return await get_user(tx, user.user_id)
+        return kept
 
     def _closed_mail(self, user: User, due: datetime, by: str) -> MailContent:
         with in_language(user.lang):

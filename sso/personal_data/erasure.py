@@ -12,6 +12,7 @@ import orjson
 import structlog
 import trio
 
+from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
@@ -142,5 +143,6 @@ async def _delete_everything(tx: Transaction, user: ClaimedUser, actor: AuditAct
     await tx.value(_DELETE_MAILS, login=user.login)
     await tx.value(_REMEMBER, user_id=user.user_id)
     await tx.value(_DELETE_USER, user_id=user.user_id)
+    await record_changes(tx, [Change(ChangeType.USER_ERASED, user.user_id)])
     await audit.write(tx, actor or AuditActor(), "user.erase", user.user_id, None, {"erased": True})
     return True

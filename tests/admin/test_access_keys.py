@@ -17,9 +17,7 @@ def app(studio: Studio) -> int:
     return studio.application()
 
 
-def test_key_is_shown_once_and_works_until_it_is_deleted(
-    studio: Studio, applications: Administrator, app: int
-) -> None:
+def test_key_is_shown_once_and_works_until_it_is_deleted(studio: Studio, applications: Administrator, app: int) -> None:
     created = applications.request("POST", "/access-keys", json={"application_id": app, "comment": "server"})
     assert created.status_code == 201
     key = created.json()["data"]
@@ -81,9 +79,7 @@ def test_rights_at_one_application_do_not_count_at_others(
     assert caller.request("POST", "/access-keys", json={"application_id": other["application_id"]}).status_code == 404
 
 
-def test_value_of_a_key_is_not_in_the_audit_trail(
-    applications: Administrator, root: Administrator, app: int
-) -> None:
+def test_value_of_a_key_is_not_in_the_audit_trail(applications: Administrator, root: Administrator, app: int) -> None:
     key = applications.request("POST", "/access-keys", json={"application_id": app}).json()["data"]
     entries = root.get("/audit", target=key["id"])
     assert [entry["operation"] for entry in entries.json()["data"]] == ["access_key.create"]

@@ -123,7 +123,9 @@ def test_schema_is_changed_by_section(applications: Administrator, app: int) -> 
     path = f"/schemas/{app}"
     before = applications.get(path)
     private_data = {"play": {"value": False, "protected": False, "description": "May play."}}
-    changed = applications.request("PATCH", path, {"If-Match": before.headers["ETag"]}, json={"private_data": private_data})
+    changed = applications.request(
+        "PATCH", path, {"If-Match": before.headers["ETag"]}, json={"private_data": private_data}
+    )
     schema = changed.json()["data"]
     assert (schema["private_data"], schema["version"]) == (private_data, before.json()["data"]["version"] + 1)
     assert schema["login"] == before.json()["data"]["login"]

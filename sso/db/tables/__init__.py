@@ -14,6 +14,7 @@ from sso.db.tables.accounts import (
     user_ids,
     users,
 )
+from sso.db.tables.changes import change_events, change_stream
 from sso.db.tables.columns import metadata
 from sso.db.tables.gsid import game_sessions, game_violations
 from sso.db.tables.keys import signing_keys
@@ -57,6 +58,8 @@ __all__ = [
     "applications",
     "audit",
     "browser_sessions",
+    "change_events",
+    "change_stream",
     "email_codes",
     "factor_guesses",
     "game_sessions",

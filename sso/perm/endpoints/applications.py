@@ -8,8 +8,10 @@ from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.caller import Caller
+from sso.perm.changes.scope import Scope
 from sso.perm.credentials.application_keys import ApplicationKeys
 from sso.perm.delegation import delegated_write
+from sso.perm.endpoints.permission_writes import EndpointWrite, PermissionWrites
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput, PermissionConflict
@@ -35,8 +37,16 @@ OPTIONS = frozenset(("full",))
 
 
 class ApplicationEndpoint:
-    def __init__(self, database: Database, authorizer: Authorizer, keyring: Keyring, keys: ApplicationKeys) -> None:
+    def __init__(
+        self,
+        database: Database,
+        writes: PermissionWrites,
+        authorizer: Authorizer,
+        keyring: Keyring,
+        keys: ApplicationKeys,
+    ) -> None:
         self._database = database
+        self._writes = writes
         self._authorizer = authorizer
         self._keyring = keyring
         self._keys = keys
@@ -61,7 +71,7 @@ class ApplicationEndpoint:
         changes, warnings = read_application_fields(data)
         request.warnings.extend(warnings)
         if "application_id" not in data:
-            return request.response(data=application_json(await self._create(request, changes)))
+            return (await self._create(request, changes)).response(_data)
         application_id = read_application_id(data["application_id"], "data.application_id")
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         if "service_meta" in changes:
@@ -71,7 +81,7 @@ class ApplicationEndpoint:
             rights.require_on_target(Operation.APPLICATION_SAVE)
         if _is_move(rights, changes):
             await self._authorize_move(request, rights, application_id, changes["project_id"])
-        return request.response(data=application_json(await self._update(request, rights, application_id, changes)))
+        return (await self._update(request, rights, application_id, changes)).response(_data)
 
     async def delete(self, request: PermissionRequest) -> dict[str, Any]:
         application_id = self._read_application_id(request)
@@ -79,8 +89,12 @@ class ApplicationEndpoint:
         target = rights.require_on_target(Operation.APPLICATION_DELETE)
         if application_id == CENTRAL_APPLICATION_ID:
             raise PermissionConflict("the central application cannot be removed")
-        await self._database.transaction(remove_application, request.caller.actor, application_id, target.project_id)
-        return request.response()
+        project_id = target.project_id
+        scope = Scope.application(application_id) | Scope.project(project_id)
+        write = await self._writes.run(
+            request, scope, remove_application, request.caller.actor, application_id, project_id
+        )
+        return write.response()
 
     async def save_tags(self, request: PermissionRequest) -> dict[str, Any]:
         application_id = request.application_id()
@@ -89,15 +103,14 @@ class ApplicationEndpoint:
         tags = read_tags(data.get("tags"), "data.tags")
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         rights.require_on_target(Operation.APPLICATION_SERVICE_META)
-        row = await self._update(request, rights, application_id, {"service_meta": {"tags": tags}})
-        return request.response(data=application_json(row))
+        return (await self._update(request, rights, application_id, {"service_meta": {"tags": tags}})).response(_data)
 
     def _read_application_id(self, request: PermissionRequest) -> int:
         data = request.required_data()
         request.warn_unknown(data, FIELDS)
         return read_application_id(data.get("application_id"), "data.application_id")
 
-    async def _create(self, request: PermissionRequest, fields: dict[str, Any]) -> Row:
+    async def _create(self, request: PermissionRequest, fields: dict[str, Any]) -> EndpointWrite[Row]:
         if "name" not in fields:
             raise InvalidInput("name: is required")
         rights = await self._authorizer.caller_rights(request.caller)
@@ -107,8 +120,14 @@ class ApplicationEndpoint:
         if fields.get("service_meta"):
             rights.require(Operation.APPLICATION_SERVICE_META)
         with application_name_conflicts():
-            return await self._database.transaction(
-                create_application, request.caller.actor, self._keyring, fields, None
+            return await self._writes.run(
+                request,
+                Scope.project(project_id),
+                create_application,
+                request.caller.actor,
+                self._keyring,
+                fields,
+                None,
             )
 
     async def _authorize_move(
@@ -129,15 +148,17 @@ class ApplicationEndpoint:
 
     async def _update(
         self, request: PermissionRequest, rights: CallerRights, application_id: int, changes: dict[str, Any]
-    ) -> Row:
+    ) -> EndpointWrite[Row]:
         project_id = rights.target.project_id
+        scope = Scope.application(application_id) | Scope.project(project_id, changes.get("project_id"))
+        keyring = self._keyring
         with application_name_conflicts():
             if project_id is not None and _is_move(rights, changes):
-                return await self._database.transaction(
-                    _move_application, request.caller, self._keyring, application_id, changes, project_id
+                return await self._writes.run(
+                    request, scope, _move_application, request.caller, keyring, application_id, changes, project_id
                 )
-            return await self._database.transaction(
-                save_application, request.caller.actor, self._keyring, application_id, changes, project_id
+            return await self._writes.run(
+                request, scope, save_application, request.caller.actor, keyring, application_id, changes, project_id
             )
 
 
@@ -155,6 +176,10 @@ async def _move_application(
     await lock_projects(tx, (old_project, changes["project_id"]))
     async with delegated_write(tx, caller, old_project, [application_id]):
         return await save_application(tx, caller.actor, keyring, application_id, changes, old_project)
+
+
+def _data(row: Row) -> dict[str, Any]:
+    return {"data": application_json(row)}
 
 
 def _is_move(rights: CallerRights, changes: dict[str, Any]) -> bool:

@@ -8,7 +8,9 @@ from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
+from sso.perm.changes.scope import Scope
 from sso.perm.delegation import delegated_write
+from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput
@@ -34,8 +36,11 @@ ACCESS_FIELDS = ("id", "project_id", "title", "conditions", "users")
 
 
 class GroupEndpoint:
-    def __init__(self, database: Database, authorizer: Authorizer, projects: ProjectLookup) -> None:
+    def __init__(
+        self, database: Database, writes: PermissionWrites, authorizer: Authorizer, projects: ProjectLookup
+    ) -> None:
         self._database = database
+        self._writes = writes
         self._authorizer = authorizer
         self._projects = projects
 
@@ -65,10 +70,16 @@ class GroupEndpoint:
         project = await self._projects.require(rights, project_id, Operation.GROUP_SAVE)
         if project["removed"]:
             raise Forbidden("removed")
-        row = await self._database.transaction(
-            create_group, request.caller.actor, project_id, secrets.token_hex(12), fields
+        write = await self._writes.run(
+            request,
+            Scope.project(project_id),
+            create_group,
+            request.caller.actor,
+            project_id,
+            secrets.token_hex(12),
+            fields,
         )
-        return request.response(data=group_json(row))
+        return write.response(lambda row: {"data": group_json(row)})
 
     async def _update(
         self, request: PermissionRequest, changes: dict[str, Any], data: dict[str, Any]
@@ -79,13 +90,12 @@ class GroupEndpoint:
         group = await self.authorize(request, Operation.GROUP_SAVE)
         if project_id is not None and project_id != group["project_id"]:
             raise InvalidInput("data.project_id: a group cannot move to another project")
-        row = await self._database.transaction(_save, request.caller.actor, group, changes)
-        return request.response(data=group_json(row))
+        write = await self._writes.run(request, _scope(group), _save, request.caller.actor, group, changes)
+        return write.response(lambda row: {"data": group_json(row)})
 
     async def delete(self, request: PermissionRequest) -> dict[str, Any]:
         group = await self.authorize(request, Operation.GROUP_DELETE)
-        await self._database.transaction(_delete, request.caller, group)
-        return request.response()
+        return (await self._writes.run(request, _scope(group), _delete, request.caller, group)).response()
 
     async def save_access(self, request: PermissionRequest) -> dict[str, Any]:
         data = request.required_data()
@@ -96,17 +106,16 @@ class GroupEndpoint:
             conditions, warnings = read_group_conditions(data["conditions"])
             request.warnings.extend(warnings)
         group = await self.authorize(request, Operation.GROUP_ACCESS)
-        row = await self._database.transaction(_set_access, request.caller, group, users, conditions)
-        saved = group_json(row)
-        return request.response(data={name: saved[name] for name in ACCESS_FIELDS})
+        write = await self._writes.run(request, _scope(group), _set_access, request.caller, group, users, conditions)
+        return write.response(lambda row: {"data": {name: group_json(row)[name] for name in ACCESS_FIELDS}})
 
     async def save_tags(self, request: PermissionRequest) -> dict[str, Any]:
         data = request.required_data()
         request.warn_unknown(data, FIELDS)
         tags = read_tags(data.get("tags"), "data.tags")
         group = await self.authorize(request, Operation.GROUP_SAVE)
-        row = await self._database.transaction(_set_tags, request.caller.actor, group, tags)
-        return request.response(data=group_json(row))
+        write = await self._writes.run(request, _scope(group), _set_tags, request.caller.actor, group, tags)
+        return write.response(lambda row: {"data": group_json(row)})
 
     async def authorize(self, request: PermissionRequest, operation: Operation) -> Row:
         """The group of the request, if the caller may do this to it. Only root learns that a group does not exist."""
@@ -119,6 +128,10 @@ class GroupEndpoint:
             raise rights.refusal(operation)
         rights.require(operation, project_id=row["project_id"], group_id=group_id)
         return row
+
+
+def _scope(group: Row) -> Scope:
+    return Scope.project(group["project_id"])
 
 
 async def _save(tx: Transaction, actor: AuditActor, group: Row, changes: dict[str, Any]) -> Row:

@@ -4,12 +4,13 @@ import secrets
 from typing import Any
 
 from sso.core.errors import Forbidden
-from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
+from sso.perm.changes.scope import Scope
 from sso.perm.delegation import delegated_write
 from sso.perm.endpoints.groups import GroupEndpoint
+from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput
@@ -30,9 +31,9 @@ ACCESS_FIELDS = frozenset(("users", "conditions"))
 
 class ManagedGroupEndpoint:
     def __init__(
-        self, database: Database, authorizer: Authorizer, projects: ProjectLookup, groups: GroupEndpoint
+        self, writes: PermissionWrites, authorizer: Authorizer, projects: ProjectLookup, groups: GroupEndpoint
     ) -> None:
-        self._database = database
+        self._writes = writes
         self._authorizer = authorizer
         self._projects = projects
         self._groups = groups
@@ -47,10 +48,10 @@ class ManagedGroupEndpoint:
         project = await self._projects.require(rights, project_id, Operation.GROUP_SAVE)
         if project["removed"]:
             raise Forbidden("removed")
-        row = await self._database.transaction(
-            create_group, request.caller.actor, project_id, secrets.token_hex(12), fields
-        )
-        return request.response(data=group_json(row))
+        group_id = secrets.token_hex(12)
+        scope = Scope.project(project_id)
+        write = await self._writes.run(request, scope, create_group, request.caller.actor, project_id, group_id, fields)
+        return write.response(lambda row: {"data": group_json(row)})
 
     async def save(self, request: PermissionRequest) -> dict[str, Any]:
         fields = _read_fields(request)
@@ -64,8 +65,9 @@ class ManagedGroupEndpoint:
         ]
         for operation in operations:
             group = await self._groups.authorize(request, operation)
-        row = await self._database.transaction(_save, request.caller, group, fields)
-        return request.response(data=group_json(row))
+        scope = Scope.project(group["project_id"])
+        write = await self._writes.run(request, scope, _save, request.caller, group, fields)
+        return write.response(lambda row: {"data": group_json(row)})
 
 
 def _read_fields(request: PermissionRequest) -> dict[str, Any]:

@@ -3,11 +3,12 @@
 from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
-from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.caller import Caller
+from sso.perm.changes.scope import Scope
 from sso.perm.delegation import delegated_write
+from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.endpoints.projects import FindUser, require_second_factor
 from sso.perm.engine.management_rights import MANAGE_PROJECTS
@@ -35,9 +36,9 @@ LISTS = ("allow", "disallow")
 
 class ManagedProjectEndpoint:
     def __init__(
-        self, database: Database, authorizer: Authorizer, projects: ProjectLookup, find_user: FindUser
+        self, writes: PermissionWrites, authorizer: Authorizer, projects: ProjectLookup, find_user: FindUser
     ) -> None:
-        self._database = database
+        self._writes = writes
         self._authorizer = authorizer
         self._projects = projects
         self._find_user = find_user
@@ -63,10 +64,18 @@ class ManagedProjectEndpoint:
         max_projects = None if manages else project_quota(rights.granted.central)
         max_removed = None if manages else MAX_REMOVED_PROJECTS
         with project_name_conflicts():
-            row = await self._database.transaction(
-                _create, request.caller.actor, project_id, fields, admins, max_projects, max_removed
+            write = await self._writes.run(
+                request,
+                Scope.project(project_id),
+                _create,
+                request.caller.actor,
+                project_id,
+                fields,
+                admins,
+                max_projects,
+                max_removed,
             )
-        return request.response(data=project_json(row))
+        return write.response(lambda row: {"data": project_json(row)})
 
     async def save(self, request: PermissionRequest) -> dict[str, Any]:
         """Saves the fields of the record, and its allow and disallow lists."""
@@ -77,9 +86,10 @@ class ManagedProjectEndpoint:
         lists = {name: data[name] for name in LISTS if name in data}
         check_membership_shape(lists)
         await self._authorize(request, project_id, Operation.PROJECT_SAVE)
+        scope = Scope.project(project_id, read_applications=referenced_applications(changes))
         with project_name_conflicts():
-            row = await self._database.transaction(_save, request.caller, project_id, changes, lists)
-        return request.response(data=project_json(row))
+            write = await self._writes.run(request, scope, _save, request.caller, project_id, changes, lists)
+        return write.response(lambda row: {"data": project_json(row)})
 
     async def save_member(self, request: PermissionRequest) -> dict[str, Any]:
         """Replaces the roles of one user in the project; without ``roles``, the user leaves it."""
@@ -88,9 +98,11 @@ class ManagedProjectEndpoint:
         member: dict[str, Any] = {name: data[name] for name in ("user_id", "roles") if name in data}
         check_membership_shape({"users": [member]})
         await self._authorize(request, project_id, Operation.MEMBERSHIP_SAVE)
-        warnings = await self._database.transaction(_save_member, request.caller, project_id, member)
-        request.warnings.extend(warnings)
-        return request.response(data=member)
+        write = await self._writes.run(
+            request, Scope.project(project_id), _save_member, request.caller, project_id, member
+        )
+        request.warnings.extend(write.result)
+        return write.response(lambda _: {"data": member})
 
     async def _authorize(self, request: PermissionRequest, project_id: str, operation: Operation) -> CallerRights:
         rights = await self._authorizer.caller_rights(request.caller)

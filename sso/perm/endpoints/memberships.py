@@ -7,7 +7,9 @@ from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
+from sso.perm.changes.scope import Scope
 from sso.perm.delegation import delegated_write
+from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.engine.operations import Operation
 from sso.perm.input.membership import FIELDS, check_membership_shape
@@ -16,8 +18,11 @@ from sso.perm.stores.memberships import read_membership, save_membership
 
 
 class MembershipEndpoint:
-    def __init__(self, database: Database, authorizer: Authorizer, projects: ProjectLookup) -> None:
+    def __init__(
+        self, database: Database, writes: PermissionWrites, authorizer: Authorizer, projects: ProjectLookup
+    ) -> None:
         self._database = database
+        self._writes = writes
         self._authorizer = authorizer
         self._projects = projects
 
@@ -35,9 +40,10 @@ class MembershipEndpoint:
         project = await self._projects.require(rights, project_id, Operation.MEMBERSHIP_SAVE)
         if project["removed"]:
             raise Forbidden("removed")
-        membership, warnings = await self._database.transaction(_save, request.caller, project_id, data)
+        write = await self._writes.run(request, Scope.project(project_id), _save, request.caller, project_id, data)
+        membership, warnings = write.result
         request.warnings.extend(warnings)
-        return request.response(data=membership)
+        return write.response(lambda _: {"data": membership})
 
     async def _read_project_id(self, request: PermissionRequest) -> str:
         data = request.required_data()

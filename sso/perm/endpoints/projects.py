@@ -8,7 +8,9 @@ from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
+from sso.perm.changes.scope import Scope
 from sso.perm.delegation import delegated_write
+from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.engine.operations import Operation
 from sso.perm.engine.project_quota import project_quota
@@ -52,9 +54,15 @@ FindUser = Callable[[str], Awaitable[TargetUser | None]]
 
 class ProjectEndpoint:
     def __init__(
-        self, database: Database, authorizer: Authorizer, projects: ProjectLookup, find_user: FindUser
+        self,
+        database: Database,
+        writes: PermissionWrites,
+        authorizer: Authorizer,
+        projects: ProjectLookup,
+        find_user: FindUser,
     ) -> None:
         self._database = database
+        self._writes = writes
         self._authorizer = authorizer
         self._projects = projects
         self._find_user = find_user
@@ -77,10 +85,19 @@ class ProjectEndpoint:
         max_projects = None if rights.is_root else project_quota(rights.granted.central)
         max_removed = None if rights.is_root else MAX_REMOVED_PROJECTS
         with project_name_conflicts():
-            row = await self._database.transaction(
-                _publish, request.caller.actor, project_id, title, author, admins, max_projects, max_removed
+            write = await self._writes.run(
+                request,
+                Scope.project(project_id),
+                _publish,
+                request.caller.actor,
+                project_id,
+                title,
+                author,
+                admins,
+                max_projects,
+                max_removed,
             )
-        return request.response(data=project_json(row))
+        return write.response(lambda row: {"data": project_json(row)})
 
     async def get(self, request: PermissionRequest) -> dict[str, Any]:
         project_id = await self._read_project_id(request)
@@ -95,16 +112,17 @@ class ProjectEndpoint:
         if project["removed"]:
             raise Forbidden("removed")
         with project_name_conflicts():
-            row = await self._database.transaction(_save, request.caller, project_id, changes)
-        return request.response(data=project_json(row))
+            scope = Scope.project(project_id, read_applications=referenced_applications(changes))
+            write = await self._writes.run(request, scope, _save, request.caller, project_id, changes)
+        return write.response(lambda row: {"data": project_json(row)})
 
     async def delete(self, request: PermissionRequest) -> dict[str, Any]:
         project_id = await self._read_project_id(request)
         project = await self._authorize(request, project_id, Operation.PROJECT_DELETE)
         if project["removed"]:
             raise Forbidden("removed")
-        await self._database.transaction(remove_project, request.caller.actor, project_id)
-        return request.response()
+        scope = Scope.project(project_id)
+        return (await self._writes.run(request, scope, remove_project, request.caller.actor, project_id)).response()
 
     async def _read_project_id(self, request: PermissionRequest) -> str:
         data = request.required_data()

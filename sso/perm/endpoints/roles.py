@@ -4,10 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
-from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.caller import Caller
+from sso.perm.changes.scope import Scope
+from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.engine.operations import Operation
 from sso.perm.engine.records import RoleRecord, Schema
@@ -25,8 +26,8 @@ FIELDS = frozenset(("name", *role_store.FIELDS, "application_id"))
 
 
 class RoleEndpoint:
-    def __init__(self, database: Database, authorizer: Authorizer) -> None:
-        self._database = database
+    def __init__(self, writes: PermissionWrites, authorizer: Authorizer) -> None:
+        self._writes = writes
         self._authorizer = authorizer
 
     async def get(self, request: PermissionRequest) -> dict[str, Any]:
@@ -51,8 +52,9 @@ class RoleEndpoint:
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         rights.require_on_target(Operation.ROLE_MODIFY)
         require_root_for_root_role(rights, application_id, changes["name"])
-        role = await self._database.transaction(_save, request.caller, rights, application_id, changes)
-        return request.response(data=role_json(role))
+        scope = Scope.role(application_id, changes["name"])
+        write = await self._writes.run(request, scope, _save, request.caller, rights, application_id, changes)
+        return write.response(lambda role: {"data": role_json(role)})
 
     async def delete(self, request: PermissionRequest) -> dict[str, Any]:
         application_id = request.application_id()
@@ -61,8 +63,9 @@ class RoleEndpoint:
         name = read_segment(data.get("name"), "data.name")
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         rights.require_on_target(Operation.ROLE_MODIFY)
-        await self._database.transaction(_delete, request.caller, rights, application_id, name)
-        return request.response()
+        scope = Scope.role(application_id, name, removed=True)
+        write = await self._writes.run(request, scope, _delete, request.caller, rights, application_id, name)
+        return write.response()
 
 
 def require_root_for_root_role(rights: CallerRights, application_id: int, name: str) -> None:

@@ -7,6 +7,8 @@ from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
+from sso.perm.changes.scope import Scope
+from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.roles import require_root_for_root_role
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput, PermissionConflict
@@ -22,8 +24,9 @@ _VERSION = re.compile(r'"?([0-9]{1,18})"?', re.ASCII)
 
 
 class SchemaEndpoint:
-    def __init__(self, database: Database, authorizer: Authorizer) -> None:
+    def __init__(self, database: Database, writes: PermissionWrites, authorizer: Authorizer) -> None:
         self._database = database
+        self._writes = writes
         self._authorizer = authorizer
 
     async def get(self, request: PermissionRequest) -> dict[str, Any]:
@@ -48,10 +51,13 @@ class SchemaEndpoint:
             if request.caller.in_management:
                 raise rights.refusal(Operation.SCHEMA_SECRET_DATA)
             del changes["secret_data"]  # callers send it back as a get returned it
-        schema = await self._database.transaction(
-            _save, request.caller, application_id, changes, roles, expected_version
+        scope = Scope.application(application_id)
+        for role in roles:
+            scope |= Scope.role(application_id, role["name"])
+        write = await self._writes.run(
+            request, scope, _save, request.caller, application_id, changes, roles, expected_version
         )
-        return request.response(data=schema)
+        return write.response(lambda schema: {"data": schema})
 
 
 async def _save(

@@ -6,11 +6,12 @@ from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
 from sso.core.ids import is_user_id
-from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.perm.authorization import Authorizer, CallerRights, missing_sections
 from sso.perm.caller import Caller
+from sso.perm.changes.scope import Scope
 from sso.perm.endpoints.explain import explain_json
+from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.engine.decode import decode_own_record
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, LIST_TYPES, ROOT_ROLE, SECTIONS
@@ -31,8 +32,8 @@ from sso.perm.stores.user_data import read_assigned_roles, save_record
 
 
 class UserDataEndpoint:
-    def __init__(self, database: Database, authorizer: Authorizer) -> None:
-        self._database = database
+    def __init__(self, writes: PermissionWrites, authorizer: Authorizer) -> None:
+        self._writes = writes
         self._authorizer = authorizer
 
     async def get(self, request: PermissionRequest) -> dict[str, Any]:
@@ -80,8 +81,13 @@ class UserDataEndpoint:
         is_own = user_id == caller.user_id
         rights = await self._authorizer.caller_rights(caller, application_id)
         await self._authorize_save(rights, user_id, {*sections, *(["roles"] if "roles" in data else [])}, own=is_own)
-        record = await self._database.transaction(_save, caller, rights, user_id, application_id, sections, assigned)
-        own = decode_own_record(record)
+        scope = Scope.record(user_id, application_id)
+        write = await self._writes.run(
+            request, scope, _save, caller, rights, user_id, application_id, sections, assigned
+        )
+        if write.is_dry_run:
+            return write.response()
+        own = decode_own_record(write.result)
         user = await self._load(user_id, application_id, caller)
         effective = compute_permissions(user.application, replace(user.facts, own=own), caller.now)
         readable = rights.granted.readable_sections(own=is_own)

@@ -52,6 +52,33 @@ def at_any_address(condition: Condition) -> Condition:
     )
 
 
+def required_attributes(condition: Condition) -> frozenset[tuple[str, str]] | None:
+    """The attributes, such as ``("tag", "vip")``, of which a user must have one for the condition to hold.
+
+    Returns None if users without any of these attributes may meet it, and an empty set if no user does. Requirements
+    on the address count as not met.
+    """
+    alternatives: list[frozenset[tuple[str, str]]] = [
+        frozenset(((name, value),))
+        for name, value in (("domain", condition.domain), ("tag", condition.tag), ("purchase", condition.purchase))
+        if value is not None
+    ]
+    if condition.uid is not None:
+        alternatives.append(frozenset(("uid", user_id) for user_id in condition.uid))
+    if condition == NEVER or condition.ip is not None or condition.all_of == () or condition.any_of == ():
+        alternatives.append(frozenset())
+    alternatives += [part for part in map(required_attributes, condition.all_of or ()) if part is not None]
+    parts = [required_attributes(part) for part in condition.any_of or ()]
+    if parts and None not in parts:
+        alternatives.append(frozenset(attribute for part in parts for attribute in part or ()))
+    return min(alternatives, key=_breadth) if alternatives else None
+
+
+def _breadth(attributes: frozenset[tuple[str, str]]) -> tuple[bool, int]:
+    """How many users may have one of the attributes, roughly: ids name few."""
+    return any(name != "uid" for name, _ in attributes), len(attributes)
+
+
 class Comparison(NamedTuple):
     """One comparison of an explanation."""
 

@@ -35,6 +35,7 @@ ROOT_RULES = {
     "can_manage_game_sessions": "End the logins of games, also finished ones with their tokens.",
     "can_view_state": "Export the state of the service, and compare documents with it.",
     "can_manage_state": "Try out documents of desired state. Only root applies them.",
+    "can_view_changes": "Read the stream of changes of permissions, users and keys.",
 }
 GENERIC_RULES = {
     "project": {

@@ -6,9 +6,9 @@ change sees it, on every worker, without notifications between workers.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import trio
 
@@ -109,6 +109,14 @@ class LoadedFacts:
         return explain_rule(self.application, self.facts, self.effective(now), rule)
 
 
+class FactsRow(NamedTuple):
+    """The facts about a user, and the revision of the application that they are about."""
+
+    facts: PermissionFacts
+    user_exists: bool
+    revision: int
+
+
 class FactsStore:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -156,6 +164,15 @@ class FactsStore:
         self._compiled.move_to_end(application_id)
         return compiled
 
+    async def read_compiled(self, runner: Runner, application_id: int, revision: int) -> CompiledApplication:
+        """The compiled schema and roles of a revision that a transaction sees. One that may be rolled back is not
+        cached."""
+        compiled = self._compiled.get(application_id)
+        if compiled is None or compiled.version != revision:
+            compiled = await read_application(runner, application_id)
+            assert compiled is not None  # applications are never deleted
+        return compiled
+
 
 async def read_facts(
     runner: Runner, user_id: str, application_id: int, address: Address | None
@@ -163,6 +180,19 @@ async def read_facts(
     """The facts as a transaction sees them now. Returns None if the application does not exist."""
     row = await runner.row(_FACTS.statement, user_id=[user_id], application_id=[application_id])
     return None if row is None else _facts(row, user_id, address)
+
+
+async def read_fact_rows(runner: Runner, pairs: Sequence[tuple[str, int]]) -> dict[tuple[str, int], FactsRow]:
+    """The facts about users at applications as a transaction sees them now, without applications that do not exist.
+
+    No user has an address, so conditions on addresses do not hold.
+    """
+    users, applications = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    rows = await runner.rows(_FACTS.statement, user_id=users, application_id=applications)
+    return {
+        pairs[row["n"] - 1]: FactsRow(_facts(row, users[row["n"] - 1], None), row["known"], row["revision"])
+        for row in rows
+    }
 
 
 async def read_service_rights(runner: Runner, user_id: str, now: int) -> ServiceRights:

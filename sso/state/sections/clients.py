@@ -7,6 +7,7 @@ import orjson
 from pydantic import AfterValidator, Field
 from sqlalchemy import bindparam, insert, select, update
 
+from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.encryption import Keyring
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.core.keys import UnusableKey
@@ -158,6 +159,8 @@ async def apply(tx: Transaction, actor: AuditActor, keyring: Keyring, location: 
     )
     before = {name: old[name] for name in changed}
     await audit.write(tx, actor, "client.save", part.client_id, _for_audit(before), _for_audit(changed))
+    if changed.get("secret_sealed"):
+        await record_changes(tx, [Change(ChangeType.CLIENT_SECRET_ROTATED, data={"client_id": part.client_id})])
     if changed.get("disabled"):
         await revoke_grants(tx, part.client_id)
     elif changed.keys() & {"redirect_hosts", "redirect_uris"}:

@@ -16,7 +16,7 @@ from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.state.location import UniqueKeys, error_location, read_records
 from sso.state.summary import CREATED, ApplySummary
-from sso.upstream.model import CLAIMS, KINDS, PROVIDER_ID, STEAM_ISSUER, secret_purpose
+from sso.upstream.model import CLAIMS, KINDS, PROVIDER_ID, STEAM_ISSUER, IdentityProvider, secret_purpose
 from sso.upstream.provider_store import list_providers
 
 SECTION = "identity_providers"
@@ -59,13 +59,14 @@ def read(value: object) -> list[IdentityProviderPart]:
     unique = UniqueKeys()
     for location, item in read_records(SECTION, value, FIELDS):
         with error_location(location):
-            part = _read_part(location, item)
+            part = read_part(location, item)
         unique.add(f"{location}.id", part.provider_id)
         parts.append(part)
     return parts
 
 
-def _read_part(location: str, item: dict[str, Any]) -> IdentityProviderPart:
+def read_part(location: str, item: dict[str, Any]) -> IdentityProviderPart:
+    """Reads a record. Raises InvalidInput."""
     provider_id = item.get("id")
     if not isinstance(provider_id, str) or not PROVIDER_ID.fullmatch(provider_id):
         raise InvalidInput("id: must be 1 to 32 characters of a-z, 0-9 and -, without - at the ends")
@@ -125,6 +126,12 @@ async def apply(
                 summary.record(part.location, CREATED)
             else:
                 summary.record_change(part.location, changed=await _change(tx, actor, keyring, part, dict(old)))
+
+
+async def lock_provider(tx: Transaction, provider_id: str) -> IdentityProvider | None:
+    """Returns a provider, which nothing else changes until the transaction ends; None if there is none."""
+    row = await tx.row(_LOCK, provider_id=provider_id) if PROVIDER_ID.fullmatch(provider_id) else None
+    return IdentityProvider.from_row(row) if row else None
 
 
 async def _create(tx: Transaction, actor: AuditActor, keyring: Keyring, part: IdentityProviderPart) -> None:

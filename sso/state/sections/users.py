@@ -9,6 +9,7 @@ from sqlalchemy import bindparam, insert, select, update
 from sso.accounts.model import User, login_key, stored_login
 from sso.accounts.second_factor.codes import totp_purpose
 from sso.accounts.users import exportable_fields, revoke_everything, revoke_links, unused_user_id
+from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.encryption import Keyring
 from sso.core.mail_address import check_mail_address
 from sso.db.statement import Statement
@@ -85,11 +86,21 @@ async def apply(
     await tx.value(Statement(update(users).where(users.c.user_id == user_id).values(**changed)))
     before = {name: getattr(old, name) for name in changed}
     await audit.write(tx, actor, "user.save", user_id, _for_audit(before), _for_audit(changed))
+    if "disabled" in changed:
+        await record_changes(tx, [_state_change(old, disabled=changed["disabled"])])
     if not changed.keys().isdisjoint(("password_hash", "totp_sealed", "email_2fa")) or changed.get("disabled"):
         await revoke_everything(tx, user_id)
     elif "login_key" in changed:  # they were sent to the address before
         await revoke_links(tx, user_id)
     return CHANGED
+
+
+def _state_change(old: User, *, disabled: bool) -> Change:
+    if disabled:
+        return Change(ChangeType.USER_DISABLED, old.user_id)
+    if old.deletion_due:
+        return Change(ChangeType.USER_RESTORED, old.user_id, data={"disabled": False})
+    return Change(ChangeType.USER_ENABLED, old.user_id)
 
 
 def _values(

@@ -42,11 +42,11 @@ def app(studio: Studio) -> int:
 
 
 def test_role_save_and_get_return_the_record(studio: Studio, app: int) -> None:
-    assert save(studio, app, **FULL).body == {"status": "OK", "data": FULL}
+    assert save(studio, app, **FULL).data == FULL
     assert save(studio, app, name="plain").body == {"status": "OK", "data": EMPTY}
     assert get(studio, app, name="guard").body == {"status": "OK", "data": FULL}
     assert get(studio, app).body == {"status": "OK", "data": [FULL, EMPTY]}
-    assert save(studio, app, **FULL, application_id=app).body == {"status": "OK", "data": FULL}
+    assert save(studio, app, **FULL, application_id=app).data == FULL
 
 
 def test_role_save_keeps_fields_that_it_leaves_out(studio: Studio, app: int) -> None:

@@ -1,0 +1,109 @@
+"""/api/admin/changes: the stream of changes, as pages, by long polls, and as server-sent events."""
+
+from collections.abc import AsyncGenerator
+from typing import Annotated
+
+import orjson
+import structlog
+import trio
+from pydantic import Field
+
+from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, EventStreamRequest, ListQuery
+from sso.admin.rights import AdminRight
+from sso.change_stream.reader import ChangeReader, ExpiredCursor, StreamEvent, StreamPage, UnknownCursor
+from sso.db.errors import DatabaseError
+from sso.perm.errors import InvalidInput
+from sso.web.request_model import WholeNumber
+
+MAX_WAIT_S = 60
+HEARTBEAT_S = 15.0
+RECHECK_S = 20.0  # how often the caller of a stream is authenticated again
+READ_PAUSE_S = 0.02  # between two reads of a stream, so that quick changes are read together
+STREAM_PAGE = 100
+RECONNECT_MS = 1000
+
+UNKNOWN_CURSOR = "after: must be `next` of an earlier response, or the id of an event"
+EXPIRED_CURSOR = "after: events after this one were deleted; read the current state and begin again without `after`"
+
+log = structlog.get_logger()
+
+
+class ChangesQuery(ListQuery):
+    wait: Annotated[WholeNumber, Field(ge=0, le=MAX_WAIT_S)] = 0  # seconds
+
+
+class ChangeStream:
+    def __init__(self, reader: ChangeReader) -> None:
+        self._reader = reader
+
+    async def read(self, request: AdminRequest) -> AdminResponse:
+        """Returns the events after ``after``. Without events, waits up to ``wait`` seconds for one."""
+        query: ChangesQuery = request.query
+        if request.event_stream is not None:
+            return await self._open_stream(request, request.event_stream)
+        page = await self._page(request, query.after, query.limit, query.wait)
+        return AdminResponse({"data": [event.content for event in page.events], "next": page.next})
+
+    async def _open_stream(self, request: AdminRequest, stream: EventStreamRequest) -> AdminResponse:
+        after = stream.last_event_id or request.query.after
+        page = await self._page(request, after, STREAM_PAGE)  # an invalid cursor is an error of the request
+        headers = {"X-Accel-Buffering": "no"}  # nginx then passes the events on at once
+        return AdminResponse(headers=headers, event_stream=self._frames(request, stream, page))
+
+    async def _frames(
+        self, request: AdminRequest, stream: EventStreamRequest, page: StreamPage
+    ) -> AsyncGenerator[bytes]:
+        """Yields the events until the worker stops, or the caller may no longer read them.
+
+        One page is in memory at a time: the next one is read when the client has taken this one.
+        """
+        yield b"retry: %d\n\n" % RECONNECT_MS
+        heartbeat_at, recheck_at = _in(HEARTBEAT_S), _in(RECHECK_S)
+        try:
+            with self._reader.signals() as signals:
+                while not self._reader.draining:
+                    if trio.current_time() >= recheck_at:
+                        if not await stream.is_still_allowed():
+                            return
+                        recheck_at = _in(RECHECK_S)
+                    if page.events:
+                        yield b"".join(_frame(event) for event in page.events)
+                        heartbeat_at = _in(HEARTBEAT_S)
+                        await trio.sleep(READ_PAUSE_S)
+                    elif trio.current_time() >= heartbeat_at:
+                        yield b": heartbeat\n\n"
+                        heartbeat_at = _in(HEARTBEAT_S)
+                    else:
+                        with trio.move_on_at(min(heartbeat_at, recheck_at)):
+                            await signals.receive()
+                    page = await self._page(request, page.next, STREAM_PAGE)
+        except DatabaseError as error:  # the client connects again, and continues after the last event
+            log.warning("changes.stream_failed", reason=str(error))
+
+    async def _page(self, request: AdminRequest, after: str, limit: int, wait_s: float = 0) -> StreamPage:
+        application_id = request.caller.application_id
+        try:
+            if wait_s:
+                return await self._reader.wait(after, limit, wait_s, application_id)
+            return await self._reader.read(after, limit, application_id)
+        except UnknownCursor:
+            raise InvalidInput(UNKNOWN_CURSOR) from None
+        except ExpiredCursor:
+            raise InvalidInput(EXPIRED_CURSOR) from None
+
+
+def _in(seconds: float) -> float:
+    return trio.current_time() + seconds
+
+
+def _frame(event: StreamEvent) -> bytes:
+    """Returns an event in the format of server-sent events. JSON has no line breaks."""
+    return b"id: %b\nevent: %b\ndata: %b\n\n" % (
+        event.cursor.encode(),
+        event.type.encode(),
+        orjson.dumps(event.content),
+    )
+
+
+def change_routes(stream: ChangeStream) -> tuple[AdminRoute, ...]:
+    return (AdminRoute("GET", "/changes", AdminRight.VIEW_CHANGES, stream.read, ChangesQuery, waits=True),)

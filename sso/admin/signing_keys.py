@@ -1,0 +1,144 @@
+"""/api/admin/signing-keys: lists, rotates and retires the keys that sign tokens."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from sso.admin.errors import Conflict
+from sso.admin.request import (
+    AdminModel,
+    AdminRequest,
+    AdminResponse,
+    AdminRoute,
+    JsonRecord,
+    ListQuery,
+    list_response,
+    record_response,
+)
+from sso.admin.rights import AdminRight
+from sso.core.algorithms import CHEAP_ALGORITHMS
+from sso.core.errors import ApiError, NotFound
+from sso.db.transaction import Transaction
+from sso.keys.rotation import KeyRotation, LastKey
+from sso.keys.store import KeyStore, StoredKey
+from sso.perm.stores import audit
+from sso.perm.stores.timestamps import rfc3339
+
+
+class KeyRotationBody(AdminModel):
+    algorithm: Literal["RS256", "ES256", "EdDSA"] = "RS256"
+    side: bool = False  # a side key signs refresh tokens, and ID tokens of clients with that id_alg
+
+
+class SigningKeyResource:
+    def __init__(self, store: KeyStore, rotation: KeyRotation, longest_token_s: int) -> None:
+        self._store = store
+        self._rotation = rotation
+        self._longest_token_s = longest_token_s
+
+    async def list(self, request: AdminRequest) -> AdminResponse:
+        """Returns the keys in the order of their ids."""
+        query: ListQuery = request.query
+        keys = sorted(await self._read(), key=lambda key: str(key["kid"]))
+        following = [key for key in keys if key["kid"] > query.after]
+        shown = following[: query.limit]
+        return list_response(shown, shown[-1]["kid"] if len(following) > query.limit else None)
+
+    async def get(self, request: AdminRequest) -> AdminResponse:
+        return record_response(await self._find(request.path["kid"]))
+
+    async def rotate(self, request: AdminRequest) -> AdminResponse:
+        """Adds a key, which signs a few seconds later. The keys before it stay published while they are needed."""
+        body: KeyRotationBody = request.body
+        if body.side and body.algorithm not in CHEAP_ALGORITHMS:
+            raise ApiError(f"side: needs the algorithm {' or '.join(CHEAP_ALGORITHMS)}")
+        before = await self._signing(body)
+
+        async def record(tx: Transaction, kid: str) -> None:
+            after = {"kid": kid, "algorithm": body.algorithm, "side": body.side}
+            await audit.write(tx, request.caller.actor, "signing_key.rotate", kid, before, after)
+
+        kid = await self._rotation.rotate(body.algorithm, self._longest_token_s, side=body.side, record=record)
+        return record_response(await self._find(kid), 201)
+
+    async def retire(self, request: AdminRequest) -> AdminResponse:
+        """Retires a key at once: every token that it signed becomes invalid."""
+        key = await self._find(request.path["kid"])
+        request.check_version(key)
+        if key["state"] == "retired":
+            raise Conflict("the key is retired already")
+
+        async def record(tx: Transaction, kid: str) -> None:
+            await audit.write(tx, request.caller.actor, "signing_key.retire", kid, key, key | {"state": "retired"})
+
+        try:
+            await self._rotation.retire(key["kid"], record)
+        except LastKey:
+            raise Conflict("this is the key that signs: rotate first, then retire it") from None
+        return record_response(await self._find(key["kid"]))
+
+    async def _read(self) -> Sequence[JsonRecord]:
+        keys = await self._store.all()
+        signing = {_series(key): key.kid for key in keys if key.published and key.starts_in <= 0}
+        return [_key_json(key, signs=signing.get(_series(key)) == key.kid) for key in keys]
+
+    async def _find(self, kid: str) -> JsonRecord:
+        for key in await self._read():
+            if key["kid"] == kid:
+                return key
+        raise NotFound("signing key not found")
+
+    async def _signing(self, body: KeyRotationBody) -> JsonRecord | None:
+        """Returns the key that the new one replaces."""
+        for key in await self._read():
+            same_series = key["side"] == body.side and (not body.side or key["algorithm"] == body.algorithm)
+            if same_series and key["state"] == "signing":
+                return key
+        return None
+
+
+def _series(key: StoredKey) -> str:
+    """Keys of the same series replace each other: the main keys, and the side keys of an algorithm."""
+    return key.algorithm if key.side else ""
+
+
+def _key_json(key: StoredKey, *, signs: bool) -> JsonRecord:
+    """``retires`` is when the key is no longer published; None if that is not known yet."""
+    return {
+        "kid": key.kid,
+        "algorithm": key.algorithm,
+        "side": key.side,
+        "state": _state(key, signs=signs),
+        "created": rfc3339(key.created),
+        "signs_from": rfc3339(key.signs_from),
+        "retires": rfc3339(key.published_until) if key.published_until else None,
+        "retired": rfc3339(key.retired) if key.retired else None,
+    }
+
+
+def _state(key: StoredKey, *, signs: bool) -> str:
+    if key.retired:
+        return "retired"
+    if key.starts_in > 0:
+        return "waiting"  # published, and signs soon
+    if signs:
+        return "signing"
+    return "published" if key.published else "expired"
+
+
+def signing_key_routes(resource: SigningKeyResource) -> tuple[AdminRoute, ...]:
+    view, manage = AdminRight.VIEW_KEYS, AdminRight.MANAGE_KEYS
+    return (
+        AdminRoute("GET", "/signing-keys", view, resource.list, ListQuery),
+        AdminRoute(
+            "POST",
+            "/signing-keys",
+            manage,
+            resource.rotate,
+            body=KeyRotationBody,
+            body_optional=True,
+            summary="Rotate a signing key",
+            example={"algorithm": "RS256"},
+        ),
+        AdminRoute("GET", "/signing-keys/<kid>", view, resource.get),
+        AdminRoute("DELETE", "/signing-keys/<kid>", manage, resource.retire, summary="Retire a signing key"),
+    )

@@ -1,0 +1,1 @@
+"""The stream of changes: what happened to permissions, users and keys, for programs that keep a copy."""

@@ -1,0 +1,54 @@
+"""The events of the stream. An event is recorded in the transaction of the change that it reports."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+
+PENDING_TOPIC = "changes:pending"  # events were committed that have no position yet
+
+
+class ChangeType(StrEnum):
+    PERMISSIONS_CHANGED = "permissions_changed"  # of one user at one application; data: gained, lost
+    APPLICATION_CHANGED = "application_changed"  # permissions of too many users to list; data: users, their number
+    USER_DISABLED = "user_disabled"
+    USER_ENABLED = "user_enabled"
+    USER_DELETED = "user_deleted"  # the account is closed; data: erasure_due
+    USER_RESTORED = "user_restored"  # the account will not be erased
+    USER_ERASED = "user_erased"  # the account no longer exists
+    KEY_ROTATED = "key_rotated"  # a new signing key of the service; data: kid, algorithm
+    KEY_RETIRED = "key_retired"  # its tokens are no longer accepted; data: kid
+    CLIENT_SECRET_ROTATED = "client_secret_rotated"  # noqa: S105 - of an OAuth client; data: client_id
+
+
+@dataclass(frozen=True)
+class Change:
+    type: ChangeType
+    user_id: str | None = None
+    application_id: int | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+_RECORD = Statement(
+    """INSERT INTO change_events (type, user_id, application_id, data)
+    SELECT type, user_id, application_id, data FROM unnest(
+        CAST(:types AS text[]), CAST(:user_ids AS text[]), CAST(:application_ids AS int[]), CAST(:data AS jsonb[])
+    ) WITH ORDINALITY AS t (type, user_id, application_id, data, n) ORDER BY n"""
+)
+
+
+async def record_changes(tx: Transaction, changes: Sequence[Change]) -> None:
+    """Adds events to the stream. They are visible once the transaction is committed, in the order of the sequence."""
+    if not changes:
+        return
+    await tx.value(
+        _RECORD,
+        types=[change.type for change in changes],
+        user_ids=[change.user_id for change in changes],
+        application_ids=[change.application_id for change in changes],
+        data=[dict(change.data) for change in changes],
+    )
+    tx.publish_after_commit(PENDING_TOPIC)

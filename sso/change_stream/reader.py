@@ -1,0 +1,124 @@
+"""Reads the stream of changes: a page at once, or as soon as there is one."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+
+from sso.bus.bus import Bus
+from sso.change_stream.events import ChangeType
+from sso.change_stream.sequencer import TOPIC
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Row
+
+_CURSOR = re.compile(r"[1-9][0-9]{15}", re.ASCII)  # microseconds from the years 2001 to 2286
+
+# The events and the end of the stream are those of one moment.
+_PAGE = """SELECT s.last_position, s.trimmed_to, e.position, e.at, e.type, e.user_id, e.application_id, e.data
+    FROM change_stream s LEFT JOIN LATERAL (
+        SELECT * FROM change_events WHERE position > :after {filter} ORDER BY position LIMIT :limit
+    ) AS e ON true WHERE s.id = 1 ORDER BY e.position"""
+_READ = Statement(_PAGE.format(filter=""))
+_READ_APPLICATION = Statement(_PAGE.format(filter="AND application_id = :application_id"))
+
+
+class UnknownCursor(Exception):
+    """The cursor is not one of this stream."""
+
+
+class ExpiredCursor(Exception):
+    """Events after the cursor were deleted because of their age."""
+
+
+@dataclass(frozen=True)
+class StreamEvent:
+    cursor: str
+    type: str
+    content: dict[str, Any]
+
+    @classmethod
+    def from_row(cls, row: Row) -> "StreamEvent":
+        cursor = str(row["position"])
+        named = {"user_id": row["user_id"], "application_id": row["application_id"]}
+        content = {
+            "id": cursor,
+            **({} if row["type"] == ChangeType.PERMISSIONS_CHANGED else {"type": row["type"]}),
+            **{name: value for name, value in named.items() if value is not None},
+            **row["data"],
+            "time": row["at"].isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        }
+        return cls(cursor, row["type"], content)
+
+
+@dataclass(frozen=True)
+class StreamPage:
+    events: list[StreamEvent]
+    next: str  # the cursor after these events
+
+
+class ChangeReader:
+    def __init__(self, database: Database, bus: Bus) -> None:
+        self._database = database
+        self._bus = bus
+        self.waiting = 0  # callers that wait for events
+        self.draining = False
+
+    async def read(self, after: str, limit: int, application_id: int | None = None) -> StreamPage:
+        """Returns the events after a cursor, of one application or of all. An empty cursor is the oldest kept event.
+
+        Raises UnknownCursor or ExpiredCursor.
+        """
+        position = _parse_cursor(after) if after else 0
+        if application_id is None:
+            rows = await self._database.rows(_READ, after=position, limit=limit)
+        else:
+            rows = await self._database.rows(
+                _READ_APPLICATION, after=position, limit=limit, application_id=application_id
+            )
+        last_position, trimmed_to = rows[0]["last_position"], rows[0]["trimmed_to"]
+        if after and position > last_position:
+            raise UnknownCursor
+        if after and position < trimmed_to:
+            raise ExpiredCursor
+        events = [StreamEvent.from_row(row) for row in rows if row["position"] is not None]
+        return StreamPage(events, events[-1].cursor if len(events) == limit else str(last_position))
+
+    async def wait(self, after: str, limit: int, seconds: float, application_id: int | None = None) -> StreamPage:
+        """Returns the events after a cursor as soon as there are some; an empty page after ``seconds``.
+
+        It also returns when the worker stops. No connection to the database is used while it waits.
+        """
+        deadline = trio.current_time() + seconds
+        with self.signals() as signals:  # first, so that no event is missed between the read and the wait
+            page = await self.read(after, limit, application_id)
+            while not page.events and not self.draining and trio.current_time() < deadline:
+                with trio.move_on_at(deadline):
+                    await signals.receive()
+                page = await self.read(page.next, limit, application_id)
+        return page
+
+    @contextmanager
+    def signals(self) -> Iterator[trio.MemoryReceiveChannel[None]]:
+        """Yields a channel that is signalled when there may be new events, and when the worker stops."""
+        self.waiting += 1
+        try:
+            with self._bus.subscribe(TOPIC) as signals:
+                yield signals
+        finally:
+            self.waiting -= 1
+
+    def drain(self) -> None:
+        """Ends all waiting, because the worker stops."""
+        self.draining = True
+        self._bus.signal(TOPIC)
+
+
+def _parse_cursor(text: str) -> int:
+    """Raises UnknownCursor."""
+    if not _CURSOR.fullmatch(text):
+        raise UnknownCursor
+    return int(text)

@@ -1,0 +1,86 @@
+"""Gives committed events their positions in the stream.
+
+A cursor must never skip an event. Ids that are assigned within the transactions of the changes cannot ensure that: a
+transaction that began first may commit last, and its events would appear behind a cursor that is already past them.
+Transactions that wait for each other before they commit would ensure it, but a command that runs for minutes would
+hold up all others, and each change would wait for the disk of the one before.
+
+Events are therefore committed without a position, and a second, short transaction numbers those that it sees. It locks
+the row of the stream first, so one numbers at a time, and its events appear together with the new end of the stream.
+Whoever reads up to a position has seen every event that will ever have a smaller one. Changes wait for nothing, and
+those that are committed meanwhile share the next transaction.
+
+The order is that of the commits, up to changes that commit within the same few milliseconds; of these, events keep the
+order in which they were recorded, so two changes of one user, of which the second waits for the first, stay in order.
+
+A position is the time in microseconds, or the previous position plus one if that is later. A database that was restored
+from a backup therefore does not use the positions of events that were lost again.
+"""
+
+import structlog
+import trio
+
+from sso.bus.bus import Bus
+from sso.change_stream.events import PENDING_TOPIC
+from sso.db.database import Database
+from sso.db.errors import DatabaseError
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+
+TOPIC = "changes"  # there are new events in the stream
+MAX_EVENTS = 1000  # numbered at a time
+
+_HAS_PENDING = Statement("SELECT EXISTS (SELECT FROM change_events WHERE position IS NULL)")
+# A statement of its own: the next one then sees everything that was committed before the lock was acquired.
+_LOCK = Statement("SELECT last_position FROM change_stream WHERE id = 1 FOR UPDATE")
+_NUMBER = Statement(
+    f"""WITH pending AS (
+        SELECT id, row_number() OVER (ORDER BY id) AS n FROM (
+            SELECT id FROM change_events WHERE position IS NULL ORDER BY id LIMIT {MAX_EVENTS}
+        ) AS oldest
+    ), start AS (
+        SELECT greatest(last_position, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)) AS position
+        FROM change_stream WHERE id = 1
+    ), numbered AS (
+        UPDATE change_events e SET position = start.position + pending.n FROM pending, start WHERE e.id = pending.id
+        RETURNING e.position
+    ), moved AS (
+        UPDATE change_stream SET last_position = newest.position
+        FROM (SELECT max(position) AS position FROM numbered) AS newest
+        WHERE id = 1 AND newest.position IS NOT NULL
+    )
+    SELECT count(*) FROM numbered"""  # noqa: S608 - a constant number
+)
+
+log = structlog.get_logger()
+
+
+async def number_events(tx: Transaction) -> int:
+    """Gives the oldest committed events without a position the next positions. Returns their number."""
+    await tx.value(_LOCK)
+    count: int = await tx.value(_NUMBER)
+    return count
+
+
+class ChangeSequencer:
+    def __init__(self, database: Database, bus: Bus) -> None:
+        self._database = database
+        self._bus = bus
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Numbers events when this worker has committed some, and regularly those of processes that have ended."""
+        # Every worker numbers its own events; a message to all of them would make them wait for each other.
+        self._database.publish_topic = lambda topic: self._bus.publish(topic, self._bus.worker)
+        with self._bus.subscribe(PENDING_TOPIC) as signals:
+            task_status.started()
+            async for _ in signals:
+                try:
+                    await self.number_pending()
+                except DatabaseError as error:
+                    log.warning("changes.numbering_failed", reason=str(error))
+
+    async def number_pending(self) -> None:
+        """Numbers all events that are committed, and wakes those who wait for events."""
+        while await self._database.value(_HAS_PENDING):
+            await self._database.transaction(number_events)
+            self._bus.publish(TOPIC)

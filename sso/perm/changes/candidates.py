@@ -1,0 +1,216 @@
+"""Finds the users whose permissions at an application may differ between two states.
+
+Candidates are found by what they have: an assignment, a record, a membership, a place in a group, or an attribute that
+a condition requires. Each candidate is evaluated afterwards, so there may be too many candidates, never too few.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sso.db.statement import Statement
+from sso.db.transaction import Runner
+from sso.perm.changes.impact import MAX_EXACT_USERS
+from sso.perm.changes.state import PermissionState
+from sso.perm.engine.compiled_application import CompiledApplication, CompiledRole
+from sso.perm.engine.conditions import Condition, required_attributes
+from sso.perm.engine.facts import Group, ProjectFacts
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.project_access import project_scopes
+
+_ALL_USERS = Statement("SELECT user_id FROM users ORDER BY user_id LIMIT :limit")
+_COUNT_USERS = Statement("SELECT count(*) FROM users")
+# The domain of ``login_key`` has the form of `domain_key`.
+_CANDIDATES = """WITH named AS (
+        SELECT item.user_id FROM unnest(CAST(:users AS text[])) AS item (user_id)
+        UNION SELECT s.user_id FROM role_assignments s
+            WHERE s.application_id = :application_id AND (s.name = ANY(CAST(:roles AS text[])) OR :all_records)
+        UNION SELECT r.user_id FROM user_records r WHERE r.application_id = :application_id AND :all_records
+        UNION SELECT m.user_id FROM project_members m
+            WHERE :application_id = 1 AND m.role = ANY(CAST(:roles AS text[]))
+        UNION SELECT u.user_id FROM users u WHERE :by_attribute AND (
+            u.tags && CAST(:tags AS text[]) OR u.purchases && CAST(:purchases AS text[])
+            OR substring(u.login_key FROM '@([^@]*)$') = ANY(CAST(:domains AS text[]))))"""
+_FIND = Statement(
+    f"{_CANDIDATES} SELECT u.user_id FROM named JOIN users u USING (user_id) LIMIT :limit"  # noqa: S608 - ours
+)
+_COUNT = Statement(f"{_CANDIDATES} SELECT count(*) FROM named JOIN users u USING (user_id)")  # noqa: S608 - ours
+
+
+@dataclass
+class Candidates:
+    """The users that may be affected at one application."""
+
+    application_id: int
+    everyone: bool = False
+    all_records: bool = False  # every user with a record or a role at the application
+    users: set[str] = field(default_factory=set)
+    roles: set[str] = field(default_factory=set)
+    attributes: set[tuple[str, str]] = field(default_factory=set)  # (tag, purchase or domain, value)
+
+    def __bool__(self) -> bool:
+        return bool(self.everyone or self.all_records or self.users or self.roles or self.attributes)
+
+    def add_condition(self, condition: Condition) -> None:
+        """Add all users for whom the condition of a role or group may hold."""
+        attributes = required_attributes(condition)
+        if attributes is None:
+            self.everyone = True
+            return
+        for kind, value in attributes:
+            if kind == "uid":
+                self.users.add(value)
+            else:
+                self.attributes.add((kind, value))
+
+    def add_role(self, role: CompiledRole | None) -> None:
+        """Add all users who may hold the role, other than through groups."""
+        if role is None:
+            return
+        if role.is_default:
+            self.everyone = True
+        self.roles.add(role.name)
+        if role.condition is not None:
+            self.add_condition(role.condition)
+
+    def add_grants(self, home: ProjectFacts | None, roles: Collection[str] | None = None) -> None:
+        """Add the members of the groups that the project grants these roles to, or revokes them from; None is all."""
+        if home is None:
+            return
+        actions = home.services.get(self.application_id, ())
+        group_ids = {action.group_id for action in actions if roles is None or action.role in roles}
+        for group in home.groups:
+            if group.id in group_ids:
+                self.add_group(group)
+
+    def add_group(self, group: Group) -> None:
+        self.users |= group.users
+        for item in group.conditions:
+            self.add_condition(item.condition)
+
+    def add_all(self, application: CompiledApplication, home: ProjectFacts | None) -> None:
+        """Add all users who may have any permission at the application."""
+        self.all_records = True
+        self.everyone |= bool(application.schema_rules or application.default_roles)
+        for role in application.roles.values():
+            if role.condition is not None:
+                self.add_condition(role.condition)
+        self.add_grants(home)
+
+    async def find(self, runner: Runner, limit: int = MAX_EXACT_USERS + 1) -> list[str]:
+        """The ids of the candidates that exist, at most ``limit``."""
+        if self.everyone:
+            rows = await runner.rows(_ALL_USERS, limit=limit)
+        else:
+            rows = await runner.rows(_FIND, limit=limit, **self._parameters())
+        return [row["user_id"] for row in rows]
+
+    async def count(self, runner: Runner) -> int:
+        statement, values = (_COUNT_USERS, {}) if self.everyone else (_COUNT, self._parameters())
+        number: int = await runner.value(statement, **values)
+        return number
+
+    def _parameters(self) -> dict[str, Any]:
+        attributes = {
+            f"{kind}s": [value for other, value in self.attributes if other == kind]
+            for kind in ("tag", "purchase", "domain")
+        }
+        return {
+            "application_id": self.application_id,
+            "users": list(self.users),
+            "roles": list(self.roles),
+            "all_records": self.all_records,
+            "by_attribute": bool(self.attributes),
+            **attributes,
+        }
+
+
+def find_candidates(application_id: int, before: PermissionState, after: PermissionState) -> Candidates:
+    """The users whose permissions at the application may differ between the states."""
+    candidates = Candidates(application_id)
+    old, new = before.compiled.get(application_id), after.compiled.get(application_id)
+    homes = before.home(application_id), after.home(application_id)
+    if is_removed(before, application_id) != is_removed(after, application_id):
+        for application, home in zip((old, new), homes, strict=True):
+            if application is not None:
+                candidates.add_all(application, home)
+        return candidates
+    if old is not None and new is not None and old is not new:
+        _add_changed_roles(candidates, old, new, homes)
+    if _grants(application_id, homes[0]) != _grants(application_id, homes[1]):
+        for home in homes:
+            candidates.add_grants(home)
+    if application_id == CENTRAL_APPLICATION_ID:
+        candidates.users |= _changed_members(before, after)
+    return candidates
+
+
+def is_removed(state: PermissionState, application_id: int) -> bool:
+    """Whether nobody has permissions at the application."""
+    application, home = state.applications.get(application_id), state.home(application_id)
+    return application is None or application.removed or (home is not None and home.removed)
+
+
+def _add_changed_roles(
+    candidates: Candidates,
+    old: CompiledApplication,
+    new: CompiledApplication,
+    homes: Iterable[ProjectFacts | None],
+) -> None:
+    if old.schema_rules != new.schema_rules:
+        candidates.everyone = True
+        return
+    changed = changed_roles(old, new)
+    for name in changed:
+        candidates.add_role(old.roles.get(name))
+        candidates.add_role(new.roles.get(name))
+    for home in homes:
+        candidates.add_grants(home, changed)
+
+
+def changed_roles(old: CompiledApplication, new: CompiledApplication) -> frozenset[str]:
+    """The names of roles that differ in what they give, or to whom."""
+    return frozenset(
+        name
+        for name in old.roles.keys() | new.roles.keys()
+        if _effect(old.roles.get(name)) != _effect(new.roles.get(name))
+    )
+
+
+def _effect(role: CompiledRole | None) -> object:
+    if role is None:
+        return None
+    record = role.record
+    return record.meta, record.params, record.condition, role.is_default, record.protected
+
+
+def _grants(application_id: int, home: ProjectFacts | None) -> object:
+    """All that decides which users get roles of the application through its project, or lose them."""
+    if home is None or not (actions := home.services.get(application_id, ())):
+        return None
+    named = {action.group_id for action in actions}
+    return actions, _access(home), [group for group in home.groups if group.id in named]
+
+
+def _access(project: ProjectFacts) -> object:
+    """All that decides which users a project excludes."""
+    listed = {*project.allow, *project.disallow}
+    groups = [group for group in project.groups if group.id in listed]
+    return project.removed, project.allowed_domains, project.allow, project.disallow, groups
+
+
+def _changed_members(before: PermissionState, after: PermissionState) -> set[str]:
+    """The members of projects in the scope whose roles or scopes changed."""
+    changed: set[str] = set()
+    for project_id in before.members.keys() | after.members.keys():
+        old, new = before.members.get(project_id, {}), after.members.get(project_id, {})
+        projects = before.projects.get(project_id), after.projects.get(project_id)
+        if _membership_effect(projects[0]) != _membership_effect(projects[1]):
+            changed |= old.keys() | new.keys()
+        else:
+            changed |= {user_id for user_id in old.keys() | new.keys() if old.get(user_id) != new.get(user_id)}
+    return changed
+
+
+def _membership_effect(project: ProjectFacts | None) -> object:
+    return None if project is None else (_access(project), list(project_scopes(project)))

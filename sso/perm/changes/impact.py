@@ -1,0 +1,110 @@
+"""What a write changes: who gains and who loses which permissions, in the notation of ``list`` (§4.5)."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+MAX_EXACT_USERS = 10_000  # a write that may affect more users is evaluated for these only
+MAX_EXAMPLES = 100  # of affected users, in a dry run that is not exact
+
+
+class PermissionChange(NamedTuple):
+    """The permissions that one user gains and loses at one application."""
+
+    user_id: str
+    application_id: int
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+
+    @property
+    def json(self) -> dict[str, Any]:
+        return {
+            "user_id": self.user_id,
+            "application_id": self.application_id,
+            "gained": list(self.gained),
+            "lost": list(self.lost),
+        }
+
+
+def permission_change(
+    user_id: str, application_id: int, before: Iterable[str], after: Iterable[str]
+) -> PermissionChange | None:
+    """Returns None if nothing changed."""
+    old, new = set(before), set(after)
+    if old == new:
+        return None
+    return PermissionChange(user_id, application_id, tuple(sorted(new - old)), tuple(sorted(old - new)))
+
+
+class FailedAssertion(NamedTuple):
+    application_id: int
+    statement: str
+    reason: str
+    users: tuple[str, ...] = ()  # the ids of users who violate it; at most a few
+
+    @property
+    def json(self) -> dict[str, Any]:
+        return {
+            "application_id": self.application_id,
+            "assertion": self.statement,
+            "reason": self.reason,
+            "users": list(self.users),
+        }
+
+
+@dataclass(frozen=True)
+class Impact:
+    changes: Sequence[PermissionChange] = ()
+    total: int = 0  # affected users; if the impact is not exact, users who may be affected
+    # How many users may be affected, by application, where they are more than were evaluated.
+    unevaluated: Mapping[int, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    failed_assertions: Sequence[FailedAssertion] = ()
+
+    @classmethod
+    def of(
+        cls, changes: Sequence[PermissionChange], unevaluated: Mapping[int, int], warnings: Iterable[str]
+    ) -> "Impact":
+        users = {change.user_id for change in changes}
+        total = max((len(users), *unevaluated.values()))
+        return cls(sorted(changes, key=_order), total, unevaluated, tuple(warnings))
+
+    @property
+    def is_exact(self) -> bool:
+        return not self.unevaluated
+
+    def visible(self, select: Callable[[PermissionChange], PermissionChange | None]) -> "Impact":
+        """The impact with the parts of each change that ``select`` returns. ``total`` still counts all users."""
+        shown = [part for change in self.changes if (part := select(change)) is not None]
+        hidden = len({change.user_id for change in self.changes} - {change.user_id for change in shown})
+        if not hidden:
+            return replace(self, changes=shown)
+        warning = f"{hidden} of the users are not shown, because you may not read their permissions"
+        return replace(self, changes=shown, warnings=(*self.warnings, warning))
+
+    def json(self, *, with_application: bool = True) -> dict[str, Any]:
+        """The members of the response to a dry run. ``with_application`` shows the application of each change."""
+        changes = self.changes if self.is_exact else self.changes[:MAX_EXAMPLES]
+        users = [change.json for change in changes]
+        if not with_application:
+            for user in users:
+                del user["application_id"]
+        return {
+            "dry_run": True,
+            "users": users,
+            "total": self.total,
+            "exact": self.is_exact,
+            "warnings": [*self.warnings, *self._sampling_warnings()],
+            "failed_assertions": [failed.json for failed in self.failed_assertions],
+        }
+
+    def _sampling_warnings(self) -> list[str]:
+        return [
+            f"application {application_id}: {count:,} users may be affected; "
+            f"the first {MAX_EXACT_USERS:,} were evaluated, and at most {MAX_EXAMPLES} are shown"
+            for application_id, count in sorted(self.unevaluated.items())
+        ]
+
+
+def _order(change: PermissionChange) -> tuple[int, int, str]:
+    return change.application_id, len(change.user_id), change.user_id

@@ -1,0 +1,74 @@
+"""What a write may change. The writer locks it, and finds the users that the write affects."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The records that a write may change; scopes are combined with ``|``.
+
+    A scope must name everything that the write changes, otherwise the write may wait for a lock in the wrong order, and
+    changes of permissions are not seen. It may name more.
+    """
+
+    # Data and roles of users, by user and application. A user is named by id or login.
+    records: frozenset[tuple[str, int]] = frozenset()
+    # Applications: their fields, schema, roles, project.
+    applications: frozenset[int] = frozenset()
+    # Roles that the write saves, by application and name.
+    roles: frozenset[tuple[int, str]] = frozenset()
+    # Roles whose assignments the write may remove.
+    removed_roles: frozenset[tuple[int, str]] = frozenset()
+    # Projects: their settings, memberships, groups.
+    projects: frozenset[str] = frozenset()
+    # Users, by id or login, whose attributes (login, tags, purchases) the write may change.
+    accounts: frozenset[str] = frozenset()
+    # Applications whose roles the write names, so that they must not change meanwhile.
+    read_applications: frozenset[int] = frozenset()
+
+    @classmethod
+    def record(cls, user_id: str, application_id: int) -> "Scope":
+        """The data and roles of a user at an application."""
+        return cls(records=frozenset(((user_id, application_id),)))
+
+    @classmethod
+    def application(cls, application_id: int) -> "Scope":
+        """The schema and the roles of an application; no role is removed, and it stays in its project."""
+        return cls(applications=frozenset((application_id,)))
+
+    @classmethod
+    def role(cls, application_id: int, name: str, *, removed: bool = False) -> "Scope":
+        """One role. A generic role leaves the memberships of projects when it becomes protected."""
+        may_be_removed = removed or application_id == CENTRAL_APPLICATION_ID
+        role = frozenset(((application_id, name),))
+        removed_roles = role if may_be_removed else frozenset()
+        return cls(applications=frozenset((application_id,)), roles=role, removed_roles=removed_roles)
+
+    @classmethod
+    def project(cls, *project_ids: str | None, read_applications: Iterable[int] = ()) -> "Scope":
+        """Settings, memberships and groups of projects. ``read_applications`` are those whose roles the write names."""
+        return cls(
+            projects=frozenset(project_id for project_id in project_ids if project_id is not None),
+            read_applications=frozenset(read_applications),
+        )
+
+    @classmethod
+    def account(cls, user: str) -> "Scope":
+        """The login, tags and purchases of a user, which conditions compare with. ``user`` is an id or a login."""
+        return cls(accounts=frozenset((user,)))
+
+    def __or__(self, other: "Scope") -> "Scope":
+        names = ("records", "applications", "roles", "removed_roles", "projects", "accounts", "read_applications")
+        return replace(self, **{name: getattr(self, name) | getattr(other, name) for name in names})
+
+    @property
+    def has_records_only(self) -> bool:
+        return not (self.applications or self.projects or self.accounts)
+
+    @property
+    def changed_applications(self) -> frozenset[int]:
+        """The applications of which a row or a user's record changes."""
+        return self.applications | {application_id for _, application_id in self.records}

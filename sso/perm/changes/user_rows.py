@@ -1,0 +1,68 @@
+"""What permissions at an application depend on for each user, read for many users at once."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from sso.db.statement import Statement
+from sso.db.transaction import Runner
+from sso.perm.engine.decode import decode_own_record
+from sso.perm.engine.records import OwnRecord
+from sso.perm.engine.user_facts import UserFacts
+
+# Memberships matter at the central application only.
+_ROWS = Statement(
+    """SELECT u.user_id, u.login, u.tags, u.purchases,
+        (SELECT jsonb_build_object('public_data', r.public_data, 'private_data', r.private_data)
+         FROM user_records r WHERE r.user_id = u.user_id AND r.application_id = :application_id) AS record,
+        (SELECT jsonb_agg(jsonb_build_object('name', s.name, 'expired', s.expired, 'ttl', s.ttl) ORDER BY s.position)
+         FROM role_assignments s WHERE s.user_id = u.user_id AND s.application_id = :application_id) AS roles,
+        CASE WHEN :application_id = 1 THEN
+            (SELECT jsonb_agg(jsonb_build_array(m.project_id, m.level, m.resource, m.role, m.expired, m.ttl)
+                ORDER BY m.project_id, m.position)
+             FROM project_members m WHERE m.user_id = u.user_id)
+        END AS members
+    FROM users u WHERE u.user_id = ANY(CAST(:ids AS text[]))"""
+)
+_ACCOUNTS = Statement(
+    """SELECT user_id, login, login_key, tags, purchases FROM users
+    WHERE user_id = ANY(CAST(:names AS text[])) OR login_key = ANY(CAST(:names AS text[]))"""
+)
+
+
+class UserRow(NamedTuple):
+    """One user at one application."""
+
+    user: UserFacts
+    own: OwnRecord
+    members: dict[str, list[list[Any]]]  # project id → (level, resource, role, expired, ttl)
+
+
+class UserAccount(NamedTuple):
+    user_id: str
+    login_key: str
+    facts: UserFacts
+
+
+async def read_user_rows(runner: Runner, application_id: int, user_ids: Iterable[str]) -> dict[str, UserRow]:
+    """The users that exist, by id."""
+    rows = {}
+    for row in await runner.rows(_ROWS, application_id=application_id, ids=list(user_ids)):
+        members: dict[str, list[list[Any]]] = {}
+        for project_id, *role in row["members"] or ():
+            members.setdefault(project_id, []).append(role)
+        user = UserFacts.from_login(row["user_id"], row["login"], tuple(row["tags"]), tuple(row["purchases"]))
+        own = decode_own_record({**(row["record"] or {}), "roles": row["roles"]})
+        rows[row["user_id"]] = UserRow(user, own, members)
+    return rows
+
+
+async def read_accounts(runner: Runner, names: Iterable[str]) -> list[UserAccount]:
+    """The users with these ids or login keys. They have no address, so conditions on addresses do not hold."""
+    return [
+        UserAccount(
+            row["user_id"],
+            row["login_key"],
+            UserFacts.from_login(row["user_id"], row["login"], tuple(row["tags"]), tuple(row["purchases"])),
+        )
+        for row in await runner.rows(_ACCOUNTS, names=list(names))
+    ]

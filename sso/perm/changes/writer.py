@@ -1,0 +1,132 @@
+"""Runs writes of permissions: `PermissionWriter` is the only way in which permissions are changed.
+
+A write is compared with the state before it, in its own transaction and under its locks. Who gains or loses permissions
+is recorded for the change stream. A dry run does the same and is rolled back. Conditions on the address of a client
+count as not met, because a write has no client.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+from sso.db.database import TRANSACTION_S, Database
+from sso.db.transaction import Transaction
+from sso.perm.changes.impact import Impact
+from sso.perm.changes.record_comparison import RecordComparison
+from sso.perm.changes.recorder import ChangeRecorder, NoRecorder
+from sso.perm.changes.scope import Scope
+from sso.perm.changes.scope_locks import lock_scope
+from sso.perm.changes.state_comparison import StateComparison
+from sso.perm.changes.unknown_rules import unknown_rule_warnings
+from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.facts import FactsStore
+
+EVALUATION_S = 30.0  # how long a write may take that may affect many users
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class WriteMode:
+    """How a write is done."""
+
+    dry_run: bool = False  # roll the write back, and only report what it would change
+    override: bool = False  # write even if an assertion of an application fails; the override is audited
+    actor: AuditActor = field(default_factory=AuditActor)  # of the audit entry of an override
+
+
+WRITE = WriteMode()
+
+
+@dataclass(frozen=True)
+class Written(Generic[T]):
+    result: T  # of the work; for a dry run, of the work that was rolled back
+    impact: Impact
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.impact.warnings
+
+
+class _DryRunEnd(Exception):
+    """Rolls the transaction of a dry run back."""
+
+    def __init__(self, written: Written[Any]) -> None:
+        self.written = written
+
+
+class PermissionWriter:
+    def __init__(self, database: Database, facts: FactsStore, recorder: ChangeRecorder | None = None) -> None:
+        self._database = database
+        self._facts = facts
+        self._recorder = recorder or NoRecorder()
+
+    async def write(
+        self,
+        mode: WriteMode,
+        scope: Scope,
+        work: Callable[Concatenate[Transaction, P], Awaitable[T]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Written[T]:
+        """Run ``work(tx, *args, **kwargs)`` in one transaction, and return its result with what it changed.
+
+        ``work`` must change only what ``scope`` names. It may be called again, see `Database.transaction`.
+        """
+        seconds = TRANSACTION_S if scope.has_records_only else EVALUATION_S
+        return await self.write_within(seconds, mode, scope, work, *args, **kwargs)
+
+    async def write_within(
+        self,
+        seconds: float,
+        mode: WriteMode,
+        scope: Scope,
+        work: Callable[Concatenate[Transaction, P], Awaitable[T]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Written[T]:
+        """Like `write`, with another deadline."""
+
+        def call(tx: Transaction) -> Awaitable[T]:
+            return work(tx, *args, **kwargs)
+
+        try:
+            return await self._database.long_transaction(seconds, self._run, mode, scope, call)
+        except _DryRunEnd as end:
+            return end.written
+
+    async def _run(
+        self, tx: Transaction, mode: WriteMode, scope: Scope, work: Callable[[Transaction], Awaitable[T]]
+    ) -> Written[T]:
+        await lock_scope(tx, scope)
+        compare = self._compare_records if scope.has_records_only else self._compare_states
+        written = await compare(tx, scope, work)
+        if mode.dry_run:
+            raise _DryRunEnd(written)
+        impact = written.impact
+        exact = [change for change in impact.changes if change.application_id not in impact.unevaluated]
+        if exact or impact.unevaluated:
+            await self._recorder.record(tx, exact, impact.unevaluated)
+        return written
+
+    async def _compare_records(
+        self, tx: Transaction, scope: Scope, work: Callable[[Transaction], Awaitable[T]]
+    ) -> Written[T]:
+        comparison = RecordComparison(self._facts, sorted(scope.records), self._now)
+        await comparison.begin(tx)
+        result = await work(tx)
+        return Written(result, Impact.of(await comparison.finish(tx), {}, ()))
+
+    async def _compare_states(
+        self, tx: Transaction, scope: Scope, work: Callable[[Transaction], Awaitable[T]]
+    ) -> Written[T]:
+        comparison = StateComparison(self._facts, scope, self._now)
+        await comparison.begin(tx)
+        result = await work(tx)
+        changes = await comparison.finish(tx)
+        return Written(result, Impact.of(changes, comparison.unevaluated, unknown_rule_warnings(comparison)))
+
+    @property
+    def _now(self) -> int:
+        return int(self._database.clock.now())

@@ -1,0 +1,108 @@
+"""Runs the writes of the endpoints, and renders what a dry run would change.
+
+A dry run shows the permissions of other users only as far as the caller may read them: entries of an application in the
+sections that its ``secret_data.meta`` lets the caller read, and entries of a project if the caller may read its
+membership. ``total`` counts all affected users.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+from sso.core.errors import Forbidden
+from sso.db.transaction import Transaction
+from sso.perm.authorization import Authorizer, CallerRights
+from sso.perm.changes.impact import Impact, PermissionChange
+from sso.perm.changes.scope import Scope
+from sso.perm.changes.writer import PermissionWriter
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, PROJECT_ACCESS
+from sso.perm.engine.operations import Operation
+from sso.perm.engine.rules import section_of
+from sso.perm.request import PermissionRequest
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_PROJECT_PREFIX = f"private_data.{PROJECT_ACCESS}."
+
+
+@dataclass(frozen=True)
+class EndpointWrite(Generic[T]):
+    """A write that was done, or rolled back if it was a dry run."""
+
+    request: PermissionRequest
+    result: T
+    impact: Impact  # as far as the caller may see it
+    is_dry_run: bool
+    of_one_application: bool
+
+    def response(self, render: Callable[[T], dict[str, Any]] = lambda _: {}) -> dict[str, Any]:
+        """The response with the members that ``render`` makes of the result; for a dry run, with the impact."""
+        if not self.is_dry_run:
+            return self.request.response(**render(self.result))
+        members = self.impact.json(with_application=not self.of_one_application)
+        return {"status": "OK", **members, "warnings": [*self.request.warnings, *members["warnings"]]}
+
+
+class PermissionWrites:
+    def __init__(self, writer: PermissionWriter, authorizer: Authorizer) -> None:
+        self._writer = writer
+        self._authorizer = authorizer
+
+    async def run(
+        self,
+        request: PermissionRequest,
+        scope: Scope,
+        work: Callable[Concatenate[Transaction, P], Awaitable[T]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> EndpointWrite[T]:
+        """Run ``work(tx, *args)`` in one transaction, or roll it back if the request asks for a dry run."""
+        mode = request.write_mode()
+
+        async def checked(tx: Transaction) -> T:
+            if request.precondition is not None:
+                await request.precondition(tx)
+            return await work(tx, *args, **kwargs)
+
+        written = await self._writer.write(mode, scope, checked)
+        one_application = len(scope.changed_applications) == 1 and not scope.projects
+        impact = written.impact
+        if mode.dry_run:
+            impact = await self._visible(request, impact)
+        else:
+            request.warnings.extend(impact.warnings)
+        return EndpointWrite(request, written.result, impact, mode.dry_run, one_application)
+
+    async def _visible(self, request: PermissionRequest, impact: Impact) -> Impact:
+        rights: dict[int, CallerRights | None] = {}
+        for application_id in {change.application_id for change in impact.changes}:
+            try:
+                rights[application_id] = await self._authorizer.caller_rights(request.caller, application_id)
+            except Forbidden:  # the caller's credentials are not valid for this application
+                rights[application_id] = None
+
+        def select(change: PermissionChange) -> PermissionChange | None:
+            if change.user_id == request.caller.user_id:
+                return change
+            granted = rights[change.application_id]
+            return _readable(change, granted) if granted is not None else None
+
+        return impact.visible(select)
+
+
+def _readable(change: PermissionChange, rights: CallerRights) -> PermissionChange | None:
+    """The entries of another user's change that the caller may read; None if there are none."""
+    if rights.is_root:
+        return change
+    sections = rights.granted.readable_sections(own=False)
+
+    def may_read(entry: str) -> bool:
+        if change.application_id == CENTRAL_APPLICATION_ID and entry.startswith(_PROJECT_PREFIX):
+            project_id = entry.removeprefix(_PROJECT_PREFIX).partition(".")[0]
+            if rights.allow(Operation.MEMBERSHIP_GET, project_id=project_id):
+                return True
+        return section_of(entry) in sections
+
+    gained, lost = (tuple(filter(may_read, entries)) for entries in (change.gained, change.lost))
+    return change._replace(gained=gained, lost=lost) if gained or lost else None
