@@ -60,6 +60,16 @@ TABLE: dict[str, Row] = {
     "PATCH /clients/<client_id>": Row(404),
     "DELETE /clients/<client_id>": Row(404),
     "POST /clients/<client_id>/rotate-secret": Row(404),
+    "GET /identity-providers": Row(200),
+    "POST /identity-providers": Row(400),
+    "GET /identity-providers/<provider_id>": Row(404),
+    "PATCH /identity-providers/<provider_id>": Row(404),
+    "DELETE /identity-providers/<provider_id>": Row(404),
+    "GET /signing-keys": Row(200),
+    "POST /signing-keys": Row(400, body={"unknown": 1}),
+    "GET /signing-keys/<kid>": Row(404),
+    "DELETE /signing-keys/<kid>": Row(404),
+    "GET /changes": Row(200),
     "GET /applications": Row(200),
     "POST /applications": Row(400),
     "GET /applications/<application_id>": Row(200, APPLICATION),
@@ -195,9 +205,9 @@ def test_service_client_of_the_central_application_may_do_everything(service: Se
     assert service.statuses(headers) == expected(service, frozenset(AdminRight))
 
 
-def test_service_client_of_another_application_may_do_nothing(service: Service) -> None:
+def test_service_client_of_another_application_only_reads_its_changes(service: Service) -> None:
     headers = service_token(service.studio.server, "elsewhere", int(service.records["application"]))
-    assert service.statuses(headers) == expected(service, frozenset())
+    assert service.statuses(headers) == expected(service, frozenset((AdminRight.VIEW_CHANGES,)))
 
 
 def test_login_from_a_game_is_refused(service: Service) -> None:
