@@ -45,9 +45,7 @@ class AccessKeyResource:
     def __init__(self, database: Database, endpoint: AccessKeyEndpoint, visibility: Visibility) -> None:
         self._database = database
         self._endpoint = endpoint
-        self._access = RecordAccess(
-            "application", visibility.applications, Operation.ACCESS_KEY_LIST, AdminRight.VIEW_APPLICATIONS
-        )
+        self._access = RecordAccess(visibility, "application", Operation.ACCESS_KEY_LIST, AdminRight.VIEW_APPLICATIONS)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: AccessKeyQuery = request.query

@@ -46,9 +46,7 @@ class ApplicationResource:
         self._database = database
         self._endpoint = endpoint
         self._visibility = visibility
-        self._access = RecordAccess(
-            "application", visibility.applications, Operation.APPLICATION_GET, AdminRight.VIEW_APPLICATIONS
-        )
+        self._access = RecordAccess(visibility, "application", Operation.APPLICATION_GET, AdminRight.VIEW_APPLICATIONS)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: ApplicationQuery = request.query

@@ -1,5 +1,7 @@
 """Roles and own data of users at applications: /api/admin/users/{user_id}/permissions, and the holders of roles."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Annotated
 
@@ -28,21 +30,18 @@ from sso.core.errors import Forbidden, NotFound
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
+from sso.perm.authorization import missing_sections
 from sso.perm.endpoints.user_data import UserDataEndpoint
 from sso.perm.engine.operations import Operation
-from sso.perm.stores.applications import read_application_row
 from sso.perm.stores.user_data import read_record, record_json
 from sso.perm.visibility import Visibility
 from sso.web.body import SCHEMA_BODY
 from sso.web.request_model import at_most
 
-_HOLDERS = Statement(
-    """SELECT user_id, name, expired, ttl, (SELECT login FROM users u WHERE u.user_id = s.user_id) AS login
-    FROM role_assignments s
-    WHERE application_id = :application_id AND (name, user_id) > (:after_name, :after_user)
-        AND (:role = '' OR name = :role)
-    ORDER BY name, user_id LIMIT :limit"""
-)
+_SELECT = """SELECT user_id, name, expired, ttl, (SELECT login FROM users u WHERE u.user_id = s.user_id) AS login
+    FROM role_assignments s WHERE application_id = :application_id AND"""
+_OF_ALL_ROLES = Statement(f"{_SELECT} (name, user_id) > (:after_name, :after_user) ORDER BY name, user_id LIMIT :limit")
+_OF_ONE_ROLE = Statement(f"{_SELECT} name = :after_name AND user_id > :after_user ORDER BY name, user_id LIMIT :limit")
 
 
 class HolderQuery(ListQuery):
@@ -57,9 +56,7 @@ class AssignmentResource:
         self._endpoint = endpoint
         self._details = details
         self._visibility = visibility
-        self._access = RecordAccess(
-            "application", visibility.applications, Operation.APPLICATION_GET, AdminRight.VIEW_APPLICATIONS
-        )
+        self._access = RecordAccess(visibility, "application", Operation.APPLICATION_GET, AdminRight.VIEW_APPLICATIONS)
 
     async def get(self, request: AdminRequest) -> AdminResponse:
         """The effective permissions of a user at an application.
@@ -75,7 +72,8 @@ class AssignmentResource:
         fields = {"application_id": query.application_id, "data": {"user_id": user_id, "type": query.type}}
         if query.explain:
             fields["options"] = {"explain": query.explain}
-        async with self._access.hiding(request, query.application_id):
+        async with self._hiding(request, query.application_id):
+            await self._require_sections(request, query.application_id, "roles", "private_data")
             members = await call_endpoint(request, self._endpoint.get, fields)
         record = await _read(self._database, user_id, query.application_id)
         return AdminResponse(members, headers={"ETag": etag(record)})
@@ -93,30 +91,45 @@ class AssignmentResource:
             "expired": body.expired,
             "data": {"user_id": user_id, **body.given("application_id", "expired")},
         }
-        async with self._access.hiding(request, body.application_id):
+        async with self._hiding(request, body.application_id):
             return await change_record(request, self._database, self._endpoint.save, fields, read)
 
     async def holders(self, request: AdminRequest) -> AdminResponse:
         """The users to whom roles of the application are assigned, by role. Callers who see users get logins too."""
         query: HolderQuery = request.query
         application_id = path_application_id(request)
-        if not await self._visibility.sees_assigned_roles(request.caller.permissions, application_id):
-            await self._access.require(request, application_id)
-            raise Forbidden("canRead of roles is required")
-        if await read_application_row(self._database, application_id) is None:
+        async with self._hiding(request, application_id):
+            await self._require_sections(request, application_id, "roles")
+        if not await self._visibility.exists("application", application_id):
             raise NotFound("application not found")
         after_name, after_user = read_pair_cursor(query.after)
         rows = await self._database.rows(
-            _HOLDERS,
+            _OF_ONE_ROLE if query.role else _OF_ALL_ROLES,
             application_id=application_id,
-            after_name=after_name,
+            after_name=query.role or after_name,
             after_user=after_user,
-            role=query.role,
             limit=query.limit + 1,
         )
         with_login = AdminRight.VIEW_USERS in request.caller.rights
         records = [_holder(row, with_login=with_login) for row in rows]
         return page_response(records, query.limit, lambda record: f"{record['role']}/{record['user_id']}")
+
+    async def _require_sections(self, request: AdminRequest, application_id: int, *sections: str) -> None:
+        """Raises Forbidden if the caller may not read these sections of all users' data at the application."""
+        missing = set(sections) - await self._visibility.sections(request.caller.permissions, application_id)
+        if missing:
+            raise missing_sections("canRead", missing)
+
+    @asynccontextmanager
+    async def _hiding(self, request: AdminRequest, application_id: int) -> AsyncIterator[None]:
+        """Hides an application from callers who may neither see it nor the data of its users."""
+        try:
+            yield
+        except Forbidden:
+            sections = await self._visibility.sections(request.caller.permissions, application_id)
+            if sections <= {"public_data"} or not await self._visibility.exists("application", application_id):
+                await self._access.require(request, application_id)
+            raise
 
 
 def _holder(row: Row, *, with_login: bool) -> JsonRecord:

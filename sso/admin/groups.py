@@ -25,14 +25,12 @@ from sso.perm.request import Handler as PermissionHandler
 from sso.perm.stores.groups import group_json, read_group
 from sso.perm.visibility import Visibility
 
-_PAGE = Statement(
-    """SELECT g.*, ARRAY(SELECT user_id FROM group_users u WHERE u.group_id = g.id ORDER BY position) AS users
+_SELECT = """SELECT g.*, ARRAY(SELECT user_id FROM group_users u WHERE u.group_id = g.id ORDER BY position) AS users
     FROM user_groups g JOIN projects p ON p.id = g.project_id AND NOT p.removed
     WHERE g.id > :after AND (:everything OR g.id = ANY(CAST(:ids AS text[])))
-        AND (CAST(:project_id AS text) IS NULL OR g.project_id = :project_id)
-        AND starts_with(lower(g.title), lower(:search))
-    ORDER BY g.id LIMIT :limit"""
-)
+        AND starts_with(lower(g.title), lower(:search))"""
+_PAGE = Statement(f"{_SELECT} ORDER BY g.id LIMIT :limit")
+_PAGE_OF_PROJECT = Statement(f"{_SELECT} AND g.project_id = :project_id ORDER BY g.id LIMIT :limit")
 
 
 class GroupQuery(SearchQuery):
@@ -46,18 +44,19 @@ class GroupResource:
         self._database = database
         self._groups = groups
         self._managed = managed
-        self._access = RecordAccess("group", visibility.groups, Operation.GROUP_GET, AdminRight.VIEW_PROJECTS)
-        self._projects = RecordAccess("project", visibility.projects, Operation.PROJECT_GET, AdminRight.MANAGE_PROJECTS)
+        self._access = RecordAccess(visibility, "group", Operation.GROUP_GET, AdminRight.VIEW_PROJECTS)
+        self._projects = RecordAccess(visibility, "project", Operation.PROJECT_GET, AdminRight.MANAGE_PROJECTS)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: GroupQuery = request.query
         visible = await self._access.visible(request)
+        of_project = {} if query.project_id is None else {"project_id": query.project_id}
         rows = await self._database.rows(
-            _PAGE,
+            _PAGE_OF_PROJECT if of_project else _PAGE,
+            **of_project,
             after=query.after,
             everything=visible.everything,
             ids=list(visible.ids),
-            project_id=query.project_id,
             search=query.search,
             limit=query.limit + 1,
         )

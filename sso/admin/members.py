@@ -28,7 +28,6 @@ from sso.perm.endpoints.managed_projects import ManagedProjectEndpoint
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput
 from sso.perm.stores.memberships import read_member, read_members_after
-from sso.perm.stores.projects import read_project
 from sso.perm.visibility import Visibility
 
 
@@ -36,14 +35,12 @@ class MemberResource:
     def __init__(self, database: Database, endpoint: ManagedProjectEndpoint, visibility: Visibility) -> None:
         self._database = database
         self._endpoint = endpoint
-        self._access = RecordAccess("project", visibility.projects, Operation.MEMBERSHIP_GET, AdminRight.VIEW_PROJECTS)
+        self._access = RecordAccess(visibility, "project", Operation.MEMBERSHIP_GET, AdminRight.VIEW_PROJECTS)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: ListQuery = request.query
         project_id = path_project_id(request)
         await self._access.require(request, project_id)
-        if await read_project(self._database, project_id) is None:
-            raise NotFound("project not found")
         members = await read_members_after(self._database, project_id, query.after, query.limit + 1)
         return page_response(members, query.limit, lambda member: str(member["user_id"]))
 

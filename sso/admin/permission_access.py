@@ -14,12 +14,11 @@ from sso.core.errors import Forbidden, NotFound
 from sso.core.ids import is_user_id
 from sso.db.database import Database
 from sso.db.transaction import Runner, Transaction
-from sso.perm.caller import Caller
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, is_application_key, is_segment
 from sso.perm.engine.operations import Operation
 from sso.perm.request import Handler as PermissionHandler
 from sso.perm.request import PermissionRequest, Precondition
-from sso.perm.visibility import Visible
+from sso.perm.visibility import Visibility, Visible
 
 AT_CENTRAL_APPLICATION = "the role root is required at the central application"
 
@@ -28,30 +27,30 @@ AT_CENTRAL_APPLICATION = "the role root is required at the central application"
 class RecordAccess:
     """The records of one kind that a caller may see: those on which the caller may do ``operation``."""
 
+    visibility: Visibility
     kind: str  # application, project or group: the record that rights depend on
-    find: Callable[[Caller, Operation], Awaitable[Visible]]  # a method of `Visibility`
     operation: Operation
     right: AdminRight
 
     async def visible(self, request: AdminRequest) -> Visible:
         """Raises Forbidden if the caller may see none."""
-        visible = await self.find(request.caller.permissions, self.operation)
+        visible = await self.visibility.records(self.kind, request.caller.permissions, self.operation)
         if not visible:
             raise Forbidden(f"{self.right} is required")
         return visible
 
-    async def require(self, request: AdminRequest, record_id: object) -> None:
-        """Raises NotFound or Forbidden if the caller may not see the record. It need not exist."""
+    async def require(self, request: AdminRequest, record_id: int | str) -> None:
+        """Raises NotFound or Forbidden if the caller may not see the record, or it does not exist."""
         visible = await self.visible(request)
-        if record_id in visible:
+        if record_id in visible and await self.visibility.exists(self.kind, record_id):
             return
         if visible.everything and record_id == CENTRAL_APPLICATION_ID:
             raise Forbidden(AT_CENTRAL_APPLICATION)
         raise NotFound(f"{self.kind} not found")
 
     @asynccontextmanager
-    async def hiding(self, request: AdminRequest, record_id: object) -> AsyncIterator[None]:
-        """Replaces the Forbidden of an endpoint if the caller may not see the record either."""
+    async def hiding(self, request: AdminRequest, record_id: int | str) -> AsyncIterator[None]:
+        """Replaces the Forbidden of an endpoint if the caller may not see the record either, or it does not exist."""
         try:
             yield
         except Forbidden:

@@ -49,7 +49,7 @@ class ProjectResource:
         self._database = database
         self._projects = projects
         self._managed = managed
-        self._access = RecordAccess("project", visibility.projects, Operation.PROJECT_GET, AdminRight.VIEW_PROJECTS)
+        self._access = RecordAccess(visibility, "project", Operation.PROJECT_GET, AdminRight.VIEW_PROJECTS)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: ProjectQuery = request.query

@@ -33,9 +33,9 @@ from sso.web.body import SCHEMA_BODY
 _PAGE = Statement(
     """SELECT r.application_id, to_jsonb(r) - 'application_id' AS role
     FROM roles r JOIN applications a USING (application_id) LEFT JOIN projects p ON p.id = a.project_id
-    WHERE (r.application_id, r.name) > (:after_id, :after_name) AND NOT a.removed AND p.removed IS NOT TRUE
+    WHERE (r.application_id, r.name) > (:after_id, :after_name) AND r.application_id <= :last_id
+        AND NOT a.removed AND p.removed IS NOT TRUE
         AND ((:everything AND r.application_id <> 1) OR r.application_id = ANY(CAST(:ids AS int[])))
-        AND (CAST(:application_id AS int) IS NULL OR r.application_id = :application_id)
         AND starts_with(lower(r.name), lower(:search))
     ORDER BY r.application_id, r.name LIMIT :limit"""
 )
@@ -49,21 +49,20 @@ class RoleResource:
     def __init__(self, database: Database, endpoint: RoleEndpoint, visibility: Visibility) -> None:
         self._database = database
         self._endpoint = endpoint
-        self._access = RecordAccess(
-            "application", visibility.applications, Operation.ROLE_LIST, AdminRight.VIEW_APPLICATIONS
-        )
+        self._access = RecordAccess(visibility, "application", Operation.ROLE_LIST, AdminRight.VIEW_APPLICATIONS)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: RoleQuery = request.query
         visible = await self._access.visible(request)
+        first, last = (query.application_id or 0), (query.application_id or MAX_APPLICATION_ID)
         after_id, after_name = read_pair_cursor(query.after)
         rows = await self._database.rows(
             _PAGE,
-            after_id=read_number_cursor(after_id, MAX_APPLICATION_ID),
+            after_id=read_number_cursor(after_id, MAX_APPLICATION_ID) or first,
+            last_id=last,
             after_name=after_name,
             everything=visible.everything,
             ids=list(visible.ids),
-            application_id=query.application_id,
             search=query.search,
             limit=query.limit + 1,
         )

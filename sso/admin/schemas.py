@@ -40,9 +40,7 @@ class SchemaResource:
     def __init__(self, database: Database, endpoint: SchemaEndpoint, visibility: Visibility) -> None:
         self._database = database
         self._endpoint = endpoint
-        self._access = RecordAccess(
-            "application", visibility.applications, Operation.SCHEMA_READ, AdminRight.VIEW_APPLICATIONS
-        )
+        self._access = RecordAccess(visibility, "application", Operation.SCHEMA_READ, AdminRight.VIEW_APPLICATIONS)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         """Lists schemas without roles, which have their own list."""

@@ -24,6 +24,11 @@ _HAS_SECRET_RIGHTS = Statement(
         OR EXISTS (SELECT 1 FROM applications WHERE NOT removed AND secret_data @@ CAST(
             '$.application.*.value == true || $.meta.*.canWrite.value != "none"' AS jsonpath))"""
 )
+_EXISTS = {
+    "application": Statement("SELECT EXISTS (SELECT 1 FROM applications WHERE application_id = :id)"),
+    "project": Statement("SELECT EXISTS (SELECT 1 FROM projects WHERE id = :id)"),
+    "group": Statement("SELECT EXISTS (SELECT 1 FROM user_groups WHERE id = :id)"),
+}
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,14 @@ class Visibility:
     def __init__(self, database: Database, authorizer: Authorizer) -> None:
         self._database = database
         self._authorizer = authorizer
+
+    async def records(self, kind: str, caller: Caller, operation: Operation) -> Visible:
+        """The records on which the caller may do the operation. ``kind`` is application, project or group."""
+        find = {"application": self.applications, "project": self.projects, "group": self.groups}[kind]
+        return await find(caller, operation)
+
+    async def exists(self, kind: str, record_id: int | str) -> bool:
+        return bool(await self._database.value(_EXISTS[kind], id=record_id))
 
     async def has_permissions(self, caller: Caller) -> bool:
         """Whether the caller has any right of §5.5: over the service, in a project, or at an application."""
@@ -73,10 +86,10 @@ class Visibility:
                 ids.add(application_id)
         return Visible(everything, frozenset(ids))
 
-    async def sees_assigned_roles(self, caller: Caller, application_id: int) -> bool:
-        """Whether the caller may see the roles that are assigned to all users at the application. It need not exist."""
+    async def sections(self, caller: Caller, application_id: int) -> frozenset[str]:
+        """The sections of all users' data at an application that the caller may read. It need not exist."""
         rights = await self._authorizer.caller_rights(caller, application_id)
-        return "roles" in rights.granted.readable_sections(own=False)
+        return rights.granted.readable_sections(own=False)
 
     async def projects(self, caller: Caller, operation: Operation) -> Visible:
         """The projects on which the caller may do the operation."""
