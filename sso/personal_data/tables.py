@@ -35,5 +35,7 @@ TRANSIENT = (
 )
 # Tables whose rows have no foreign key to the user, because they may exist without one.
 WITHOUT_FOREIGN_KEY = ("user_records", "role_assignments", "project_members", "group_users", "change_events")
+# The kinds of permission_versions with earlier versions of rows of the user. A trigger erases them with the user.
+VERSIONS_OF_USERS = ("users", "user_records", "role_assignments", "project_members", "group_users")
 # The audit trail keeps what happened, with the number of the user and without personal data.
 PSEUDONYMOUS = ("audit", "erased_users")
