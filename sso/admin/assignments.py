@@ -69,9 +69,12 @@ class AssignmentResource:
             response = await self._details.permissions(request)
             record = await _read(self._database, user_id, query.application_id)
             return replace(response, members={**response.members, "record": record}, headers={"ETag": etag(record)})
-        fields = {"application_id": query.application_id, "data": {"user_id": user_id, "type": query.type}}
-        if query.explain:
-            fields["options"] = {"explain": query.explain}
+        options = {"explain": query.explain or None, "at": query.at}
+        fields = {
+            "application_id": query.application_id,
+            "data": {"user_id": user_id, "type": query.type},
+            "options": {name: value for name, value in options.items() if value is not None},
+        }
         async with self._hiding(request, query.application_id):
             await self._require_sections(request, query.application_id, "roles", "private_data")
             members = await call_endpoint(request, self._endpoint.get, fields)

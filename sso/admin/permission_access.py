@@ -16,6 +16,7 @@ from sso.db.database import Database
 from sso.db.transaction import Runner, Transaction
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, is_application_key, is_segment
 from sso.perm.engine.operations import Operation
+from sso.perm.errors import InvalidInput
 from sso.perm.request import Handler as PermissionHandler
 from sso.perm.request import PermissionRequest, Precondition
 from sso.perm.visibility import Visibility, Visible
@@ -65,7 +66,10 @@ async def call_endpoint(
     fields = {**fields, "options": {"dry_run": True}} if is_dry_run(request) else fields
     if getattr(request.body, "override", False):
         fields = {**fields, "override": True}
-    response = await endpoint(PermissionRequest(fields, request.caller.permissions, precondition=precondition))
+    try:
+        response = await endpoint(PermissionRequest(fields, request.caller.permissions, precondition=precondition))
+    except InvalidInput as error:
+        raise InvalidInput(error.message.removeprefix("data.")) from None
     return {name: value for name, value in response.items() if name != "status"}
 
 

@@ -39,6 +39,10 @@ PERMISSIONS = tuple(
 ADMIN = tuple(
     f"/api/admin/{path}"
     for path in (
+        "access-keys", "access-keys/<key_id>", "applications", "applications/<application_id>",
+        "applications/<application_id>/holders", "groups", "groups/<group_id>", "projects", "projects/<project_id>",
+        "projects/<project_id>/members", "projects/<project_id>/members/<user_id>", "roles",
+        "roles/<application_id>/<name>", "schemas", "schemas/<application_id>",
         "audit", "clients", "clients/<client_id>", "clients/<client_id>/rotate-secret",
         "game-sessions", "game-sessions/<gsid>",
         "identity-providers", "identity-providers/<provider_id>", "signing-keys", "signing-keys/<kid>",
