@@ -40,7 +40,8 @@ ADMIN = tuple(
     f"/api/admin/{path}"
     for path in (
         "access-keys", "access-keys/<key_id>", "applications", "applications/<application_id>",
-        "applications/<application_id>/assertions", "applications/<application_id>/holders", "changes", "groups", "groups/<group_id>", "projects", "projects/<project_id>",
+        "applications/<application_id>/assertions", "applications/<application_id>/holders", "changes", "groups",
+        "groups/<group_id>", "projects", "projects/<project_id>",
         "projects/<project_id>/members", "projects/<project_id>/members/<user_id>", "roles",
         "roles/<application_id>/<name>", "schemas", "schemas/<application_id>",
         "audit", "audit/<entry_id>", "invitations", "invitations/<invitation_id>", "clients",
