@@ -47,8 +47,6 @@ class FigureStore:
         """Returns the applications and stores with the most logins, those with the most first."""
         rows: list[Any] = await self._database.rows(_FUNNEL, days=days, limit=limit)
         return [
-            FunnelRow(
-                row["application_id"], row["name"] or "", row["store"], {step: row[step] for step in STEPS}
-            )
+            FunnelRow(row["application_id"], row["name"] or "", row["store"], {step: row[step] for step in STEPS})
             for row in rows
         ]

@@ -7,8 +7,8 @@ from pydantic import StringConstraints, WithJsonSchema
 from quart import Blueprint, Response
 
 from sso.accounts.login.options import LoginOptionFields, parse_login_options
-from sso.core.login_funnel import LOGIN_FUNNEL
 from sso.core.errors import Forbidden
+from sso.core.login_funnel import LOGIN_FUNNEL
 from sso.core.net import Address, contains
 from sso.gsid.client_proof import ProofFailure
 from sso.gsid.model import SESSION_EXPIRED, Cancelled, Failed, LoginReady, PollOutcome, Retry, SessionSnapshot

@@ -11,10 +11,11 @@ from sso.admin.request import AdminRequest, AdminResponse
 from sso.admin.rights import AdminRight
 from sso.config import Settings
 from sso.core.errors import Forbidden, NotFound
-from sso.perm.stores.audit import AuditActor
+from sso.perm.caller import Caller
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
+from sso.web.client_address import LOCAL
 from tests.kit.builders import add_user
 
 ROLE = {
@@ -33,7 +34,8 @@ async def call(services: Services, name: str, body: Any = None, *, is_root: bool
     method, _, route_path = name.partition(" ")
     route = next(row for row in services.management.routes if (row.method, row.path) == (method, route_path))
     rights = frozenset({AdminRight.VIEW_USERS, AdminRight.MANAGE_USERS})
-    caller = AdminCaller(AuditActor("1"), rights, frozenset(rights), is_root=is_root)
+    user = Caller("1", LOCAL)
+    caller = AdminCaller(user.actor, rights, frozenset(rights), is_root, user)
     part = route.body.model_validate(body) if route.body else None
     return await route.handler(AdminRequest(caller, path, route.query(), part))
 
