@@ -19,6 +19,7 @@ from tests.perm.endpoints.conftest import FACTOR
 
 LOGIN = "/proxy/api/login"
 Values = dict[tuple[str, tuple[str, ...]], float]
+Growth = dict[tuple[str, ...], int]  # by the values of the labels
 
 
 class MeteredServer:
@@ -36,7 +37,7 @@ class MeteredServer:
         return self.values().get((name, labels), 0)
 
     @contextmanager
-    def counts(self, name: str, expected: dict[tuple[str, ...], int]) -> Iterator[None]:
+    def counts(self, name: str, expected: Growth) -> Iterator[None]:
         """What happens inside must make the counter grow by exactly these numbers.
 
         Other labels are not compared: the counts of what happened before arrive up to two seconds later.
@@ -55,8 +56,8 @@ class MeteredServer:
         with self.server.client() as client:
             return client.post(path, json=body, headers=headers)
 
-    def log_in(self, login: str, password: str = PASSWORD, **fields: str) -> httpx.Response:
-        return self.post(LOGIN, login=login, password=password, **fields)
+    def log_in(self, login: str, password: str = PASSWORD, **fields: object) -> httpx.Response:
+        return self.post(LOGIN, None, login=login, password=password, **fields)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def metered(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory)
 
 def test_logins_are_counted_by_method_and_result(metered: MeteredServer) -> None:
     login, with_code, stranger = (new_user(metered.server, email_2fa=value) for value in (False, True, False))
-    expected = {
+    expected: Growth = {
         ("password", "success"): 6,
         ("password", "wrong_credentials"): 5,
         ("password", "throttled"): 1,
@@ -94,7 +95,9 @@ def test_tokens_are_counted_by_grant(metered: MeteredServer) -> None:
     fields = {"profile": "oidc", "grant_types": ["client_credentials"], "application_id": 1}
     secret = "secret of the service"
     metered.server.apply({"clients": [{"client_id": "svc", "client_secret": secret, **fields}]})
-    expected = {(grant,): 1 for grant in ("authorization_code", "refresh_token", "client_credentials", "exchange")}
+    expected: Growth = {
+        (grant,): 1 for grant in ("authorization_code", "refresh_token", "client_credentials", "exchange")
+    }
     with metered.counts("sso_tokens_issued_total", expected):
         tokens = site.tokens(browser)
         assert site.refresh(tokens["refresh_token"]).status_code == 200
