@@ -13,7 +13,8 @@ NAMES = ("sign_ins", "failures", "requests", "errors", "held_polls", "sockets", 
 _MINUTES = Statement(
     """SELECT name, CAST(extract(epoch FROM date_trunc('minute', now()) - minute) / 60 AS int) AS age, value
     FROM service_figures
-    WHERE name = ANY (CAST(:names AS text[])) AND minute > date_trunc('minute', now()) - make_interval(mins => :minutes)"""
+    WHERE name = ANY (CAST(:names AS text[]))
+        AND minute > date_trunc('minute', now()) - make_interval(mins => :minutes)"""
 )
 _FUNNEL = Statement(
     f"""SELECT f.application_id, a.name, f.store, {", ".join(f"sum(f.{step})::bigint AS {step}" for step in STEPS)}

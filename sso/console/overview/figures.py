@@ -53,8 +53,7 @@ def funnel(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
             **row,
-            "title": row["name"]
-            or (f"Application {row['application_id']}" if row["application_id"] else "No application"),
+            "title": row["name"] or "No application",
             "steps": [(STEP_TITLES[step], row[step], _share(row[step], row["registered"])) for step in STEPS],
         }
         for row in rows
