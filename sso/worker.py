@@ -104,7 +104,7 @@ async def _start_metrics(
         services.database.observe_slow_statements(export.slow_statement_observer())
         export.observe_gauges(gauges)
         export.observe_counters(counters)
-    if len(observers) > 1 and slot.is_first:
+    if slot.is_first and (export or services.settings.metrics_bind is not None):
         await background.start(keep_running, "mail queue", mail_queue.run)
     return Metrics(observers)
 

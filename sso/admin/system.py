@@ -81,12 +81,14 @@ class SystemResource:
         """
         query: FiguresQuery = request.query
         series = await self._figures.last_hour((*NAMES, *LATENCY_NAMES))
-        buckets = [sum(series.pop(name)) for name in LATENCY_NAMES]
+        minutes = list(zip(*(series.pop(name) for name in LATENCY_NAMES), strict=True))
+        buckets = [sum(counts) for counts in zip(*minutes, strict=True)]
+        p95 = [round(quantile_ms(list(counts), 0.95) or 0, 1) for counts in minutes]
         funnel = await self._figures.funnel(query.days, MAX_FUNNEL_ROWS)
         return AdminResponse(
             {
                 "data": {
-                    "minutes": series,
+                    "minutes": {**series, "latency_p95_ms": p95},
                     "latency_ms": {"p50": quantile_ms(buckets, 0.5), "p95": quantile_ms(buckets, 0.95)},
                     "totals": {table: await self._database.value(_TOTALS[table]) for table in _TOTALS},
                     "funnel": [

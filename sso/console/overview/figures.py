@@ -42,7 +42,8 @@ def charts(figures: dict[str, Any]) -> list[Chart]:
         _sum("Failed sign-ins", minutes["failures"], "last hour", is_bad=True),
         _latest("Held polls", minutes["held_polls"], "games waiting"),
         _latest("WebSockets", minutes["sockets"], "open"),
-        _chart("Requests", minutes["requests"], _compact(sum(minutes["requests"])), _latency_text(latency), sum),
+        _sum("Requests", minutes["requests"], "last hour"),
+        _chart("Latency", minutes["latency_p95_ms"], *_latency_texts(latency), max),
         _sum("Server errors", minutes["errors"], "last hour", is_bad=True),
         _chart("Database", calls, f"{_last(calls):.1f} ms", "per write", max),
     ]
@@ -86,7 +87,7 @@ def _chart(title: str, values: Any, value: str, unit: str, join: Any, *, is_bad:
         Bar(round(index * step, 2), round(30 - height, 2), round(height, 2))
         for index, height in enumerate(max(1.0, 30 * number / most) for number in joined)
     )
-    description = f"{title} in the last hour: at most {_compact(max(joined))} in two minutes"
+    description = f"{title} in the last hour, in steps of two minutes: at most {_compact(max(joined))}"
     return Chart(title, value, unit, bars, description, is_bad and any(joined))
 
 
@@ -94,10 +95,10 @@ def _last(values: list[float]) -> float:
     return next((value for value in reversed(values) if value), 0.0)
 
 
-def _latency_text(latency: dict[str, float | None]) -> str:
+def _latency_texts(latency: dict[str, float | None]) -> tuple[str, str]:
     if latency["p50"] is None or latency["p95"] is None:
-        return "last hour"
-    return f"half below {latency['p50']:.1f} ms, 95 % below {latency['p95']:.0f} ms"
+        return "–", "no requests in the last hour"
+    return f"{latency['p50']:.1f} ms", f"median; 95 % below {latency['p95']:.0f} ms"
 
 
 def _compact(number: float) -> str:
