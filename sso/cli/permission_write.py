@@ -3,8 +3,6 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-import click
-
 from sso.cli.services import CommandServices
 
 if TYPE_CHECKING:
@@ -22,10 +20,11 @@ async def write_permissions(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> T:
-    """Runs ``work`` in one transaction, and prints warnings. Raises AssertionFailed if an assertion would fail."""
+    """Runs ``work`` in one transaction. Raises AssertionFailed if an assertion would fail.
+
+    Commands do not warn about rules that the schema does not declare, because they cannot declare rules.
+    """
     from sso.perm.changes.writer import WriteMode
 
-    written = await services.permission_writer.write(WriteMode(actor=services.actor), scope, work, *args, **kwargs)
-    for warning in written.warnings:
-        click.echo(f"warning: {warning}", err=True)
-    return written.result
+    mode = WriteMode(actor=services.actor)
+    return (await services.permission_writer.write(mode, scope, work, *args, **kwargs)).result
