@@ -19,6 +19,7 @@ BOXES = {
     "client": "client\nfor Python programs",
     "app": "app, routes, worker, services\nputs the parts together",
     "openapi": "openapi\nthe OpenAPI document",
+    "console": "console\nadmin console",
     "admin": "admin\nmanagement API",
     "otel": "otel\nOpenTelemetry export",
     "personal_data": "personal_data\nexport, deletion, erasure",

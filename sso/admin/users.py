@@ -1,6 +1,7 @@
 """/api/admin/users: lists, creates, changes and closes accounts."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from sso.accounts.model import User, login_key
 from sso.accounts.users import UserStore
@@ -40,6 +41,10 @@ _LOCK = Statement("SELECT * FROM users WHERE user_id = :user_id FOR UPDATE")
 _BY_LOGIN = Statement("SELECT * FROM users WHERE login_key = :login_key")
 
 
+class _RolledBack(Exception):
+    """Ends a transaction whose changes are not wanted."""
+
+
 class UserPatch(UserChanges):
     override: bool = False  # save even if an assertion of an application fails
 
@@ -56,6 +61,7 @@ class UserResource:
         protected: ProtectedUsers,
     ) -> None:
         self._writer = writer
+        self._database = database
         self._store = store
         self._directory = UserDirectory(database)
         self._hasher = hasher
@@ -130,6 +136,26 @@ class UserResource:
         user = await self.require(user_id)
         await self._protected.require_manageable(caller, user_id)
         return user
+
+    async def exists(self, login: str) -> bool:
+        return await self._store.get_by_login(login) is not None
+
+    async def require_creatable(self, caller: AdminCaller, login: str) -> None:
+        """Raises Forbidden if a user with this login would have a right over the service that the caller lacks.
+
+        Nothing is changed: the user is created in a transaction that is rolled back.
+        """
+        if caller.is_root:
+            return
+
+        async def work(tx: Transaction) -> None:
+            await users.apply(tx, caller.actor, self._keyring, "", UserPart(login=login), None)
+            created = User.from_row(await tx.row(_BY_LOGIN, login_key=login_key(login)))
+            await self._protected.require_manageable(caller, created.user_id, tx)
+            raise _RolledBack
+
+        with suppress(_RolledBack):
+            await self._database.transaction(work)
 
     async def _new_hash(self, user: User, password: str | None) -> str | None:
         """Returns the hash of the new password, or None if there is none or it is the present one."""

@@ -2,19 +2,22 @@
 
 from dataclasses import dataclass
 
+from sso.accounts.registration.wiring import UserRegistration
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
 from sso.admin.assertions import assertion_routes
 from sso.admin.audit_trail import AuditQuery, AuditTrail
-from sso.admin.caller import AdminAuthenticator
+from sso.admin.caller import AdminAuthenticator, AdminCaller
 from sso.admin.changes import ChangeStream, change_routes
+from sso.admin.invitations import InvitationResource, invitation_routes
+from sso.admin.permission_wiring import permission_routes
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.request import AdminRoute, SearchQuery, WriteQuery
 from sso.admin.rights import AdminRight
 from sso.admin.service_wiring import ServiceParts, service_routes
-from sso.admin.user_details import PermissionsQuery, UserDetails
+from sso.admin.user_details import UserDetails
 from sso.admin.users import UserPatch, UserResource
 from sso.change_stream.reader import ChangeReader
 from sso.core.encryption import Keyring
@@ -26,6 +29,8 @@ from sso.perm.caller import CallerAuthenticator
 from sso.perm.changes.writer import PermissionWriter
 from sso.perm.credentials.service_jwt import FindServiceToken
 from sso.perm.stores.facts import FactsStore
+from sso.perm.visibility import Visibility
+from sso.perm.wiring import PermissionEndpoints
 from sso.personal_data.deletion import AccountDeletion
 from sso.state.sections.users import UserPart
 
@@ -40,13 +45,24 @@ class AccountServices:
     factor_changes: SecondFactorChanges
     deletion: AccountDeletion
     hasher: Hasher
+    registration: UserRegistration
+    sends_mail: bool
 
 
 @dataclass(frozen=True)
 class ManagementApi:
     authenticator: AdminAuthenticator
     rate: RateLimiter
+    visibility: Visibility
     routes: tuple[AdminRoute, ...]
+
+    async def authorize(self, caller: AdminCaller, route: AdminRoute) -> None:
+        """Raises Forbidden if the caller may not use the route. The handler may check more."""
+        if route.right in caller.rights or route.other_right in caller.rights:
+            return
+        may_have_permissions = route.by_permissions and caller.application_id is None
+        if not may_have_permissions or not await self.visibility.has_permissions(caller.permissions):
+            caller.require(route.right)
 
 
 def build_management(
@@ -59,6 +75,7 @@ def build_management(
     changes: ChangeReader,
     requests_per_minute: int,
     service: ServiceParts,
+    endpoints: PermissionEndpoints,
     writer: PermissionWriter,
 ) -> ManagementApi:
     protected = ProtectedUsers(database)
@@ -66,16 +83,28 @@ def build_management(
     details = UserDetails(
         database, users, accounts.users, accounts.sessions, accounts.games, accounts.factor_changes, facts
     )
+    authorizer = Authorizer(facts)
+    visibility = Visibility(database, authorizer)
     return ManagementApi(
-        AdminAuthenticator(callers, Authorizer(facts), find_service_token),
+        AdminAuthenticator(callers, authorizer, find_service_token, database.clock),
         RateLimiter(database, "admin", requests_per_minute),
+        visibility,
         (
             *_user_routes(users, details),
             *_audit_routes(AuditTrail(database)),
+            *invitation_routes(_invitations(database, accounts, users)),
             *service_routes(database, keyring, service),
+            *permission_routes(database, endpoints, details, visibility),
             *change_routes(ChangeStream(changes)),
             *assertion_routes(database, writer),
         ),
+    )
+
+
+def _invitations(database: Database, accounts: AccountServices, users: UserResource) -> InvitationResource:
+    registration = accounts.registration
+    return InvitationResource(
+        database, registration.invitations, users, registration.mode, sends_mail=accounts.sends_mail
     )
 
 
@@ -95,9 +124,12 @@ def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute,
         AdminRoute("DELETE", f"{user}/games/<sign_in_id>", manage, details.end_game),
         AdminRoute("GET", f"{user}/factors", view, details.factors),
         AdminRoute("DELETE", f"{user}/factors", manage, details.reset_factors),
-        AdminRoute("GET", f"{user}/permissions", view, details.permissions, PermissionsQuery),
     )
 
 
 def _audit_routes(trail: AuditTrail) -> tuple[AdminRoute, ...]:
-    return (AdminRoute("GET", "/audit", AdminRight.VIEW_AUDIT, trail.list, AuditQuery),)
+    view = AdminRight.VIEW_AUDIT
+    return (
+        AdminRoute("GET", "/audit", view, trail.list, AuditQuery),
+        AdminRoute("GET", "/audit/<entry_id>", view, trail.get),
+    )
