@@ -53,7 +53,7 @@ class WriteGenerator(ScenarioGenerator):
             (self.schema, 2),
             (self.membership, 6),
             (self.services, 4),
-            (self.group_access, 4),
+            (self.group_access, 6),
             (self.new_group, 2),
             (self.group_tags, 1),
             (self.removed_group, 1),
@@ -167,7 +167,7 @@ class WriteGenerator(ScenarioGenerator):
         state = self.world.state.applications
         groups = self.groups_of(project_id)
         services = {
-            str(key): {"groups": [self.action(groups) for _ in range(self.random.randint(0, 3)) if groups]}
+            str(key): {"groups": [self.action(groups) for _ in range(self.random.randint(0, 4)) if groups]}
             for key in state
             if state[key]["project_id"] == project_id
         }
@@ -185,7 +185,7 @@ class WriteGenerator(ScenarioGenerator):
         return self.saving("group", {"project_id": self.project_id, "title": title})
 
     def group_access(self) -> PermissionWrite:
-        conditions = [{"title": "c", "condition": self.condition(ip=False)} for _ in range(self.random.randint(0, 2))]
+        conditions = [{"title": "c", "condition": self.condition(ip=False)}] if self.sometimes(0.4) else []
         data: dict[str, Any] = {"users": self.some(tuple(self.world.users), 2), "conditions": conditions}
         return PermissionWrite("group/access", {"group_id": self.any_group(), "data": data})
 

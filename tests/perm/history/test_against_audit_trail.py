@@ -93,14 +93,18 @@ class History:
 
 
 def world_of(history: History) -> World:
+    """Two projects, each with an application whose role ``r1`` the project grants to a group."""
     studio = history.studio
     projects = [studio.project(), studio.project()]
-    applications = [studio.application(projects[0]), studio.application(projects[1])]
+    applications = [studio.application(project_id) for project_id in projects]
     users = [studio.user(), studio.user(tags=["t1"]), studio.user(login=f"x{applications[0]}@other.org")]
-    for project_id in projects:
-        studio.group(project_id, users[0].user_id, conditions=[{"title": "t", "condition": {"tag": "t1"}}])
-    for application_id in applications:
+    for project_id, application_id in zip(projects, applications, strict=True):
         studio.role(application_id, "r1", "a")
+        group_id = studio.group(project_id, users[0].user_id, tags=("project",))
+        action = {"group_id": group_id, "role": "r1", "action": "grant"}
+        settings = {"services": {str(application_id): {"groups": [action]}}}
+        data = {"id": project_id, "settings": settings}
+        assert studio.root.call("project", action="save", data=data).status == 200
     studio.role(1, "g1", project={"a": {"value": True}}, app={"b": {"value": True}})
     history.replay()
     ids = [user.user_id for user in users]
