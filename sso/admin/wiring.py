@@ -8,14 +8,13 @@ from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
 from sso.admin.audit_trail import AuditQuery, AuditTrail
 from sso.admin.caller import AdminAuthenticator
-from sso.admin.changes import ChangeStream, change_routes
+from sso.admin.change_wiring import ChangeParts, stream_routes
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.request import AdminRoute, SearchQuery
 from sso.admin.rights import AdminRight
 from sso.admin.service_wiring import ServiceParts, service_routes
 from sso.admin.user_details import PermissionsQuery, UserDetails
 from sso.admin.users import UserResource
-from sso.change_stream.reader import ChangeReader
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.db.database import Database
@@ -54,7 +53,7 @@ def build_management(
     facts: FactsStore,
     callers: CallerAuthenticator,
     find_service_token: FindServiceToken,
-    changes: ChangeReader,
+    changes: ChangeParts,
     requests_per_minute: int,
     service: ServiceParts,
 ) -> ManagementApi:
@@ -70,7 +69,7 @@ def build_management(
             *_user_routes(users, details),
             *_audit_routes(AuditTrail(database)),
             *service_routes(database, keyring, service),
-            *change_routes(ChangeStream(changes)),
+            *stream_routes(database, keyring, changes),
         ),
     )
 
