@@ -35,6 +35,7 @@ from sso.backchannel_logout.sender import LogoutSender
 from sso.backchannel_logout.wiring import build_logout_sender
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
+from sso.change_stream.permission_changes import PermissionChangeRecorder
 from sso.change_stream.reader import ChangeReader
 from sso.change_stream.sequencer import ChangeSequencer
 from sso.config import Settings
@@ -166,6 +167,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         settings.data_dir / "keys",
         settings.node_name or "",
         game_admin=settings.gsid_admin == "allow",
+        recorder=PermissionChangeRecorder(),
     )
     applications = permissions.login_rules
     login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)

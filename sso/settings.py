@@ -115,7 +115,9 @@ class Settings:
         default_text="the file secret.key in the data directory",
     )
     audit_days: int = setting(
-        400, integer(0, 36500), "Days after which entries of the audit trail are deleted. 0 keeps them forever."
+        400,
+        integer(0, 36500),
+        "Days after which entries of the audit trail and past permissions are deleted. 0 keeps them forever.",
     )
     history_days: int = setting(
         90, integer(1, 3650), "Days after which events of the security history of accounts are deleted."

@@ -37,7 +37,6 @@ ID_TAKEN = "id: is used by another identity provider"
 _NEW_PROVIDER = {"id": "steam", "kind": "steam"}
 # A provider can sign in as every user who is linked to it, and the other fields decide which service that is, and whom
 # it may speak for. So these are the fields that a caller without the role root may change.
-
 HARMLESS_FIELDS = frozenset(("name", "position", "secret_id"))
 
 

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from sso.accounts.signed_in_games import EXPIRED_JWT_S
 from sso.admin.clients import ClientResource, client_routes
+from sso.admin.game_sessions import GameSessionResource, game_session_routes
 from sso.admin.identity_providers import ProviderResource, provider_routes
 from sso.admin.request import AdminRoute
 from sso.admin.signing_keys import SigningKeyResource, signing_key_routes
@@ -36,4 +38,10 @@ def service_routes(database: Database, keyring: Keyring, parts: ServiceParts) ->
         database, parts.providers, keyring, parts.bus, settings.base_url, allow_http=allow_http
     )
     keys = SigningKeyResource(parts.key_store, parts.key_rotation, longest_token_s(settings))
-    return (*client_routes(clients), *provider_routes(providers), *signing_key_routes(keys))
+    sessions = GameSessionResource(database, parts.bus, settings.token_max_s + EXPIRED_JWT_S)
+    return (
+        *client_routes(clients),
+        *provider_routes(providers),
+        *signing_key_routes(keys),
+        *game_session_routes(sessions),
+    )

@@ -17,7 +17,7 @@ from sso.db.database import Database
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, LIST_TYPES
 from sso.perm.errors import InvalidInput
 from sso.perm.stores import audit
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts import FactsStore, LoadedFacts
 from sso.perm.stores.timestamps import rfc3339
 from sso.web.request_model import WholeNumber, at_most
 
@@ -26,6 +26,7 @@ class PermissionsQuery(AdminModel):
     application_id: Annotated[WholeNumber, Field(ge=1, le=MAX_APPLICATION_ID)] = CENTRAL_APPLICATION_ID
     type: str = "list"
     explain: Annotated[str, at_most(512)] = ""  # a rule
+    at: Annotated[WholeNumber, Field(ge=0)] | None = None  # a moment in the past, in Unix seconds
 
 
 class UserDetails:
@@ -121,14 +122,20 @@ class UserDetails:
         if query.type not in LIST_TYPES:
             raise InvalidInput(f"type: must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
         user = await self._users.require(request.path["user_id"])
-        loaded = await self._facts.load(user.user_id, query.application_id, None)
-        if loaded is None:
-            raise NotFound("application not found")
-        now = int(self._database.clock.now())
+        loaded, now = await self._load(user.user_id, query)
         members = {"data": loaded.render(query.type, now)}
         if query.explain:
             members["explain"] = loaded.explain(query.explain, now)
         return AdminResponse(members)
+
+    async def _load(self, user_id: str, query: PermissionsQuery) -> tuple[LoadedFacts, int]:
+        """Returns the facts and the moment that they belong to."""
+        if query.at is not None:
+            return await self._facts.load_at(user_id, query.application_id, None, query.at, "at"), query.at
+        loaded = await self._facts.load(user_id, query.application_id, None)
+        if loaded is None:
+            raise NotFound("application not found")
+        return loaded, int(self._database.clock.now())
 
     async def _audit(self, request: AdminRequest, operation: str, user_id: str, after: object) -> None:
         """Writes the entry. Callers do this before the change, so that there is an entry for every change."""

@@ -17,13 +17,14 @@ class Rescans(Enum):
 class Subscription:
     """Both ends of a channel, open within its ``with`` block. There may be ten thousand: slots, and no generator."""
 
-    __slots__ = ("_label", "_receive", "_send", "_subscriptions", "rescans")
+    __slots__ = ("_label", "_receive", "_send", "_subscriptions", "has_changed", "rescans")
 
     def __init__(self, subscriptions: "Subscriptions", label: str, rescans: Rescans) -> None:
         self._subscriptions = subscriptions
         self._label = label
         self._send, self._receive = trio.open_memory_channel[None](1)
         self.rescans = rescans
+        self.has_changed = False  # the topic, since the subscriber has set this to False
 
     def __enter__(self) -> trio.MemoryReceiveChannel[None]:
         self._subscriptions.add(self._label, self)
@@ -35,6 +36,12 @@ class Subscription:
         self._receive.close()
 
     def signal(self) -> None:
+        """The topic may have changed."""
+        self.has_changed = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Wakes the subscriber for another reason."""
         with suppress(trio.WouldBlock):  # a signal is pending already
             self._send.send_nowait(None)
 

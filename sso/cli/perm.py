@@ -11,6 +11,7 @@ from sso.cli.lookups import require_user
 from sso.cli.output import Format, print_json, print_lines
 from sso.cli.perm_format import format_explanation
 from sso.cli.services import CommandServices
+from sso.cli.types import unix_time
 from sso.perm.engine.names import LIST_TYPES
 
 if TYPE_CHECKING:
@@ -32,16 +33,27 @@ def command() -> None:
     """
 
 
+_AT = click.option(
+    "--at",
+    type=unix_time,
+    metavar="TIME",
+    help="Permissions at a past moment: Unix seconds, or a time such as 2026-01-31T18:00Z.",
+)
+
+
 @command.command("list")
 @USER
 @APP_OR_CENTRAL
+@_AT
 @click.option(
     "--type", "kind", type=click.Choice(LIST_TYPES), default="list_short", show_default=True, help="Output format."
 )
 @click.option("--json", "form", flag_value="json", help="Print one JSON document.")
 @click.option("--tsv", "form", flag_value="tsv", help="Print one rule or role per line (default).")
 @click.pass_context
-def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str, form: Format | None) -> None:
+def list_permissions(
+    ctx: click.Context, user: str, app_id: int, at: int | None, kind: str, form: Format | None
+) -> None:
     """List the permissions of a user at an application: one rule or role per line, or the tree as JSON.
 
     Conditions on the client's address count as not met, because there is no request.
@@ -49,14 +61,15 @@ def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str, form
     \b
     Example:
       sso perm list ann@example.com --app 10
+      sso perm list ann@example.com --at 2026-01-31T18:00Z
     """
 
     if form == "tsv" and kind == "tree":
         raise click.UsageError("--type tree is one JSON document: --tsv needs another type")
 
     async def work(services: CommandServices) -> Any:
-        loaded = await _load_facts(services, await require_user(services, user), app_id)
-        return loaded.render(kind, await services.database_time())
+        loaded, now = await _load_facts(services, await require_user(services, user), app_id, at)
+        return loaded.render(kind, now)
 
     shown = with_services(ctx, work)
     if kind == "tree" or form == "json":
@@ -69,9 +82,10 @@ def list_permissions(ctx: click.Context, user: str, app_id: int, kind: str, form
 @USER
 @click.argument("rule", callback=utf8_argument)
 @APP_OR_CENTRAL
+@_AT
 @click.option("--json", "as_json", is_flag=True, help="Print the complete explanation as JSON.")
 @click.pass_context
-def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool) -> None:
+def explain(ctx: click.Context, user: str, rule: str, app_id: int, at: int | None, as_json: bool) -> None:
     """Explain why a user has a rule, or the most likely reasons why not.
 
     RULE is written as in `sso perm list`: can_create_projects, private_data.chat.mute,
@@ -80,12 +94,13 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool
     \b
     Example:
       sso perm explain ann@example.com can_create_projects
+      sso perm explain ann@example.com chat.mute --app 10 --at 2026-01-31T18:00Z
     """
 
     async def work(services: CommandServices) -> "tuple[User, dict[str, Any]]":
         account = await require_user(services, user)
-        loaded = await _load_facts(services, account, app_id)
-        return account, loaded.explain(rule, await services.database_time())
+        loaded, now = await _load_facts(services, account, app_id, at)
+        return account, loaded.explain(rule, now)
 
     account, explanation = with_services(ctx, work)
     if as_json:
@@ -94,8 +109,13 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, as_json: bool
         print_lines(format_explanation(account.login, app_id, explanation))
 
 
-async def _load_facts(services: CommandServices, user: "User", app_id: int) -> "LoadedFacts":
+async def _load_facts(
+    services: CommandServices, user: "User", app_id: int, at: int | None
+) -> "tuple[LoadedFacts, int]":
+    """Returns the facts and the moment that they belong to."""
+    if at is not None:
+        return await services.facts.load_at(user.user_id, app_id, None, at, "--at"), at
     loaded = await services.facts.load(user.user_id, app_id, None)
     if loaded is None:
         raise CommandFailure(f"there is no application {app_id}; `sso app list` shows them")
-    return loaded
+    return loaded, await services.database_time()

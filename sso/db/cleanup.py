@@ -66,6 +66,29 @@ _DELETE_OLD = {
     )
     for table in ("audit", "account_events")
 }
+# The history of permission data reaches as far back as the audit trail. Its beginning moves first; what ended before it
+# is not used any more, and is deleted in any order.
+_BEGIN_HISTORY_LATER = Statement(
+    """WITH moved AS (
+        UPDATE permission_history SET since = now() - make_interval(days => :days)
+        WHERE since < now() - make_interval(days => :days))
+    SELECT 0"""  # rows that were deleted
+)
+_DELETE_HISTORY = Statement(
+    f"""WITH oldest AS MATERIALIZED (SELECT id, at FROM permission_commits ORDER BY id LIMIT {MAX_ROWS}),
+    old AS MATERIALIZED (
+        SELECT id FROM permission_commits WHERE id = ANY (ARRAY(
+            SELECT id FROM oldest WHERE at < (SELECT since FROM permission_history)))
+        FOR UPDATE SKIP LOCKED),
+    versions AS MATERIALIZED (
+        SELECT ctid FROM permission_versions WHERE commit_id = ANY (ARRAY(SELECT id FROM old)) LIMIT {MAX_ROWS}),
+    deleted_versions AS (
+        DELETE FROM permission_versions WHERE ctid = ANY (ARRAY(SELECT ctid FROM versions)) RETURNING 1),
+    deleted_commits AS (
+        DELETE FROM permission_commits WHERE (SELECT count(*) FROM versions) < {MAX_ROWS}
+            AND id = ANY (ARRAY(SELECT id FROM old)) RETURNING 1)
+    SELECT (SELECT count(*) FROM deleted_versions) + (SELECT count(*) FROM deleted_commits)"""  # noqa: S608
+)
 # The stream remembers up to where it was deleted: a program that continues from there has missed events. Positions are
 # times in microseconds.
 _DELETE_OLD_CHANGES = Statement(
@@ -102,11 +125,10 @@ async def run(
 
 
 async def delete_expired(database: Database, audit_days: int = 0, history_days: int = 0, changes_days: int = 0) -> int:
-    """Deletes expired rows, and old audit entries, events of accounts and changes; 0 keeps them.
+    """Deletes expired rows, old audit entries and past permissions, and old events of accounts and changes; 0 keeps
+    them.
 
-    Returns the number of rows.
-
-    An error in one table does not stop the others.
+    Returns the number of rows. An error in one table does not stop the others.
     """
     total = 0
     statements: list[tuple[str, Statement, dict[str, int]]] = [
@@ -119,6 +141,9 @@ async def delete_expired(database: Database, audit_days: int = 0, history_days: 
     ):
         if days:
             statements.append((table, statement, {"days": days}))
+    if audit_days:
+        statements.append(("permission_history", _BEGIN_HISTORY_LATER, {"days": audit_days}))
+        statements.append(("permission_versions", _DELETE_HISTORY, {}))
     for table, statement, values in statements:
         try:
             total += await _delete_in_batches(database, statement, **values)

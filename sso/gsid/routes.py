@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated, Any, Literal, TypeVar, assert_never
 
-from pydantic import StringConstraints
+from pydantic import StringConstraints, WithJsonSchema
 from quart import Blueprint, Response
 
 from sso.accounts.login.options import LoginOptionFields, parse_login_options
@@ -43,7 +43,8 @@ class GetGsidRequest(LoginOptionFields):
 
 
 class GsidRequest(RequestModel):
-    gsid: Annotated[str, StringConstraints(max_length=MAX_BODY)]  # a text that is no gsid names no session
+    # A text that is no gsid names no session.
+    gsid: Annotated[str, StringConstraints(max_length=MAX_BODY), WithJsonSchema({"type": "string"})]
     public_key: Key = ""
 
 

@@ -1,11 +1,10 @@
 """The sockets of this worker: the events queued for each client, and one heartbeat for all of them (§6)."""
 
-import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Self
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
+import orjson
 import structlog
 import trio
 
@@ -15,6 +14,7 @@ from sso.db.failing_rows import isolate_failing_rows
 from sso.gsid.model import DELIVERED, SESSION_EXPIRED
 from sso.gsid.socket_store import SocketSession, SocketStore
 from sso.log import request_fields
+from sso.web.client_connection import FastWebSocket
 
 # Close codes.
 DONE, NOT_FOUND, UNBOUND, FLOOD, TOO_LARGE, FAILED, RESTARTING = 1000, 4404, 4403, 1008, 1009, 1011, 1012
@@ -38,31 +38,43 @@ def new_socket_id(worker: str) -> str:
     return f"{record_id()}@{worker}"
 
 
-@dataclass(eq=False)
 class SocketClient:
-    """One connected client and the queue of events for it."""
+    """One connected client. Events are written at once if its connection can do that, and otherwise queued."""
 
-    gsid: str
-    socket_id: str
-    stage: str = ""
-    closing: bool = False
-    origin: dict[str, str] = field(default_factory=request_fields)  # log fields of the request that opened the socket
+    __slots__ = ("_queue", "_wake", "_websocket", "closing", "gsid", "origin", "socket_id", "stage")
 
-    def __post_init__(self) -> None:
-        self._queue, self.events = trio.open_memory_channel[Event](math.inf)
+    def __init__(
+        self, gsid: str, socket_id: str, wake: Callable[[], None], websocket: FastWebSocket | None = None
+    ) -> None:
+        """``wake`` is called when an event is queued."""
+        self.gsid = gsid
+        self.socket_id = socket_id
+        self.stage = ""
+        self.closing = False
+        self.origin = request_fields()  # log fields of the request that opened the socket
+        self._wake = wake
+        self._websocket = websocket
+        self._queue: list[Event] = []
 
     def send(self, event: Event) -> None:
-        """Queues an event. Does nothing if the socket is closing or the queue is full."""
+        """Does nothing if the socket is closing or the queue is full."""
         if self.closing:
             return
-        if isinstance(event, dict) and self._queue.statistics().current_buffer_used >= MAX_QUEUED_EVENTS:
-            return
+        if isinstance(event, dict):
+            if self._websocket and not self._queue and self._websocket.try_send_text(orjson.dumps(event)):
+                return
+            if len(self._queue) >= MAX_QUEUED_EVENTS:
+                return
         self.closing = isinstance(event, SocketClose)
-        self._queue.send_nowait(event)
+        self._queue.append(event)
+        self._wake()
 
-    def send_heartbeat(self, session: SocketSession) -> None:
-        snapshot = session.snapshot
-        self.send({"event": "refresh", "gsid": self.gsid, "ts": snapshot.ts, "last_seen": snapshot.last_seen})
+    def take_queued(self) -> list[Event]:
+        events, self._queue = self._queue, []
+        return events
+
+    def send_heartbeat(self, ts: int) -> None:
+        self.send({"event": "refresh", "gsid": self.gsid, "ts": ts, "last_seen": ts})
 
     def send_changes(self, session: SocketSession | None) -> None:
         """Sends a new stage, and closes the socket if the session has ended or another socket has replaced it."""
@@ -79,14 +91,6 @@ class SocketClient:
         elif session.socket_id != self.socket_id:
             self.send(SocketClose(DONE, "replaced by a newer connection"))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.closing = True  # a later send() does nothing
-        self._queue.close()
-        self.events.close()
-
 
 class SocketRegistry:
     def __init__(self, store: SocketStore, interval_s: int) -> None:
@@ -98,16 +102,14 @@ class SocketRegistry:
     def __len__(self) -> int:
         return len(self._clients)
 
-    @contextmanager
-    def registered(self, client: SocketClient) -> Iterator[None]:
+    def add(self, client: SocketClient) -> None:
         """Includes the client in the heartbeat."""
         self._clients.add(client)
         if self.draining:
             client.send(RESTART)
-        try:
-            yield
-        finally:
-            self._clients.discard(client)
+
+    def remove(self, client: SocketClient) -> None:
+        self._clients.discard(client)
 
     def drain(self) -> None:
         """Closes all sockets."""
@@ -135,11 +137,14 @@ class SocketRegistry:
                 log.warning("gsid.heartbeat_failed", reason=str(error))
 
     async def _heartbeat_batch(self, clients: list[SocketClient]) -> None:
-        sessions = await self._store.heartbeat((client.gsid, client.socket_id) for client in clients)
+        heartbeat = await self._store.heartbeat(clients)
         for client in clients:
-            session = sessions.get(client.socket_id)
+            if client.socket_id not in heartbeat.changed:
+                client.send_heartbeat(heartbeat.ts)
+                continue
+            session = heartbeat.changed[client.socket_id]
             if session is not None and session.is_open and session.socket_id == client.socket_id:
-                client.send_heartbeat(session)
+                client.send_heartbeat(heartbeat.ts)
             client.send_changes(session)
 
 

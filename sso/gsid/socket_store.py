@@ -1,8 +1,8 @@
 """The store of sockets: a session has one current socket, whose heartbeats update last_seen."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from sso.bus.bus import Bus
 from sso.db.batch.statement import BatchStatement
@@ -13,40 +13,68 @@ from sso.gsid.model import CONFIRMED, PENDING, SessionSnapshot
 from sso.gsid.session_store import POLL_WORKER, SNAPSHOT_COLUMNS, SOCKET_WORKER
 from sso.gsid.topics import publish_poll, publish_socket
 
-_ATTACH = Statement(
-    f"""WITH previous AS ( -- the session, unless it has ended
-        SELECT s.gsid, {SOCKET_WORKER} AS worker FROM game_sessions s
-        WHERE s.gsid = :gsid AND s.ends > now() AND s.status IN ('pending', 'confirmed') FOR UPDATE
+_ATTACH = BatchStatement(
+    f"""WITH locked AS ( -- the sessions that have not ended, one row per socket
+        SELECT item.n, item.socket, s.gsid, {SOCKET_WORKER} AS previous_worker
+        FROM {{items}} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
+        WHERE s.ends > now() AND s.status IN ('pending', 'confirmed') ORDER BY item.gsid FOR UPDATE OF s
+    ), latest AS ( -- if a batch has several sockets of a session, the last one is current
+        SELECT DISTINCT ON (gsid) gsid, socket FROM locked ORDER BY gsid, n DESC
+    ), attached AS (
+        UPDATE game_sessions s SET socket = latest.socket, last_seen = now() FROM latest
+        WHERE s.gsid = ANY (ARRAY[latest.gsid])
+        RETURNING s.gsid, s.stage, s.socket, {SNAPSHOT_COLUMNS}
     )
-    UPDATE game_sessions s SET socket = :socket, last_seen = now() FROM previous WHERE s.gsid = previous.gsid
-    RETURNING s.stage, s.socket, {SNAPSHOT_COLUMNS}, previous.worker AS previous_worker"""  # noqa: S608 - fixed texts
+    SELECT locked.n, locked.previous_worker, attached.*
+    FROM locked JOIN attached ON attached.gsid = locked.gsid""",  # noqa: S608 - fixed texts
+    columns={"gsid": "text", "socket": "text"},
 )
 _READ = BatchStatement(
     f"""SELECT item.n, s.stage, s.socket, {SNAPSHOT_COLUMNS}
     FROM {{items}} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])""",  # noqa: S608 - fixed texts
     columns={"gsid": "text"},
 )
+# Returns the time, and only the sessions that have changed: in another stage, ended, or with another socket. The lists
+# are texts, because encoding three arrays takes as long as the rest. (string_to_array('') has no element.)
 _HEARTBEAT = Statement(
-    f"""WITH locked AS ( -- the sessions of all sockets; a replaced socket or an ended session is not current
+    f"""WITH item AS (
+        SELECT * FROM unnest(string_to_array(:gsids, ','), string_to_array(:sockets, ','),
+            string_to_array(:stages, ',')) AS item (gsid, socket, stage)
+    ), locked AS (
         SELECT item.socket AS heartbeat_of, s.gsid, s.stage, s.socket, {SNAPSHOT_COLUMNS},
             s.socket = item.socket AND s.ends > now() AND s.status IN ('pending', 'confirmed') AS is_current
-        FROM unnest(CAST(:gsids AS text[]), CAST(:sockets AS text[])) AS item (gsid, socket)
-        JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) ORDER BY item.gsid FOR UPDATE OF s
-    ), updated AS ( -- the current ones, with a new last_seen
+        FROM item JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) ORDER BY item.gsid FOR UPDATE OF s
+    ), updated AS (
         UPDATE game_sessions s SET last_seen = now() FROM locked
         WHERE s.gsid = ANY (ARRAY[locked.gsid]) AND locked.is_current
-        RETURNING locked.heartbeat_of, s.gsid, s.stage, s.socket, {SNAPSHOT_COLUMNS}
+    ), changed AS (
+        SELECT item.socket AS heartbeat_of, locked.gsid, locked.stage, locked.socket, locked.status, locked.alive,
+            locked.newest_poll, locked.cancels, locked.started, locked.last_seen
+        FROM item LEFT JOIN locked ON locked.heartbeat_of = item.socket
+        WHERE locked.is_current IS NOT TRUE OR locked.stage <> coalesce(item.stage, '')
     )
-    SELECT * FROM updated
-    UNION ALL
-    SELECT heartbeat_of, gsid, stage, socket, status, alive, newest_poll, cancels, started, last_seen, ts
-    FROM locked WHERE is_current IS NOT TRUE"""  # noqa: S608 - fixed texts
+    SELECT changed.*, CAST(floor(extract(epoch FROM now())) AS bigint) AS ts
+    FROM (SELECT 1) AS always LEFT JOIN changed ON true"""  # noqa: S608 - fixed texts
 )
 _CANCEL = Statement(
     f"""UPDATE game_sessions s SET socket = NULL, cancels = cancels + 1
     WHERE gsid = :gsid AND socket = :socket
     RETURNING {POLL_WORKER} AS poll_worker"""  # noqa: S608 - fixed texts
 )
+
+
+class ConnectedSocket(Protocol):
+    gsid: str
+    socket_id: str
+    stage: str  # that the client knows
+
+
+@dataclass(frozen=True)
+class SocketHeartbeat:
+    """The result of a heartbeat of several sockets."""
+
+    ts: int  # the time of the database, and the new ``last_seen`` of all sessions that are open
+    changed: dict[str, "SocketSession | None"]  # by socket id; None if the session does not exist any more
 
 
 @dataclass(frozen=True)
@@ -71,13 +99,14 @@ class SocketStore:
         self._database = database
         self._bus = bus
         self._read = Batch(database, _READ)
+        self._attach = Batch(database, _ATTACH)
 
     async def attach(self, gsid: str, socket_id: str) -> SocketSession | None:
         """Makes this the session's current socket and wakes the previous one.
 
         Returns None if the session does not exist or has ended.
         """
-        row = await self._database.row(_ATTACH, gsid=gsid, socket=socket_id)
+        row = await self._attach(gsid=gsid, socket=socket_id)
         if row is None:
             return None
         publish_socket(self._bus, gsid, row["previous_worker"])
@@ -88,13 +117,20 @@ class SocketStore:
         row = await self._read(gsid=gsid)
         return SocketSession.from_row(row) if row else None
 
-    async def heartbeat(self, sockets: Iterable[tuple[str, str]]) -> dict[str, SocketSession]:
-        """Updates last_seen for pairs of gsid and socket id. Returns the sessions by socket id."""
-        pairs = list(sockets)
+    async def heartbeat(self, sockets: Sequence[ConnectedSocket]) -> SocketHeartbeat:
+        """Updates last_seen of the sessions of the sockets."""
         rows = await self._database.rows(
-            _HEARTBEAT, gsids=[gsid for gsid, _ in pairs], sockets=[socket_id for _, socket_id in pairs]
+            _HEARTBEAT,
+            gsids=",".join([socket.gsid for socket in sockets]),
+            sockets=",".join([socket.socket_id for socket in sockets]),
+            stages=",".join([socket.stage for socket in sockets]),
         )
-        return {row["heartbeat_of"]: SocketSession.from_row(row) for row in rows}
+        changed = {
+            row["heartbeat_of"]: SocketSession.from_row(row) if row["gsid"] else None
+            for row in rows
+            if row["heartbeat_of"]
+        }
+        return SocketHeartbeat(rows[0]["ts"], changed)
 
     async def cancel(self, gsid: str, socket_id: str) -> None:
         """Detaches a socket that the client has closed and cancels a held poll.

@@ -8,10 +8,9 @@ import structlog
 import trio
 from quart import Blueprint, websocket
 
-from sso.bus.subscriptions import Rescans
+from sso.bus.subscriptions import Rescans, Subscription
 from sso.core.errors import ServerBusy
 from sso.core.rate_window import RateWindow
-from sso.db.clock import DatabaseClock
 from sso.db.errors import DatabaseError
 from sso.gsid.errors import UnknownSession, Violation
 from sso.gsid.session_request import RepeatedEvidence, parse_session_request
@@ -28,7 +27,7 @@ from sso.gsid.socket_registry import (
 from sso.gsid.topics import socket_topic
 from sso.gsid.wiring import GameLogin
 from sso.web.request import UnknownClient, client_address
-from sso.web.websocket import MAX_MESSAGE_BYTES, client_has_flooded, client_has_left
+from sso.web.websocket import MAX_MESSAGE_BYTES, client_has_flooded, client_has_left, fast_websocket
 
 MAX_MESSAGES, MESSAGES_WINDOW_S = 20, 5.0  # a client need not send any
 log = structlog.get_logger()
@@ -40,17 +39,17 @@ def game_sockets(game: GameLogin) -> Blueprint:
     @routes.websocket("/ws/gameSession/refresh/<gsid>")
     async def refresh(gsid: str) -> None:
         await websocket.accept()
-        signals_of_session = game.bus.subscribe(socket_topic(gsid), Rescans.NEVER)
-        with SocketClient(gsid, new_socket_id(game.bus.worker)) as client, signals_of_session as signals:
+        subscription = game.bus.subscribe(socket_topic(gsid), Rescans.NEVER)
+        client = SocketClient(gsid, new_socket_id(game.bus.worker), subscription.wake, fast_websocket())
+        with subscription as wake_ups:
             try:
                 if refusal := await attach(client):
-                    await send(client, refusal, game.clock)
-                    return
-                with game.socket_registry.registered(client):
-                    await serve(client, signals)
+                    await send(client, refusal)
+                else:
+                    await serve(client, subscription, wake_ups)
             except Exception:  # otherwise the client would see a normal close
                 log.exception("gsid.socket_failed", gsid=gsid)
-                await send(client, SocketClose(FAILED, "server error"), game.clock)
+                await send(client, SocketClose(FAILED, "server error"))
 
     async def attach(client: SocketClient) -> SocketClose | None:
         """Authenticates the client and attaches it to its session. Returns the close event if it is refused."""
@@ -67,7 +66,7 @@ def game_sockets(game: GameLogin) -> Blueprint:
             if session is None:  # the session has ended; its row has the reason
                 client.send_changes(await game.socket_store.read(client.gsid))
             else:
-                client.send_heartbeat(session)
+                client.send_heartbeat(session.snapshot.ts)
                 client.send_changes(session)
         except UnknownSession as error:
             return SocketClose(NOT_FOUND, error.message)
@@ -81,46 +80,57 @@ def game_sockets(game: GameLogin) -> Blueprint:
             return SocketClose(FAILED, "server error")
         return None
 
-    async def serve(client: SocketClient, signals: trio.MemoryReceiveChannel[None]) -> None:
+    async def serve(
+        client: SocketClient, subscription: Subscription, wake_ups: trio.MemoryReceiveChannel[None]
+    ) -> None:
         """Sends events until one of them closes the socket or the client disconnects."""
+        game.socket_registry.add(client)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(discard_messages, client)
-                nursery.start_soon(follow_session, client, signals)
-                async for event in client.events:
-                    await send(client, event, game.clock)
-                    if isinstance(event, SocketClose):
-                        break
+                await send_queued(client)
+                while not client.closing:
+                    await wake_ups.receive()
+                    if subscription.has_changed:
+                        subscription.has_changed = False
+                        with suppress(DatabaseError):  # the next heartbeat reads the session again
+                            client.send_changes(await game.socket_store.read(client.gsid))
+                    await send_queued(client)
+                await send_queued(client)
                 nursery.cancel_scope.cancel()
         finally:
+            game.socket_registry.remove(client)
             # Only if the client disconnected: not if the server closed the socket, or if this worker stops.
             if client_has_left() and not client.closing:
                 with trio.CancelScope(shield=True), suppress(DatabaseError):
                     await game.socket_store.cancel(client.gsid, client.socket_id)
+            client.closing = True  # a heartbeat may be under way
 
-    async def follow_session(client: SocketClient, signals: trio.MemoryReceiveChannel[None]) -> None:
-        async for _ in signals:
-            with suppress(DatabaseError):  # the next heartbeat reads the session again
-                client.send_changes(await game.socket_store.read(client.gsid))
+    async def send_queued(client: SocketClient) -> None:
+        for event in client.take_queued():
+            await send(client, event)
+
+    async def send(client: SocketClient, event: dict[str, Any] | SocketClose) -> None:
+        if not isinstance(event, SocketClose):
+            await websocket.send(orjson.dumps(event).decode())
+            return
+        status = "ERROR" if event.error else "OK"
+        body = {"event": "close", "status": status, "error": event.error, "gsid": client.gsid}
+        await websocket.send(orjson.dumps({**body, "ts": int(game.clock.now())}).decode())
+        await websocket.close(event.code)
 
     return routes
 
 
 async def discard_messages(client: SocketClient) -> None:
     """Reads and ignores messages: only a socket that is read shows that the client has disconnected."""
+    receive = websocket.receive
+    message = await receive()  # most clients never send one, so what follows is made only then
     messages = RateWindow(MAX_MESSAGES, MESSAGES_WINDOW_S)
     while True:
-        message = await websocket.receive() or b""  # an empty message is None
+        message = message or b""  # an empty message is None
         if len(message if isinstance(message, bytes) else message.encode()) > MAX_MESSAGE_BYTES:
             client.send(SocketClose(TOO_LARGE, "message too large"))
         if client_has_flooded() or messages.exceeded(trio.current_time()):
             client.send(SocketClose(FLOOD, "too many messages"))
-
-
-async def send(client: SocketClient, event: dict[str, Any] | SocketClose, clock: DatabaseClock) -> None:
-    if isinstance(event, SocketClose):
-        body = {"event": "close", "status": "ERROR" if event.error else "OK", "error": event.error, "gsid": client.gsid}
-        await websocket.send(orjson.dumps({**body, "ts": int(clock.now())}).decode())
-        await websocket.close(event.code)
-    else:
-        await websocket.send(orjson.dumps(event).decode())
+        message = await receive()

@@ -122,7 +122,9 @@ OPERATIONS = (
         TAG,
         "Answer the consent page",
         _AUTHORIZED,
-        body=ApiBody(properties(csrf=STRING, decision={**STRING, "description": "allow or deny"}), (FORM_BODY,)),
+        body=ApiBody(
+            properties(csrf=STRING, decision={**STRING, "description": "allow or deny"}), (FORM_BODY,), required=False
+        ),
         errors=(401, 403, 404, 415),
     ),
     ApiOperation(

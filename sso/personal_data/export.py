@@ -10,7 +10,7 @@ from sso.accounts.users import exportable_fields, get_user
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
-from sso.personal_data.tables import EXPORTED
+from sso.personal_data.tables import EXPORTED, VERSIONS_OF_USERS
 
 EXPORT_SECONDS = 30.0
 MAX_AUDIT_ENTRIES = 10_000
@@ -35,6 +35,13 @@ _AUDIT = Statement(
     WHERE user_id = :user_id OR is_own ORDER BY id DESC LIMIT :limit"""
 )
 
+# What the permission data of the user was before each change, from the triggers that keep it; they also erase it.
+_PERMISSION_HISTORY = Statement(
+    """SELECT c.at, v.kind, v.key, v.image AS before
+    FROM permission_versions v JOIN permission_commits c ON c.id = v.commit_id
+    WHERE v.owner = :user_id AND v.kind = ANY(CAST(:kinds AS text[])) ORDER BY v.id DESC LIMIT :limit"""
+)
+
 
 async def export_user(database: Database, user_id: str) -> dict[str, Any]:
     """Returns the document. The export is added to the history, which it contains."""
@@ -52,6 +59,9 @@ async def _export(tx: Transaction, user_id: str) -> dict[str, Any]:
         )
     }
     audit = await tx.rows(_AUDIT, user_id=user_id, limit=MAX_AUDIT_ENTRIES)
+    history = await tx.rows(
+        _PERMISSION_HISTORY, user_id=user_id, kinds=list(VERSIONS_OF_USERS), limit=MAX_AUDIT_ENTRIES
+    )
     return {
         "exported_at": _text(await tx.value(_NOW)),
         "account": _account(user),
@@ -75,6 +85,7 @@ async def _export(tx: Transaction, user_id: str) -> dict[str, Any]:
             "roles": rows["role_assignments"],
             "memberships": rows["project_members"],
             "groups": rows["group_users"],
+            "history": [_json(row) for row in history],
         },
         "history": rows["account_events"],
         "audit": [_json(row) for row in audit],

@@ -43,5 +43,7 @@ WITHOUT_FOREIGN_KEY = (
     "change_events",
     "webhook_failures",
 )
+# The kinds of permission_versions with earlier versions of rows of the user. A trigger erases them with the user.
+VERSIONS_OF_USERS = ("users", "user_records", "role_assignments", "project_members", "group_users")
 # The audit trail keeps what happened, with the number of the user and without personal data.
 PSEUDONYMOUS = ("audit", "erased_users")

@@ -28,13 +28,11 @@ from sso.serve.http1.head import RequestHead
 from sso.serve.http1.rejections import RequestRejected
 from sso.serve.http1.response import CONTINUE
 from sso.serve.hypercorn_request import RequestReader, render_head
-from sso.serve.hypercorn_websocket import ReadRateLimit
 from sso.serve.rate_limited_log import RateLimitedLog
 from sso.serve.server_limits import ServerLimits
+from sso.serve.websocket_limits import ReadRateLimit
 
 MAX_READ = 64 * 1024
-PING_S = 5.0  # a WebSocket client that sends nothing for this time gets a ping
-MAX_PINGS = 3  # the connection is closed if none of these is answered
 _CLIENT_ERRORS = (ProtocolError, h11.ProtocolError)
 _WRITE_ERRORS = (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError, trio.TooSlowError)
 _log = structlog.get_logger()
@@ -84,11 +82,10 @@ class HypercornConnection(TCPServer):
         context: WorkerContext,
         stream: trio.SocketStream,
         rules: HypercornRules,
-        already_read: bytes = b"",
     ) -> None:
         super().__init__(app, config, context, ConnectionState({}), stream)  # type: ignore[arg-type]
         self._rules = rules
-        self._reader = RequestReader(self._receive, rules.limits, already_read)
+        self._reader = RequestReader(self._receive, rules.limits)
         self._exchange = HypercornExchange()
         self._exchange.finished.set()
 
@@ -234,24 +231,24 @@ class HypercornConnection(TCPServer):
         return self._exchange.has_unread_body
 
     async def _read_frames(self) -> None:
-        rate_limit, unanswered_pings = ReadRateLimit(), 0
+        rate_limit, ping_sent = ReadRateLimit(), False
         data = self._reader.take_buffered()
         while stream := self._websocket:
             if data:
-                unanswered_pings = 0
+                ping_sent = False
                 await self.protocol.handle(RawData(data))
                 await rate_limit.wait_after(len(data))
                 data = b""
-            with trio.move_on_after(PING_S) as silence:
+            with trio.move_on_after(self._rules.limits.ping_s) as silence:
                 data = await self._receive(MAX_READ)
             if not silence.cancelled_caught:
                 if not data:
                     return
                 continue
-            if unanswered_pings == MAX_PINGS:
+            if ping_sent:
                 await self.stream.aclose()  # first: a task may be waiting until the client reads
                 return
-            unanswered_pings += 1
+            ping_sent = True
             self._task_group.spawn(stream._send_wsproto_event, Ping())
 
     @property

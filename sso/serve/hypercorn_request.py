@@ -23,12 +23,10 @@ _TOO_SLOW = "the request did not arrive in time"
 class RequestReader:
     """Finds the requests in the bytes of one connection. ``receive`` returns b"" at the end of the stream."""
 
-    def __init__(
-        self, receive: Callable[[int], Awaitable[bytes]], limits: ServerLimits, already_read: bytes = b""
-    ) -> None:
+    def __init__(self, receive: Callable[[int], Awaitable[bytes]], limits: ServerLimits) -> None:
         self._receive = receive
         self._limits = limits
-        self._buffer = already_read
+        self._buffer = b""
 
     @property
     def has_buffered(self) -> bool:

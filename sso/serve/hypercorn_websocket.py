@@ -14,10 +14,8 @@ from wsproto.connection import ConnectionState
 from wsproto.events import CloseConnection, Message, Ping
 
 from sso.core.rate_window import RateWindow
+from sso.serve.websocket_limits import FRAMES_S, MAX_FRAMES
 from sso.web.websocket import CLIENT_FLOODED, MAX_MESSAGE_BYTES
-
-MAX_FRAMES, FRAMES_S = 100, 5.0  # frames of any kind, including empty ones, within FRAMES_S seconds
-MAX_BYTES_PER_SECOND = 16 * 1024
 
 
 class HypercornWebSocket(WSStream):
@@ -66,19 +64,3 @@ class HypercornWebSocket(WSStream):
     async def _pass_on(self, message: dict[str, Any]) -> None:
         assert self.app_put is not None  # it is set by the handshake
         await self.app_put(message)
-
-
-class ReadRateLimit:
-    """Slows down reading from a client that sends more than MAX_BYTES_PER_SECOND."""
-
-    def __init__(self) -> None:
-        self._since = trio.current_time()
-        self._bytes = 0
-
-    async def wait_after(self, count: int) -> None:
-        now = trio.current_time()
-        if now - self._since > 1:
-            self._since, self._bytes = now, 0
-        self._bytes += count
-        if self._bytes > MAX_BYTES_PER_SECOND:
-            await trio.sleep_until(self._since + self._bytes / MAX_BYTES_PER_SECOND)

@@ -118,8 +118,8 @@ def form(
     schema = properties(**{name: {**STRING, "description": _FIELD_TEXTS.get(name, "")} for name in names})
     parameters = [ApiParameter(name, _FIELD_TEXTS.get(name, "")) for name in query]
     answers = {200: PAGE, 303: REDIRECT, **(responses or {})}
-    body = ApiBody(schema, (FORM_BODY,))
-    return ApiOperation("POST", path, tag, summary, answers, "", parameters, body, (401, 415, *errors), security)
+    body = ApiBody(schema, (FORM_BODY,), required=False)
+    return ApiOperation("POST", path, tag, summary, answers, "", parameters, body, (401, 403, 415, *errors), security)
 
 
 # The meaning of fields that several forms have.

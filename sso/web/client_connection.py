@@ -8,7 +8,7 @@ from sso.web.request import current_request
 
 # Keys in the extensions of the ASGI scope.
 CONNECTION_EXTENSION = "sso.connection"  # a ClientConnection
-FAST_EXTENSION = "sso.fast"  # a FastExchange
+FAST_EXTENSION = "sso.fast"  # a FastExchange or FastWebSocket
 
 RawHeaders = list[tuple[bytes, bytes]]
 SharedHeaders = tuple[tuple[bytes, bytes], ...]
@@ -42,6 +42,13 @@ class FastExchange(Protocol):
 
     async def send(self, message: Any) -> None:
         """The ``send`` function of ASGI, for responses that are streamed."""
+
+
+class FastWebSocket(Protocol):
+    """A WebSocket whose ``receive`` waits for the client, and whose short messages are written without waiting."""
+
+    def try_send_text(self, data: bytes) -> bool:
+        """Writes a message at once. Returns False, and writes nothing, if earlier bytes have to wait for the client."""
 
 
 class UnknownConnection:

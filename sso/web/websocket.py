@@ -8,6 +8,7 @@ from typing import Any
 from quart import websocket
 from quart_trio.asgi import TrioASGIWebsocketConnection
 
+from sso.web.client_connection import FAST_EXTENSION, FastWebSocket
 from sso.web.request_tracing import started_span
 
 CLIENT_LEFT = "sso.client_left"  # a key in the extensions of the ASGI scope
@@ -40,6 +41,13 @@ class WebSocketConnection(TrioASGIWebsocketConnection):
 def client_has_left() -> bool:
     """Returns whether the client closed the WebSocket or disconnected; False if the server ended it."""
     return CLIENT_LEFT in websocket.scope["extensions"]
+
+
+def fast_websocket() -> FastWebSocket | None:
+    """Returns the current WebSocket if its server can write a message without waiting."""
+    extensions: dict[str, Any] = websocket.scope["extensions"]
+    found: FastWebSocket | None = extensions.get(FAST_EXTENSION)
+    return found
 
 
 def client_has_flooded() -> bool:

@@ -1,8 +1,7 @@
 """The heartbeat of all sockets of a worker."""
 
 import uuid
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from sso.core.ids import record_id
 from sso.db.database import Database
 from sso.gsid import socket_registry
 from sso.gsid.socket_registry import FAILED, SocketClient, SocketClose, SocketRegistry
-from sso.gsid.socket_store import SocketSession
+from sso.gsid.socket_store import ConnectedSocket, SocketHeartbeat
 from sso.services import Services
 from tests.gsid.test_poll_store import new_session
 
@@ -28,40 +27,40 @@ _MAKE_UNREADABLE = "UPDATE game_sessions SET created = 'infinity' WHERE gsid = $
 async def connected_clients(database: Database, count: int) -> list[SocketClient]:
     gsids = [str(uuid.uuid4()) for _ in range(count)]
     await database.run_sql(_INSERT, [gsids])
-    return [SocketClient(gsid, f"s{gsid}") for gsid in gsids]
+    return [new_client(gsid, f"s{gsid}") for gsid in gsids]
 
 
-def queued_events(client: SocketClient) -> list[Any]:
-    events = []
-    while True:
-        try:
-            events.append(client.events.receive_nowait())
-        except trio.WouldBlock:
-            return events
+def new_client(gsid: str, socket_id: str) -> SocketClient:
+    return SocketClient(gsid, socket_id, wake=lambda: None)
+
+
+def names(events: list[Any]) -> list[str]:
+    return [event["event"] for event in events]
 
 
 async def test_heartbeat_reaches_the_sockets_of_all_batches(services: Services, database: Database) -> None:
     clients = await connected_clients(database, SOCKETS)
     registry = SocketRegistry(services.game_login.socket_store, 1)
-    with ExitStack() as registrations:
-        for client in clients:
-            registrations.enter_context(registry.registered(client))
-        await registry._heartbeat()
     for client in clients:
-        assert [event["event"] for event in queued_events(client)] == ["refresh"]
+        registry.add(client)
+    await registry._heartbeat()
+    for client in clients:
+        assert names(client.take_queued()) == ["refresh"]
 
 
 async def test_heartbeat_repeats(services: Services, database: Database) -> None:
     (client,) = await connected_clients(database, 1)
     registry = SocketRegistry(services.game_login.socket_store, 0)
-    with registry.registered(client), trio.fail_after(20):
+    registry.add(client)
+    with trio.fail_after(20):
         async with trio.open_nursery() as nursery:
             await nursery.start(registry.run)
-            for _ in range(3):
-                event = await client.events.receive()
-                assert isinstance(event, dict)
-                assert event["event"] == "refresh"
+            events: list[Any] = []
+            while len(events) < 3:
+                await trio.sleep(0.01)
+                events += client.take_queued()
             nursery.cancel_scope.cancel()
+    assert set(names(events)) == {"refresh"}
 
 
 async def test_heartbeat_continues_when_clients_disconnect_meanwhile(
@@ -74,42 +73,39 @@ async def test_heartbeat_continues_when_clients_disconnect_meanwhile(
     seen: list[str] = []
     heartbeat = store.heartbeat
 
-    async def disconnect_all_others(sockets: Iterable[tuple[str, str]]) -> dict[str, SocketSession]:
+    async def disconnect_all_others(sockets: Sequence[ConnectedSocket]) -> SocketHeartbeat:
         (current,) = sockets
         if not seen:
             for client in clients:
-                if client.gsid != current[0]:
+                if client.gsid != current.gsid:
                     await store.cancel(client.gsid, client.socket_id)
-                    client.__exit__()
-        seen.append(current[0])
+                    client.closing = True
+        seen.append(current.gsid)
         return await heartbeat([current])
 
     monkeypatch.setattr(store, "heartbeat", disconnect_all_others)
-    with ExitStack() as registrations:
-        for client in clients:
-            registrations.enter_context(registry.registered(client))
-        await registry._heartbeat()
+    for client in clients:
+        registry.add(client)
+    await registry._heartbeat()
     assert sorted(seen) == sorted(client.gsid for client in clients)
     (remaining,) = (client for client in clients if client.gsid == seen[0])
-    event = remaining.events.receive_nowait()
-    assert isinstance(event, dict)
-    assert event["event"] == "refresh"
+    assert names(remaining.take_queued()) == ["refresh"]
 
 
 async def test_unreadable_session_closes_only_its_own_socket(services: Services) -> None:
     registry = services.game_login.socket_registry
-    clients = [SocketClient(await new_session(services), record_id()) for _ in range(9)]
+    clients = [new_client(await new_session(services), record_id()) for _ in range(9)]
     for client in clients:
         await services.game_login.socket_store.attach(client.gsid, client.socket_id)
     await services.database.run_sql(_MAKE_UNREADABLE, [clients[4].gsid])
-    with capture_logs() as logs, ExitStack() as registrations:
+    with capture_logs() as logs:
         for client in clients:
-            registrations.enter_context(registry.registered(client))
+            registry.add(client)
         await registry._heartbeat()
     assert [(entry["event"], entry["gsid"]) for entry in logs] == [("gsid.session_heartbeat_failed", clients[4].gsid)]
-    assert queued_events(clients.pop(4)) == [SocketClose(FAILED, "internal error")]
+    assert clients.pop(4).take_queued() == [SocketClose(FAILED, "internal error")]
     for client in clients:
-        assert [event["event"] for event in queued_events(client)] == ["refresh"]
+        assert names(client.take_queued()) == ["refresh"]
 
 
 async def test_heartbeat_returns_the_current_socket_to_a_replaced_one(services: Services) -> None:
@@ -117,8 +113,51 @@ async def test_heartbeat_returns_the_current_socket_to_a_replaced_one(services: 
     store, gsid = services.game_login.socket_store, await new_session(services)
     for socket_id in ("older", "newer"):
         assert await store.attach(gsid, socket_id)
-    sessions = await store.heartbeat([(gsid, "older"), (gsid, "newer")])
-    assert {socket_id: session.socket_id for socket_id, session in sessions.items()} == {
-        "older": "newer",
-        "newer": "newer",
-    }
+    heartbeat = await store.heartbeat([new_client(gsid, "older"), new_client(gsid, "newer")])
+    ((socket_id, session),) = heartbeat.changed.items()
+    assert session is not None
+    assert (socket_id, session.socket_id) == ("older", "newer")
+
+
+async def test_heartbeat_reports_new_stages_ended_and_missing_sessions(services: Services) -> None:
+    store = services.game_login.socket_store
+    same, staged, ended, missing = [await new_session(services) for _ in range(4)]
+    for gsid in (same, staged, ended):
+        assert await store.attach(gsid, f"s{gsid}")
+    await services.game_login.confirmation.set_stage(staged, "opened")
+    await services.database.run_sql("UPDATE game_sessions SET ends = now() WHERE gsid = $1", [ended])
+    await services.database.run_sql("DELETE FROM game_sessions WHERE gsid = $1", [missing])
+    heartbeat = await store.heartbeat([new_client(gsid, f"s{gsid}") for gsid in (same, staged, ended, missing)])
+    assert heartbeat.changed.keys() == {f"s{gsid}" for gsid in (staged, ended, missing)}
+    assert heartbeat.changed[f"s{missing}"] is None
+    rows = await services.database.run_sql("SELECT extract(epoch FROM last_seen)::int FROM game_sessions", [])
+    assert len(rows) == 3
+    assert heartbeat.ts - min(row[0] for row in rows) <= 60
+
+
+async def test_last_of_several_sockets_attached_at_once_is_current(services: Services) -> None:
+    store, gsid = services.game_login.socket_store, await new_session(services)
+    attached: dict[str, Any] = {}
+
+    async def attach(socket_id: str) -> None:
+        attached[socket_id] = await store.attach(gsid, socket_id)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(5):
+            nursery.start_soon(attach, f"s{number}")
+    (row,) = await services.database.run_sql("SELECT socket FROM game_sessions WHERE gsid = $1", [gsid])
+    assert len(attached) == 5
+    assert row[0] in attached
+    assert attached[row[0]].socket_id == row[0]
+
+
+async def test_client_that_does_not_read_gets_no_more_than_a_few_queued_events() -> None:
+    wakes: list[None] = []
+    client = SocketClient("gsid", "socket", wake=lambda: wakes.append(None))
+    for ts in range(socket_registry.MAX_QUEUED_EVENTS + 5):
+        client.send_heartbeat(ts)
+    client.send(SocketClose(FAILED))
+    client.send_heartbeat(0)
+    events = client.take_queued()
+    assert len(events) == len(wakes) == socket_registry.MAX_QUEUED_EVENTS + 1
+    assert events[-1] == SocketClose(FAILED)

@@ -16,11 +16,12 @@ from sso.app import build_app
 from sso.db.errors import Unavailable
 from sso.health import Health
 from sso.metrics import Metrics
-from sso.serve import hypercorn_connection
 from sso.serve.http1 import server as http_server
+from sso.serve.server_limits import ServerLimits
 from sso.services import Services
 from tests.kit.builders import add_user
 from tests.kit.held import SOCKET, Game, connect, new_game, receive_all
+from tests.kit.raw_http import SERVERS
 
 PING_S = 0.1
 HANDSHAKE = (
@@ -45,12 +46,12 @@ class InProcessServer:
             await trio.sleep(0.01)
 
 
-@pytest.fixture
-async def server(services: Services, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[InProcessServer]:
-    monkeypatch.setattr(hypercorn_connection, "PING_S", PING_S)
+@pytest.fixture(params=SERVERS)
+async def server(services: Services, request: pytest.FixtureRequest) -> AsyncIterator[InProcessServer]:
     listener = socket.create_server(("127.0.0.1", 0))
     app = build_app(services, Health(), Metrics())
     stop, ready = trio.Event(), trio.Event()
+    limits, hypercorn_only = ServerLimits(ping_s=PING_S), request.param == "hypercorn"
     async with trio.open_nursery() as nursery:
         await nursery.start(services.bus.run)
         await nursery.start(services.game_login.held_polls.run)
@@ -60,7 +61,7 @@ async def server(services: Services, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
 
         async def serve() -> None:
             with scope:
-                await http_server.serve(app, [listener], stop, ready.set, hypercorn_only=True)
+                await http_server.serve(app, [listener], stop, ready.set, limits, hypercorn_only=hypercorn_only)
 
         nursery.start_soon(serve)
         await ready.wait()
@@ -97,7 +98,7 @@ async def test_silent_client_that_answers_pings_stays_connected(server: InProces
         assert (await quiet.receive()).status == 101
         protocol, answered = WebSocketProtocol(ConnectionType.CLIENT), 0
         with trio.fail_after(30):
-            while answered < 2 * (hypercorn_connection.MAX_PINGS + 1):
+            while answered < 4:
                 protocol.receive_data(await quiet.receive_some() or None)
                 for event in protocol.events():
                     assert not isinstance(event, CloseConnection)
@@ -107,9 +108,8 @@ async def test_silent_client_that_answers_pings_stays_connected(server: InProces
         assert (await server.row(game))["cancels"] == 0
 
 
-async def test_client_is_disconnected_after_twenty_seconds_without_a_pong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    assert hypercorn_connection.PING_S * (hypercorn_connection.MAX_PINGS + 1) == 20
+def test_client_is_disconnected_after_twenty_seconds_without_a_pong() -> None:
+    assert 2 * ServerLimits.ping_s == 20
 
 
 async def test_server_error_closes_with_1011_and_cancels_no_poll(

@@ -31,6 +31,7 @@ def login(server: Server) -> str:
     server.apply({"projects": [{"id": project, "title": f"Project {user_id}"}]})
     server.apply({"groups": [{"group_id": group, "project_id": project, "title": "Friends", "users": [user_id]}]})
     server.apply({"memberships": [{"id": project, "users": [member]}]})
+    server.apply({"users": [{"login": login, "tags": ["friend"]}]})
     api_login(server, login)
     with fresh_browser(server, login, headers={"User-Agent": "Mozilla/5.0 (X11; Linux) Firefox/130.0"}) as browser:
         browser.open_account()
@@ -92,6 +93,9 @@ def test_export_contains_what_is_stored_and_no_secrets(server: Server, login: st
         {"application_id": APPLICATION, "name": "player", "expired": 0, "ttl": 0}
     ]
     assert document["permissions"]["memberships"][0]["role"] == "viewer"
+    created, *_, tagged = reversed(document["permissions"]["history"])
+    assert (created["kind"], created["before"]) == ("users", None)
+    assert tagged["before"] == {"user_id": account["user_id"], "login": login, "tags": [], "purchases": []}
     assert document["permissions"]["groups"] == [{"group_id": f"{int(account['user_id']):024x}"}]
     assert document["sites"]["consents"][0]["name"] == f"Site {account['user_id']}"
     kinds = [event["kind"] for event in document["history"]]
@@ -160,7 +164,7 @@ def test_erasure_leaves_nothing_but_the_number_of_the_user(server: Server, login
     kept = f"kept-by-{user_id}"
     query(server, "INSERT INTO audit (operation, target, after) VALUES ('application.save', $1, to_jsonb($2::text))",
           user_id, kept)  # fmt: skip
-    assert {"users.login", "users.login_key", "users.nick", "audit.after"} <= places_of(server, name)
+    assert {"users.login", "users.nick", "audit.after", "permission_versions.image"} <= places_of(server, name)
     assert places_of(server, address) >= {"account_events.address", "audit.address"}
     server.sso("user", "delete", login, "--yes")
     make_due(server, login)
@@ -170,6 +174,7 @@ def test_erasure_leaves_nothing_but_the_number_of_the_user(server: Server, login
     assert places_of(server, kept) == {"audit.after"}  # an application with the same number is someone else's
     ids = {table for table in EXPORTED | dict.fromkeys(TRANSIENT)
            if query(server, f"SELECT FROM {table} WHERE user_id = $1", user_id)}  # fmt: skip
+    assert not query(server, "SELECT FROM permission_versions WHERE owner = $1 AND kind LIKE '%user%'", user_id)
     assert ids == {"change_events"}
     (event,) = query(server, "SELECT type, data FROM change_events WHERE user_id = $1", user_id)
     assert (event["type"], event["data"]) == ("user_erased", "{}")  # programs with a copy must learn it

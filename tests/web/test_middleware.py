@@ -40,6 +40,7 @@ ADMIN = tuple(
     f"/api/admin/{path}"
     for path in (
         "audit", "clients", "clients/<client_id>", "clients/<client_id>/rotate-secret",
+        "game-sessions", "game-sessions/<gsid>",
         "identity-providers", "identity-providers/<provider_id>", "signing-keys", "signing-keys/<kid>",
         "users", "users/<user_id>", "users/<user_id>/factors", "users/<user_id>/games",
         "users/<user_id>/games/<sign_in_id>", "users/<user_id>/permissions", "users/<user_id>/sessions",

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from quart import Quart, Response
 from quart import globals as quart_globals
-from quart.asgi import ASGIHTTPConnection
-from quart.ctx import AppContext, RequestContext, _BaseRequestWebsocketContext
+from quart.asgi import ASGIHTTPConnection, ASGIWebsocketConnection
+from quart.ctx import AppContext, RequestContext, WebsocketContext, _BaseRequestWebsocketContext
 from quart.wrappers.request import Request
 from quart.wrappers.response import DataBody
+from quart.wrappers.websocket import Websocket
 from quart_trio import QuartTrio
 from quart_trio.asgi import TrioASGIHTTPConnection
 from quart_trio.wrappers import TrioRequest
@@ -24,7 +25,9 @@ from werkzeug.datastructures import Headers
 
 from tests.test_private_dependencies import changed, code_digest
 
-CONTEXT, REQUEST, APP = (f"sso/web/fast_quart/{name}.py" for name in ("context", "request", "app"))
+CONTEXT, REQUEST, APP, WEBSOCKET = (
+    f"sso/web/fast_quart/{name}.py" for name in ("context", "request", "app", "websocket")
+)
 # Names that we override, set or call, and the function of the library that must use them.
 USED_NAMES = [
     (AppContext.push, "_cv_tokens", CONTEXT),
@@ -40,6 +43,9 @@ USED_NAMES = [
     (TrioASGIHTTPConnection.__call__, "handle_messages", APP),
     (DataBody.__init__, "begin", APP),
     (DataBody.__init__, "end", APP),
+    (ASGIWebsocketConnection.handle_websocket, "_accepted", WEBSOCKET),
+    (ASGIWebsocketConnection.handle_websocket, "_closed", WEBSOCKET),
+    (Websocket.receive, "_receive", WEBSOCKET),
 ]
 # Methods that are replaced by shorter versions, which must follow a change of the original.
 REPLACED_METHODS = [
@@ -54,6 +60,14 @@ REPLACED_METHODS = [
     (RequestContext.push, "514ffc1946ac878d", CONTEXT),
     (RequestContext.pop, "9a935c5a5d4452d1", CONTEXT),
     (_BaseRequestWebsocketContext._push, "207b8f4f0b8f3eae", CONTEXT),
+    (QuartTrio.handle_websocket, "79c868333189c199", APP),
+    (QuartTrio.full_dispatch_websocket, "729b696d8698ebe8", APP),
+    (Quart.dispatch_websocket, "e6bda44224c75cdb", APP),
+    (Quart.preprocess_websocket, "5a64354af8a60eb2", APP),
+    (Quart.finalize_websocket, "65933c902d887f82", APP),
+    (Quart.postprocess_websocket, "b96e2cc009c288b9", APP),
+    (WebsocketContext.push, "35d28dd45d6c2b6a", WEBSOCKET),
+    (WebsocketContext.pop, "718d3b53267a71d8", WEBSOCKET),
 ]
 # The attributes that Request.__init__ sets. FastRequest sets them itself, as it does not call that method.
 REQUEST_ATTRIBUTES = {

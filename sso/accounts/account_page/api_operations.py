@@ -3,7 +3,7 @@
 from sso.web.api_description import STRING, TEXT, ApiResponse, form, page
 
 TAG = "Account page"
-SIGNED_IN = (("sessionCookie",),)
+SIGNED_IN = (("sessionCookie",), ())  # without a session, the answer is a redirect to the sign-in
 CONFIRMATION = ("current_password", "present_otp", "credential")  # fields that confirm an important change
 _PROBLEMS = (403, 422)
 

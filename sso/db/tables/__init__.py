@@ -42,6 +42,7 @@ from sso.db.tables.perm import (
     user_groups,
     user_records,
 )
+from sso.db.tables.permission_history import permission_commits, permission_history, permission_versions
 from sso.db.tables.schema import schema_compatibility
 from sso.db.tables.upstream import (
     identity_providers,
@@ -79,6 +80,9 @@ __all__ = [
     "oauth_requests",
     "outbox",
     "pending_identities",
+    "permission_commits",
+    "permission_history",
+    "permission_versions",
     "project_members",
     "project_names",
     "projects",

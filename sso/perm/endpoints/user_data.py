@@ -42,7 +42,7 @@ class UserDataEndpoint:
         list_type = data.get("type", "list")
         if list_type not in LIST_TYPES:
             raise InvalidInput(f"data.type: must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
-        options, explain = _read_options(request)
+        options, explain, at = _read_options(request)
         application_id = request.application_id()
         caller = request.caller
         user_id = _read_user_id(data.get("user_id", caller.user_id or None))
@@ -51,16 +51,19 @@ class UserDataEndpoint:
         target = _require_target(rights, "canRead", ())
         if not caller.user_id and list_type != "roles":
             raise Forbidden
-        user = target if is_own else await self._load(user_id, application_id, caller)
         sections = _readable_sections(caller, rights, own=is_own)
+        if at is not None:
+            user = await self._authorizer.facts.load_at(user_id, application_id, caller.address, at, "options.at")
+        else:
+            user = target if is_own else await self._load(user_id, application_id, caller)
         if not user.user_exists:
             raise NotFound("user not found")
-        if target.is_removed:
+        if (target if at is None else user).is_removed:
             raise Forbidden("removed")
         if list_type == "roles" and "roles" not in sections:
             raise missing_sections("canRead", ("roles",))
         options = replace(options, sections=sections)
-        effective = user.effective(caller.now)
+        effective = user.effective(caller.now if at is None else at)
         members: dict[str, Any] = {"data": render(list_type, user.application, user.facts, effective, options)}
         members |= explain_json(explain, rights, user, effective, options, short=list_type == "list_short")
         return request.response(**members, user_id=user_id, expired=earliest_role_end(effective, options))
@@ -114,12 +117,12 @@ class UserDataEndpoint:
         return loaded
 
 
-def _read_options(request: PermissionRequest) -> tuple[Options, bool | str]:
-    """The options for rendering, and ``explain``: a flag, or the name of a rule."""
+def _read_options(request: PermissionRequest) -> tuple[Options, bool | str, int | None]:
+    """The options for rendering, ``explain`` (a flag, or the name of a rule), and ``at``."""
     options, warnings = read_user_data_options(request.fields.get("options", {}))
     request.warnings.extend(warnings)
-    explain = options.pop("explain", False)
-    return Options(**options), explain
+    explain, at = options.pop("explain", False), options.pop("at", None)
+    return Options(**options), explain, at
 
 
 def _read_user_id(value: object) -> str:

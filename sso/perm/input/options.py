@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import PlainValidator, WithJsonSchema
 
 from sso.perm.input.model import InputModel, read_record
+from sso.perm.input.validators import MAX_NUMBER, check_number
 from sso.web.request_model import at_most
 
 MAX_RULE_NAME = 512
@@ -30,6 +31,12 @@ class UserDataOptions(InputModel):
             {"anyOf": [{"type": "boolean"}, {"type": "string", "minLength": 1, "maxLength": MAX_RULE_NAME}]}
         ),
     ] = False
+    # A moment in the past, in Unix seconds.
+    at: Annotated[
+        int | None,
+        PlainValidator(check_number),
+        WithJsonSchema({"type": "integer", "minimum": 0, "maximum": MAX_NUMBER}),
+    ] = None
 
 
 def read_user_data_options(value: object) -> tuple[dict[str, Any], list[str]]:

@@ -8,10 +8,12 @@ change sees it, on every worker, without notifications between workers.
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import trio
 
+from sso.core.errors import NotFound
 from sso.core.net import Address
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
@@ -29,52 +31,16 @@ from sso.perm.engine.records import RoleRecord
 from sso.perm.engine.render import render
 from sso.perm.engine.service_rights import ServiceRights, compute_service_rights
 from sso.perm.engine.user_facts import UserFacts
+from sso.perm.errors import InvalidInput
 from sso.perm.stores.builtin_roles import complete_schema
+from sso.perm.stores.facts_sql import application_sql, facts_sql
+from sso.perm.stores.past_facts_sql import LATEST, PAST_FACTS
+from sso.perm.stores.timestamps import rfc3339
 
 MAX_CACHED_APPLICATIONS = 1000
 
-_PROJECT = """jsonb_build_object(
-    'id', p.id, 'title', p.title, 'aliases', p.aliases, 'removed', p.removed, 'settings', p.settings,
-    'allow', p.allow, 'disallow', p.disallow,
-    'applications', (
-        SELECT coalesce(jsonb_agg(jsonb_build_array(x.application_id, x.name, x.removed, x.service_meta <> '{}')
-            ORDER BY x.application_id), '[]')
-        FROM applications x WHERE x.project_id = p.id),
-    'groups', (
-        SELECT coalesce(jsonb_agg(jsonb_build_array(g.id, g.title, g.conditions, g.tags, EXISTS (
-            SELECT 1 FROM group_users gu WHERE gu.group_id = g.id AND gu.user_id = item.user_id)) ORDER BY g.id), '[]')
-        FROM user_groups g WHERE g.project_id = p.id),
-    'members', (
-        SELECT coalesce(jsonb_agg(jsonb_build_array(m.level, m.resource, m.role, m.expired, m.ttl)
-            ORDER BY m.position), '[]')
-        FROM project_members m WHERE m.project_id = p.id AND m.user_id = item.user_id))"""
-
-# Project access is reported with the central application only, so memberships are read only for it.
-_FACTS = BatchStatement(
-    f"""SELECT item.n, u.login, u.tags, u.purchases, u.user_id IS NOT NULL AS known, a.removed, a.revision,
-        a.settings AS app_settings, a.name AS app_name,
-        (SELECT jsonb_build_object('login', r.login, 'public_data', r.public_data, 'private_data', r.private_data,
-            'secret_data', r.secret_data)
-         FROM user_records r WHERE r.user_id = item.user_id AND r.application_id = item.application_id) AS record,
-        (SELECT jsonb_agg(jsonb_build_object('name', s.name, 'expired', s.expired, 'ttl', s.ttl) ORDER BY s.position)
-         FROM role_assignments s
-         WHERE s.user_id = item.user_id AND s.application_id = item.application_id) AS roles,
-        (SELECT {_PROJECT} FROM projects p WHERE p.id = a.project_id) AS home,
-        CASE WHEN item.application_id = 1 THEN
-            (SELECT jsonb_agg({_PROJECT}) FROM projects p
-             WHERE p.id IN (SELECT m.project_id FROM project_members m WHERE m.user_id = item.user_id))
-        END AS projects
-    FROM {{items}}
-    JOIN applications a ON a.application_id = item.application_id
-    LEFT JOIN users u ON u.user_id = item.user_id""",  # noqa: S608 - the parts are ours
-    columns={"user_id": "text", "application_id": "int"},
-)
-_APPLICATION = Statement(
-    """SELECT a.revision, a.login, a.public_data, a.private_data, a.secret_data,
-        (SELECT coalesce(jsonb_agg(to_jsonb(r) - 'application_id' ORDER BY r.name), '[]')
-         FROM roles r WHERE r.application_id = a.application_id) AS roles
-    FROM applications a WHERE a.application_id = :application_id"""
-)
+_FACTS = BatchStatement(facts_sql("{items}"), columns={"user_id": "text", "application_id": "int"})
+_APPLICATION = Statement(application_sql(":application_id"))
 
 
 @dataclass(frozen=True)
@@ -131,6 +97,32 @@ class FactsStore:
         application = await self._application(application_id, row["revision"])
         facts = _facts(row, user_id, address)
         return LoadedFacts(application, facts, row["known"], row["app_name"], row["app_settings"])
+
+    async def load_at(
+        self, user_id: str, application_id: int, address: Address | None, at: int, where: str
+    ) -> LoadedFacts:
+        """Load the facts as they were at the end of the second ``at``.
+
+        Raises InvalidInput, with ``where`` as the place of ``at``, for a moment in the future or before the beginning
+        of the history, and NotFound if the application or the user did not exist, or the user has been erased.
+        """
+        values = {"user_id": user_id, "application_id": application_id, "at": min(at, LATEST)}
+        row = await self._database.row(PAST_FACTS, **values)
+        assert row is not None
+        if at > row["now"]:
+            raise InvalidInput(f"{where}: must not be in the future (the time is {row['now']})")
+        if at < row["since"]:
+            raise InvalidInput(
+                f"{where}: the history begins at {row['since']} ({rfc3339(datetime.fromtimestamp(row['since'], UTC))})"
+            )
+        if row["n"] is None:
+            raise NotFound("the application did not exist at that time")
+        if not row["known"]:
+            raise NotFound("the user did not exist at that time")
+        application = _compile(application_id, 0, row["application"])
+        return LoadedFacts(
+            application, _facts(row, user_id, address), row["known"], row["app_name"], row["app_settings"]
+        )
 
     async def load_many(self, user_id: str, addresses: Mapping[int, Address | None]) -> dict[int, LoadedFacts | None]:
         """Load the facts at several applications concurrently, so that they share a statement.
@@ -207,11 +199,12 @@ async def read_service_rights(runner: Runner, user_id: str, now: int) -> Service
 async def read_application(runner: Runner, application_id: int) -> CompiledApplication | None:
     """The compiled schema and roles as they are now. A transaction that needs them unchanged locks the application."""
     row = await runner.row(_APPLICATION, application_id=application_id)
-    if row is None:
-        return None
-    schema = complete_schema(row)
+    return None if row is None else _compile(application_id, row["revision"], row)
+
+
+def _compile(application_id: int, revision: int, row: Mapping[str, Any]) -> CompiledApplication:
     records = [RoleRecord(**role) for role in row["roles"]]
-    return compile_application(application_id, row["revision"], schema, records)
+    return compile_application(application_id, revision, complete_schema(row), records)
 
 
 def _facts(row: Row, user_id: str, address: Address | None) -> PermissionFacts:

@@ -21,10 +21,14 @@ _MEMBERS = Statement(
 )
 _LISTS = Statement("SELECT allow, disallow FROM projects WHERE id = :id")
 _CLEAR_MEMBERS = Statement("DELETE FROM project_members WHERE project_id = :id")
+# Positions count the roles of each user, so that the rows of a user stay as they are when other members change.
 _PUT_MEMBERS = Statement(
     """INSERT INTO project_members (project_id, user_id, level, resource, role, expired, ttl, position)
-    SELECT :id, item.* FROM unnest(CAST(:users AS text[]), CAST(:levels AS text[]), CAST(:resources AS text[]),
-        CAST(:roles AS text[]), CAST(:expired AS bigint[]), CAST(:ttl AS bigint[])) WITH ORDINALITY AS item"""
+    SELECT :id, item.user_id, item.level, item.resource, item.role, item.expired, item.ttl,
+        row_number() OVER (PARTITION BY item.user_id ORDER BY item.n)
+    FROM unnest(CAST(:users AS text[]), CAST(:levels AS text[]), CAST(:resources AS text[]), CAST(:roles AS text[]),
+        CAST(:expired AS bigint[]), CAST(:ttl AS bigint[]))
+        WITH ORDINALITY AS item (user_id, level, resource, role, expired, ttl, n)"""
 )
 _FIRST_UNKNOWN_USER = Statement(
     """SELECT item.user_id FROM unnest(CAST(:user_ids AS text[])) AS item (user_id)

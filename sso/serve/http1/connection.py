@@ -1,4 +1,4 @@
-"""One connection: serves its requests one after the other, in one task."""
+"""One connection: serves its requests one after the other, and a WebSocket as the last one, in one task."""
 
 import select
 import socket
@@ -13,20 +13,19 @@ from trio.lowlevel import checkpoint, wait_readable, wait_writable
 
 from sso.core.telemetry import current_span
 from sso.log import current_request_id
+from sso.serve.http1.connection_interface import SilenceObserver
 from sso.serve.http1.exchange import HttpExchange
 from sso.serve.http1.head import head_end, read_head
 from sso.serve.http1.rejections import RequestRejected
 from sso.serve.http1.server_context import ServerContext
+from sso.serve.http1.websocket import WebSocketExchange
 
 Address = tuple[str, int]
 NEVER = float("inf")
 MAX_READ = 64 * 1024
 MAX_HEAD_READ = 16 * 1024
+MAX_FRAMES_READ = 8 * 1024
 _log = structlog.get_logger()
-
-
-class UpgradeRequested(Exception):
-    """The request opens a WebSocket."""
 
 
 class ConnectionState(Enum):
@@ -36,14 +35,15 @@ class ConnectionState(Enum):
     HEAD = "head"
     BODY = "body"
     RESPONSE = "response"
+    WEBSOCKET = "websocket"
 
 
 class Connection:
     """An expired deadline, a rejection, a disconnect and the end of the drain all cancel its scope."""
 
     __slots__ = (
-        "_disconnect_watches", "_head_bytes", "_is_new", "_rejection", "_scope", "_state", "buffer", "client",
-        "context", "deadline", "has_unread_body", "local_address", "response_started", "sock",
+        "_disconnect_watches", "_head_bytes", "_is_new", "_rejection", "_scope", "_state", "_websocket", "buffer",
+        "client", "context", "deadline", "has_unread_body", "local_address", "response_started", "sock",
     )  # fmt: skip
 
     def __init__(
@@ -63,18 +63,16 @@ class Connection:
         self._is_new = True  # no request has been received
         self._rejection: RequestRejected | None = None
         self._disconnect_watches = 0
+        self._websocket: SilenceObserver | None = None
 
     async def run(self) -> None:
         context = self.context
         context.connections.add(self)
-        upgrade = False
         try:
             with self._scope:
-                upgrade = await self._serve()
+                await self._serve()
             self.deadline = NEVER
-            if upgrade:
-                await context.hypercorn.serve_connection(self.sock, self.buffer)
-            elif self._rejection or self.has_unread_body:
+            if self._rejection or self.has_unread_body:
                 await self._close_gracefully()
         except Exception:
             context.log(_log.exception, "http.connection_failed")
@@ -85,8 +83,8 @@ class Connection:
             context.limiter.release(self.client)
             self.sock.close()
 
-    async def _serve(self) -> bool:
-        """Serves requests until the connection ends. Returns whether the client asks for a WebSocket."""
+    async def _serve(self) -> None:
+        """Serves requests until the connection ends."""
         pacing = self.context.pacing
         try:
             while await self._receive_head():
@@ -95,11 +93,8 @@ class Connection:
                     await pacing.wait_for_start()
                 if not await self._serve_request():
                     break
-        except UpgradeRequested:
-            return True
         except RequestRejected as rejection:
             self._rejection = rejection
-        return False
 
     def _serve_request(self) -> Awaitable[bool]:
         """Starts the application. The result is whether another request may follow.
@@ -108,11 +103,8 @@ class Connection:
         """
         head_bytes, self._head_bytes = self._head_bytes, b""
         head = read_head(head_bytes, self.context.limits.max_headers)
-        if head.websocket:
-            self.buffer = head_bytes + self.buffer
-            raise UpgradeRequested
         self._is_new = False
-        exchange = HttpExchange(self, head)
+        exchange = WebSocketExchange(self, head) if head.websocket else HttpExchange(self, head)
         return exchange.run(self.context.app(exchange.scope(head), exchange.receive, exchange.send))
 
     async def _receive_head(self) -> bool:
@@ -147,7 +139,9 @@ class Connection:
 
     def expire(self) -> None:
         self.deadline = NEVER
-        if self._state in (ConnectionState.HEAD, ConnectionState.BODY):
+        if self._websocket is not None:
+            self._websocket.on_silence()
+        elif self._state in (ConnectionState.HEAD, ConnectionState.BODY):
             self.reject(RequestRejected(408, "the request did not arrive in time"))
         else:
             self._scope.cancel()
@@ -188,7 +182,16 @@ class Connection:
     def cancel_on_disconnect(self) -> AbstractContextManager[None]:
         return _DisconnectWatch(self)
 
+    def watch_silence(self, websocket: SilenceObserver) -> None:
+        """Calls ``on_silence`` if the client sends nothing for some seconds from now."""
+        self._websocket = websocket
+        self._state, self.deadline = ConnectionState.WEBSOCKET, self.context.clock.now + self.context.limits.ping_s
+
     # The socket
+
+    def read_frames(self) -> Awaitable[bytes]:
+        """Reads bytes of a WebSocket; b"" if the client has disconnected."""
+        return self._read(MAX_FRAMES_READ)
 
     async def read_more(self, deadline: float) -> None:
         """Appends further bytes of a body to the buffer."""

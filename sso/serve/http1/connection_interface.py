@@ -4,11 +4,16 @@ The exchange depends on this protocol only, so that ``connection.py`` can import
 """
 
 import socket
+from collections.abc import Awaitable
 from contextlib import AbstractContextManager
 from typing import NoReturn, Protocol
 
 from sso.serve.http1.rejections import RequestRejected
 from sso.serve.http1.server_context import ServerContext
+
+
+class SilenceObserver(Protocol):
+    def on_silence(self) -> None: ...
 
 
 class ConnectionInterface(Protocol):
@@ -33,5 +38,14 @@ class ConnectionInterface(Protocol):
 
     async def abort(self) -> NoReturn:
         """Cancels the connection and, unless it is shielded, the caller."""
+
+    def client_disconnected(self) -> None:
+        """Ends the connection, because the client has left or does not read."""
+
+    def read_frames(self) -> Awaitable[bytes]:
+        """Reads bytes of a WebSocket; b"" if the client has disconnected."""
+
+    def watch_silence(self, websocket: "SilenceObserver") -> None:
+        """Calls ``on_silence`` if the client sends nothing for some seconds from now."""
 
     def cancel_on_disconnect(self) -> AbstractContextManager[None]: ...

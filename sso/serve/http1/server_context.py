@@ -5,16 +5,12 @@ It has its own module so that the server can import connections, and connections
 
 from typing import Any, Protocol
 
-import trio
-
 from sso.serve.http1.accept import ConnectionLimiter
 from sso.serve.http1.balance import WorkerSlot
 from sso.serve.http1.deadlines import DeadlineClock, HasDeadline
 from sso.serve.http1.disconnects import DisconnectWatcher
 from sso.serve.http1.pacing import RequestPacing
 from sso.serve.http1.rejections import RejectionResponses, RequestRejected
-from sso.serve.http1.upgrade import HypercornUpgrade
-from sso.serve.hypercorn_connection import HypercornRules
 from sso.serve.rate_limited_log import RateLimitedLog
 from sso.serve.server_limits import ServerLimits
 
@@ -29,7 +25,6 @@ class ServerContext:
     def __init__(
         self,
         app: Any,
-        stop: trio.Event,
         limits: ServerLimits,
         rejections: RejectionResponses,
         slot: WorkerSlot | None = None,
@@ -42,7 +37,6 @@ class ServerContext:
         self.pacing = RequestPacing()
         self.log = RateLimitedLog()
         self.limiter = ConnectionLimiter(limits, slot)
-        self.hypercorn = HypercornUpgrade(app, stop, HypercornRules(limits, self.render_rejection, self.log))
         self.draining = False
         self._rejections = rejections
 

@@ -1,7 +1,7 @@
 """Quart without signals, sessions and host matching.
 
-On a server with FastExchange, a request also needs no nursery and no tasks of its own. The service uses none of the
-omitted parts: there are no signal receivers and no teardown functions, and all hooks belong to the
+On a server with FastExchange and FastWebSocket, a request also needs no nursery and no tasks of its own. The service
+uses none of the omitted parts: there are no signal receivers and no teardown functions, and all hooks belong to the
 application rather than to a blueprint.
 """
 
@@ -12,8 +12,8 @@ from typing import Any
 
 import trio
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable
-from quart import Quart, Request, Response
-from quart.ctx import AppContext, RequestContext
+from quart import Quart, Request, Response, Websocket
+from quart.ctx import AppContext, RequestContext, WebsocketContext
 from quart.templating import Environment
 from quart.typing import ResponseTypes
 from quart.wrappers.base import BaseRequestWebsocket
@@ -27,6 +27,7 @@ from sso.web.client_connection import FAST_EXTENSION, FastExchange, RawHeaders
 from sso.web.deferred_response import DeferredResponse
 from sso.web.fast_quart.context import FastAppContext, FastRequestContext, FixedRules, fixed_rules
 from sso.web.fast_quart.request import FastRequest, LazyBodyRequest, read_headers
+from sso.web.fast_quart.websocket import FastWebSocketConnection, FastWebsocketContext
 from sso.web.request_tracing import started_span
 
 MAX_CACHED_NAMES = 256
@@ -93,6 +94,9 @@ class FastQuart(QuartTrio):
     def request_context(self, request: Any) -> RequestContext:
         return FastRequestContext(self, request)
 
+    def websocket_context(self, websocket: Websocket) -> WebsocketContext:
+        return FastWebsocketContext(self, websocket)
+
     def create_url_adapter(self, request: BaseRequestWebsocket | None) -> MapAdapter | None:
         """Ignores the Host header: no rule matches on it, and it must not appear in redirects."""
         if request is None:
@@ -105,8 +109,12 @@ class FastQuart(QuartTrio):
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:  # type: ignore[override]
         """Not a coroutine function: its frame would keep the scope in memory while the request waits."""
-        exchange = (scope.get("extensions") or {}).get(FAST_EXTENSION) if scope["type"] == "http" else None
-        return self._serve_fast(exchange, scope, receive) if exchange else self.asgi_app(scope, receive, send)
+        exchange = (scope.get("extensions") or {}).get(FAST_EXTENSION)
+        if exchange is None:
+            return self.asgi_app(scope, receive, send)
+        if scope["type"] == "websocket":
+            return FastWebSocketConnection(self, scope, receive, send).serve()
+        return self._serve_fast(exchange, scope, receive)
 
     async def _serve_fast(self, exchange: FastExchange, scope: Any, receive: Any) -> None:
         """Handles the request in the task of its connection, without the tasks that Quart starts otherwise."""
@@ -157,7 +165,40 @@ class FastQuart(QuartTrio):
         finally:
             await context.pop(None)
 
-    def _call_view(self, request: Request) -> Awaitable[Any]:
+    async def handle_websocket(self, websocket: Websocket) -> Any:
+        """Combines several methods of Quart in one frame: there may be thousands of WebSockets."""
+        context = self.websocket_context(websocket)
+        await context.push()
+        try:
+            try:
+                result = await self.preprocess_websocket(context)
+                if result is None:
+                    result = await self._call_view(websocket)
+            except (Exception, BaseExceptionGroup) as error:
+                result = await self.handle_user_exception(error)
+            response = None if result is None else await self.make_response(result)
+            for function in reversed(self.after_websocket_funcs[None]):
+                response = await self.ensure_async(function)(response)
+        except BaseExceptionGroup as group:
+            cancelled, _ = group.split(trio.Cancelled)
+            if cancelled is not None:
+                raise cancelled from None
+            return await self.handle_websocket_exception(group)  # type: ignore[arg-type]
+        except Exception as error:
+            return await self.handle_websocket_exception(error)
+        else:
+            return response
+        finally:
+            await context.pop(None)
+
+    async def preprocess_websocket(self, websocket_context: WebsocketContext | None = None) -> Any:
+        for function in self.before_websocket_funcs[None]:
+            result = await self.ensure_async(function)()
+            if result is not None:
+                return result
+        return None
+
+    def _call_view(self, request: Request | Websocket) -> Awaitable[Any]:
         if request.routing_exception is not None:
             self.raise_routing_exception(request)
         rule = request.url_rule

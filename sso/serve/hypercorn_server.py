@@ -1,4 +1,4 @@
-"""Hands connections to hypercorn: WebSockets with the bytes already read, or every connection (SSO_HTTP=hypercorn)."""
+"""Serves every connection with hypercorn (SSO_HTTP=hypercorn)."""
 
 import socket
 from typing import Any
@@ -11,17 +11,16 @@ from sso.serve.hypercorn_app import hypercorn_config, wrap_app
 from sso.serve.hypercorn_connection import HypercornConnection, HypercornRules
 
 
-class HypercornUpgrade:
+class HypercornServer:
     def __init__(self, app: Any, stop: trio.Event, rules: HypercornRules) -> None:
         self._app = ASGIWrapper(wrap_app(app, stop))
         self._config = hypercorn_config(rules.limits)
         self._context = WorkerContext(None)
         self._rules = rules
 
-    async def serve_connection(self, sock: socket.socket, already_read: bytes = b"") -> None:
+    async def serve_connection(self, sock: socket.socket) -> None:
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
-        connection = HypercornConnection(self._app, self._config, self._context, stream, self._rules, already_read)
-        await connection.run()
+        await HypercornConnection(self._app, self._config, self._context, stream, self._rules).run()
 
     async def drain(self) -> None:
         """Closes idle connections now, and the others after their current request."""

@@ -1,4 +1,4 @@
-"""WebSockets are handed to hypercorn with the bytes already read; a failed handshake closes the connection."""
+"""WebSockets of both HTTP servers; a failed handshake closes the connection."""
 
 from typing import Any
 

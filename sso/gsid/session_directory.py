@@ -1,0 +1,111 @@
+"""Lists game sessions for administrators, newest first, and finds one of them.
+
+The session of a device is not among them: its gsid is part of what its client authenticates with.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from operator import itemgetter
+from typing import Any
+
+from sso.db.statement import Statement
+from sso.db.transaction import Runner
+from sso.gsid.model import CLOSED, CONFIRMED, DELIVERED, DENIED, GSID, OPENED, SECOND_FACTOR, SIGNING_IN
+
+REGISTERED, EXPIRED = "registered", "expired"
+STAGES = (REGISTERED, OPENED, SIGNING_IN, SECOND_FACTOR, CONFIRMED, DELIVERED, CLOSED, DENIED, EXPIRED)
+
+_CURSOR = re.compile(r"([0-9]{1,17})-([0-9a-f]{24})", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# The gsid opens the login page of the session. This digest names the session without giving access to it.
+_ID = "substr(encode(sha256(convert_to(s.gsid, 'UTF8')), 'hex'), 1, 24)"
+# A login whose answer is still being written is not delivered yet.
+_STAGE = """CASE WHEN s.status = 'delivered' AND s.claimed_until IS NOT NULL THEN 'confirmed'
+    WHEN s.status IN ('delivered', 'closed', 'denied') THEN s.status
+    WHEN s.ends <= now() THEN 'expired'
+    WHEN s.status = 'confirmed' THEN 'confirmed'
+    WHEN s.stage = '' THEN 'registered' ELSE s.stage END"""
+_SELECT = f"""SELECT s.gsid, {_ID} AS id, {_STAGE} AS stage, s.created, s.ends, s.expires, s.address, s.app_id,
+    s.gapp_id, s.distr, s.user_id,
+    s.status IN ('pending', 'confirmed') AND coalesce(s.held_until > now(), false) AS is_polled,
+    s.socket IS NOT NULL AS has_socket, CAST(extract(epoch FROM now() - s.created) AS int) AS age
+    FROM game_sessions s"""  # noqa: S608 - fixed texts
+# All sessions live equally long at most, so the index of ``expires`` has them in the order of their creation.
+_PAGE = Statement(
+    f"""{_SELECT} WHERE s.client_id IS NULL AND s.expires > now()
+        AND (CAST(:expires AS timestamptz) IS NULL
+            OR (s.expires <= :expires AND (s.expires < :expires OR {_ID} < :id)))
+        AND (CAST(:stage AS text) IS NULL OR {_STAGE} = :stage)
+        AND (CAST(:application_id AS int) IS NULL OR :application_id IN (s.app_id, s.gapp_id))
+        AND (CAST(:address AS text) IS NULL OR s.address = :address)
+        AND (CAST(:user_id AS text) IS NULL OR s.user_id = :user_id)
+    ORDER BY s.expires DESC, {_ID} DESC LIMIT :limit"""
+)
+_FIND = Statement(f"{_SELECT} WHERE s.gsid = :gsid AND s.client_id IS NULL AND s.expires > now()")
+
+
+@dataclass(frozen=True)
+class ListedSession:
+    gsid: str
+    id: str  # a digest of the gsid
+    stage: str  # one of STAGES
+    created: datetime
+    ends: datetime
+    expires: datetime  # then the row is deleted
+    address: str
+    app_id: int
+    gapp_id: int
+    distr: str
+    user_id: str | None  # the user who confirmed
+    is_polled: bool  # a poll may be held
+    has_socket: bool
+    age: int  # seconds
+
+    @property
+    def cursor(self) -> str:
+        microseconds = (self.expires - _EPOCH) // timedelta(microseconds=1)
+        return f"{microseconds}-{self.id}"
+
+
+_fields = itemgetter(*ListedSession.__dataclass_fields__)
+
+
+@dataclass(frozen=True)
+class SessionFilter:
+    stage: str | None = None
+    application_id: int | None = None  # app_id or gapp_id
+    address: str | None = None
+    user_id: str | None = None
+
+
+async def list_sessions(runner: Runner, wanted: SessionFilter, after: str, limit: int) -> list[ListedSession]:
+    """Returns the sessions after the one with the cursor ``after``. Raises ValueError if that is no cursor."""
+    expires, session_id = _read_cursor(after) if after else (None, "")
+    rows = await runner.rows(
+        _PAGE,
+        expires=expires,
+        id=session_id,
+        stage=wanted.stage,
+        application_id=wanted.application_id,
+        address=wanted.address,
+        user_id=wanted.user_id,
+        limit=limit,
+    )
+    return [_listed(row) for row in rows]
+
+
+async def find_session(runner: Runner, gsid: str) -> ListedSession | None:
+    row = await runner.row(_FIND, gsid=gsid) if GSID.fullmatch(gsid) else None
+    return _listed(row) if row else None
+
+
+def _listed(row: Any) -> ListedSession:
+    return ListedSession(*_fields(row))
+
+
+def _read_cursor(text: str) -> tuple[datetime, str]:
+    match = _CURSOR.fullmatch(text)
+    if match is None:
+        raise ValueError("not a cursor")
+    return _EPOCH + timedelta(microseconds=int(match[1])), match[2]

@@ -1,0 +1,54 @@
+"""The SQL that reads the facts, from the tables or from what they contained at another moment."""
+
+_PRESENT_PROJECT_APPLICATIONS = """(
+    SELECT project_id, application_id, name, removed, service_meta <> '{}' AS is_service FROM applications)"""
+
+
+def facts_sql(items: str, suffix: str = "") -> str:
+    """Selects the facts about each user and application of ``items``, a table ``item`` with ``n`` and both ids.
+
+    ``suffix`` is added to the names of the tables; ``project_applications`` is then one of them. Project access is
+    reported with the central application only, so memberships are read only for it.
+    """
+    project_applications = f"project_applications{suffix}" if suffix else _PRESENT_PROJECT_APPLICATIONS
+    project = f"""jsonb_build_object(
+        'id', p.id, 'title', p.title, 'aliases', p.aliases, 'removed', p.removed, 'settings', p.settings,
+        'allow', p.allow, 'disallow', p.disallow,
+        'applications', (
+            SELECT coalesce(jsonb_agg(jsonb_build_array(x.application_id, x.name, x.removed, x.is_service)
+                ORDER BY x.application_id), '[]')
+            FROM {project_applications} x WHERE x.project_id = p.id),
+        'groups', (
+            SELECT coalesce(jsonb_agg(jsonb_build_array(g.id, g.title, g.conditions, g.tags, EXISTS (
+                SELECT 1 FROM group_users{suffix} gu WHERE gu.group_id = g.id AND gu.user_id = item.user_id))
+                ORDER BY g.id), '[]')
+            FROM user_groups{suffix} g WHERE g.project_id = p.id),
+        'members', (
+            SELECT coalesce(jsonb_agg(jsonb_build_array(m.level, m.resource, m.role, m.expired, m.ttl)
+                ORDER BY m.position), '[]')
+            FROM project_members{suffix} m WHERE m.project_id = p.id AND m.user_id = item.user_id))"""  # noqa: S608 - the parts are ours
+    return f"""SELECT item.n, u.login, u.tags, u.purchases, u.user_id IS NOT NULL AS known, a.removed, a.revision,
+        a.settings AS app_settings, a.name AS app_name,
+        (SELECT jsonb_build_object('login', r.login, 'public_data', r.public_data, 'private_data', r.private_data,
+            'secret_data', r.secret_data)
+         FROM user_records{suffix} r
+         WHERE r.user_id = item.user_id AND r.application_id = item.application_id) AS record,
+        (SELECT jsonb_agg(jsonb_build_object('name', s.name, 'expired', s.expired, 'ttl', s.ttl) ORDER BY s.position)
+         FROM role_assignments{suffix} s
+         WHERE s.user_id = item.user_id AND s.application_id = item.application_id) AS roles,
+        (SELECT {project} FROM projects{suffix} p WHERE p.id = a.project_id) AS home,
+        CASE WHEN item.application_id = 1 THEN
+            (SELECT jsonb_agg({project}) FROM projects{suffix} p
+             WHERE p.id IN (SELECT m.project_id FROM project_members{suffix} m WHERE m.user_id = item.user_id))
+        END AS projects
+    FROM {items}
+    JOIN applications{suffix} a ON a.application_id = item.application_id
+    LEFT JOIN users{suffix} u ON u.user_id = item.user_id"""  # noqa: S608 - the parts are ours
+
+
+def application_sql(application_id: str, suffix: str = "") -> str:
+    """Selects the schema and the roles of an application, from tables with this suffix."""
+    return f"""SELECT a.revision, a.login, a.public_data, a.private_data, a.secret_data,
+        (SELECT coalesce(jsonb_agg(to_jsonb(r) - 'application_id' ORDER BY r.name), '[]')
+         FROM roles{suffix} r WHERE r.application_id = a.application_id) AS roles
+    FROM applications{suffix} a WHERE a.application_id = {application_id}"""  # noqa: S608 - the parts are ours

@@ -1,0 +1,70 @@
+"""Sends generated requests to every operation of the OpenAPI document and compares the responses with it.
+
+A usual run has few requests, the same ones each time. SSO_TEST_ROUNDS=100 (scripts/fuzz) has many, with a seed of its
+own, and also the boundaries of every field.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kit import postgres
+from tests.kit.server import QUICK, Server, running
+from tests.perm.endpoints.conftest import FACTOR, Studio
+
+CONFIGURATION = Path(__file__).parent / "schemathesis.toml"
+CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "negative_data_rejection",
+)
+NO_LIMITS = {
+    f"SSO_RATE_{name}": "0" for name in ("LOGIN", "AUTHORIZE", "USER_CODE", "ADMIN", "GETGSID", "UPSTREAM", "REGISTER")
+}
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0"))  # 0: the few requests of a normal test run
+SHORT = ("--phases=fuzzing", "--generation-deterministic", "--seed=1")
+LONG = (
+    "--phases=examples,coverage,fuzzing",
+    "--continue-on-failure",
+    "--generation-database=none",
+)
+
+
+@pytest.fixture(scope="module")
+def fuzzed(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server for these tests alone: an administrator's random requests change it."""
+    settings = QUICK | NO_LIMITS | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "1"}
+    with running(tmp_path_factory.mktemp("fuzzed"), **settings, SSO_GSID_HOLD_S="1") as server:
+        yield server
+
+
+def fuzz(server: Server, folder: Path, max_examples: int, *options: str) -> None:
+    command = [
+        sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIGURATION), "run",
+        f"{server.base_url}/openapi.json", "--checks", ",".join(CHECKS), "--no-color", "--no-shrink",
+        "--suppress-health-check=all", "--warnings=off", "--request-timeout=60",
+        f"--max-examples={ROUNDS or max_examples}",
+        *(LONG if ROUNDS else SHORT), *options,
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, "\n".join(line[:400] for line in done.stdout.splitlines()) + done.stderr
+    assert server.log_events("request.failed") == []
+
+
+@pytest.mark.timeout(60 + ROUNDS * 60)
+def test_requests_of_an_administrator(fuzzed: Server, tmp_path: Path) -> None:
+    with fuzzed.client() as client:
+        root = Studio(fuzzed, client).root
+        fuzz(fuzzed, tmp_path, 2, "--header", f"Authorization: Bearer {root.jwt}", "--header", f"Factor: {FACTOR}")
+
+
+@pytest.mark.timeout(60 + ROUNDS * 60)
+def test_requests_without_credentials(fuzzed: Server, tmp_path: Path) -> None:
+    fuzz(fuzzed, tmp_path, 1)
