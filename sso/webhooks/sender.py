@@ -158,7 +158,7 @@ class WebhookSender:
         count = await self._deliveries.give_up(webhook, until, webhook.tries + 1, problem)
         self.given_up += count
         if count:
-            log.error("webhooks.events_given_up", webhook=webhook.webhook_id, events=count, reason=problem)
+            log.error("webhooks.events_abandoned", webhook=webhook.webhook_id, events=count, reason=problem)
 
     async def _postpone(self, webhook: ClaimedWebhook, problem: str, event: StreamEvent) -> None:
         oldest = self._oldest_position()
