@@ -196,6 +196,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sign_in_notices,
         ClientDeviceSites(database, oauth.clients, oauth.authorizations, sign_in_notices),
     )
+    registration = build_registration(settings, database, ring, links, outbox, password_login, brand.name)
     upstream = build_upstream(settings, database, ring, outbox, brand.name)
     key_rotation = KeyRotation(database, bus, ring)
     return Services(
@@ -223,7 +224,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         email_change=EmailChange(database, users, links, outbox, brand.name),
         sign_in_notices=sign_in_notices,
         known_devices=known_devices,
-        registration=build_registration(settings, database, ring, links, outbox, password_login, brand.name),
+        registration=registration,
         session_tokens=tokens,
         signed_in_games=games,
         deletion=deletion,
@@ -242,13 +243,16 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         management=build_management(
             database,
             ring,
-            AccountServices(users, sessions, games, factor_changes, deletion, hasher),
+            AccountServices(
+                users, sessions, games, factor_changes, deletion, hasher, registration, sends_mail=smtp_url is not None
+            ),
             permissions.facts,
             permissions.admin_callers,
             service_tokens.application_of,
             ChangeParts(bus, change_reader, webhooks),
             settings.rate_admin,
             ServiceParts(settings, bus, oauth.clients, upstream.providers, key_store, key_rotation),
+            permissions.writer,
         ),
         applications=applications,
         proxies=proxies,

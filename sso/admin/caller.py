@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from sso.admin.rights import ALL_RIGHTS, AdminRight, granted_rights
 from sso.core.errors import Forbidden, Unauthorized
+from sso.core.net import Address
 from sso.core.service_token import claimed_application
+from sso.db.clock import DatabaseClock
 from sso.perm.accepted_credentials import EndpointRule, Subject
 from sso.perm.authorization import Authorizer
-from sso.perm.caller import CallerAuthenticator, PresentedCredentials
+from sso.perm.caller import Caller, CallerAuthenticator, PresentedCredentials
 from sso.perm.credentials.service_jwt import FindServiceToken
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.audit import AuditActor
@@ -36,8 +38,13 @@ class AdminCaller:
 
 class AdminAuthenticator:
     def __init__(
-        self, callers: CallerAuthenticator, authorizer: Authorizer, find_service_token: FindServiceToken
+        self,
+        callers: CallerAuthenticator,
+        authorizer: Authorizer,
+        find_service_token: FindServiceToken,
+        clock: DatabaseClock,
     ) -> None:
+        self._clock = clock
         self._callers = callers
         self._authorizer = authorizer
         self._find_service_token = find_service_token
@@ -46,7 +53,14 @@ class AdminAuthenticator:
         """Returns the caller. Raises Unauthorized or Forbidden."""
         if claimed_application(credentials.bearer):
             return await self._service_client(credentials)
-        caller = await self._callers.authenticate(credentials, _USER_JWT, {})
+        return await self._with_rights(await self._callers.authenticate(credentials, _USER_JWT, {}))
+
+    async def browser_caller(self, user_id: str, address: Address) -> AdminCaller:
+        """Returns the caller for a user whose browser session is valid. The browser takes the place of the factor."""
+        caller = Caller(user_id, address, now=int(self._clock.now()), has_factor=True)
+        return await self._with_rights(caller)
+
+    async def _with_rights(self, caller: Caller) -> AdminCaller:
         granted = (await self._authorizer.caller_rights(caller)).granted
         return AdminCaller(caller.actor, granted_rights(granted), granted.root_rules, granted.is_root)
 

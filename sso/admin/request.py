@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sso.admin.caller import AdminCaller
 from sso.admin.errors import PreconditionFailed
 from sso.admin.rights import AdminRight
-from sso.web.request_model import WholeNumber, at_most
+from sso.web.request_model import Flag, WholeNumber, at_most
 
 MAX_PAGE = 200
 JsonRecord: TypeAlias = dict[str, Any]
@@ -26,6 +26,10 @@ class AdminModel(BaseModel):
 
 class NoQuery(AdminModel):
     pass
+
+
+class WriteQuery(AdminModel):
+    dry_run: Flag = False  # report the effect of the change and change nothing
 
 
 class ListQuery(AdminModel):

@@ -2,29 +2,33 @@
 
 from dataclasses import dataclass
 
+from sso.accounts.registration.wiring import UserRegistration
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
+from sso.admin.assertions import assertion_routes
 from sso.admin.audit_trail import AuditQuery, AuditTrail
 from sso.admin.caller import AdminAuthenticator
 from sso.admin.change_wiring import ChangeParts, stream_routes
+from sso.admin.invitations import InvitationResource, invitation_routes
 from sso.admin.protected_users import ProtectedUsers
-from sso.admin.request import AdminRoute, SearchQuery
+from sso.admin.request import AdminRoute, SearchQuery, WriteQuery
 from sso.admin.rights import AdminRight
 from sso.admin.service_wiring import ServiceParts, service_routes
 from sso.admin.user_details import PermissionsQuery, UserDetails
-from sso.admin.users import UserResource
+from sso.admin.users import UserPatch, UserResource
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import CallerAuthenticator
+from sso.perm.changes.writer import PermissionWriter
 from sso.perm.credentials.service_jwt import FindServiceToken
 from sso.perm.stores.facts import FactsStore
 from sso.personal_data.deletion import AccountDeletion
-from sso.state.sections.users import UserChanges, UserPart
+from sso.state.sections.users import UserPart
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class AccountServices:
     factor_changes: SecondFactorChanges
     deletion: AccountDeletion
     hasher: Hasher
+    registration: UserRegistration
+    sends_mail: bool
 
 
 @dataclass(frozen=True)
@@ -56,21 +62,31 @@ def build_management(
     changes: ChangeParts,
     requests_per_minute: int,
     service: ServiceParts,
+    writer: PermissionWriter,
 ) -> ManagementApi:
     protected = ProtectedUsers(database)
-    users = UserResource(database, accounts.users, accounts.hasher, keyring, accounts.deletion, protected)
+    users = UserResource(writer, database, accounts.users, accounts.hasher, keyring, accounts.deletion, protected)
     details = UserDetails(
         database, users, accounts.users, accounts.sessions, accounts.games, accounts.factor_changes, facts
     )
     return ManagementApi(
-        AdminAuthenticator(callers, Authorizer(facts), find_service_token),
+        AdminAuthenticator(callers, Authorizer(facts), find_service_token, database.clock),
         RateLimiter(database, "admin", requests_per_minute),
         (
             *_user_routes(users, details),
             *_audit_routes(AuditTrail(database)),
+            *invitation_routes(_invitations(database, accounts, users)),
             *service_routes(database, keyring, service),
+            *assertion_routes(database, writer),
             *stream_routes(database, keyring, changes),
         ),
+    )
+
+
+def _invitations(database: Database, accounts: AccountServices, users: UserResource) -> InvitationResource:
+    registration = accounts.registration
+    return InvitationResource(
+        database, registration.invitations, users, registration.mode, sends_mail=accounts.sends_mail
     )
 
 
@@ -81,7 +97,7 @@ def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute,
         AdminRoute("GET", "/users", view, users.list, SearchQuery),
         AdminRoute("POST", "/users", manage, users.create, body=UserPart),
         AdminRoute("GET", user, view, users.get),
-        AdminRoute("PATCH", user, manage, users.change, body=UserChanges),
+        AdminRoute("PATCH", user, manage, users.change, WriteQuery, UserPatch),
         AdminRoute("DELETE", user, manage, users.delete),
         AdminRoute("GET", f"{user}/sessions", view, details.sessions),
         AdminRoute("DELETE", f"{user}/sessions", manage, details.end_sessions),
@@ -95,4 +111,8 @@ def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute,
 
 
 def _audit_routes(trail: AuditTrail) -> tuple[AdminRoute, ...]:
-    return (AdminRoute("GET", "/audit", AdminRight.VIEW_AUDIT, trail.list, AuditQuery),)
+    view = AdminRight.VIEW_AUDIT
+    return (
+        AdminRoute("GET", "/audit", view, trail.list, AuditQuery),
+        AdminRoute("GET", "/audit/<entry_id>", view, trail.get),
+    )
