@@ -252,6 +252,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
             ChangeParts(bus, change_reader, webhooks),
             settings.rate_admin,
             ServiceParts(settings, bus, oauth.clients, upstream.providers, key_store, key_rotation),
+            permissions.endpoints,
             permissions.writer,
         ),
         applications=applications,

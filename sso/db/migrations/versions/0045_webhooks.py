@@ -4,8 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-revision = "0044"
-down_revision = "0043"
+revision = "0045"
+down_revision = "0044"
 oldest_program = "0020"
 
 NOW = sa.text("now()")
