@@ -25,8 +25,11 @@ PERM_INTERFACE = (
     "changes", "stores", "input", "errors", "engine.names", "engine.records", "engine.explanation.text",
     "api_operations",
 )  # fmt: skip
-# The management API authenticates its callers, and reads their rights, as the endpoints of perm do.
-PERM_FOR_ADMIN = ("accepted_credentials", "authorization", "caller", "credentials.service_jwt", "engine.rights")
+# The management API authenticates its callers, reads their rights, and passes requests to the endpoints of perm.
+PERM_FOR_ADMIN = (
+    "accepted_credentials", "authorization", "caller", "credentials.service_jwt", "endpoints", "engine.operations",
+    "engine.rights", "request", "visibility", "wiring",
+)  # fmt: skip
 PERM_BUILDERS = {"routes.py", "services.py"}  # these also import its routes and its wiring
 
 MAX_LINES = 300

@@ -4,11 +4,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sso.admin.request import AdminRequest, AdminResponse, ListQuery, list_response
+from sso.admin.request import AdminRequest, AdminResponse, ListQuery, page_response, read_number_cursor
 from sso.core.errors import NotFound
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.perm.errors import InvalidInput
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditFilter
 from sso.perm.stores.timestamps import rfc3339
@@ -42,12 +41,11 @@ class AuditTrail:
                 operation=query.operation,
                 since=query.since,
                 until=query.until,
-                before_id=_read_cursor(query.after),
+                before_id=read_number_cursor(query.after, MAX_AUDIT_ID) or None,
                 limit=query.limit + 1,
             ),
         )
-        shown = entries[: query.limit]
-        return list_response(shown, str(shown[-1]["id"]) if len(entries) > query.limit else None)
+        return page_response(entries, query.limit, lambda entry: str(entry["id"]))
 
     async def get(self, request: AdminRequest) -> AdminResponse:
         entry_id = request.path["entry_id"]
@@ -59,11 +57,3 @@ class AuditTrail:
 
 def _is_entry_id(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 20 and 0 < int(text) <= MAX_AUDIT_ID
-
-
-def _read_cursor(after: str) -> int | None:
-    if not after:
-        return None
-    if not _is_entry_id(after):
-        raise InvalidInput("after: must be `next` of an earlier response")
-    return int(after)

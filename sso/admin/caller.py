@@ -4,7 +4,7 @@ An operator binds a service client to the central application. Its access token 
 the service JWT of that application has. A service client of another application reads the changes of that application.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sso.admin.rights import ALL_RIGHTS, AdminRight, granted_rights
 from sso.core.errors import Forbidden, Unauthorized
@@ -29,6 +29,7 @@ class AdminCaller:
     rights: frozenset[AdminRight]
     root_rules: frozenset[str]  # rules in private_data of the central application, without that prefix
     is_root: bool
+    permissions: Caller  # the same caller, for the permission endpoints
     application_id: int | None = None  # that a service client of another application is restricted to
 
     def require(self, right: AdminRight) -> None:
@@ -48,6 +49,7 @@ class AdminAuthenticator:
         self._callers = callers
         self._authorizer = authorizer
         self._find_service_token = find_service_token
+        self._clock = clock
 
     async def authenticate(self, credentials: PresentedCredentials) -> AdminCaller:
         """Returns the caller. Raises Unauthorized or Forbidden."""
@@ -61,16 +63,31 @@ class AdminAuthenticator:
         return await self._with_rights(caller)
 
     async def _with_rights(self, caller: Caller) -> AdminCaller:
+        caller = replace(caller, in_management=True)
         granted = (await self._authorizer.caller_rights(caller)).granted
-        return AdminCaller(caller.actor, granted_rights(granted), granted.root_rules, granted.is_root)
+        return AdminCaller(caller.actor, granted_rights(granted), granted.root_rules, granted.is_root, caller)
 
     async def _service_client(self, credentials: PresentedCredentials) -> AdminCaller:
         application_id = await self._find_service_token(credentials.bearer)
         if application_id is None:
             raise Unauthorized
-        actor = AuditActor(service_id=application_id, address=str(credentials.address))
-        if application_id != CENTRAL_APPLICATION_ID:
-            return AdminCaller(
-                actor, RIGHTS_AT_OWN_APPLICATION, frozenset(), is_root=False, application_id=application_id
-            )
-        return AdminCaller(actor, ALL_RIGHTS, frozenset(), is_root=True)
+        is_central = application_id == CENTRAL_APPLICATION_ID
+        caller = Caller(
+            "",
+            credentials.address,
+            application_id,
+            now=int(self._clock.now()),
+            has_factor=is_central,
+            in_management=True,
+            is_operator=is_central,
+        )
+        if is_central:
+            return AdminCaller(caller.actor, ALL_RIGHTS, frozenset(), is_root=True, permissions=caller)
+        return AdminCaller(
+            caller.actor,
+            RIGHTS_AT_OWN_APPLICATION,
+            frozenset(),
+            is_root=False,
+            permissions=caller,
+            application_id=application_id,
+        )

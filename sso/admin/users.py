@@ -61,6 +61,7 @@ class UserResource:
         protected: ProtectedUsers,
     ) -> None:
         self._writer = writer
+        self._database = database
         self._store = store
         self._directory = UserDirectory(database)
         self._hasher = hasher

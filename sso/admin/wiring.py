@@ -9,16 +9,16 @@ from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
 from sso.admin.assertions import assertion_routes
 from sso.admin.audit_trail import AuditQuery, AuditTrail
-from sso.admin.caller import AdminAuthenticator
-from sso.admin.changes import ChangeStream, change_routes
+from sso.admin.caller import AdminAuthenticator, AdminCaller
+from sso.admin.change_wiring import ChangeParts, stream_routes
 from sso.admin.invitations import InvitationResource, invitation_routes
+from sso.admin.permission_wiring import permission_routes
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.request import AdminRoute, SearchQuery, WriteQuery
 from sso.admin.rights import AdminRight
 from sso.admin.service_wiring import ServiceParts, service_routes
-from sso.admin.user_details import PermissionsQuery, UserDetails
+from sso.admin.user_details import UserDetails
 from sso.admin.users import UserPatch, UserResource
-from sso.change_stream.reader import ChangeReader
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.db.database import Database
@@ -28,6 +28,8 @@ from sso.perm.caller import CallerAuthenticator
 from sso.perm.changes.writer import PermissionWriter
 from sso.perm.credentials.service_jwt import FindServiceToken
 from sso.perm.stores.facts import FactsStore
+from sso.perm.visibility import Visibility
+from sso.perm.wiring import PermissionEndpoints
 from sso.personal_data.deletion import AccountDeletion
 from sso.state.sections.users import UserPart
 
@@ -50,7 +52,16 @@ class AccountServices:
 class ManagementApi:
     authenticator: AdminAuthenticator
     rate: RateLimiter
+    visibility: Visibility
     routes: tuple[AdminRoute, ...]
+
+    async def authorize(self, caller: AdminCaller, route: AdminRoute) -> None:
+        """Raises Forbidden if the caller may not use the route. The handler may check more."""
+        if route.right in caller.rights or route.other_right in caller.rights:
+            return
+        may_have_permissions = route.by_permissions and caller.application_id is None
+        if not may_have_permissions or not await self.visibility.has_permissions(caller.permissions):
+            caller.require(route.right)
 
 
 def build_management(
@@ -60,9 +71,10 @@ def build_management(
     facts: FactsStore,
     callers: CallerAuthenticator,
     find_service_token: FindServiceToken,
-    changes: ChangeReader,
+    changes: ChangeParts,
     requests_per_minute: int,
     service: ServiceParts,
+    endpoints: PermissionEndpoints,
     writer: PermissionWriter,
 ) -> ManagementApi:
     protected = ProtectedUsers(database)
@@ -70,16 +82,20 @@ def build_management(
     details = UserDetails(
         database, users, accounts.users, accounts.sessions, accounts.games, accounts.factor_changes, facts
     )
+    authorizer = Authorizer(facts)
+    visibility = Visibility(database, authorizer)
     return ManagementApi(
-        AdminAuthenticator(callers, Authorizer(facts), find_service_token, database.clock),
+        AdminAuthenticator(callers, authorizer, find_service_token, database.clock),
         RateLimiter(database, "admin", requests_per_minute),
+        visibility,
         (
             *_user_routes(users, details),
             *_audit_routes(AuditTrail(database)),
             *invitation_routes(_invitations(database, accounts, users)),
             *service_routes(database, keyring, service),
-            *change_routes(ChangeStream(changes)),
+            *permission_routes(database, endpoints, details, visibility),
             *assertion_routes(database, writer),
+            *stream_routes(database, keyring, changes),
         ),
     )
 
@@ -107,7 +123,6 @@ def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute,
         AdminRoute("DELETE", f"{user}/games/<sign_in_id>", manage, details.end_game),
         AdminRoute("GET", f"{user}/factors", view, details.factors),
         AdminRoute("DELETE", f"{user}/factors", manage, details.reset_factors),
-        AdminRoute("GET", f"{user}/permissions", view, details.permissions, PermissionsQuery),
     )
 
 

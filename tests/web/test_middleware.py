@@ -39,6 +39,11 @@ PERMISSIONS = tuple(
 ADMIN = tuple(
     f"/api/admin/{path}"
     for path in (
+        "access-keys", "access-keys/<key_id>", "applications", "applications/<application_id>",
+        "applications/<application_id>/assertions", "applications/<application_id>/holders", "changes", "groups",
+        "groups/<group_id>", "projects", "projects/<project_id>",
+        "projects/<project_id>/members", "projects/<project_id>/members/<user_id>", "roles",
+        "roles/<application_id>/<name>", "schemas", "schemas/<application_id>",
         "audit", "audit/<entry_id>", "invitations", "invitations/<invitation_id>", "clients",
         "clients/<client_id>", "clients/<client_id>/rotate-secret",
         "game-sessions", "game-sessions/<gsid>",
@@ -428,8 +433,8 @@ def test_endless_chunked_body_gets_413(server: Server) -> None:
 
 @pytest.mark.parametrize("path", ROUTES)
 def test_other_methods_get_405_with_allow(client: httpx.Client, path: str) -> None:
-    """Only the management API has PATCH and DELETE, which a form cannot send."""
-    others = {"PATCH", "DELETE"} if path in ADMIN else set()
+    """Only the management API has PUT, PATCH and DELETE, which a form cannot send."""
+    others = {"PUT", "PATCH", "DELETE"} if path in ADMIN else set()
     for method in {"PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "X"} - others:
         response = client.request(method, path)
         assert response.status_code == 405, method

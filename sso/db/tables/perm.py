@@ -115,6 +115,7 @@ role_assignments = Table(
     bigint_column("position"),
     PrimaryKeyConstraint("user_id", "application_id", "name", name="pk_role_assignments"),
     Index("ix_role_assignments_role", "application_id", "name"),
+    Index("ix_role_assignments_holders", "application_id", "name", "user_id"),
 )
 
 projects = Table(
