@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.errors import Forbidden, NotFound
 from sso.core.net import Address
 from sso.perm.caller import Caller
@@ -83,6 +84,7 @@ class Authorizer:
         central = loaded[CENTRAL_APPLICATION_ID]
         assert central is not None
         effective = central.effective(caller.now)
+        PERMISSION_CHECKS.add("caller")
         target = loaded[application_id] if application_id is not None else None
         _check_credentials(caller, application_id, target)
         secret, service = NO_SECRET_RIGHTS, False
