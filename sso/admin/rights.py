@@ -27,6 +27,7 @@ class AdminRight(StrEnum):
     MANAGE_STATE = "can_manage_state"
     VIEW_CHANGES = "can_view_changes"
     VIEW_SYSTEM = "can_view_system"
+    MANAGE_WEBHOOKS = "can_manage_webhooks"
 
 
 _INCLUDED_IN: Mapping[AdminRight, AdminRight] = {
@@ -37,6 +38,7 @@ _INCLUDED_IN: Mapping[AdminRight, AdminRight] = {
     AdminRight.VIEW_KEYS: AdminRight.MANAGE_KEYS,
     AdminRight.VIEW_GAME_SESSIONS: AdminRight.MANAGE_GAME_SESSIONS,
     AdminRight.VIEW_STATE: AdminRight.MANAGE_STATE,
+    AdminRight.VIEW_CHANGES: AdminRight.MANAGE_WEBHOOKS,  # a webhook receives them
 }
 ALL_RIGHTS = frozenset(AdminRight)
 

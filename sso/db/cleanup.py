@@ -41,6 +41,7 @@ TABLES = (
     "node_workers",
     "service_figures",
     "login_funnel",
+    "webhook_failures",
 )
 
 # The expression of the indexes in ``columns.expiry_index``.

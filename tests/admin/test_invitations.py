@@ -1,6 +1,7 @@
 """Invitations: who may invite whom."""
 
 from dataclasses import replace
+from ipaddress import ip_address
 from typing import Any
 
 import pytest
@@ -15,7 +16,6 @@ from sso.perm.caller import Caller
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
-from sso.web.client_address import LOCAL
 from tests.kit.builders import add_user
 
 ROLE = {
@@ -34,8 +34,8 @@ async def call(services: Services, name: str, body: Any = None, *, is_root: bool
     method, _, route_path = name.partition(" ")
     route = next(row for row in services.management.routes if (row.method, row.path) == (method, route_path))
     rights = frozenset({AdminRight.VIEW_USERS, AdminRight.MANAGE_USERS})
-    user = Caller("1", LOCAL)
-    caller = AdminCaller(user.actor, rights, frozenset(rights), is_root, user)
+    permissions = Caller("1", ip_address("127.0.0.1"), has_factor=True, in_management=True)
+    caller = AdminCaller(permissions.actor, rights, frozenset(rights), is_root, permissions)
     part = route.body.model_validate(body) if route.body else None
     return await route.handler(AdminRequest(caller, path, route.query(), part))
 

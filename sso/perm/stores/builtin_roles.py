@@ -37,6 +37,7 @@ ROOT_RULES = {
     "can_manage_state": "Try out documents of desired state. Only root applies them.",
     "can_view_changes": "Read the stream of changes of permissions, users and keys.",
     "can_view_system": "See the state of the installation, and figures of what the service does.",
+    "can_manage_webhooks": "Choose the addresses that these changes are sent to, and read the changes.",
 }
 GENERIC_RULES = {
     "project": {
