@@ -9,8 +9,10 @@ from sso.core.net import Address
 from sso.perm.caller import Caller
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation, is_allowed, join_alternatives, missing_rights
-from sso.perm.engine.rights import META_NAMES, Rights, secret_rights
-from sso.perm.stores.facts import FactsStore, LoadedFacts
+from sso.perm.engine.rights import META_NAMES, Rights
+from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts_cache import NO_VERSIONS, KnownVersions
+from sso.perm.stores.loaded_facts import LoadedFacts
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,12 @@ class Authorizer:
     def __init__(self, facts: FactsStore) -> None:
         self.facts = facts
 
-    async def caller_rights(self, caller: Caller, application_id: int | None = None) -> CallerRights:
+    async def caller_rights(
+        self, caller: Caller, application_id: int | None = None, versions: KnownVersions = NO_VERSIONS
+    ) -> CallerRights:
         """The rights of the caller. ``application_id`` is the target of the request, if it has one.
+
+        ``versions`` are those of facts that the request has read.
 
         Raises Forbidden if the caller's credentials are not valid for the target.
         """
@@ -76,7 +82,7 @@ class Authorizer:
         addresses: dict[int, Address | None] = {CENTRAL_APPLICATION_ID: caller.connection_address}
         if application_id is not None:
             addresses[application_id] = caller.address
-        loaded = await self.facts.load_many(caller.user_id, addresses)
+        loaded = await self.facts.load_many(caller.user_id, addresses, versions)
         central = loaded[CENTRAL_APPLICATION_ID]
         assert central is not None
         effective = central.effective(caller.now)
@@ -84,7 +90,7 @@ class Authorizer:
         _check_credentials(caller, application_id, target)
         if target is None:
             return CallerRights(Rights(effective))
-        secret = secret_rights(target.application.schema, target.facts.own, caller.now)
+        secret = target.secret_rights(caller.now)
         return CallerRights(Rights(effective, secret, _is_service_of(caller, target)), target)
 
 

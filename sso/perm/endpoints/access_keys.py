@@ -12,7 +12,7 @@ from sso.perm.input import validators
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.access_keys import add_access_key, delete_access_key, list_access_keys
 from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.facts import LoadedFacts
+from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.locks import lock_application
 
 FIELDS = frozenset(("id", "application_id", "comment", "created", "modified", "last_used"))
