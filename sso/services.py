@@ -34,6 +34,7 @@ from sso.backchannel_logout.sender import LogoutSender
 from sso.backchannel_logout.wiring import build_logout_sender
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
+from sso.change_stream.permission_changes import PermissionChangeRecorder
 from sso.change_stream.reader import ChangeReader
 from sso.change_stream.sequencer import ChangeSequencer
 from sso.config import Settings
@@ -161,6 +162,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         settings.data_dir / "keys",
         settings.node_name or "",
         game_admin=settings.gsid_admin == "allow",
+        recorder=PermissionChangeRecorder(),
     )
     applications = permissions.login_rules
     login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
@@ -189,6 +191,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sign_in_notices,
         ClientDeviceSites(database, oauth.clients, oauth.authorizations, sign_in_notices),
     )
+    registration = build_registration(settings, database, ring, links, outbox, password_login, brand.name)
     upstream = build_upstream(settings, database, ring, outbox, brand.name)
     key_rotation = KeyRotation(database, bus, ring)
     return Services(
@@ -216,7 +219,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         email_change=EmailChange(database, users, links, outbox, brand.name),
         sign_in_notices=sign_in_notices,
         known_devices=known_devices,
-        registration=build_registration(settings, database, ring, links, outbox, password_login, brand.name),
+        registration=registration,
         session_tokens=tokens,
         signed_in_games=games,
         deletion=deletion,
@@ -234,13 +237,17 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         management=build_management(
             database,
             ring,
-            AccountServices(users, sessions, games, factor_changes, deletion, hasher),
+            AccountServices(
+                users, sessions, games, factor_changes, deletion, hasher, registration, sends_mail=smtp_url is not None
+            ),
             permissions.facts,
             permissions.admin_callers,
             service_tokens.application_of,
             change_reader,
             settings.rate_admin,
             ServiceParts(settings, bus, oauth.clients, upstream.providers, key_store, key_rotation),
+            permissions.endpoints,
+            permissions.writer,
         ),
         applications=applications,
         proxies=proxies,

@@ -114,14 +114,9 @@ OPERATIONS = (
         TAG,
         "Follow a session with a WebSocket",
         {101: ApiResponse("The WebSocket is open. It sends heartbeats, stages of the sign-in, and a close event.")},
-        'Each message is a JSON object with `event`. The last one is `{"event": "close", "status", "error", …}`.',
-        (
-            *_PROOF[:4],
-            ApiParameter("Upgrade", "Must be websocket.", "header", {"enum": ["websocket"]}, required=True),
-            ApiParameter("Connection", "Must be Upgrade.", "header", {"enum": ["Upgrade"]}, required=True),
-            ApiParameter("Sec-WebSocket-Version", "", "header", {"enum": ["13"]}, required=True),
-            ApiParameter("Sec-WebSocket-Key", "16 random bytes in base64.", "header", required=True),
-        ),
+        "A request without the headers of a WebSocket gets 404. Each message is a JSON object with `event`. The "
+        'last one is `{"event": "close", "status", "error", …}`.',
+        _PROOF[:4],
         None,
         (404, 405, 426),
     ),

@@ -5,15 +5,14 @@ from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import AfterValidator, Field
-from sqlalchemy import bindparam, insert, select, update
 
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.encryption import Keyring
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.core.keys import UnusableKey
 from sso.core.outgoing_url import is_outgoing_url
+from sso.db.row_statements import insert_statement, update_statement
 from sso.db.statement import Statement
-from sso.db.tables import oauth_clients
 from sso.db.transaction import Transaction
 from sso.oauth import client_branding
 from sso.oauth.client_assertions import stored_jwks
@@ -35,8 +34,8 @@ from sso.state.location import DocumentError, with_location
 from sso.state.summary import CHANGED, CREATED, UNCHANGED
 from sso.state.values import AccountPart, Host, Text, matching, without_control_characters
 
-_LOCK = Statement(select(oauth_clients).where(oauth_clients.c.client_id == bindparam("client_id")).with_for_update())
-_ALL = Statement(select(oauth_clients).order_by(oauth_clients.c.client_id))
+_LOCK = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id FOR UPDATE")
+_ALL = Statement("SELECT * FROM oauth_clients ORDER BY client_id")
 MAX_JWKS = 16 * 1024
 MAX_EXPIRY = 253_402_300_799  # the last second of the year 9999
 _AUDIT_NAMES = {"secret_sealed": "client_secret", "second_sealed": None}
@@ -148,15 +147,14 @@ async def apply(tx: Transaction, actor: AuditActor, keyring: Keyring, location: 
     if problem := _contradiction(part, {**(old or _NEW), **values}):
         raise DocumentError(with_location(location, problem))
     if old is None:
-        await tx.value(Statement(insert(oauth_clients).values(client_id=part.client_id, **values)))
+        statement = insert_statement("oauth_clients", ("client_id", *values))
+        await tx.value(statement, client_id=part.client_id, **values)
         await audit.write(tx, actor, "client.create", part.client_id, None, _for_audit(values))
         return CREATED
     changed = {name: value for name, value in values.items() if old[name] != value}
     if not changed:
         return UNCHANGED
-    await tx.value(
-        Statement(update(oauth_clients).where(oauth_clients.c.client_id == part.client_id).values(**changed))
-    )
+    await tx.value(update_statement("oauth_clients", "client_id", changed), client_id=part.client_id, **changed)
     before = {name: old[name] for name in changed}
     await audit.write(tx, actor, "client.save", part.client_id, _for_audit(before), _for_audit(changed))
     if changed.get("secret_sealed"):

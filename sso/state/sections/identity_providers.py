@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, insert, select, update
-
 from sso.core.encryption import Keyring
 from sso.core.outgoing_url import EXPECTED, is_outgoing_url
+from sso.db.row_statements import insert_statement, update_statement
 from sso.db.statement import Statement
-from sso.db.tables import identity_providers
 from sso.db.transaction import Runner, Transaction
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
@@ -38,9 +36,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 MAX_SCOPES = 32
 
-_LOCK = Statement(
-    select(identity_providers).where(identity_providers.c.provider_id == bindparam("provider_id")).with_for_update()
-)
+_LOCK = Statement("SELECT * FROM identity_providers WHERE provider_id = :provider_id FOR UPDATE")
 
 
 @dataclass(frozen=True)
@@ -145,7 +141,8 @@ async def _create(tx: Transaction, actor: AuditActor, keyring: Keyring, part: Id
     values["issuer"] = values.get("issuer", "").rstrip("/") if kind == "steam" else values.get("issuer", "")
     if part.secret is not None:
         values["secret_sealed"] = keyring.encrypt(secret_purpose(part.provider_id), part.secret)
-    await tx.value(Statement(insert(identity_providers).values(provider_id=part.provider_id, **values)))
+    statement = insert_statement("identity_providers", ("provider_id", *values))
+    await tx.value(statement, provider_id=part.provider_id, **values)
     await audit.write(tx, actor, "identity_provider.create", part.provider_id, None, _for_audit(values))
 
 
@@ -163,11 +160,8 @@ async def _change(
         changed["secret_sealed"] = keyring.encrypt(purpose, part.secret)
     if not changed:
         return False
-    await tx.value(
-        Statement(
-            update(identity_providers).where(identity_providers.c.provider_id == part.provider_id).values(**changed)
-        )
-    )
+    statement = update_statement("identity_providers", "provider_id", changed)
+    await tx.value(statement, provider_id=part.provider_id, **changed)
     before = {name: old[name] for name in changed}
     await audit.write(tx, actor, "identity_provider.save", part.provider_id, _for_audit(before), _for_audit(changed))
     return True

@@ -4,7 +4,6 @@ import re
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
-from sqlalchemy import bindparam, insert, select, update
 
 from sso.accounts.model import User, login_key, stored_login
 from sso.accounts.second_factor.codes import totp_purpose
@@ -12,8 +11,8 @@ from sso.accounts.users import exportable_fields, revoke_everything, revoke_link
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.encryption import Keyring
 from sso.core.mail_address import check_mail_address
+from sso.db.row_statements import insert_statement, update_statement
 from sso.db.statement import Statement
-from sso.db.tables import users
 from sso.db.transaction import Transaction
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
@@ -22,13 +21,9 @@ from sso.state.summary import CHANGED, CREATED, UNCHANGED
 from sso.state.values import AccountPart, Tag, Text, check_user_id, matching
 
 BASE32 = re.compile(r"[A-Z2-7]{16,128}", re.ASCII)
-_ALL = Statement(select(users).order_by(users.c.reg_time, users.c.user_id))
+_ALL = Statement("SELECT * FROM users ORDER BY reg_time, user_id")
 _IS_ERASED = Statement("SELECT EXISTS (SELECT FROM erased_users WHERE user_id = :user_id)")
-_LOCK_USER = Statement(
-    select(users)
-    .where((users.c.user_id == bindparam("user_id")) | (users.c.login_key == bindparam("login_key")))
-    .with_for_update()
-)
+_LOCK_USER = Statement("SELECT * FROM users WHERE user_id = :user_id OR login_key = :login_key FOR UPDATE")
 
 
 Login = Annotated[str, AfterValidator(stored_login), AfterValidator(check_mail_address)]
@@ -77,13 +72,13 @@ async def apply(
         raise DocumentError(f"{location}.user_id: belonged to a user who was erased; choose another one")
     values = _values(part, old, user_id, keyring, password_hash)
     if old is None:
-        await tx.value(Statement(insert(users).values(user_id=user_id, **values)))
+        await tx.value(insert_statement("users", ("user_id", *values)), user_id=user_id, **values)
         await audit.write(tx, actor, "user.create", user_id, None, _for_audit(values))
         return CREATED
     changed = {name: value for name, value in values.items() if getattr(old, name) != _comparable(value)}
     if not changed:
         return UNCHANGED
-    await tx.value(Statement(update(users).where(users.c.user_id == user_id).values(**changed)))
+    await tx.value(update_statement("users", "user_id", changed), user_id=user_id, **changed)
     before = {name: getattr(old, name) for name in changed}
     await audit.write(tx, actor, "user.save", user_id, _for_audit(before), _for_audit(changed))
     if "disabled" in changed:

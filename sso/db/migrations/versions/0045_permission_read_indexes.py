@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "0043"
-down_revision = "0042"
+revision = "0045"
+down_revision = "0044"
 oldest_program = "0020"
 
 

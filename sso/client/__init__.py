@@ -1,0 +1,87 @@
+"""A client of the service for Python programs: sign-in, the management API, permissions, and the change stream.
+
+Methods of resources return requests, which a ``SsoClient`` or an ``AsyncSsoClient`` sends::
+
+    from sso.client import SsoClient, ServiceClient, users
+
+    with SsoClient("https://sso.example.com", ServiceClient("management", secret)) as sso:
+        ann = sso.send(users.get("1001"))
+        sso.send(users.change("1001", fields={"disabled": True}, if_match=ann.etag))
+        for user in sso.pages(users.list(search="ann")):
+            print(user["login"])
+
+This package imports nothing of the server.
+"""
+
+from sso.client.call import ApiCall, ListCall, Record
+from sso.client.clients import AsyncSsoClient, SsoClient
+from sso.client.credentials import BrowserLogin, ServiceClient, ServiceToken, SessionToken, UserJwt, UserLogin
+from sso.client.errors import (
+    ClientError,
+    ConnectionFailed,
+    MissingRight,
+    OtpMissing,
+    RecordChanged,
+    RecordNotFound,
+    RequestRefused,
+    SignInRequired,
+    TooManyRequests,
+)
+from sso.client.permissions import check_rule, effective_permissions, explain_rule, read_permissions
+from sso.client.resources import (
+    access_keys,
+    applications,
+    audit,
+    clients,
+    game_sessions,
+    groups,
+    identity_providers,
+    projects,
+    roles,
+    schemas,
+    signing_keys,
+    state,
+    users,
+    webhooks,
+)
+
+__all__ = [
+    "ApiCall",
+    "AsyncSsoClient",
+    "BrowserLogin",
+    "ClientError",
+    "ConnectionFailed",
+    "ListCall",
+    "MissingRight",
+    "OtpMissing",
+    "Record",
+    "RecordChanged",
+    "RecordNotFound",
+    "RequestRefused",
+    "ServiceClient",
+    "ServiceToken",
+    "SessionToken",
+    "SignInRequired",
+    "SsoClient",
+    "TooManyRequests",
+    "UserJwt",
+    "UserLogin",
+    "access_keys",
+    "applications",
+    "audit",
+    "check_rule",
+    "clients",
+    "effective_permissions",
+    "explain_rule",
+    "game_sessions",
+    "groups",
+    "identity_providers",
+    "projects",
+    "read_permissions",
+    "roles",
+    "schemas",
+    "signing_keys",
+    "state",
+    "users",
+    "webhooks",
+]

@@ -1,0 +1,160 @@
+"""The two clients: ``SsoClient`` for ordinary programs, ``AsyncSsoClient`` for asyncio and Trio."""
+
+from collections.abc import AsyncGenerator, Iterator
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from sso.client.call import ApiCall, ListCall, Record, RecordPage, read_page
+from sso.client.credentials import Credentials
+from sso.client.exchange import Send, Step, Wait, exchange
+
+T = TypeVar("T")
+
+TIMEOUT_S, RETRIES = 30.0, 3
+POLL_S = 30  # how long the server holds a request of the change stream
+USER_AGENT = {"User-Agent": "sso-client"}
+
+
+def changes_page(after: str, wait_s: int) -> ListCall:
+    """A page of the change stream. Without events, the server waits for some."""
+    query = {"wait": wait_s, **({"after": after} if after else {})}
+    return ListCall("GET", "/api/admin/changes", read_page, query, timeout_s=wait_s + TIMEOUT_S)
+
+
+def _arguments(step: Send) -> dict[str, Any]:
+    call = step.request
+    arguments: dict[str, Any] = {"params": dict(call.query) or None, "headers": step.headers}
+    if call.form is not None:
+        arguments["data"] = dict(call.form)
+    elif call.json is not None:
+        arguments["json"] = call.json
+    if call.timeout_s is not None:
+        arguments["timeout"] = call.timeout_s
+    return arguments
+
+
+class SsoClient:
+    """Sends requests and waits for their answers."""
+
+    def __init__(
+        self, url: str, credentials: Credentials | None = None, *, retries: int = RETRIES, **options: Any
+    ) -> None:
+        """``options`` are those of ``httpx.Client``, such as ``verify`` and ``timeout``."""
+        self.credentials = credentials
+        self._retries = retries
+        self._http = httpx.Client(base_url=url, headers=USER_AGENT, **{"timeout": TIMEOUT_S, **options})
+
+    def send(self, call: ApiCall[T]) -> T:
+        """Returns the result. Raises ClientError."""
+        steps = exchange(call, self.credentials, self._retries)
+        outcome = None
+        try:
+            while True:
+                outcome = self._perform(steps.send(outcome))
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+    def pages(self, call: ListCall) -> Iterator[Record]:
+        """Yields the records of all pages."""
+        following: ListCall | None = call
+        while following:
+            page = self.send(following)
+            yield from page.records
+            following = following.page_after(page.next) if page.next else None
+
+    def changes(self, after: str = "", poll_s: int = POLL_S) -> Iterator[Record]:
+        """Yields the events of the change stream after this one, for ever. Keep the ``id`` of the last one."""
+        while True:
+            page = self.send(changes_page(after, poll_s))
+            yield from page.records
+            after = page.next or after
+
+    def _perform(self, step: Step) -> httpx.Response | httpx.TransportError | None:
+        if isinstance(step, Wait):
+            import time
+
+            time.sleep(step.seconds)
+            return None
+        try:
+            return self._http.request(step.request.method, step.request.path, **_arguments(step))
+        except httpx.TransportError as error:
+            return error
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncSsoClient:
+    """The same for asyncio and Trio."""
+
+    def __init__(
+        self, url: str, credentials: Credentials | None = None, *, retries: int = RETRIES, **options: Any
+    ) -> None:
+        """``options`` are those of ``httpx.AsyncClient``."""
+        self.credentials = credentials
+        self._retries = retries
+        self._http = httpx.AsyncClient(base_url=url, headers=USER_AGENT, **{"timeout": TIMEOUT_S, **options})
+
+    async def send(self, call: ApiCall[T]) -> T:
+        """Returns the result. Raises ClientError."""
+        steps = exchange(call, self.credentials, self._retries)
+        outcome = None
+        try:
+            while True:
+                outcome = await self._perform(steps.send(outcome))
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+    async def pages(self, call: ListCall) -> AsyncGenerator[Record]:
+        """Yields the records of all pages."""
+        following: ListCall | None = call
+        while following:
+            page = await self.send(following)
+            for record in page.records:
+                yield record
+            following = following.page_after(page.next) if page.next else None
+
+    async def changes(self, after: str = "", poll_s: int = POLL_S) -> AsyncGenerator[Record]:
+        """Yields the events of the change stream after this one, for ever. Keep the ``id`` of the last one.
+
+        A program that stops earlier uses ``contextlib.aclosing``.
+        """
+        while True:
+            page: RecordPage = await self.send(changes_page(after, poll_s))
+            for record in page.records:
+                yield record
+            after = page.next or after
+
+    async def _perform(self, step: Step) -> httpx.Response | httpx.TransportError | None:
+        if isinstance(step, Wait):
+            import anyio
+
+            await anyio.sleep(step.seconds)
+            return None
+        try:
+            return await self._http.request(step.request.method, step.request.path, **_arguments(step))
+        except httpx.TransportError as error:
+            return error
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,209 @@
+"""Credentials of the client: how it gets the headers of its requests.
+
+``headers`` is a generator: it yields the requests that it needs, gets their answers, and returns the headers. So it
+works for both kinds of clients.
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from sso.client.call import ApiCall, read_body
+
+SignIn: TypeAlias = Generator[ApiCall[Any], Any, dict[str, str]]
+RENEW_BEFORE_S = 30  # seconds before the end of a token
+
+
+class Credentials(Protocol):
+    def headers(self) -> SignIn: ...
+
+    def forget(self) -> bool:
+        """Called after 401. Returns whether another attempt may succeed: the token was not new."""
+        ...
+
+
+def new_factor() -> str:
+    """Returns a device factor. Keep it with the token: the user JWT works with this factor only."""
+    return secrets.token_urlsafe(24)
+
+
+@dataclass
+class UserJwt:
+    """A user JWT that the program already has, with its factor."""
+
+    jwt: str
+    factor: str
+
+    def headers(self) -> SignIn:
+        return {"Authorization": f"Bearer {self.jwt}", "Factor": self.factor}
+        yield
+
+    def forget(self) -> bool:
+        return False
+
+
+@dataclass
+class ServiceToken:
+    """An access token of a service client that the program already has."""
+
+    token: str
+
+    def headers(self) -> SignIn:
+        return {"Authorization": f"Bearer {self.token}"}
+        yield
+
+    def forget(self) -> bool:
+        return False
+
+
+@dataclass
+class RenewedToken:
+    """Keeps a token until it expires, by the clock of this process, or until the server refuses it."""
+
+    value: str = ""
+    ends: float = 0
+
+    @property
+    def is_valid(self) -> bool:
+        return bool(self.value) and time.monotonic() < self.ends - RENEW_BEFORE_S
+
+    def keep(self, value: str, seconds: float) -> None:
+        self.value, self.ends = value, time.monotonic() + seconds
+
+    def drop(self) -> bool:
+        """Returns whether there was a token."""
+        had_one, self.value = bool(self.value), ""
+        return had_one
+
+
+@dataclass
+class ServiceClient:
+    """A service client (client_credentials). For the management API, it belongs to the central application."""
+
+    client_id: str
+    client_secret: str = field(repr=False)
+    _token: RenewedToken = field(default_factory=RenewedToken, repr=False)
+
+    def headers(self) -> SignIn:
+        if not self._token.is_valid:
+            form = {
+                "grant_type": "client_credentials",
+                "client_id": self.client_id,
+                "client_secret": self.client_secret,
+            }
+            answer = yield ApiCall("POST", "/proxy/oauth/token", read_body, form=form, authenticated=False)
+            self._token.keep(answer["access_token"], answer["expires_in"])
+        return {"Authorization": f"Bearer {self._token.value}"}
+
+    def forget(self) -> bool:
+        return self._token.drop()
+
+
+@dataclass
+class SessionToken:
+    """A user who has signed in before: a session token and its factor, with which user JWTs are renewed.
+
+    ``on_renewal`` gets the next session token, for a program that keeps it in a file.
+    """
+
+    token: str = field(repr=False)
+    factor: str = field(repr=False)
+    on_renewal: Callable[[str], None] | None = None
+    _jwt: RenewedToken = field(default_factory=RenewedToken, repr=False)
+
+    def headers(self) -> SignIn:
+        if not self._jwt.is_valid:
+            answer = yield _login(token=self.token, factor=self.factor)
+            self.use(answer)
+        return {"Authorization": f"Bearer {self._jwt.value}", "Factor": self.factor}
+
+    def use(self, answer: dict[str, Any]) -> None:
+        """Takes the tokens of a login."""
+        self.token = answer["token"]
+        self._jwt.keep(answer["jwt"], _seconds_left(answer["jwt"]))
+        if self.on_renewal:
+            self.on_renewal(self.token)
+
+    def forget(self) -> bool:
+        return self._jwt.drop()
+
+
+@dataclass
+class UserLogin:
+    """A user with a password. ``otp`` is a code of the second factor, or a function that asks for one."""
+
+    login: str
+    password: str = field(repr=False)
+    otp: str | Callable[[list[str]], str] | None = field(default=None, repr=False)
+    factor: str = field(default_factory=new_factor, repr=False)
+    _session: SessionToken | None = field(default=None, repr=False)
+
+    def headers(self) -> SignIn:
+        session = self._session or (yield from self.sign_in())
+        return (yield from session.headers())
+
+    def sign_in(self) -> Generator[ApiCall[Any], Any, SessionToken]:
+        """Signs in. Raises OtpMissing if a code is needed and there is none."""
+        from sso.client.errors import OtpMissing
+
+        fields = {"login": self.login, "password": self.password, "factor": self.factor}
+        if isinstance(self.otp, str):
+            fields["otp"] = self.otp
+        try:
+            answer = yield _login(**fields)
+        except OtpMissing as error:
+            if not callable(self.otp):
+                raise
+            answer = yield _login(**fields, otp=self.otp(error.second_factors))
+        self._session = SessionToken(answer["token"], self.factor)
+        self._session.use(answer)
+        return self._session
+
+    def forget(self) -> bool:
+        return self._session is not None and self._session.forget()
+
+
+@dataclass
+class BrowserLogin:
+    """A user who has signed in with a browser: a refresh token of a public first-party client (``sso login``)."""
+
+    client_id: str
+    refresh_token: str = field(repr=False)
+    factor: str = field(repr=False)
+    on_renewal: Callable[[str], None] | None = None
+    _jwt: RenewedToken = field(default_factory=RenewedToken, repr=False)
+
+    def headers(self) -> SignIn:
+        if not self._jwt.is_valid:
+            form = {"grant_type": "refresh_token", "refresh_token": self.refresh_token, "client_id": self.client_id}
+            tokens = yield ApiCall("POST", "/proxy/oauth/token", read_body, form=form, authenticated=False)
+            yield from self.use(tokens)
+        return {"Authorization": f"Bearer {self._jwt.value}", "Factor": self.factor}
+
+    def use(self, tokens: dict[str, Any]) -> Generator[ApiCall[Any], Any, None]:
+        """Takes the tokens of the token endpoint, and exchanges the access token for a user JWT."""
+        self.refresh_token = tokens.get("refresh_token", self.refresh_token)
+        if self.on_renewal:
+            self.on_renewal(self.refresh_token)
+        headers = {"Authorization": f"Bearer {tokens['access_token']}", "Factor": self.factor}
+        answer = yield ApiCall("POST", "/proxy/oauth/exchangeToken", read_body, headers=headers, authenticated=False)
+        self._jwt.keep(answer["token"], _seconds_left(answer["token"]))
+
+    def forget(self) -> bool:
+        return self._jwt.drop()
+
+
+def _login(**fields: str) -> ApiCall[dict[str, Any]]:
+    return ApiCall("POST", "/proxy/api/login", read_body, json=fields, authenticated=False)
+
+
+def _seconds_left(jwt: str) -> float:
+    """Returns the lifetime of a JWT, which is not verified here: exp minus iat, whatever the local clock says."""
+    import base64
+    import json
+
+    payload = jwt.split(".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    return float(claims["exp"] - claims["iat"])

@@ -1,0 +1,106 @@
+"""Sends a request with its credentials, and again after errors that pass: without input or output of its own.
+
+``exchange`` is a generator. It yields what its caller must do (send a request, wait) and gets the result, so that the
+two kinds of clients share it.
+"""
+
+import random
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import httpx
+
+from sso.client.call import ApiCall, ServerAnswer
+from sso.client.credentials import Credentials
+from sso.client.errors import ClientError, ConnectionFailed, RequestRefused, refusal
+
+T = TypeVar("T")
+
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.2, 30.0
+
+
+@dataclass(frozen=True)
+class Send:
+    request: ApiCall[Any]
+    headers: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Wait:
+    seconds: float
+
+
+Step = Send | Wait
+Steps = Generator[Step, httpx.Response | httpx.TransportError | None, T]
+
+
+def exchange(call: ApiCall[T], credentials: Credentials | None, retries: int) -> Steps[T]:
+    """Returns the result of the request. Raises ClientError."""
+    while True:
+        headers = dict(call.headers)
+        if call.authenticated and credentials is not None:
+            headers |= yield from _sign_in(credentials, retries)
+        try:
+            return call.read((yield from _send(call, headers, retries)))
+        except RequestRefused as error:
+            is_expired = error.status == 401 and call.authenticated
+            if not (is_expired and credentials is not None and credentials.forget()):
+                raise
+
+
+def _sign_in(credentials: Credentials, retries: int) -> Steps[dict[str, str]]:
+    needed = credentials.headers()
+    try:
+        call = next(needed)
+        while True:
+            try:
+                result = call.read((yield from _send(call, dict(call.headers), retries)))
+            except ClientError as error:
+                call = needed.throw(error)
+            else:
+                call = needed.send(result)
+    except StopIteration as done:
+        headers: dict[str, str] = done.value
+        return headers
+
+
+def _send(call: ApiCall[Any], headers: dict[str, str], retries: int) -> Steps[ServerAnswer]:
+    pause = FIRST_PAUSE_S
+    for attempts_left in range(retries, -1, -1):
+        outcome = yield Send(call, headers)
+        if isinstance(outcome, httpx.Response):
+            answer = _read(outcome)
+            if isinstance(answer, ServerAnswer):
+                return answer
+            wait_s = float(answer.retry_after or pause)
+            # A request that was refused with 429 has had no effect. After 503, that is not certain.
+            may_repeat = answer.status == 429 or (answer.status == 503 and call.may_repeat)
+            if not may_repeat or not attempts_left or wait_s > MAX_PAUSE_S:
+                raise answer
+        else:
+            was_sent = not isinstance(outcome, httpx.ConnectError | httpx.ConnectTimeout)
+            if not attempts_left or (was_sent and not call.may_repeat):
+                raise ConnectionFailed(f"{call.method} {call.path}: {outcome or type(outcome).__name__}")
+            wait_s = pause * random.uniform(0.5, 1)  # noqa: S311 - so that clients do not come back together
+        yield Wait(wait_s)
+        pause = min(2 * pause, MAX_PAUSE_S)
+    raise AssertionError  # the last attempt returns or raises
+
+
+def _read(response: httpx.Response) -> ServerAnswer | RequestRefused:
+    try:
+        body = response.json() if response.content else {}
+    except ValueError:
+        body = {"error": f"the server answered with {response.headers.get('Content-Type', 'something')}, not with JSON"}
+        return refusal(response.status_code, body, _retry_after(response))
+    if not isinstance(body, dict):
+        body = {"data": body}
+    if response.is_success and body.get("status") != "ERROR":
+        return ServerAnswer(response.status_code, body, response.headers.get("ETag"))
+    return refusal(response.status_code, body, _retry_after(response))
+
+
+def _retry_after(response: httpx.Response) -> int | None:
+    value = response.headers.get("Retry-After", "")
+    return int(value) if value.isdecimal() and len(value) < 9 else None

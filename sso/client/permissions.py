@@ -1,0 +1,54 @@
+"""Permissions of a user: what the user may do, and why."""
+
+from typing import Any
+from urllib.parse import quote
+
+from sso.client.call import ApiCall, ServerAnswer, read_data, without_none
+
+CENTRAL_APPLICATION = 1
+
+
+def effective_permissions(
+    user_id: str, application_id: int = CENTRAL_APPLICATION, kind: str = "list", at: int | None = None
+) -> ApiCall[Any]:
+    """The permissions as list, list_short, tree or roles; ``at`` is a past moment in Unix seconds."""
+    return ApiCall("GET", _path(user_id), read_data, without_none({**_query(application_id, at), "type": kind}))
+
+
+def explain_rule(
+    user_id: str, rule: str, application_id: int = CENTRAL_APPLICATION, at: int | None = None
+) -> ApiCall[dict[str, Any]]:
+    """Why the user has the rule, or the most likely reasons why not: ``held``, with ``sources`` or ``reasons``."""
+    return ApiCall("GET", _path(user_id), _read_explanation, {**_query(application_id, at), "explain": rule})
+
+
+def check_rule(
+    user_id: str, rule: str, application_id: int = CENTRAL_APPLICATION, at: int | None = None
+) -> ApiCall[bool]:
+    """Whether the user has the rule."""
+    return ApiCall("GET", _path(user_id), _is_held, {**_query(application_id, at), "explain": rule})
+
+
+def read_permissions(application_id: int, user_id: str | None = None, kind: str = "list") -> ApiCall[Any]:
+    """The same, as the endpoint of applications has it (POST /api/permissions/meta/data)."""
+    data = without_none({"user_id": user_id, "type": kind})
+    body = {"action": "get", "application_id": application_id, "data": data}
+    return ApiCall("POST", "/api/permissions/meta/data", read_data, json=body)
+
+
+def _path(user_id: str) -> str:
+    return f"/api/admin/users/{quote(user_id, safe='')}/permissions"
+
+
+def _query(application_id: int, at: int | None) -> dict[str, Any]:
+    return without_none({"application_id": application_id, "at": at})
+
+
+def _read_explanation(answer: ServerAnswer) -> dict[str, Any]:
+    explanation = answer.body["explain"]
+    assert isinstance(explanation, dict)
+    return explanation
+
+
+def _is_held(answer: ServerAnswer) -> bool:
+    return bool(_read_explanation(answer)["held"])

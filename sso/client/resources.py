@@ -1,0 +1,112 @@
+"""The resources of the management API (/api/admin/). The fields of records are those of ``sso apply``."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from sso.client.call import ApiCall, ListCall, Record, ServerAnswer, read_page, read_record, without_none
+
+PREFIX = "/api/admin"
+
+
+class Resource:
+    """Records of one kind. ``key`` has the parts of the id, such as application and name of a role."""
+
+    def __init__(self, path: str) -> None:
+        self._path = PREFIX + path
+
+    def list(self, *, limit: int | None = None, **filters: Any) -> ListCall:
+        """A page of records; ``SsoClient.pages`` reads them all."""
+        return ListCall("GET", self._path, read_page, without_none({"limit": limit, **filters}))
+
+    def get(self, *key: str | int) -> ApiCall[Record]:
+        return ApiCall("GET", self._at(*key), read_record)
+
+    def create(self, fields: Mapping[str, Any], **query: Any) -> ApiCall[Record]:
+        return ApiCall("POST", self._path, read_record, without_none(query), dict(fields))
+
+    def change(
+        self, *key: str | int, fields: Mapping[str, Any], if_match: str | None = None, **query: Any
+    ) -> ApiCall[Record]:
+        """Changes these fields. With ``if_match``, only the version that was read (RecordChanged otherwise)."""
+        return ApiCall(
+            "PATCH", self._at(*key), read_record, without_none(query), dict(fields), headers=_if_match(if_match)
+        )
+
+    def delete(self, *key: str | int, if_match: str | None = None, **query: Any) -> ApiCall[Record]:
+        return ApiCall("DELETE", self._at(*key), read_record, without_none(query), headers=_if_match(if_match))
+
+    def _at(self, *parts: str | int) -> str:
+        return "/".join((self._path, *(quote(str(part), safe="") for part in parts)))
+
+
+class UserRecords(Resource):
+    def sessions(self, user_id: str) -> ListCall:
+        return ListCall("GET", self._at(user_id, "sessions"), read_page)
+
+    def end_sessions(self, user_id: str) -> ApiCall[Record]:
+        """Ends everything that was issued to the user."""
+        return ApiCall("DELETE", self._at(user_id, "sessions"), read_record)
+
+    def games(self, user_id: str) -> ListCall:
+        return ListCall("GET", self._at(user_id, "games"), read_page)
+
+    def end_game(self, user_id: str, sign_in_id: str) -> ApiCall[Record]:
+        return ApiCall("DELETE", self._at(user_id, "games", sign_in_id), read_record)
+
+    def factors(self, user_id: str) -> ApiCall[Record]:
+        return ApiCall("GET", self._at(user_id, "factors"), read_record)
+
+    def reset_factors(self, user_id: str) -> ApiCall[Record]:
+        return ApiCall("DELETE", self._at(user_id, "factors"), read_record)
+
+
+class ClientRecords(Resource):
+    def rotate_secret(
+        self, client_id: str, *, overlap: int | None = None, expires_in: int | None = None, finish: bool = False
+    ) -> ApiCall[Record]:
+        """Adds a secret, which the answer has. With ``finish``, ends the old one. Durations are seconds."""
+        body = {"overlap": overlap, "expires_in": expires_in, "finish": finish or None}
+        given = {name: value for name, value in body.items() if value is not None}
+        return ApiCall("POST", self._at(client_id, "rotate-secret"), read_record, json=given)
+
+
+class StateDocument:
+    """The state of the service as a document of ``sso apply``."""
+
+    def export(self) -> ApiCall[dict[str, Any]]:
+        return ApiCall("GET", f"{PREFIX}/state", _read_document)
+
+    def diff(self, document: Mapping[str, Any]) -> ApiCall[Record]:
+        """What applying the document would change."""
+        return ApiCall("POST", f"{PREFIX}/state/diff", read_record, json=dict(document))
+
+    def apply(self, document: Mapping[str, Any], *, dry_run: bool = False, override: bool = False) -> ApiCall[Record]:
+        query = without_none({"dry_run": dry_run or None, "override": override or None})
+        return ApiCall("POST", f"{PREFIX}/state/apply", read_record, query, dict(document), timeout_s=300)
+
+
+def _read_document(answer: ServerAnswer) -> dict[str, Any]:
+    document = answer.body["data"]
+    assert isinstance(document, dict)
+    return document
+
+
+def _if_match(etag: str | None) -> dict[str, str]:
+    return {"If-Match": etag} if etag else {}
+
+
+users = UserRecords("/users")
+clients = ClientRecords("/clients")
+identity_providers = Resource("/identity-providers")
+applications = Resource("/applications")
+schemas = Resource("/schemas")
+roles = Resource("/roles")
+access_keys = Resource("/access-keys")
+projects = Resource("/projects")
+groups = Resource("/groups")
+signing_keys = Resource("/signing-keys")
+game_sessions = Resource("/game-sessions")
+webhooks = Resource("/webhooks")
+audit = Resource("/audit")
+state = StateDocument()

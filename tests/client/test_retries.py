@@ -1,0 +1,94 @@
+"""Retries of the client, against a small server that answers as it is told."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from sso.client import ConnectionFailed, RequestRefused, ServiceToken, SsoClient, TooManyRequests, users
+from tests.kit.ports import free_port
+
+
+class ScriptedServer:
+    """Answers with the statuses of a list, then with 200. A status of 0 closes the connection without an answer."""
+
+    def __init__(self) -> None:
+        self.statuses: list[int] = []
+        self.requests: list[str] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self) -> None:
+                outer.requests.append(self.command)
+                self.rfile.read(int(self.headers.get("Content-Length", "0")))
+                status = outer.statuses.pop(0) if outer.statuses else 200
+                if not status:
+                    return
+                body = b'{"status": "OK", "data": {}}' if status == 200 else b'{"status": "ERROR", "error": "no"}'
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                if status in (429, 503):
+                    self.send_header("Retry-After", "0")
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_GET = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.http = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}"
+
+
+@pytest.fixture
+def scripted() -> Iterator[ScriptedServer]:
+    server = ScriptedServer()
+    thread = threading.Thread(target=server.http.serve_forever, args=(0.01,))
+    thread.start()
+    yield server
+    server.http.shutdown()
+    thread.join()
+    server.http.server_close()
+
+
+def test_429_is_retried_for_every_method(scripted: ScriptedServer) -> None:
+    scripted.statuses = [429, 429]
+    with SsoClient(scripted.url, ServiceToken("t")) as client:
+        client.send(users.create({"login": "a@example.com"}))
+    assert scripted.requests == ["POST"] * 3
+
+
+def test_429_is_raised_after_the_retries(scripted: ScriptedServer) -> None:
+    scripted.statuses = [429] * 9
+    with SsoClient(scripted.url, ServiceToken("t"), retries=2) as client, pytest.raises(TooManyRequests):
+        client.send(users.get("1"))
+    assert len(scripted.requests) == 3
+
+
+def test_lost_connection_is_retried_only_if_the_request_may_be_repeated(scripted: ScriptedServer) -> None:
+    with SsoClient(scripted.url, ServiceToken("t")) as client:
+        scripted.statuses = [0]
+        client.send(users.get("1"))
+        assert scripted.requests == ["GET", "GET"]
+        scripted.statuses = [0]
+        with pytest.raises(ConnectionFailed):
+            client.send(users.create({"login": "a@example.com"}))
+        assert scripted.requests == ["GET", "GET", "POST"]
+
+
+def test_503_is_retried_only_if_the_request_may_be_repeated(scripted: ScriptedServer) -> None:
+    with SsoClient(scripted.url, ServiceToken("t")) as client:
+        scripted.statuses = [503]
+        client.send(users.get("1"))
+        scripted.statuses = [503]
+        with pytest.raises(RequestRefused):
+            client.send(users.change("1", fields={"nick": "A"}))
+    assert scripted.requests == ["GET", "GET", "PATCH"]
+
+
+def test_missing_server_is_a_connection_error() -> None:
+    with SsoClient(f"http://127.0.0.1:{free_port()}", retries=1) as client, pytest.raises(ConnectionFailed):
+        client.send(users.get("1"))
