@@ -3,12 +3,12 @@
 import base64
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from sso.accounts.model import LoginOptions, User
 from sso.accounts.ports import AccessTokenLookup
+from sso.accounts.token_holder import FindHolder, TokenHolder, check_holder
 from sso.accounts.users import UserStore
 from sso.core.ids import is_user_id, record_id
 from sso.core.jwt import ExpiredToken, InvalidToken, Verifier
@@ -45,20 +45,6 @@ class InheritedLimits:
 
 
 NEW_SIGN_IN = InheritedLimits()
-
-
-class TokenHolder(Protocol):
-    """What the validity of a user JWT depends on."""
-
-    @property
-    def disabled(self) -> bool: ...
-
-    @property
-    def valid_from(self) -> int: ...
-
-
-# Returns the user with an id, None if there is none or if the sign-in has ended.
-FindHolder = Callable[[str, str], Awaitable[TokenHolder | None]]
 
 
 @dataclass(frozen=True)
@@ -206,7 +192,7 @@ class UserJwts:
         if factor is not None and not has_factor(claims, factor):
             raise InvalidToken("wrong factor")
         user = await self._users.get_jwt_holder(claims["sub"], sign_in_of(claims))
-        _check_holder(claims, user)
+        check_holder(claims, user)
         assert user is not None
         return JwtUser(user, claims)
 
@@ -215,7 +201,7 @@ class UserJwts:
     ) -> dict[str, Any]:
         """The claims of a valid user JWT or exchanged token, whose user ``find_holder`` reads. Raises InvalidToken."""
         claims = await self._verify_claims(token, address, expired_for, exchanged=True)
-        _check_holder(claims, await find_holder(claims["sub"], sign_in_of(claims)))
+        check_holder(claims, await find_holder(claims["sub"], sign_in_of(claims)))
         return claims
 
     def claimed_holder(self, token: str, expired_for: int) -> tuple[str, str]:
@@ -273,11 +259,6 @@ def has_factor(claims: dict[str, Any], factor: str) -> bool:
 def sign_in_of(claims: dict[str, Any]) -> str:
     """Returns the id of the sign-in that a JWT derives from; JWTs of older versions have none."""
     return str(claims.get("sid", ""))
-
-
-def _check_holder(claims: dict[str, Any], holder: TokenHolder | None) -> None:
-    if holder is None or holder.disabled or claims["iat"] < holder.valid_from:
-        raise InvalidToken("void")
 
 
 def inherited_from(claims: dict[str, Any]) -> InheritedLimits:

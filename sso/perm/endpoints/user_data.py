@@ -67,7 +67,7 @@ class UserDataEndpoint:
             raise missing_sections("canRead", ("roles",))
         options = replace(options, sections=sections)
         if at is None and explain is False and not options.with_exp and not request.warnings:
-            return _current_response(user, user_id, list_type, options, caller.now)
+            return current_response(user, user_id, list_type, options, caller.now)
         effective = user.effective(caller.now if at is None else at)
         members: dict[str, Any] = {"data": render(list_type, user.application, user.facts, effective, options)}
         members |= explain_json(explain, rights, user, effective, options, short=list_type == "list_short")
@@ -125,7 +125,7 @@ class UserDataEndpoint:
         return loaded
 
 
-def _current_response(user: LoadedFacts, user_id: str, list_type: str, options: Options, now: int) -> bytes:
+def current_response(user: LoadedFacts, user_id: str, list_type: str, options: Options, now: int) -> bytes:
     """The response of a get as JSON. It is rendered once for each version of the facts."""
 
     def render_json() -> bytes:
