@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.errors import Forbidden, NotFound
 from sso.core.ids import is_user_id
 from sso.db.transaction import Transaction
@@ -69,6 +70,7 @@ class UserDataEndpoint:
         if at is None and explain is False and not options.with_exp and not request.warnings:
             return current_response(user, user_id, list_type, options, caller.now)
         effective = user.effective(caller.now if at is None else at)
+        PERMISSION_CHECKS.add(list_type)
         members: dict[str, Any] = {"data": render(list_type, user.application, user.facts, effective, options)}
         members |= explain_json(explain, rights, user, effective, options, short=list_type == "list_short")
         return request.response(**members, user_id=user_id, expired=earliest_role_end(effective, options))

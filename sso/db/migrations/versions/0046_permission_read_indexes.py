@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "0045"
-down_revision = "0044"
+revision = "0046"
+down_revision = "0045"
 oldest_program = "0020"
 
 
