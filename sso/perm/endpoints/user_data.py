@@ -67,10 +67,10 @@ class UserDataEndpoint:
         if list_type == "roles" and "roles" not in sections:
             raise missing_sections("canRead", ("roles",))
         options = replace(options, sections=sections)
+        PERMISSION_CHECKS.add(list_type)
         if at is None and explain is False and not options.with_exp and not request.warnings:
             return current_response(user, user_id, list_type, options, caller.now)
         effective = user.effective(caller.now if at is None else at)
-        PERMISSION_CHECKS.add(list_type)
         members: dict[str, Any] = {"data": render(list_type, user.application, user.facts, effective, options)}
         members |= explain_json(explain, rights, user, effective, options, short=list_type == "list_short")
         return request.response(**members, user_id=user_id, expired=earliest_role_end(effective, options))
