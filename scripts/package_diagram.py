@@ -31,6 +31,7 @@ BOXES = {
     "accounts": "accounts\nlogin, sessions, account page",
     "backchannel_logout": "backchannel_logout\nnotifications to sites",
     "mail": "mail\noutbox, SMTP",
+    "webhooks": "webhooks\nsends changes to addresses",
     "change_stream": "change_stream\nchanges for other programs",
     "nodes": "nodes\nheartbeats of the nodes",
     "keys": "keys\nsigning keys",

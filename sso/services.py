@@ -28,6 +28,7 @@ from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
+from sso.admin.change_wiring import ChangeParts
 from sso.admin.service_wiring import ServiceParts
 from sso.admin.wiring import AccountServices, ManagementApi, build_management
 from sso.backchannel_logout.sender import LogoutSender
@@ -63,6 +64,8 @@ from sso.personal_data.erasure import AccountErasure
 from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
+from sso.webhooks.sender import WebhookSender
+from sso.webhooks.wiring import build_webhooks
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,7 @@ class Services:
     permissions: Permissions
     change_sequencer: ChangeSequencer
     change_reader: ChangeReader
+    webhook_sender: WebhookSender
     management: ManagementApi
     applications: ApplicationDirectory
     proxies: TrustedProxies
@@ -127,6 +131,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     bus = bus or build_bus(database, settings)
     database.publish_topic = bus.publish
     change_reader = ChangeReader(database, bus)
+    webhooks = build_webhooks(settings, database, ring, change_reader)
     key_store = KeyStore(database)
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
@@ -234,6 +239,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         permissions=permissions,
         change_sequencer=ChangeSequencer(database, bus),
         change_reader=change_reader,
+        webhook_sender=webhooks.sender,
         management=build_management(
             database,
             ring,
@@ -243,7 +249,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
             permissions.facts,
             permissions.admin_callers,
             service_tokens.application_of,
-            change_reader,
+            ChangeParts(bus, change_reader, webhooks),
             settings.rate_admin,
             ServiceParts(settings, bus, oauth.clients, upstream.providers, key_store, key_rotation),
             permissions.endpoints,

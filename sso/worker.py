@@ -106,6 +106,7 @@ async def _start_metrics(
 
 def _gauges(services: Services, mail_queue: MailQueueMonitor) -> list[WorkerGauge]:
     game, database, bus, logouts = services.game_login, services.database, services.bus, services.logout_sender
+    webhooks = services.webhook_sender
     return [
         WorkerGauge("held_polls", "Polls of game clients that wait for a login", lambda: len(game.held_polls)),
         WorkerGauge(
@@ -129,6 +130,21 @@ def _gauges(services: Services, mail_queue: MailQueueMonitor) -> list[WorkerGaug
         WorkerGauge("bus_messages_received", "Messages of other workers since this one started", lambda: bus.received),
         WorkerGauge("bus_topics_waiting", "Topics that wait until the bus is connected", lambda: bus.waiting),
         WorkerGauge("bus_topics_dropped", "Topics dropped because too many waited", lambda: bus.dropped),
+        WorkerGauge(
+            "webhook_events_delivered",
+            "Events that webhooks have accepted since this worker started",
+            lambda: webhooks.delivered,
+        ),
+        WorkerGauge(
+            "webhook_deliveries_failed",
+            "Attempts to send an event to a webhook that failed since this worker started",
+            lambda: webhooks.failed,
+        ),
+        WorkerGauge(
+            "webhook_events_given_up",
+            "Events for webhooks that were given up since this worker started",
+            lambda: webhooks.given_up,
+        ),
         WorkerGauge(
             "logout_notifications_delivered",
             "Logout notifications that sites have accepted since this worker started",
@@ -176,6 +192,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     await background.start(keep_running, "identity providers", services.upstream.provider_list.run, services.bus)
     await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
     await background.start(keep_running, "logout notifications", services.logout_sender.run, services.bus)
+    await background.start(keep_running, "webhooks", services.webhook_sender.run, services.bus)
     await background.start(keep_running, "password resets", services.reset_requests.run)
     await background.start(keep_running, "held polls", services.game_login.held_polls.run)
     await background.start(keep_running, "claim leases", services.game_login.claim_leases.run)

@@ -26,6 +26,7 @@ class AdminRight(StrEnum):
     VIEW_STATE = "can_view_state"
     MANAGE_STATE = "can_manage_state"
     VIEW_CHANGES = "can_view_changes"
+    MANAGE_WEBHOOKS = "can_manage_webhooks"
 
 
 _INCLUDED_IN: Mapping[AdminRight, AdminRight] = {
@@ -36,6 +37,7 @@ _INCLUDED_IN: Mapping[AdminRight, AdminRight] = {
     AdminRight.VIEW_KEYS: AdminRight.MANAGE_KEYS,
     AdminRight.VIEW_GAME_SESSIONS: AdminRight.MANAGE_GAME_SESSIONS,
     AdminRight.VIEW_STATE: AdminRight.MANAGE_STATE,
+    AdminRight.VIEW_CHANGES: AdminRight.MANAGE_WEBHOOKS,  # a webhook receives them
 }
 ALL_RIGHTS = frozenset(AdminRight)
 

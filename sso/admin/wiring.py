@@ -10,7 +10,7 @@ from sso.accounts.users import UserStore
 from sso.admin.assertions import assertion_routes
 from sso.admin.audit_trail import AuditQuery, AuditTrail
 from sso.admin.caller import AdminAuthenticator, AdminCaller
-from sso.admin.changes import ChangeStream, change_routes
+from sso.admin.change_wiring import ChangeParts, stream_routes
 from sso.admin.invitations import InvitationResource, invitation_routes
 from sso.admin.permission_wiring import permission_routes
 from sso.admin.protected_users import ProtectedUsers
@@ -19,7 +19,6 @@ from sso.admin.rights import AdminRight
 from sso.admin.service_wiring import ServiceParts, service_routes
 from sso.admin.user_details import UserDetails
 from sso.admin.users import UserPatch, UserResource
-from sso.change_stream.reader import ChangeReader
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.db.database import Database
@@ -72,7 +71,7 @@ def build_management(
     facts: FactsStore,
     callers: CallerAuthenticator,
     find_service_token: FindServiceToken,
-    changes: ChangeReader,
+    changes: ChangeParts,
     requests_per_minute: int,
     service: ServiceParts,
     endpoints: PermissionEndpoints,
@@ -95,8 +94,8 @@ def build_management(
             *invitation_routes(_invitations(database, accounts, users)),
             *service_routes(database, keyring, service, accounts.hasher, writer),
             *permission_routes(database, endpoints, details, visibility),
-            *change_routes(ChangeStream(changes)),
             *assertion_routes(database, writer),
+            *stream_routes(database, keyring, changes),
         ),
     )
 
