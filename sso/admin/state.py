@@ -28,7 +28,7 @@ from sso.state.export import SECTIONS, export
 from sso.state.location import DocumentError
 from sso.upstream.provider_store import TOPIC as PROVIDERS_TOPIC
 from sso.web.body import BodyLimit
-from sso.web.request_model import at_most
+from sso.web.request_model import Flag, at_most
 
 MAX_EXPORTED_USERS = 10_000  # building a larger document would delay all requests of the worker
 DOCUMENT_BODY = BodyLimit(4 * 1024 * 1024, 200_000)
@@ -40,7 +40,11 @@ class ExportQuery(AdminModel):
     sections: Annotated[str, at_most(256)] | None = None  # separated by commas
 
 
-class StateDocument(AdminModel):
+class ApplyQuery(WriteQuery):
+    override: Flag = False  # as in the body
+
+
+class DesiredState(AdminModel):
     """A document of `sso apply`. The sections are read by ``sso/state``."""
 
     users: list[Any] = Field(default_factory=list)
@@ -56,7 +60,7 @@ class StateDocument(AdminModel):
     access_keys: list[Any] = Field(default_factory=list)
 
 
-class StateToApply(StateDocument):
+class DesiredStateToApply(DesiredState):
     override: bool = False  # apply it although an assertion of an application fails
 
 
@@ -82,13 +86,15 @@ class StateResource:
 
     async def apply(self, request: AdminRequest) -> AdminResponse:
         """Applies the document as a whole or not at all. A dry run says who would gain and lose which permissions."""
-        query: WriteQuery = request.query
-        body: StateToApply = request.body
+        query: ApplyQuery = request.query
+        body: DesiredStateToApply = request.body
         if request.if_match is not None:
             request.check_version(await self._export(SECTIONS))
         if not query.dry_run and not request.caller.is_root:
             raise Forbidden("the role root is required to apply a document; with dry_run=1 you can try it out")
-        report = await self._run(request, WriteMode(query.dry_run, body.override, request.caller.actor))
+        report = await self._run(
+            request, WriteMode(query.dry_run, query.override or body.override, request.caller.actor)
+        )
         if query.dry_run:
             return AdminResponse(report.json | {"data": _counts(report) | _changes(report)})
         if body.identity_providers:
@@ -158,7 +164,7 @@ def state_routes(resource: StateResource) -> tuple[AdminRoute, ...]:
             "/state/diff",
             AdminRight.VIEW_STATE,
             resource.diff,
-            body=StateDocument,
+            body=DesiredState,
             body_limit=DOCUMENT_BODY,
             summary="Compare a document with the state",
             example=example,
@@ -168,8 +174,8 @@ def state_routes(resource: StateResource) -> tuple[AdminRoute, ...]:
             "/state/apply",
             AdminRight.MANAGE_STATE,
             resource.apply,
-            WriteQuery,
-            StateToApply,
+            ApplyQuery,
+            DesiredStateToApply,
             body_limit=DOCUMENT_BODY,
             summary="Apply a document",
             example=example,
