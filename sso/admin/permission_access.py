@@ -49,6 +49,20 @@ class RecordAccess:
             raise Forbidden(AT_CENTRAL_APPLICATION)
         raise NotFound(f"{self.kind} not found")
 
+    async def visible_in_project(self, request: AdminRequest, project_id: str | None) -> Visible:
+        """Like `visible`. Raises NotFound for the filter of a list by a project that the caller may not see."""
+        visible = await self.visible(request)
+        caller = request.caller.permissions
+        if project_id is not None and not await self.visibility.may_name_project(caller, project_id, visible):
+            raise NotFound("project not found")
+        return visible
+
+    async def visible_at_application(self, request: AdminRequest, application_id: int | None) -> Visible:
+        """Like `visible`. Raises NotFound or Forbidden for the filter of a list by such an application."""
+        if application_id is not None:
+            await self.require(request, application_id)
+        return await self.visible(request)
+
     @asynccontextmanager
     async def hiding(self, request: AdminRequest, record_id: int | str) -> AsyncIterator[None]:
         """Replaces the Forbidden of an endpoint if the caller may not see the record either, or it does not exist."""

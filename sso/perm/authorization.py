@@ -9,7 +9,7 @@ from sso.core.errors import Forbidden, NotFound
 from sso.core.net import Address
 from sso.perm.caller import Caller
 from sso.perm.engine.effective_permissions import EffectivePermissions
-from sso.perm.engine.management_rights import MANAGEMENT_RIGHTS
+from sso.perm.engine.management_rights import APPLICATION_RIGHTS, MANAGEMENT_RIGHTS
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation, is_allowed, join_alternatives, missing_rights
 from sso.perm.engine.rights import META_NAMES, NO_SECRET_RIGHTS, Rights, SecretRights, secret_rights
@@ -105,9 +105,12 @@ def rights_of(
 ) -> Rights:
     """The rights of a caller with these permissions at the central application. ``application_id`` is the target."""
     rights = Rights(effective, secret, service, is_operator=caller.is_operator)
-    if not caller.in_management or application_id == CENTRAL_APPLICATION_ID:
+    if not caller.in_management:
         return rights
-    return replace(rights, management=rights.root_rules & MANAGEMENT_RIGHTS)
+    management = rights.root_rules & MANAGEMENT_RIGHTS
+    if application_id == CENTRAL_APPLICATION_ID:
+        management -= APPLICATION_RIGHTS
+    return replace(rights, management=management)
 
 
 def missing_sections(right: str, sections: Collection[str]) -> Forbidden:
