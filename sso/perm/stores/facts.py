@@ -184,6 +184,8 @@ async def read_fact_rows(runner: Runner, pairs: Sequence[tuple[str, int]]) -> di
 
     No user has an address, so conditions on addresses do not hold.
     """
+    if not pairs:
+        return {}
     users, applications = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     rows = await runner.rows(_FACTS.statement, user_id=users, application_id=applications)
     return {
