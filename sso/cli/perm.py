@@ -17,7 +17,7 @@ from sso.perm.engine.names import LIST_TYPES
 
 if TYPE_CHECKING:
     from sso.accounts.model import User
-    from sso.perm.stores.facts import LoadedFacts
+    from sso.perm.stores.loaded_facts import LoadedFacts
 
 
 @click.group(cls=Subcommands)
