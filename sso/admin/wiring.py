@@ -93,7 +93,7 @@ def build_management(
             *_user_routes(users, details),
             *_audit_routes(AuditTrail(database)),
             *invitation_routes(_invitations(database, accounts, users)),
-            *service_routes(database, keyring, service),
+            *service_routes(database, keyring, service, accounts.hasher, writer),
             *system_routes(SystemResource(database)),
             *permission_routes(database, endpoints, details, visibility),
             *assertion_routes(database, writer),
