@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0046"
-down_revision = "0045"
+revision = "0047"
+down_revision = "0046"
 oldest_program = "0020"
 
 STEPS = ("registered", "opened", "signed_in", "confirmed", "delivered", "closed")
