@@ -44,8 +44,11 @@ class WriteGenerator(ScenarioGenerator):
         super().__init__(seed, size=7)
         self.world = world
         self.now = now
+        self.next_writes: list[PermissionWrite] = []
 
     def write(self) -> PermissionWrite:
+        if self.next_writes:
+            return self.next_writes.pop()
         kinds: tuple[tuple[Callable[[], PermissionWrite], int], ...] = (
             (self.record, 8),
             (self.application_role, 5),
@@ -57,7 +60,7 @@ class WriteGenerator(ScenarioGenerator):
             (self.new_group, 2),
             (self.group_tags, 1),
             (self.removed_group, 1),
-            (self.removed_role, 2),
+            (self.removed_role, 4),
             (self.account, 4),
             (self.moved_application, 2),
             (self.removed_application, 1),
@@ -133,7 +136,11 @@ class WriteGenerator(ScenarioGenerator):
 
     def removed_role(self) -> PermissionWrite:
         application_id, names = (1, GENERIC_ROLES[:2]) if self.sometimes(0.4) else (self.application_id, ROLES)
-        body = {"action": "delete", "application_id": application_id, "data": {"name": self.one(names)}}
+        name = self.one(names)
+        if self.sometimes(0.7):  # assignments of the old role must not give the new one
+            again = self.role(name, generic=application_id == 1)
+            self.next_writes.append(self.saving("roles", again, application_id=application_id))
+        body = {"action": "delete", "application_id": application_id, "data": {"name": name}}
         return PermissionWrite("roles", body)
 
     def membership(self) -> PermissionWrite:
