@@ -46,7 +46,8 @@ class WriteGenerator(ScenarioGenerator):
         self.now = now
         self.next_writes: list[PermissionWrite] = []
 
-    def write(self) -> PermissionWrite:
+    def write(self, *, late: bool) -> PermissionWrite:
+        """A write. Only a ``late`` one may remove a project or an application: most writes after it are refused."""
         if self.next_writes:
             return self.next_writes.pop()
         kinds: tuple[tuple[Callable[[], PermissionWrite], int], ...] = (
@@ -63,8 +64,8 @@ class WriteGenerator(ScenarioGenerator):
             (self.removed_role, 4),
             (self.account, 4),
             (self.moved_application, 2),
-            (self.removed_application, 1),
-            (self.removed_project, 1),
+            (self.removed_application, 2 * late),
+            (self.removed_project, 2 * late),
         )
         (chosen,) = self.random.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])
         return chosen()
@@ -90,9 +91,18 @@ class WriteGenerator(ScenarioGenerator):
     def tree(self, *, own: bool = False, names: tuple[str, ...] = NAMES, depth: int = 0) -> dict[str, Any]:
         return super().tree(own=own, names=names, depth=depth)
 
+    def data(self, *, own: bool = False) -> dict[str, Any]:
+        return super().data(own=own) or {"private_data": self.tree(own=own)}
+
     def moment(self) -> int:
         """An end that is far from now: a run takes less than an hour."""
         return int(self.one((0, 0, 1, self.now - HOUR, self.now + HOUR, self.now + 2 * HOUR)))
+
+    def known(self, application_id: int) -> tuple[str, ...]:
+        """The roles of an application, sometimes with one that may not exist."""
+        stored = tuple(self.world.state.roles[application_id])
+        names = GENERIC_ROLES if application_id == 1 else ROLES
+        return names if self.sometimes(0.1) else tuple(name for name in names if name in stored)
 
     def assigned(self, names: tuple[str, ...], most: int) -> list[Any]:
         return [
@@ -123,7 +133,8 @@ class WriteGenerator(ScenarioGenerator):
         return tuple(group["id"] for group in self.world.state.groups.values() if group["project_id"] == project_id)
 
     def any_group(self) -> str:
-        return str(self.one(tuple(self.world.state.groups) or ("0" * 24,)))
+        groups = [group_id for project_id in self.world.projects for group_id in self.groups_of(project_id)]
+        return str(self.one(tuple(groups) or ("0" * 24,)))
 
     # Writes
 
@@ -132,7 +143,7 @@ class WriteGenerator(ScenarioGenerator):
         application_id = 1 if central else self.application_id
         data = {"user_id": self.one(tuple(self.world.users)), **self.data(own=True)}
         if self.sometimes(0.8):
-            data["roles"] = self.assigned(GENERIC_ROLES if central else ROLES, 3)
+            data["roles"] = self.assigned(self.known(application_id), 3)
         return self.saving("meta/data", data, application_id=application_id)
 
     def application_role(self) -> PermissionWrite:
@@ -170,13 +181,13 @@ class WriteGenerator(ScenarioGenerator):
         state = self.world.state.applications
         applications = tuple(str(key) for key in state if state[key]["project_id"] == project_id)
         services = tuple(key for key in applications if state[int(key)]["is_service"])
-        levels: dict[str, Any] = {"project": self.assigned(GENERIC_ROLES, 2)}
+        levels: dict[str, Any] = {"project": self.assigned(self.known(1), 2)}
         for level, resources in (
             ("applications", applications),
             ("services", services),
             ("groups", self.groups_of(project_id)),
         ):
-            levels[level] = {resource: self.assigned(GENERIC_ROLES, 2) for resource in self.some(resources, 2)}
+            levels[level] = {resource: self.assigned(self.known(1), 2) for resource in self.some(resources, 2)}
         return levels
 
     def services(self) -> PermissionWrite:
@@ -184,7 +195,9 @@ class WriteGenerator(ScenarioGenerator):
         state = self.world.state.applications
         groups = self.groups_of(project_id)
         services = {
-            str(key): {"groups": [self.action(groups) for _ in range(self.random.randint(0, 4)) if groups]}
+            str(key): {
+                "groups": [self.action(groups, self.known(key)) for _ in range(self.random.randint(0, 4)) if groups]
+            }
             for key in state
             if state[key]["project_id"] == project_id
         }
@@ -193,9 +206,9 @@ class WriteGenerator(ScenarioGenerator):
             settings["allowed_domains"] = self.some(DOMAINS, 2)
         return self.saving("project", {"id": project_id, "settings": settings})
 
-    def action(self, groups: tuple[str, ...]) -> dict[str, Any]:
+    def action(self, groups: tuple[str, ...], roles: tuple[str, ...]) -> dict[str, Any]:
         action = self.one(("grant", "grant", "revoke"))
-        return {"group_id": self.one(groups), "role": self.one(ROLES), "action": action}
+        return {"group_id": self.one(groups), "role": self.one(roles or ROLES), "action": action}
 
     def new_group(self) -> PermissionWrite:
         title = f"Group {self.random.randrange(10**9)}"
