@@ -5,12 +5,10 @@ from pathlib import Path
 
 import click
 
-from sso.cli.context import CommandFailure, with_services
+from sso.cli.administration import Administration, AppliedState, with_administration
+from sso.cli.context import CommandFailure
 from sso.cli.progress import Progress
-from sso.cli.services import CommandServices
 from sso.state.document import DocumentError, parse
-from sso.state.summary import ApplyCounts
-from sso.upstream.provider_store import TOPIC as PROVIDERS_TOPIC
 from sso.web.body import InvalidBody, parse_body
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
@@ -31,27 +29,25 @@ def command(ctx: click.Context, file: Path) -> None:
     """
     try:
         raw = sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1) if str(file) == "-" else file.read_bytes()
-        document = parse(
-            parse_body(raw, "application/json", max_bytes=MAX_DOCUMENT_BYTES, max_values=MAX_DOCUMENT_BYTES).fields
-        )
+        document = parse_body(
+            raw, "application/json", max_bytes=MAX_DOCUMENT_BYTES, max_values=MAX_DOCUMENT_BYTES
+        ).fields
+        parse(document)
     except OSError as error:
         raise CommandFailure(f"cannot read {file}: {error.strerror}") from None
     except (InvalidBody, DocumentError) as error:
         raise CommandFailure(f"{file}: {error}") from None
 
-    async def apply(services: CommandServices) -> ApplyCounts:
+    async def apply(admin: Administration) -> AppliedState:
         try:
             with Progress(f"applying {'standard input' if str(file) == '-' else file}") as progress:
-                counts = await services.applier.apply(
+                return await admin.state.apply(
                     document, lambda what, done, total: progress.show(f"{what}, {done:,} of {total:,}")
                 )
         except DocumentError as error:
             raise CommandFailure(f"{file}: {error}") from None
-        if document.identity_providers:
-            services.bus.publish(PROVIDERS_TOPIC)
-        return counts
 
-    counts = with_services(ctx, apply, may_create=True)
-    for warning in counts.warnings:
+    applied = with_administration(ctx, apply, may_create=True)
+    for warning in applied.warnings:
         click.echo(f"warning: {warning}", err=True)
-    click.echo(f"created {counts.created}, changed {counts.changed}, unchanged {counts.unchanged}")
+    click.echo(f"created {applied.created}, changed {applied.changed}, unchanged {applied.unchanged}")
