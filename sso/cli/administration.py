@@ -5,16 +5,10 @@ A command is written once, with these interfaces. ``sso/cli/local`` implements t
 them.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias
 
-import click
-
-from sso.cli.context import with_services
-from sso.cli.server_choice import chosen_server
-
-T = TypeVar("T")
 Fields: TypeAlias = dict[str, Any]
 ShowProgress: TypeAlias = Callable[[str, int, int], None]
 
@@ -97,7 +91,7 @@ class StateAdministration(Protocol):
     async def export(self) -> Fields: ...
 
 
-class Administration(Protocol):
+class ServiceAdministration(Protocol):
     @property
     def users(self) -> UserAdministration: ...
     @property
@@ -108,25 +102,3 @@ class Administration(Protocol):
     def permissions(self) -> PermissionReader: ...
     @property
     def state(self) -> StateAdministration: ...
-
-
-def with_administration(
-    ctx: click.Context,
-    work: Callable[[Administration], Awaitable[T]],
-    *,
-    with_permissions: bool = True,
-    may_create: bool = False,
-) -> T:
-    """Runs ``work`` on the chosen server, or with the database of this machine, and returns its result."""
-    if server := chosen_server(ctx):
-        from sso.cli.remote.administration import with_remote_administration
-
-        return with_remote_administration(server, work)
-    from sso.cli.local.administration import LocalAdministration
-
-    return with_services(
-        ctx,
-        lambda services: work(LocalAdministration(services)),
-        with_permissions=with_permissions,
-        may_create=may_create,
-    )

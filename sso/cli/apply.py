@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from sso.cli.administration import Administration, AppliedState, with_administration
+from sso.cli.administration import AppliedState, ServiceAdministration
+from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure
 from sso.cli.progress import Progress
 from sso.state.document import DocumentError, parse
@@ -38,7 +39,7 @@ def command(ctx: click.Context, file: Path) -> None:
     except (InvalidBody, DocumentError) as error:
         raise CommandFailure(f"{file}: {error}") from None
 
-    async def apply(admin: Administration) -> AppliedState:
+    async def apply(admin: ServiceAdministration) -> AppliedState:
         try:
             with Progress(f"applying {'standard input' if str(file) == '-' else file}") as progress:
                 return await admin.state.apply(

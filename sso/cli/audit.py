@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from sso.cli.administration import AuditCriteria, with_administration
+from sso.cli.administration import AuditCriteria
+from sso.cli.backend import with_administration
 from sso.cli.output import Format, Record, list_options, print_list
 from sso.cli.types import APPLICATION_ID, unix_time
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from sso.cli.administration import with_administration
+from sso.cli.backend import with_administration
 from sso.cli.client_attributes import PROFILES, attribute_options, attributes, parse_client
 from sso.cli.context import CommandFailure
 from sso.cli.groups import Subcommands

@@ -3,7 +3,7 @@
 import click
 import orjson
 
-from sso.cli.administration import with_administration
+from sso.cli.backend import with_administration
 
 
 @click.command()

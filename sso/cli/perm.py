@@ -2,8 +2,8 @@
 
 import click
 
-from sso.cli.administration import with_administration
 from sso.cli.arguments import APP_OR_CENTRAL, USER
+from sso.cli.backend import with_administration
 from sso.cli.context import utf8_argument
 from sso.cli.groups import Subcommands
 from sso.cli.output import Format, print_json, print_lines

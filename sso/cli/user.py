@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 import click
 
 from sso.cli import user_data
-from sso.cli.administration import Administration, Fields, with_administration
+from sso.cli.administration import Fields, ServiceAdministration
+from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.groups import Subcommands
 from sso.cli.invitation import invitations, invite
@@ -227,7 +228,7 @@ def _check(fields: Fields) -> None:
 
 
 def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> Fields:
-    def change(admin: Administration, user: Fields) -> Awaitable[None]:
+    def change(admin: ServiceAdministration, user: Fields) -> Awaitable[None]:
         if user.get("deletion_due") and not disabled:
             raise CommandFailure(f"{user['login']} is going to be deleted: use `sso user restore`")
         return admin.users.set_disabled(user, disabled=disabled)
@@ -236,9 +237,9 @@ def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> Fi
 
 
 def _with_user(
-    ctx: click.Context, id_or_login: str, action: Callable[[Administration, Fields], Awaitable[None]]
+    ctx: click.Context, id_or_login: str, action: Callable[[ServiceAdministration, Fields], Awaitable[None]]
 ) -> Fields:
-    async def work(admin: Administration) -> Fields:
+    async def work(admin: ServiceAdministration) -> Fields:
         user = await admin.users.find(id_or_login)
         await action(admin, user)
         return user

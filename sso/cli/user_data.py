@@ -2,7 +2,8 @@
 
 import click
 
-from sso.cli.administration import Administration, Fields, with_administration
+from sso.cli.administration import Fields, ServiceAdministration
+from sso.cli.backend import with_administration
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument, with_services
 from sso.cli.lookups import require_user
@@ -34,7 +35,7 @@ def delete(ctx: click.Context, id_or_login: str, now: bool, yes: bool) -> None:
         click.echo(f"{with_services(ctx, lambda services: _erase(services, id_or_login))} is erased")
         return
 
-    async def close(admin: Administration) -> str:
+    async def close(admin: ServiceAdministration) -> str:
         user = await admin.users.find(id_or_login)
         day = await admin.users.delete(user)
         already = " already" if user.get("deletion_due") else ""
@@ -65,7 +66,7 @@ def restore(ctx: click.Context, id_or_login: str) -> None:
       sso user restore ann@example.com
     """
 
-    async def work(admin: Administration) -> Fields:
+    async def work(admin: ServiceAdministration) -> Fields:
         user = await admin.users.find(id_or_login)
         if not user.get("deletion_due"):
             raise CommandFailure(f"{user['login']} is not going to be deleted")

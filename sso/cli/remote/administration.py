@@ -13,7 +13,7 @@ from sso.client import AsyncSsoClient, ClientError, SignInRequired, SsoClient
 from sso.client.credentials import Credentials
 
 if TYPE_CHECKING:
-    from sso.cli.administration import Administration
+    from sso.cli.administration import ServiceAdministration
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class RemoteAdministration:
         self.state = RemoteState(api)
 
 
-def with_remote_administration(server: str, work: "Callable[[Administration], Awaitable[T]]") -> T:
+def with_remote_administration(server: str, work: "Callable[[ServiceAdministration], Awaitable[T]]") -> T:
     import trio
 
     logins = Logins()
