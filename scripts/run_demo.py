@@ -20,6 +20,7 @@ from typing import IO
 ROOT = Path(__file__).parents[1]
 READY = re.compile(r"sso is ready at (\S+)")
 LINKS = """
+  Admin console  {service}/console
   Account page   {service}/account
   Demo web site  {site}/
   Demo game      {game}    (in a second terminal)

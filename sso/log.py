@@ -13,6 +13,7 @@ from structlog.typing import EventDict, WrappedLogger
 
 from sso.config import allows_colour
 from sso.core.background import current_task_name
+from sso.core.domain_counters import TASK_FAILURES
 from sso.core.printable import printable
 from sso.core.telemetry import current_span
 
@@ -95,13 +96,15 @@ class _StructlogHandler(logging.Handler):
 
 
 def _add_origin(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Adds the request or the background task that the line is about."""
+    """Adds the request or the background task that the line is about, and counts failures of background tasks."""
     if request_id := current_request_id.get():
         event.setdefault("request", request_id)
         if span := current_span.get():
             event.setdefault("trace", span.trace_id)
     elif task_name := current_task_name.get():
         event.setdefault("task", task_name)
+        if event["event"].endswith("_failed"):
+            TASK_FAILURES.add(task_name)
     return event
 
 

@@ -1,4 +1,4 @@
-"""The metrics of a worker: durations of requests, and gauges. Exported to Prometheus if SSO_METRICS_BIND is set."""
+"""The metrics of a worker: durations of requests, counters and gauges. For Prometheus if SSO_METRICS_BIND is set."""
 
 import os
 import tempfile
@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 import trio
 
+from sso.core.domain_counters import DomainCounter
+
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})  # a client may send any
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 30)  # seconds
-GAUGE_INTERVAL_S = 1.0
+EXPORT_INTERVAL_S = 1.0
 _DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 
 RequestObserver = Callable[[str, str, int, float], None]  # method, route, status, seconds
@@ -83,17 +85,47 @@ def prometheus_slow_statement_observer() -> StatementObserver:
     return lambda name: statements.labels(name).inc()
 
 
-async def export_gauges_to_prometheus(
-    gauges: Sequence[WorkerGauge], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+async def export_to_prometheus(
+    gauges: Sequence[WorkerGauge],
+    counters: Sequence[DomainCounter],
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Writes the gauges to the shared directory once a second. A scrape returns the sum over the live workers."""
+    """Writes gauges and counters to the shared directory once a second, and the counters once more at the end.
+
+    A scrape returns the sum of a gauge over the live workers, and of a counter over all workers since the start.
+    """
     from prometheus_client import Gauge
 
     exported = [
         (Gauge(f"sso_{gauge.name}", gauge.description, multiprocess_mode="livesum"), gauge.read) for gauge in gauges
     ]
+    exported_counters = [PrometheusCounter(counter) for counter in counters]
     task_status.started()
-    while True:
-        for prometheus_gauge, read in exported:
-            prometheus_gauge.set(read())
-        await trio.sleep(GAUGE_INTERVAL_S)
+    try:
+        while True:
+            for prometheus_gauge, read in exported:
+                prometheus_gauge.set(read())
+            for exported_counter in exported_counters:
+                exported_counter.export()
+            await trio.sleep(EXPORT_INTERVAL_S)
+    finally:
+        for exported_counter in exported_counters:
+            exported_counter.export()
+
+
+class PrometheusCounter:
+    """Adds to a counter of Prometheus what was counted since the last export."""
+
+    def __init__(self, counter: DomainCounter) -> None:
+        from prometheus_client import Counter
+
+        self._source = counter
+        self._counter = Counter(f"sso_{counter.name}", counter.description, counter.labels)
+        self._exported: dict[tuple[str, ...], int] = {}
+
+    def export(self) -> None:
+        for labels, count in self._source.counts.items():
+            if added := count - self._exported.get(labels, 0):
+                self._counter.labels(*labels).inc(added)
+                self._exported[labels] = count

@@ -32,6 +32,9 @@ from sso.accounts.second_factor.section import SecondFactorSection
 from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import Visitor
 from sso.admin.routes import admin_routes
+from sso.console.account_link import ConsoleLink
+from sso.console.routes import console_routes
+from sso.console.view import ConsoleView
 from sso.db.rate_limit import RateLimiter
 from sso.device.pages import device_pages
 from sso.device.routes import device_routes
@@ -83,6 +86,7 @@ def all_routes(services: Services, health: Health) -> Iterator[Blueprint]:
     yield from _account_pages(services, parts, account)
     yield from _upstream_pages(services, parts, account)
     yield from _site_and_game_pages(services, parts)
+    yield from console_routes(_console_view(services, parts))
 
 
 def _page_parts(s: Services) -> PageParts:
@@ -118,9 +122,21 @@ def _account_view(s: Services, parts: PageParts) -> AccountView:
         IdentitiesSection(s.upstream.links, s.upstream.provider_list),
         HistorySection(s.history),
         DataSection(s.deletion),
+        ConsoleLink(s.management.authenticator),
     ]
     clock = s.database.clock
     return AccountView(parts.visitor, s.password_login, parts.recent, parts.shown_codes, sections, clock)
+
+
+def _console_view(s: Services, parts: PageParts) -> ConsoleView:
+    return ConsoleView(
+        parts.visitor,
+        s.management,
+        parts.recent,
+        s.second_factors,
+        s.passkeys.authentication,
+        requires_second_factor=s.settings.require_2fa != "off",
+    )
 
 
 def _api_routes(s: Services) -> Iterator[Blueprint]:

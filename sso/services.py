@@ -28,12 +28,14 @@ from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
+from sso.admin.change_wiring import ChangeParts
 from sso.admin.service_wiring import ServiceParts
 from sso.admin.wiring import AccountServices, ManagementApi, build_management
 from sso.backchannel_logout.sender import LogoutSender
 from sso.backchannel_logout.wiring import build_logout_sender
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
+from sso.change_stream.permission_changes import PermissionChangeRecorder
 from sso.change_stream.reader import ChangeReader
 from sso.change_stream.sequencer import ChangeSequencer
 from sso.config import Settings
@@ -62,6 +64,8 @@ from sso.personal_data.erasure import AccountErasure
 from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
+from sso.webhooks.sender import WebhookSender
+from sso.webhooks.wiring import build_webhooks
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,7 @@ class Services:
     permissions: Permissions
     change_sequencer: ChangeSequencer
     change_reader: ChangeReader
+    webhook_sender: WebhookSender
     management: ManagementApi
     applications: ApplicationDirectory
     proxies: TrustedProxies
@@ -126,6 +131,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     bus = bus or build_bus(database, settings)
     database.publish_topic = bus.publish
     change_reader = ChangeReader(database, bus)
+    webhooks = build_webhooks(settings, database, ring, change_reader)
     key_store = KeyStore(database)
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
@@ -161,6 +167,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         settings.data_dir / "keys",
         settings.node_name or "",
         game_admin=settings.gsid_admin == "allow",
+        recorder=PermissionChangeRecorder(),
     )
     applications = permissions.login_rules
     login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
@@ -189,6 +196,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sign_in_notices,
         ClientDeviceSites(database, oauth.clients, oauth.authorizations, sign_in_notices),
     )
+    registration = build_registration(settings, database, ring, links, outbox, password_login, brand.name)
     upstream = build_upstream(settings, database, ring, outbox, brand.name)
     key_rotation = KeyRotation(database, bus, ring)
     return Services(
@@ -216,7 +224,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         email_change=EmailChange(database, users, links, outbox, brand.name),
         sign_in_notices=sign_in_notices,
         known_devices=known_devices,
-        registration=build_registration(settings, database, ring, links, outbox, password_login, brand.name),
+        registration=registration,
         session_tokens=tokens,
         signed_in_games=games,
         deletion=deletion,
@@ -231,16 +239,21 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         permissions=permissions,
         change_sequencer=ChangeSequencer(database, bus),
         change_reader=change_reader,
+        webhook_sender=webhooks.sender,
         management=build_management(
             database,
             ring,
-            AccountServices(users, sessions, games, factor_changes, deletion, hasher),
+            AccountServices(
+                users, sessions, games, factor_changes, deletion, hasher, registration, sends_mail=smtp_url is not None
+            ),
             permissions.facts,
             permissions.admin_callers,
             service_tokens.application_of,
-            change_reader,
+            ChangeParts(bus, change_reader, webhooks),
             settings.rate_admin,
             ServiceParts(settings, bus, oauth.clients, upstream.providers, key_store, key_rotation),
+            permissions.endpoints,
+            permissions.writer,
         ),
         applications=applications,
         proxies=proxies,

@@ -13,15 +13,17 @@ from sso.app import build_app
 from sso.config import Settings
 from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS
 from sso.core.background import keep_running
+from sso.core.domain_counters import DomainCounter
 from sso.core.urls import parse_header_list
 from sso.db import cleanup, clock_sync
 from sso.db.clock_sync import measure_clock
 from sso.db.errors import DatabaseError
 from sso.health import Health
+from sso.mail.queue_monitor import MailQueueMonitor
 from sso.metrics import (
     Metrics,
     WorkerGauge,
-    export_gauges_to_prometheus,
+    export_to_prometheus,
     prometheus_request_observer,
     prometheus_slow_statement_observer,
 )
@@ -55,7 +57,7 @@ async def run_worker(
         ):
             background.start_soon(_stop_on_signal, signals, health, stop, services)
             await _start_background_tasks(services, background, slot)
-            metrics = await _start_metrics(services, background, export)
+            metrics = await _start_metrics(services, background, export, slot)
             await _serve(settings, build_app(services, health, metrics), sockets, stop, ready, slot)
             await services.reset_requests.wait_until_handled()
             await services.bus.wait_until_sent()
@@ -81,22 +83,30 @@ async def _open_export(settings: Settings) -> AsyncIterator["OtelExport | None"]
         yield export
 
 
-async def _start_metrics(services: Services, background: trio.Nursery, export: "OtelExport | None") -> Metrics:
+async def _start_metrics(
+    services: Services, background: trio.Nursery, export: "OtelExport | None", slot: WorkerSlot
+) -> Metrics:
     observers = []
-    gauges = _gauges(services)
+    mail_queue = MailQueueMonitor(services.database)
+    gauges = _gauges(services, mail_queue)
+    counters = DomainCounter.registered
     if services.settings.metrics_bind is not None:
         observers.append(prometheus_request_observer())
         services.database.observe_slow_statements(prometheus_slow_statement_observer())
-        await background.start(keep_running, "gauges", export_gauges_to_prometheus, gauges)
+        await background.start(keep_running, "metrics", export_to_prometheus, gauges, counters)
     if export:
         observers.append(export.request_observer())
         services.database.observe_slow_statements(export.slow_statement_observer())
         export.observe_gauges(gauges)
+        export.observe_counters(counters)
+    if observers and slot.is_first:
+        await background.start(keep_running, "mail queue", mail_queue.run)
     return Metrics(observers)
 
 
-def _gauges(services: Services) -> list[WorkerGauge]:
+def _gauges(services: Services, mail_queue: MailQueueMonitor) -> list[WorkerGauge]:
     game, database, bus, logouts = services.game_login, services.database, services.bus, services.logout_sender
+    webhooks = services.webhook_sender
     return [
         WorkerGauge("held_polls", "Polls of game clients that wait for a login", lambda: len(game.held_polls)),
         WorkerGauge(
@@ -110,11 +120,31 @@ def _gauges(services: Services) -> list[WorkerGauge]:
             "Workers that refuse calls because the database does not answer",
             lambda: int(database.is_circuit_open),
         ),
+        WorkerGauge("database_pool_size", "Connections that may be used at a time", lambda: database.pool_size),
+        WorkerGauge("database_pool_busy", "Connections that are in use", lambda: database.busy_connections),
+        WorkerGauge("database_pool_waiting", "Calls that wait for a free connection", lambda: database.waiting_calls),
+        WorkerGauge("mail_queue", "Mails that wait for their delivery", lambda: mail_queue.waiting),
+        WorkerGauge("mail_queue_oldest_seconds", "Age of the oldest waiting mail", lambda: mail_queue.oldest_s),
         WorkerGauge("bus_connected", "Workers that are connected to the bus", lambda: int(bus.connected.is_set())),
         WorkerGauge("bus_messages_sent", "Messages to other workers since this one started", lambda: bus.sent),
         WorkerGauge("bus_messages_received", "Messages of other workers since this one started", lambda: bus.received),
         WorkerGauge("bus_topics_waiting", "Topics that wait until the bus is connected", lambda: bus.waiting),
         WorkerGauge("bus_topics_dropped", "Topics dropped because too many waited", lambda: bus.dropped),
+        WorkerGauge(
+            "webhook_events_delivered",
+            "Events that webhooks have accepted since this worker started",
+            lambda: webhooks.delivered,
+        ),
+        WorkerGauge(
+            "webhook_deliveries_failed",
+            "Attempts to send an event to a webhook that failed since this worker started",
+            lambda: webhooks.failed,
+        ),
+        WorkerGauge(
+            "webhook_events_given_up",
+            "Events for webhooks that were given up since this worker started",
+            lambda: webhooks.given_up,
+        ),
         WorkerGauge(
             "logout_notifications_delivered",
             "Logout notifications that sites have accepted since this worker started",
@@ -162,6 +192,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     await background.start(keep_running, "identity providers", services.upstream.provider_list.run, services.bus)
     await background.start(keep_running, "mail", services.mail_sender.run, services.bus)
     await background.start(keep_running, "logout notifications", services.logout_sender.run, services.bus)
+    await background.start(keep_running, "webhooks", services.webhook_sender.run, services.bus)
     await background.start(keep_running, "password resets", services.reset_requests.run)
     await background.start(keep_running, "held polls", services.game_login.held_polls.run)
     await background.start(keep_running, "claim leases", services.game_login.claim_leases.run)

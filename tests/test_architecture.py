@@ -20,10 +20,16 @@ WITH_QUART_NAMES = {"routes.py", "sockets.py", "pages.py", "form.py", "view.py",
 SERVICES = ("oauth", "gsid", "perm")  # the three services, which do not know each other
 
 # The parts of sso.perm that other packages may import: changes, stores, input, their vocabulary (errors, names,
-# records), and the description of its routes.
-PERM_INTERFACE = ("changes", "stores", "input", "errors", "engine.names", "engine.records", "api_operations")
-# The management API authenticates its callers, and reads their rights, as the endpoints of perm do.
-PERM_FOR_ADMIN = ("accepted_credentials", "authorization", "caller", "credentials.service_jwt", "engine.rights")
+# records), the description of its routes, and the texts of explanations.
+PERM_INTERFACE = (
+    "changes", "stores", "input", "errors", "engine.names", "engine.records", "engine.explanation.text",
+    "api_operations",
+)  # fmt: skip
+# The management API authenticates its callers, reads their rights, and passes requests to the endpoints of perm.
+PERM_FOR_ADMIN = (
+    "accepted_credentials", "authorization", "caller", "credentials.service_jwt", "endpoints", "engine.operations",
+    "engine.rights", "request", "visibility", "wiring",
+)  # fmt: skip
 PERM_BUILDERS = {"routes.py", "services.py"}  # these also import its routes and its wiring
 
 MAX_LINES = 300

@@ -10,6 +10,7 @@ from sso.accounts.errors import InvalidCredentials
 from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import LoginOptions, SignedIn, User
 from sso.accounts.user_jwt import GAME_AUTH, InheritedLimits
+from sso.core.domain_counters import LOGINS
 from sso.core.errors import ApiError
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address, intersection, parse_address, parse_network
@@ -189,7 +190,9 @@ class SessionTokens:
         token_digest = digest(token)
         row = await self._look_up(digest=token_digest, max_s=float(self._max_s))
         if row is None or (row["kind"] == "bound" and parse_address(row["address"]) != address):
+            LOGINS.add("token", "wrong_credentials")
             raise InvalidCredentials
+        LOGINS.add("token", "success")
         ips = tuple(row["ips"]) if row["ips"] is not None else None
         if row["kind"] == "bound":
             own = (f"{address}/{address.max_prefixlen}",)

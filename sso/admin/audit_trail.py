@@ -1,18 +1,21 @@
-"""/api/admin/audit: lists the entries of the audit trail."""
+"""/api/admin/audit: lists the entries of the audit trail, and returns one of them."""
 
 from typing import Annotated
 
 from pydantic import Field
 
-from sso.admin.request import AdminRequest, AdminResponse, ListQuery, list_response
+from sso.admin.request import AdminRequest, AdminResponse, ListQuery, page_response, read_number_cursor
+from sso.core.errors import NotFound
 from sso.db.database import Database
-from sso.perm.errors import InvalidInput
+from sso.db.statement import Statement
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditFilter
+from sso.perm.stores.timestamps import rfc3339
 from sso.web.request_model import WholeNumber, at_most
 
 Moment = Annotated[WholeNumber, Field(ge=0, le=253402300799)]  # Unix seconds, up to the year 9999
 MAX_AUDIT_ID = 2**63 - 1
+_ENTRY = Statement("SELECT * FROM audit WHERE id = :id")
 
 
 class AuditQuery(ListQuery):
@@ -38,17 +41,19 @@ class AuditTrail:
                 operation=query.operation,
                 since=query.since,
                 until=query.until,
-                before_id=_read_cursor(query.after),
+                before_id=read_number_cursor(query.after, MAX_AUDIT_ID) or None,
                 limit=query.limit + 1,
             ),
         )
-        shown = entries[: query.limit]
-        return list_response(shown, str(shown[-1]["id"]) if len(entries) > query.limit else None)
+        return page_response(entries, query.limit, lambda entry: str(entry["id"]))
+
+    async def get(self, request: AdminRequest) -> AdminResponse:
+        entry_id = request.path["entry_id"]
+        row = await self._database.row(_ENTRY, id=int(entry_id)) if _is_entry_id(entry_id) else None
+        if row is None:
+            raise NotFound("entry not found")
+        return AdminResponse({"data": {**dict(row), "at": rfc3339(row["at"])}})
 
 
-def _read_cursor(after: str) -> int | None:
-    if not after:
-        return None
-    if not (after.isascii() and after.isdecimal() and len(after) < 20 and 0 < int(after) <= MAX_AUDIT_ID):
-        raise InvalidInput("after: must be `next` of an earlier response")
-    return int(after)
+def _is_entry_id(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 20 and 0 < int(text) <= MAX_AUDIT_ID

@@ -4,14 +4,16 @@ An operator binds a service client to the central application. Its access token 
 the service JWT of that application has. A service client of another application reads the changes of that application.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sso.admin.rights import ALL_RIGHTS, AdminRight, granted_rights
 from sso.core.errors import Forbidden, Unauthorized
+from sso.core.net import Address
 from sso.core.service_token import claimed_application
+from sso.db.clock import DatabaseClock
 from sso.perm.accepted_credentials import EndpointRule, Subject
 from sso.perm.authorization import Authorizer
-from sso.perm.caller import CallerAuthenticator, PresentedCredentials
+from sso.perm.caller import Caller, CallerAuthenticator, PresentedCredentials
 from sso.perm.credentials.service_jwt import FindServiceToken
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.audit import AuditActor
@@ -27,6 +29,7 @@ class AdminCaller:
     rights: frozenset[AdminRight]
     root_rules: frozenset[str]  # rules in private_data of the central application, without that prefix
     is_root: bool
+    permissions: Caller  # the same caller, for the permission endpoints
     application_id: int | None = None  # that a service client of another application is restricted to
 
     def require(self, right: AdminRight) -> None:
@@ -36,27 +39,55 @@ class AdminCaller:
 
 class AdminAuthenticator:
     def __init__(
-        self, callers: CallerAuthenticator, authorizer: Authorizer, find_service_token: FindServiceToken
+        self,
+        callers: CallerAuthenticator,
+        authorizer: Authorizer,
+        find_service_token: FindServiceToken,
+        clock: DatabaseClock,
     ) -> None:
+        self._clock = clock
         self._callers = callers
         self._authorizer = authorizer
         self._find_service_token = find_service_token
+        self._clock = clock
 
     async def authenticate(self, credentials: PresentedCredentials) -> AdminCaller:
         """Returns the caller. Raises Unauthorized or Forbidden."""
         if claimed_application(credentials.bearer):
             return await self._service_client(credentials)
-        caller = await self._callers.authenticate(credentials, _USER_JWT, {})
+        return await self._with_rights(await self._callers.authenticate(credentials, _USER_JWT, {}))
+
+    async def browser_caller(self, user_id: str, address: Address) -> AdminCaller:
+        """Returns the caller for a user whose browser session is valid. The browser takes the place of the factor."""
+        caller = Caller(user_id, address, now=int(self._clock.now()), has_factor=True)
+        return await self._with_rights(caller)
+
+    async def _with_rights(self, caller: Caller) -> AdminCaller:
+        caller = replace(caller, in_management=True)
         granted = (await self._authorizer.caller_rights(caller)).granted
-        return AdminCaller(caller.actor, granted_rights(granted), granted.root_rules, granted.is_root)
+        return AdminCaller(caller.actor, granted_rights(granted), granted.root_rules, granted.is_root, caller)
 
     async def _service_client(self, credentials: PresentedCredentials) -> AdminCaller:
         application_id = await self._find_service_token(credentials.bearer)
         if application_id is None:
             raise Unauthorized
-        actor = AuditActor(service_id=application_id, address=str(credentials.address))
-        if application_id != CENTRAL_APPLICATION_ID:
-            return AdminCaller(
-                actor, RIGHTS_AT_OWN_APPLICATION, frozenset(), is_root=False, application_id=application_id
-            )
-        return AdminCaller(actor, ALL_RIGHTS, frozenset(), is_root=True)
+        is_central = application_id == CENTRAL_APPLICATION_ID
+        caller = Caller(
+            "",
+            credentials.address,
+            application_id,
+            now=int(self._clock.now()),
+            has_factor=is_central,
+            in_management=True,
+            is_operator=is_central,
+        )
+        if is_central:
+            return AdminCaller(caller.actor, ALL_RIGHTS, frozenset(), is_root=True, permissions=caller)
+        return AdminCaller(
+            caller.actor,
+            RIGHTS_AT_OWN_APPLICATION,
+            frozenset(),
+            is_root=False,
+            permissions=caller,
+            application_id=application_id,
+        )

@@ -10,6 +10,10 @@ class Conflict(ApiError):
     message = "conflict"
 
 
+class InvalidCursor(ApiError):
+    message = "after: must be `next` of an earlier response"
+
+
 class PreconditionFailed(ApiError):
     status = 412
     message = "If-Match: the record was changed since it was read, read it again"

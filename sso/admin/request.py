@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias
 
@@ -10,9 +10,10 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from sso.admin.caller import AdminCaller
-from sso.admin.errors import PreconditionFailed
+from sso.admin.errors import InvalidCursor, PreconditionFailed
 from sso.admin.rights import AdminRight
-from sso.web.request_model import WholeNumber, at_most
+from sso.web.body import SMALL_BODY, BodyLimit
+from sso.web.request_model import Flag, WholeNumber, at_most
 
 MAX_PAGE = 200
 JsonRecord: TypeAlias = dict[str, Any]
@@ -26,6 +27,10 @@ class AdminModel(BaseModel):
 
 class NoQuery(AdminModel):
     pass
+
+
+class WriteQuery(AdminModel):
+    dry_run: Flag = False  # report the effect of the change and change nothing
 
 
 class ListQuery(AdminModel):
@@ -75,7 +80,11 @@ Handler: TypeAlias = Callable[[AdminRequest], Awaitable[AdminResponse]]
 
 @dataclass(frozen=True)
 class AdminRoute:
-    """A row of the table of routes. The tests of rights and the OpenAPI document use the same table."""
+    """A row of the table of routes. The tests of rights and the OpenAPI document use the same table.
+
+    With ``by_permissions``, callers without the right may have permissions at the application, project or group of the
+    request that allow it. The handler checks them.
+    """
 
     method: str
     path: str
@@ -83,6 +92,9 @@ class AdminRoute:
     handler: Handler
     query: type[AdminModel] = NoQuery
     body: type[BaseModel] | None = None
+    by_permissions: bool = False
+    other_right: AdminRight | None = None  # also opens the route, for a part of the records; the handler checks which
+    body_limit: BodyLimit = SMALL_BODY
     body_optional: bool = False  # no body means {}
     # For the OpenAPI document. Without a summary, it is made from the path; the docstring of the handler has details.
     summary: str = ""
@@ -91,12 +103,38 @@ class AdminRoute:
     waits: bool = False
 
 
-def record_response(record: JsonRecord, status: int = 200) -> AdminResponse:
-    return AdminResponse({"data": record}, status, {"ETag": etag(record)})
+def record_response(record: JsonRecord, status: int = 200, warnings: Sequence[str] = ()) -> AdminResponse:
+    members: JsonRecord = {"data": record, **({"warnings": list(warnings)} if warnings else {})}
+    return AdminResponse(members, status, {"ETag": etag(record)})
 
 
 def list_response(records: list[JsonRecord], next_after: str | None = None) -> AdminResponse:
     return AdminResponse({"data": records, **({"next": next_after} if next_after else {})})
+
+
+def page_response(records: list[JsonRecord], limit: int, cursor: Callable[[JsonRecord], str]) -> AdminResponse:
+    """The first ``limit`` records. One more of them means that there is a next page."""
+    shown = records[:limit]
+    return list_response(shown, cursor(shown[-1]) if len(records) > limit else None)
+
+
+def read_number_cursor(after: str, maximum: int) -> int:
+    """Returns 0 for the first page."""
+    if not after:
+        return 0
+    if not (after.isascii() and after.isdecimal() and len(after) < 20 and 0 < int(after) <= maximum):
+        raise InvalidCursor
+    return int(after)
+
+
+def read_pair_cursor(after: str) -> tuple[str, str]:
+    """Returns the parts of ``first/second``, and two empty texts for the first page."""
+    if not after:
+        return "", ""
+    first, slash, second = after.partition("/")
+    if not (first and slash and second):
+        raise InvalidCursor
+    return first, second
 
 
 def etag(record: JsonRecord) -> str:

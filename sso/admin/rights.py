@@ -15,6 +15,8 @@ class AdminRight(StrEnum):
     VIEW_AUDIT = "can_view_audit"
     VIEW_APPLICATIONS = "can_view_applications"
     MANAGE_APPLICATIONS = "can_manage_applications"
+    VIEW_PROJECTS = "can_view_projects"
+    MANAGE_PROJECTS = "can_manage_projects"
     VIEW_CLIENTS = "can_view_clients"
     MANAGE_CLIENTS = "can_manage_clients"
     VIEW_KEYS = "can_view_keys"
@@ -24,15 +26,18 @@ class AdminRight(StrEnum):
     VIEW_STATE = "can_view_state"
     MANAGE_STATE = "can_manage_state"
     VIEW_CHANGES = "can_view_changes"
+    MANAGE_WEBHOOKS = "can_manage_webhooks"
 
 
 _INCLUDED_IN: Mapping[AdminRight, AdminRight] = {
     AdminRight.VIEW_USERS: AdminRight.MANAGE_USERS,
     AdminRight.VIEW_APPLICATIONS: AdminRight.MANAGE_APPLICATIONS,
+    AdminRight.VIEW_PROJECTS: AdminRight.MANAGE_PROJECTS,
     AdminRight.VIEW_CLIENTS: AdminRight.MANAGE_CLIENTS,
     AdminRight.VIEW_KEYS: AdminRight.MANAGE_KEYS,
     AdminRight.VIEW_GAME_SESSIONS: AdminRight.MANAGE_GAME_SESSIONS,
     AdminRight.VIEW_STATE: AdminRight.MANAGE_STATE,
+    AdminRight.VIEW_CHANGES: AdminRight.MANAGE_WEBHOOKS,  # a webhook receives them
 }
 ALL_RIGHTS = frozenset(AdminRight)
 

@@ -34,7 +34,7 @@ def _view(management: ManagementApi, route: AdminRoute) -> Callable[..., Awaitab
         if wait_s := await management.rate.add(client_address()):
             raise TooManyAdminRequests(wait_s)
         caller = await management.authenticator.authenticate(_credentials())
-        caller.require(route.right)
+        await management.authorize(caller, route)
         query = validate(route.query, ParsedBody(_query_fields(), is_form=True))
         body = await _read_body(route) if route.body else None
         if_match = request.headers.get("If-Match")
@@ -91,7 +91,7 @@ def _event_stream_request(management: ManagementApi, route: AdminRoute) -> Event
 
 async def _read_body(route: AdminRoute) -> Any:
     assert route.body is not None
-    body = await read_body(forms=False, require_type=not route.body_optional)
+    body = await read_body(forms=False, require_type=not route.body_optional, **route.body_limit._asdict())
     return validate(route.body, body)
 
 

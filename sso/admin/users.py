@@ -1,13 +1,22 @@
 """/api/admin/users: lists, creates, changes and closes accounts."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from sso.accounts.model import User, login_key
 from sso.accounts.users import UserStore
 from sso.admin.caller import AdminCaller
 from sso.admin.errors import Conflict
 from sso.admin.protected_users import ProtectedUsers
-from sso.admin.request import AdminRequest, AdminResponse, JsonRecord, SearchQuery, list_response, record_response
+from sso.admin.request import (
+    AdminRequest,
+    AdminResponse,
+    JsonRecord,
+    SearchQuery,
+    WriteQuery,
+    list_response,
+    record_response,
+)
 from sso.admin.user_directory import UserDirectory
 from sso.core.encryption import Keyring
 from sso.core.errors import ApiError, NotFound
@@ -17,6 +26,8 @@ from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
+from sso.perm.changes.scope import Scope
+from sso.perm.changes.writer import WRITE, PermissionWriter, WriteMode, Written
 from sso.perm.stores.timestamps import rfc3339
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.errors import DeletionRefused
@@ -30,9 +41,18 @@ _LOCK = Statement("SELECT * FROM users WHERE user_id = :user_id FOR UPDATE")
 _BY_LOGIN = Statement("SELECT * FROM users WHERE login_key = :login_key")
 
 
+class _RolledBack(Exception):
+    """Ends a transaction whose changes are not wanted."""
+
+
+class UserPatch(UserChanges):
+    override: bool = False  # save even if an assertion of an application fails
+
+
 class UserResource:
     def __init__(
         self,
+        writer: PermissionWriter,
         database: Database,
         store: UserStore,
         hasher: Hasher,
@@ -40,6 +60,7 @@ class UserResource:
         deletion: AccountDeletion,
         protected: ProtectedUsers,
     ) -> None:
+        self._writer = writer
         self._database = database
         self._store = store
         self._directory = UserDirectory(database)
@@ -71,15 +92,15 @@ class UserResource:
             await self._protected.require_manageable(request.caller, created.user_id, tx)
             return created
 
-        return record_response(user_json(await self._write(work)), 201)
+        return record_response(user_json((await self._write(WRITE, Scope.account(part.login), work)).result), 201)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         user = await self.require_manageable(request.caller, request.path["user_id"])
-        changes: UserChanges = request.body
+        changes: UserPatch = request.body
         if changes.user_id not in (None, user.user_id):
             raise ApiError("user_id: cannot be changed")
         password_hash = await self._new_hash(user, changes.password)
-        given = changes.model_dump(exclude_none=True)
+        given = changes.model_dump(exclude_none=True, exclude={"override"})
 
         async def work(tx: Transaction) -> User:
             locked = User.from_row(await tx.row(_LOCK, user_id=user.user_id))
@@ -90,7 +111,10 @@ class UserResource:
             await self._protected.require_manageable(request.caller, user.user_id, tx)
             return User.from_row(await tx.row(_LOCK, user_id=user.user_id))
 
-        return record_response(user_json(await self._write(work)))
+        query: WriteQuery = request.query
+        mode = WriteMode(query.dry_run, changes.override, request.caller.actor)
+        written = await self._write(mode, Scope.account(user.user_id), work)
+        return AdminResponse(written.impact.json()) if query.dry_run else record_response(user_json(written.result))
 
     async def delete(self, request: AdminRequest) -> AdminResponse:
         """Closes the account. It is erased after ``SSO_DELETION_DAYS``; until then ``disabled: false`` restores it."""
@@ -113,15 +137,38 @@ class UserResource:
         await self._protected.require_manageable(caller, user_id)
         return user
 
+    async def exists(self, login: str) -> bool:
+        return await self._store.get_by_login(login) is not None
+
+    async def require_creatable(self, caller: AdminCaller, login: str) -> None:
+        """Raises Forbidden if a user with this login would have a right over the service that the caller lacks.
+
+        Nothing is changed: the user is created in a transaction that is rolled back.
+        """
+        if caller.is_root:
+            return
+
+        async def work(tx: Transaction) -> None:
+            await users.apply(tx, caller.actor, self._keyring, "", UserPart(login=login), None)
+            created = User.from_row(await tx.row(_BY_LOGIN, login_key=login_key(login)))
+            await self._protected.require_manageable(caller, created.user_id, tx)
+            raise _RolledBack
+
+        with suppress(_RolledBack):
+            await self._database.transaction(work)
+
     async def _new_hash(self, user: User, password: str | None) -> str | None:
         """Returns the hash of the new password, or None if there is none or it is the present one."""
         if password is None or (user.password_hash and await self._hasher.matches(user.password_hash, password)):
             return None
         return await self._hasher.hash(password)
 
-    async def _write(self, work: Callable[[Transaction], Awaitable[User]]) -> User:
+    async def _write(
+        self, mode: WriteMode, scope: Scope, work: Callable[[Transaction], Awaitable[User]]
+    ) -> Written[User]:
+        """Conditions of roles and groups compare with attributes of users, so a change may change permissions."""
         try:
-            return await self._database.transaction(work)
+            return await self._writer.write(mode, scope, work)
         except DocumentError as error:
             raise ApiError(str(error).removeprefix(".")) from None
         except UniqueViolation:  # a concurrent request was faster

@@ -2,30 +2,36 @@
 
 from dataclasses import dataclass
 
+from sso.accounts.registration.wiring import UserRegistration
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
+from sso.admin.assertions import assertion_routes
 from sso.admin.audit_trail import AuditQuery, AuditTrail
-from sso.admin.caller import AdminAuthenticator
-from sso.admin.changes import ChangeStream, change_routes
+from sso.admin.caller import AdminAuthenticator, AdminCaller
+from sso.admin.change_wiring import ChangeParts, stream_routes
+from sso.admin.invitations import InvitationResource, invitation_routes
+from sso.admin.permission_wiring import permission_routes
 from sso.admin.protected_users import ProtectedUsers
-from sso.admin.request import AdminRoute, SearchQuery
+from sso.admin.request import AdminRoute, SearchQuery, WriteQuery
 from sso.admin.rights import AdminRight
 from sso.admin.service_wiring import ServiceParts, service_routes
-from sso.admin.user_details import PermissionsQuery, UserDetails
-from sso.admin.users import UserResource
-from sso.change_stream.reader import ChangeReader
+from sso.admin.user_details import UserDetails
+from sso.admin.users import UserPatch, UserResource
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import CallerAuthenticator
+from sso.perm.changes.writer import PermissionWriter
 from sso.perm.credentials.service_jwt import FindServiceToken
 from sso.perm.stores.facts import FactsStore
+from sso.perm.visibility import Visibility
+from sso.perm.wiring import PermissionEndpoints
 from sso.personal_data.deletion import AccountDeletion
-from sso.state.sections.users import UserChanges, UserPart
+from sso.state.sections.users import UserPart
 
 
 @dataclass(frozen=True)
@@ -38,13 +44,24 @@ class AccountServices:
     factor_changes: SecondFactorChanges
     deletion: AccountDeletion
     hasher: Hasher
+    registration: UserRegistration
+    sends_mail: bool
 
 
 @dataclass(frozen=True)
 class ManagementApi:
     authenticator: AdminAuthenticator
     rate: RateLimiter
+    visibility: Visibility
     routes: tuple[AdminRoute, ...]
+
+    async def authorize(self, caller: AdminCaller, route: AdminRoute) -> None:
+        """Raises Forbidden if the caller may not use the route. The handler may check more."""
+        if route.right in caller.rights or route.other_right in caller.rights:
+            return
+        may_have_permissions = route.by_permissions and caller.application_id is None
+        if not may_have_permissions or not await self.visibility.has_permissions(caller.permissions):
+            caller.require(route.right)
 
 
 def build_management(
@@ -54,24 +71,39 @@ def build_management(
     facts: FactsStore,
     callers: CallerAuthenticator,
     find_service_token: FindServiceToken,
-    changes: ChangeReader,
+    changes: ChangeParts,
     requests_per_minute: int,
     service: ServiceParts,
+    endpoints: PermissionEndpoints,
+    writer: PermissionWriter,
 ) -> ManagementApi:
     protected = ProtectedUsers(database)
-    users = UserResource(database, accounts.users, accounts.hasher, keyring, accounts.deletion, protected)
+    users = UserResource(writer, database, accounts.users, accounts.hasher, keyring, accounts.deletion, protected)
     details = UserDetails(
         database, users, accounts.users, accounts.sessions, accounts.games, accounts.factor_changes, facts
     )
+    authorizer = Authorizer(facts)
+    visibility = Visibility(database, authorizer)
     return ManagementApi(
-        AdminAuthenticator(callers, Authorizer(facts), find_service_token),
+        AdminAuthenticator(callers, authorizer, find_service_token, database.clock),
         RateLimiter(database, "admin", requests_per_minute),
+        visibility,
         (
             *_user_routes(users, details),
             *_audit_routes(AuditTrail(database)),
+            *invitation_routes(_invitations(database, accounts, users)),
             *service_routes(database, keyring, service),
-            *change_routes(ChangeStream(changes)),
+            *permission_routes(database, endpoints, details, visibility),
+            *assertion_routes(database, writer),
+            *stream_routes(database, keyring, changes),
         ),
+    )
+
+
+def _invitations(database: Database, accounts: AccountServices, users: UserResource) -> InvitationResource:
+    registration = accounts.registration
+    return InvitationResource(
+        database, registration.invitations, users, registration.mode, sends_mail=accounts.sends_mail
     )
 
 
@@ -82,7 +114,7 @@ def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute,
         AdminRoute("GET", "/users", view, users.list, SearchQuery),
         AdminRoute("POST", "/users", manage, users.create, body=UserPart),
         AdminRoute("GET", user, view, users.get),
-        AdminRoute("PATCH", user, manage, users.change, body=UserChanges),
+        AdminRoute("PATCH", user, manage, users.change, WriteQuery, UserPatch),
         AdminRoute("DELETE", user, manage, users.delete),
         AdminRoute("GET", f"{user}/sessions", view, details.sessions),
         AdminRoute("DELETE", f"{user}/sessions", manage, details.end_sessions),
@@ -91,9 +123,12 @@ def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute,
         AdminRoute("DELETE", f"{user}/games/<sign_in_id>", manage, details.end_game),
         AdminRoute("GET", f"{user}/factors", view, details.factors),
         AdminRoute("DELETE", f"{user}/factors", manage, details.reset_factors),
-        AdminRoute("GET", f"{user}/permissions", view, details.permissions, PermissionsQuery),
     )
 
 
 def _audit_routes(trail: AuditTrail) -> tuple[AdminRoute, ...]:
-    return (AdminRoute("GET", "/audit", AdminRight.VIEW_AUDIT, trail.list, AuditQuery),)
+    view = AdminRight.VIEW_AUDIT
+    return (
+        AdminRoute("GET", "/audit", view, trail.list, AuditQuery),
+        AdminRoute("GET", "/audit/<entry_id>", view, trail.get),
+    )

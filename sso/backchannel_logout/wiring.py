@@ -1,9 +1,9 @@
 """Creates the sender of this package."""
 
-from sso.backchannel_logout.receiver_addresses import ReceiverAddresses
 from sso.backchannel_logout.sender import LIMITS, LogoutSender
 from sso.config import Settings
 from sso.core.outgoing_http import OutgoingClient
+from sso.core.receiver_addresses import ReceiverAddresses
 from sso.db.database import Database
 from sso.keys.keyset import KeySet
 

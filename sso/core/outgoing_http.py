@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,13 @@ class OutgoingClient:
             raise NoAnswer(f"no answer within {timeout_s:g} seconds") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise NoAnswer(type(error).__name__) from None
+
+    async def check_host(self, url: str) -> None:
+        """Raises AddressRefused if the host has addresses now and none of them is allowed."""
+        if self._is_allowed is None:
+            return
+        with trio.move_on_after(self._limits.timeout_s / 2), suppress(OSError, httpx.InvalidURL):
+            await self._allowed_addresses(httpx.URL(url))
 
     async def _send_to_allowed_address(
         self, client: httpx.AsyncClient, method: str, url: httpx.URL, content: dict[str, Any]

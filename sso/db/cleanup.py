@@ -39,6 +39,7 @@ TABLES = (
     "upstream_nonces",
     "pending_identities",
     "node_workers",
+    "webhook_failures",
 )
 
 # The expression of the indexes in ``columns.expiry_index``.

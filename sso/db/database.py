@@ -158,6 +158,19 @@ class Database:
             self._monitor.slow_observers.append(observer)
 
     @property
+    def pool_size(self) -> int:
+        return self._size
+
+    @property
+    def busy_connections(self) -> int:
+        return self._size - self._slots.value
+
+    @property
+    def waiting_calls(self) -> int:
+        """Calls that wait for a free connection."""
+        return self._slots.statistics().tasks_waiting
+
+    @property
     def is_circuit_open(self) -> bool:
         """Whether calls fail at once because the database does not answer."""
         return self._breaker.is_open

@@ -8,6 +8,7 @@ counts.
 
 from typing import NamedTuple
 
+from sso.core.domain_counters import THROTTLED_REQUESTS
 from sso.core.ids import digest
 from sso.core.net import SITE_FACTOR, Address, Network, client_networks
 from sso.db.batch.statement import BatchStatement
@@ -135,9 +136,11 @@ class RateLimiter:
             return 0
         network, site = client_networks(address)
         wait_s = await self._count(network, self._per_minute)
-        if site is None or wait_s:
-            return wait_s
-        return await self._count(site, self._per_minute * SITE_FACTOR)
+        if site is not None and not wait_s:
+            wait_s = await self._count(site, self._per_minute * SITE_FACTOR)
+        if wait_s:
+            THROTTLED_REQUESTS.add(self._name)
+        return wait_s
 
     async def _count(self, network: Address | Network, limit: int) -> int:
         count = await self._counter.add(digest(f"{self._name}:{network}"))
@@ -177,4 +180,6 @@ class WindowLimiter:
             max_events=self._max_events,
             window=float(self._window_s),
         )
+        if wait_s:
+            THROTTLED_REQUESTS.add(self._name)
         return wait_s

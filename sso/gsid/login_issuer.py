@@ -3,7 +3,9 @@
 from typing import Any, Protocol
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.errors import InvalidCredentials, LoginNotAllowed
 from sso.accounts.model import SignedIn
+from sso.core.domain_counters import LOGINS
 from sso.gsid.model import Claim, Claimed
 
 AUTH = "gsid"  # the claim "auth" of the user JWT
@@ -28,7 +30,13 @@ class GameLoginIssuer:
 
     async def issue(self, claim: Claim, claimed: Claimed) -> dict[str, Any]:
         signed_in = SignedIn(claimed.user, AUTH)
-        return await self._authentication_data.issue(signed_in, claimed.session.options, sign_in_id=claim.claim_id)
+        try:
+            data = await self._authentication_data.issue(signed_in, claimed.session.options, sign_in_id=claim.claim_id)
+        except (LoginNotAllowed, InvalidCredentials):
+            LOGINS.add("game", "not_allowed")
+            raise
+        LOGINS.add("game", "success")
+        return data
 
     async def revoke(self, claim: Claim) -> None:
         """Does nothing: the next claim ends the sign-in of this one."""

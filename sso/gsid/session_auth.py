@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from sso.accounts.ports import ApplicationDirectory
+from sso.core.domain_counters import THROTTLED_REQUESTS
 from sso.core.errors import Forbidden
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.gsid.client_proof import ProofFailure, verify_proof
@@ -41,6 +42,7 @@ class SessionAuthenticator:
         early_poll_key = AddressKeys.of(request.origin).early_polls
         lookup = await self._look_up(request, early_poll_key)
         if lookup.blocked:
+            THROTTLED_REQUESTS.add("early polls")
             raise await self._violations.blocked(request.gsid, request.origin)
         session, snapshot = await self._require(request, lookup)
         try:

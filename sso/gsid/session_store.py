@@ -7,6 +7,7 @@ import trio
 
 from sso.accounts.model import LoginOptions, User
 from sso.bus.bus import Bus
+from sso.core.domain_counters import LOGINS
 from sso.core.ids import digest
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
@@ -260,7 +261,10 @@ class GameSessionStore:
 
     async def deny(self, gsid: str) -> bool:
         """Returns False if the session is no longer pending."""
-        return await self._change(self._deny, gsid)
+        is_denied = await self._change(self._deny, gsid)
+        if is_denied:
+            LOGINS.add("game", "denied")
+        return is_denied
 
     async def set_stage(self, gsid: str, stage: str) -> None:
         """Stores the progress of the browser, which the game can display."""

@@ -5,6 +5,7 @@ import trio
 
 from sso.bus.bus import Bus
 from sso.core.brand import Brand
+from sso.core.domain_counters import MAILS
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import record_id
 from sso.core.logo import Logo
@@ -105,14 +106,16 @@ class MailSender:
         if tries <= MAX_TRIES:
             try:
                 await self._deliver(row)
+                MAILS.add("delivered")
                 log.info("mail.delivered", id=message_id, tries=tries, **origin)
             except Exception as error:
+                MAILS.add("failed")
                 log.warning("mail.delivery_failed", id=message_id, tries=tries, reason=_reason(error), **origin)
                 if tries < MAX_TRIES:
                     return True
-                log.error("mail.delivery_abandoned", id=message_id, tries=tries, **origin)
+                _report_abandoned(message_id, tries, origin)
         else:
-            log.error("mail.delivery_abandoned", id=message_id, tries=tries, **origin)
+            _report_abandoned(message_id, tries, origin)
         await self._database.value(_DELETE, id=message_id)
         return True
 
@@ -121,6 +124,11 @@ class MailSender:
         html = self._keyring.decrypt(_html_purpose(row["id"]), row["html_sealed"]) if row["html_sealed"] else None
         message = build_message(self._sender, row["recipient"], row["subject"], text, html, self._logo)
         await trio.to_thread.run_sync(self._delivery.send, message, abandon_on_cancel=True)
+
+
+def _report_abandoned(message_id: str, tries: int, origin: dict[str, str]) -> None:
+    MAILS.add("abandoned")
+    log.error("mail.delivery_abandoned", id=message_id, tries=tries, **origin)
 
 
 def _body_purpose(message_id: str) -> str:

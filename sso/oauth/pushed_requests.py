@@ -7,6 +7,7 @@ import re
 from typing import Any
 from urllib.parse import urlencode
 
+from sso.core.domain_counters import THROTTLED_REQUESTS
 from sso.core.ids import SECRET_TOKEN, digest, secret_token
 from sso.core.net import Address
 from sso.db.database import Database
@@ -127,6 +128,7 @@ class PushedAuthorizationRequests:
         if self._client_limit:
             count = await self._client_counter.add(digest(f"pushed authorization of {client.client_id}"))
             if count.number > self._client_limit:
+                THROTTLED_REQUESTS.add("pushed authorization of a client")
                 raise TooManyPushedRequests(count.seconds_left)
 
     async def _save(self, client: Client, parameters: Parameters) -> str:

@@ -2,6 +2,7 @@
 
 from quart import Blueprint, Response, request
 
+from sso.core.domain_counters import TOKENS_ISSUED
 from sso.keys.keyset import KeySet
 from sso.keys.routes import PATHS as KEY_PATHS
 from sso.oauth.client_assertions import ClientAssertions
@@ -85,6 +86,7 @@ def oauth_routes(
             tokens = await token_endpoint.respond_restricted(body, credentials, idempotency_key, proof)
         else:
             tokens = await token_endpoint.respond(body, credentials, idempotency_key)
+        TOKENS_ISSUED.add(body.grant_type)  # one of those that the endpoint knows, otherwise it raises
         return reply(tokens, headers=NO_STORE)
 
     async def device_tokens(
@@ -96,6 +98,7 @@ def oauth_routes(
         with client_connection.cancel_on_disconnect():
             answer = await device_grant.respond(body, credentials, proof)
             client_connection.on_response_end = answer.finish
+        TOKENS_ISSUED.add("device_code")
         return reply(answer.tokens, headers=NO_STORE)
 
     @routes.post(REVOKE)
@@ -132,11 +135,15 @@ def oauth_routes(
     @routes.post("/proxy/oauth/exchange")
     async def to_id_token() -> Response:
         factor = text_header("Factor")
-        return reply(await exchange.to_id_token(_bearer(), client_address(), factor), headers=NO_STORE)
+        exchanged = await exchange.to_id_token(_bearer(), client_address(), factor)
+        TOKENS_ISSUED.add("exchange")
+        return reply(exchanged, headers=NO_STORE)
 
     @routes.post("/proxy/oauth/exchangeToken")
     async def to_user_jwt() -> Response:
-        return reply(await exchange.to_user_jwt(_bearer(), text_header("Factor") or ""), headers=NO_STORE)
+        exchanged = await exchange.to_user_jwt(_bearer(), text_header("Factor") or "")
+        TOKENS_ISSUED.add("exchange")
+        return reply(exchanged, headers=NO_STORE)
 
     async def token_in_form() -> str:
         """Returns the access token in the body of a form (RFC 6750 section 2.2); "" without one."""

@@ -23,6 +23,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
 import sso
+from sso.core.domain_counters import DomainCounter
 from sso.metrics import BUCKETS, METHODS, RequestObserver, StatementObserver, WorkerGauge
 from sso.otel.export_report import ExportReport, ReportingMetricExporter, ReportingSpanExporter
 from sso.otel.spans import OtelTelemetry
@@ -77,6 +78,16 @@ class OtelExport:
         for gauge in gauges:
             name = f"sso.{gauge.name}"
             self._meter.create_observable_gauge(name, [partial(read, gauge)], description=gauge.description)
+
+    def observe_counters(self, counters: Iterable[DomainCounter]) -> None:
+        def read(counter: DomainCounter, _: CallbackOptions) -> Iterable[Observation]:
+            # A copy: this runs in a thread of the exporter.
+            for values, count in list(counter.counts.items()):
+                yield Observation(count, dict(zip(counter.labels, values, strict=True)))
+
+        for counter in counters:
+            name = f"sso.{counter.name}"
+            self._meter.create_observable_counter(name, [partial(read, counter)], description=counter.description)
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,18 @@
 """Authorization: the rights of the caller of a request, and the check whether they suffice for an operation."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.errors import Forbidden, NotFound
 from sso.core.net import Address
 from sso.perm.caller import Caller
+from sso.perm.engine.effective_permissions import EffectivePermissions
+from sso.perm.engine.management_rights import MANAGEMENT_RIGHTS
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation, is_allowed, join_alternatives, missing_rights
-from sso.perm.engine.rights import META_NAMES, Rights, secret_rights
+from sso.perm.engine.rights import META_NAMES, NO_SECRET_RIGHTS, Rights, SecretRights, secret_rights
 from sso.perm.stores.facts import FactsStore, LoadedFacts
 
 
@@ -19,6 +22,7 @@ class CallerRights:
 
     granted: Rights
     target_facts: LoadedFacts | None = None  # of the caller; None if the request has no target or it does not exist
+    in_management: bool = False
 
     @property
     def is_root(self) -> bool:
@@ -35,7 +39,7 @@ class CallerRights:
 
     def refusal(self, operation: Operation) -> Forbidden:
         """The error for an operation that the caller may not do. It is the same whether or not the object exists."""
-        return Forbidden(missing_rights(operation))
+        return Forbidden(missing_rights(operation, in_management=self.in_management))
 
     def allow(self, operation: Operation, **target: Any) -> bool:
         return is_allowed(operation, self.granted, **target)
@@ -80,12 +84,30 @@ class Authorizer:
         central = loaded[CENTRAL_APPLICATION_ID]
         assert central is not None
         effective = central.effective(caller.now)
+        PERMISSION_CHECKS.add("caller")
         target = loaded[application_id] if application_id is not None else None
         _check_credentials(caller, application_id, target)
-        if target is None:
-            return CallerRights(Rights(effective))
-        secret = secret_rights(target.application.schema, target.facts.own, caller.now)
-        return CallerRights(Rights(effective, secret, _is_service_of(caller, target)), target)
+        secret, service = NO_SECRET_RIGHTS, False
+        if target is not None:
+            secret = secret_rights(target.application.schema, target.facts.own, caller.now)
+            service = _is_service_of(caller, target)
+        rights = rights_of(caller, effective, application_id, secret, service=service)
+        return CallerRights(rights, target, caller.in_management)
+
+
+def rights_of(
+    caller: Caller,
+    effective: EffectivePermissions,
+    application_id: int | None = None,
+    secret: SecretRights = NO_SECRET_RIGHTS,
+    *,
+    service: bool = False,
+) -> Rights:
+    """The rights of a caller with these permissions at the central application. ``application_id`` is the target."""
+    rights = Rights(effective, secret, service, is_operator=caller.is_operator)
+    if not caller.in_management or application_id == CENTRAL_APPLICATION_ID:
+        return rights
+    return replace(rights, management=rights.root_rules & MANAGEMENT_RIGHTS)
 
 
 def missing_sections(right: str, sections: Collection[str]) -> Forbidden:

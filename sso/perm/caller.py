@@ -66,6 +66,8 @@ class Caller:
     address_signed_by: str = (
         ""  # the id of the access key that signed ``address``; empty for the address of the connection
     )
+    in_management: bool = False  # the request came to the management API, where MANAGEMENT_RIGHTS count
+    is_operator: bool = False  # a service client of the central application, which has every right
 
     @property
     def actor(self) -> AuditActor:

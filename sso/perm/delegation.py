@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 
 from sso.core.errors import Forbidden
 from sso.db.transaction import Transaction
+from sso.perm.authorization import rights_of
 from sso.perm.caller import Caller
 from sso.perm.engine import rules
 from sso.perm.engine.compiled_application import CompiledApplication, CompiledRole
 from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
 from sso.perm.engine.held_roles import ASSIGNMENT
 from sso.perm.engine.held_rules import HeldRule, HeldRules, assignment_end, covers
+from sso.perm.engine.management_rights import MANAGE_APPLICATIONS, held_in_projects
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.project_exclusion import project_exclusion
 from sso.perm.engine.rights import ALL, Rights, secret_rights
@@ -69,9 +71,10 @@ class Delegation:
         guard = await AdministratorGuard.begin(tx, project_id, caller.now, applications)
         facts = await read_facts(tx, caller.user_id, CENTRAL_APPLICATION_ID, caller.connection_address)
         assert facts is not None
-        rights = Rights(compute_permissions(guard.central, facts, caller.now))
+        rights = rights_of(caller, compute_permissions(guard.central, facts, caller.now))
         access = next((item for item in rights.central.projects if item.project.id == project_id), None)
-        delegation = cls(tx, caller, project_id, guard, rights, HeldRules(guard.central, access))
+        held_rules = HeldRules(guard.central, access, held_in_projects(rights.management))
+        delegation = cls(tx, caller, project_id, guard, rights, held_rules)
         await delegation._read_before(applications)
         return delegation
 
@@ -101,7 +104,11 @@ class Delegation:
         if application is None or facts is None:
             return frozenset()
         secret = secret_rights(application.schema, facts.own, self.caller.now)
-        if "canModifySchema" in secret.application or secret.meta["roles.canWrite"] == ALL:
+        if (
+            "canModifySchema" in secret.application
+            or secret.meta["roles.canWrite"] == ALL
+            or MANAGE_APPLICATIONS in self.rights.management
+        ):
             return frozenset(application.roles)  # the caller defines the application's roles, or assigns them
         regular = {name: role for name, role in application.roles.items() if not role.protected}
         if is_administrator(self.central, self.held_rules):

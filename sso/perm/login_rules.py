@@ -2,6 +2,7 @@
 
 from sso.accounts.errors import LoginNotAllowed
 from sso.accounts.model import User
+from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.encryption import Keyring
 from sso.core.errors import ApiError
 from sso.core.jwt import InvalidToken
@@ -70,6 +71,7 @@ class LoginRules:
             loaded = await self._facts.load(user.user_id, application_id, address)
             if loaded is None or loaded.is_removed:
                 raise LoginNotAllowed
+            PERMISSION_CHECKS.add("login")
             facts = loaded.facts
             restricted_domains = loaded.settings.get("restricted_domains") or ()
             if not login_allowed(loaded.application.schema, facts.own, facts.user.domain, restricted_domains, now):

@@ -16,26 +16,18 @@ from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_application_key
 from sso.perm.request import Handler, PermissionRequest, by_action
 from sso.perm.wiring import PermissionEndpoints, Permissions
-from sso.web.body import MAX_SCHEMA_VALUES, MAX_VALUES
+from sso.web.body import MAX_SCHEMA_VALUES, SCHEMA_BODY, SMALL_BODY, BodyLimit
 from sso.web.request import client_address, read_body, read_model, text_header
 from sso.web.request_model import RequestModel, at_most
 from sso.web.response import reply
 
-
-class BodyLimit(NamedTuple):
-    max_bytes: int = 256 * 1024
-    max_values: int = MAX_VALUES
-
-
-SMALL = BodyLimit()
 MEMBERS = BodyLimit(max_values=MAX_SCHEMA_VALUES)  # a save lists every member of a project
-SCHEMA = BodyLimit(1024 * 1024, MAX_SCHEMA_VALUES)
 
 
 class Endpoint(NamedTuple):
     path: str
     handler: Handler
-    limit: BodyLimit = SMALL
+    limit: BodyLimit = SMALL_BODY
 
 
 def endpoint_table(perm: PermissionEndpoints) -> tuple[Endpoint, ...]:
@@ -52,9 +44,9 @@ def endpoint_table(perm: PermissionEndpoints) -> tuple[Endpoint, ...]:
         Endpoint("/group/access", group.save_access),
         Endpoint("/group/tags", group.save_tags),
         Endpoint("/accessKey", by_action(get=key.get, save=key.save, delete=key.delete)),
-        Endpoint("/roles", by_action(get=perm.roles.get, save=perm.roles.save, delete=perm.roles.delete), SCHEMA),
-        Endpoint("/meta/schema", by_action(get=perm.schemas.get, save=perm.schemas.save), SCHEMA),
-        Endpoint("/meta/data", by_action(get=perm.user_data.get, save=perm.user_data.save), SCHEMA),
+        Endpoint("/roles", by_action(get=perm.roles.get, save=perm.roles.save, delete=perm.roles.delete), SCHEMA_BODY),
+        Endpoint("/meta/schema", by_action(get=perm.schemas.get, save=perm.schemas.save), SCHEMA_BODY),
+        Endpoint("/meta/data", by_action(get=perm.user_data.get, save=perm.user_data.save), SCHEMA_BODY),
         Endpoint("/audit", perm.audit.read),
     )
 

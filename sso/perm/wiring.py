@@ -22,6 +22,8 @@ from sso.perm.endpoints.access_keys import AccessKeyEndpoint
 from sso.perm.endpoints.applications import ApplicationEndpoint
 from sso.perm.endpoints.audit import AuditEndpoint
 from sso.perm.endpoints.groups import GroupEndpoint
+from sso.perm.endpoints.managed_groups import ManagedGroupEndpoint
+from sso.perm.endpoints.managed_projects import ManagedProjectEndpoint
 from sso.perm.endpoints.memberships import MembershipEndpoint
 from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
@@ -43,6 +45,8 @@ class PermissionEndpoints:
     memberships: MembershipEndpoint
     groups: GroupEndpoint
     access_keys: AccessKeyEndpoint
+    managed_projects: ManagedProjectEndpoint
+    managed_groups: ManagedGroupEndpoint
     audit: AuditEndpoint
 
 
@@ -110,6 +114,7 @@ def _build_endpoints(
 ) -> PermissionEndpoints:
     projects = ProjectLookup(database)
     writes = PermissionWrites(writer, authorizer)
+    groups = GroupEndpoint(database, writes, authorizer, projects)
     return PermissionEndpoints(
         applications=ApplicationEndpoint(database, writes, authorizer, keyring, application_keys),
         roles=RoleEndpoint(writes, authorizer),
@@ -117,7 +122,9 @@ def _build_endpoints(
         user_data=UserDataEndpoint(writes, authorizer),
         projects=ProjectEndpoint(database, writes, authorizer, projects, find_user),
         memberships=MembershipEndpoint(database, writes, authorizer, projects),
-        groups=GroupEndpoint(database, writes, authorizer, projects),
+        groups=groups,
         access_keys=AccessKeyEndpoint(database, authorizer, keyring),
+        managed_projects=ManagedProjectEndpoint(writes, authorizer, projects, find_user),
+        managed_groups=ManagedGroupEndpoint(writes, authorizer, projects, groups),
         audit=AuditEndpoint(database, authorizer, projects),
     )

@@ -15,6 +15,7 @@ EXPORTED = {
     "mailed_links": ("purpose", "created", "expires"),
     "account_events": ("at", "kind", "address", "device", "detail", "times", "last_at"),
     "change_events": ("at", "type", "application_id", "data"),
+    "webhook_failures": ("at", "type", "application_id", "data", "failed_at"),
     "oauth_consents": ("client_id", "scopes", "created"),
     "oauth_grants": ("client_id", "scopes", "created", "last_used", "expires"),
     "user_records": ("application_id", "login", "public_data", "private_data", "secret_data"),
@@ -34,7 +35,14 @@ TRANSIENT = (
     "upstream_attempts",
 )
 # Tables whose rows have no foreign key to the user, because they may exist without one.
-WITHOUT_FOREIGN_KEY = ("user_records", "role_assignments", "project_members", "group_users", "change_events")
+WITHOUT_FOREIGN_KEY = (
+    "user_records",
+    "role_assignments",
+    "project_members",
+    "group_users",
+    "change_events",
+    "webhook_failures",
+)
 # The kinds of permission_versions with earlier versions of rows of the user. A trigger erases them with the user.
 VERSIONS_OF_USERS = ("users", "user_records", "role_assignments", "project_members", "group_users")
 # The audit trail keeps what happened, with the number of the user and without personal data.

@@ -12,14 +12,16 @@ from sso.accounts.auth_methods import UPSTREAM_AUTH
 from sso.accounts.errors import AccountClosed
 from sso.accounts.model import User
 from sso.accounts.sessions import Session
+from sso.core.domain_counters import LOGINS
 from sso.upstream.attempts import AttemptStore, BegunAttempt
-from sso.upstream.errors import AccountDisabled, AttemptExpired, UnknownProvider
+from sso.upstream.errors import AccountDisabled, AttemptExpired, UnknownProvider, UpstreamError
 from sso.upstream.linked_identities import IdentityTaken, LinkedIdentities
 from sso.upstream.model import Attempt, IdentityProvider, ProviderAdapter, UpstreamIdentity
 from sso.upstream.pending_identities import PendingIdentities, PendingIdentity
 from sso.upstream.provider_store import ProviderStore
 
 MAX_CLOCK_SKEW_S = 60
+METHOD = "provider"  # of these logins, in the metrics
 log = structlog.get_logger()
 
 
@@ -117,21 +119,29 @@ class UpstreamSignIn:
         """Verifies the answer and finds the user. Raises UpstreamError, and AccountClosed if the user may keep it."""
         attempt = Attempt(answer.get("state", ""), browser_secret, self._callback_url(provider))
         adapter = self._adapters[provider.kind]
-        identity = await adapter.identify(provider, self._providers.secret(provider), attempt, answer)
+        try:
+            identity = await adapter.identify(provider, self._providers.secret(provider), attempt, answer)
+        except UpstreamError:
+            LOGINS.add(METHOD, "failed")
+            raise
         if not provider.keep_tokens:
             identity = replace(identity, tokens=None)
         user = await self._links.use(provider, identity)
         if begun.user_id is not None:
             return await self._link(provider, begun, browser_secret, identity, user, session)
         if user is None:
+            LOGINS.add(METHOD, "unknown_identity")
             await self._keep(browser_secret, provider, identity, begun.next_path)
             return IdentityUnknown()
         needs_code = bool(user.second_factors) and not provider.trusted_second_factor
         if user.can_be_kept:
+            LOGINS.add(METHOD, "account_closed")
             raise AccountClosed(user, UPSTREAM_AUTH, needs_code=needs_code)
         if user.disabled:
+            LOGINS.add(METHOD, "disabled")
             raise AccountDisabled(f"user {user.user_id} is disabled")
         log.info("upstream.sign_in_succeeded", provider=provider.provider_id, user=user.user_id)
+        LOGINS.add(METHOD, "code_required" if needs_code else "success")
         is_new_login = identity.auth_time >= begun.begun - MAX_CLOCK_SKEW_S
         return UserIdentified(user, needs_code, begun.next_path, is_new_login)
 

@@ -10,7 +10,7 @@ import math
 import re
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from urllib.parse import unquote_to_bytes
 
 from pydantic import JsonValue
@@ -22,6 +22,15 @@ MAX_LEVELS = 64
 MAX_VALUES = 10_000  # in a JSON body: limits the time for parsing many tiny values
 MAX_SCHEMA_VALUES = 65_536  # in permission schemas
 MAX_FORM_FIELDS = 1000
+
+
+class BodyLimit(NamedTuple):
+    max_bytes: int = MAX_BYTES
+    max_values: int = MAX_VALUES
+
+
+SMALL_BODY = BodyLimit()
+SCHEMA_BODY = BodyLimit(1024 * 1024, MAX_SCHEMA_VALUES)
 
 _FORM = "application/x-www-form-urlencoded"
 _TYPES = {"application/json", _FORM}

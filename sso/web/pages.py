@@ -67,10 +67,10 @@ async def page(
     return response
 
 
-async def form_fields() -> dict[str, str]:
+async def form_fields(max_bytes: int = MAX_FORM) -> dict[str, str]:
     """Returns the text fields of a form that one of our pages sent."""
     language.select_language()
-    content = await read_body(max_bytes=MAX_FORM)
+    content = await read_body(max_bytes=max_bytes)
     if not content.is_form and content.raw:
         raise InvalidBody("Content-Type: expected application/x-www-form-urlencoded", status=415)
     g.form_fields = {name: value for name, value in content.fields.items() if isinstance(value, str)}

@@ -12,16 +12,22 @@ _COMMON = {
 }
 # Scripts come from files of this service; inline scripts are forbidden.
 _PAGE_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:{}; form-action {}; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:{}; {}form-action {}; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
 _DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 
 
-def page_policy(form_targets: Sequence[str] = (), image_origins: Sequence[str] = ()) -> str:
-    """Origins that a form of the page may redirect to, and origins of its images, in addition to our own."""
+def page_policy(
+    form_targets: Sequence[str] = (), image_origins: Sequence[str] = (), *, sends_requests: bool = False
+) -> str:
+    """Origins that a form of the page may redirect to, and origins of its images, in addition to our own.
+
+    ``sends_requests``: scripts of the page send requests to this service.
+    """
     images = "".join(f" {origin}" for origin in image_origins)
-    return _PAGE_POLICY.format(images, " ".join(("'self'", *form_targets)))
+    requests = "connect-src 'self'; " if sends_requests else ""
+    return _PAGE_POLICY.format(images, requests, " ".join(("'self'", *form_targets)))
 
 
 def page_headers(*, https: bool) -> tuple[tuple[str, str], ...]:

@@ -55,14 +55,20 @@ def manager(studio: Studio) -> Administrator:
     return administrator(studio, "can_manage_users")
 
 
+def service_token(server: Server, client_id: str, application_id: int) -> dict[str, str]:
+    """The headers of a new service client of an application."""
+    secret = f"a secret of the client {client_id}"
+    fields = {"profile": "oidc", "grant_types": ["client_credentials"], "application_id": application_id}
+    server.apply({"clients": [{"client_id": client_id, "client_secret": secret, **fields}]})
+    form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret}
+    with server.client() as client:
+        answer = client.post("/proxy/oauth/token", data=form)
+    assert answer.status_code == 200, answer.text
+    return {"Authorization": f"Bearer {answer.json()['access_token']}"}
+
+
 @pytest.fixture(scope="session")
 def service_client(server: Server) -> Iterator[Administrator]:
     """A service client of the central application."""
-    secret = "a secret of the management client"
-    fields = {"profile": "oidc", "grant_types": ["client_credentials"], "application_id": 1}
-    server.apply({"clients": [{"client_id": "management", "client_secret": secret, **fields}]})
-    form = {"grant_type": "client_credentials", "client_id": "management", "client_secret": secret}
     with server.client() as client:
-        answer = client.post("/proxy/oauth/token", data=form)
-        assert answer.status_code == 200, answer.text
-        yield Administrator(client, {"Authorization": f"Bearer {answer.json()['access_token']}"})
+        yield Administrator(client, service_token(server, "management", 1))

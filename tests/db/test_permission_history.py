@@ -16,7 +16,7 @@ NOT_KEPT = {
     "users": {column.name for column in metadata.tables["users"].c} - {"user_id", "login", "tags", "purchases"},
     "applications": {
         *("description", "service_meta", "private_key_sealed", "email_secret_sealed", "created"),
-        *("version", "updated_at", "revision"),
+        *("version", "updated_at", "revision", "assertions"),
     },
     "projects": {"description", "tags", "author", "created"},
     "user_groups": {"description", "created"},

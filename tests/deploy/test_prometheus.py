@@ -147,6 +147,17 @@ def test_metrics_and_routes_of_rules_and_dashboard_exist() -> None:
         "sso_sockets",
         "sso_database_circuit_open",
         "sso_database_slow_statements_total",
+        "sso_database_pool_busy",
+        "sso_database_pool_size",
+        "sso_database_pool_waiting",
+        "sso_logins_total",
+        "sso_tokens_issued_total",
+        "sso_permission_checks_total",
+        "sso_throttled_requests_total",
+        "sso_mails_total",
+        "sso_mail_queue",
+        "sso_mail_queue_oldest_seconds",
+        "sso_background_task_failures_total",
     }
     source = "".join(path.read_text() for path in SOURCE.rglob("*.py"))
     for route in {route for routes in re.findall(r'route=~?"([^"]+)"', text) for route in routes.split("|")}:
@@ -159,6 +170,22 @@ ALERTS = {
         'sso_database_slow_statements_total{job="sso", statement="oauth.token_statements.ROTATE"}',
         "0+30x30",
         {"statement": "oauth.token_statements.ROTATE"},
+    ),
+    "SsoMailsWait": ('sso_mail_queue_oldest_seconds{job="sso", instance="a"}', "0 600+60x30", {}),
+    "SsoBackgroundTasksFail": (
+        'sso_background_task_failures_total{job="sso", task="mail"}',
+        "0 0+5x30",
+        {"task": "mail"},
+    ),
+    "SsoDatabasePoolExhausted": (
+        'sso_database_pool_waiting{job="sso", instance="a"}',
+        "0 0 0 20x30",
+        {"instance": "a"},
+    ),
+    "SsoManyFailedLogins": (
+        'sso_logins_total{job="sso", method="password", result="wrong_credentials"}',
+        "0 0 0+200x30",
+        {},
     ),
 }
 

@@ -57,11 +57,12 @@ def test_links_are_printed_when_both_answer_and_both_stop_together(environment: 
     service, site = f"http://{environment['SSO_BIND']}", f"http://127.0.0.1:{environment['DEMO_SITE_PORT']}"
     with started(environment) as process:
         assert process.stdout is not None
-        lines = [process.stdout.readline().rstrip() for _ in range(8)]
+        lines = [process.stdout.readline().rstrip() for _ in range(9)]
         assert lines == [
             "created 9, changed 3, unchanged 1",
             f"sso is ready at {service} (1 worker, data directory {environment['SSO_DATA_DIR']})",
             "",
+            f"  Admin console  {service}/console",
             f"  Account page   {service}/account",
             f"  Demo web site  {site}/",
             f"  Demo game      {ROOT}/scripts/sso play {service}    (in a second terminal)",

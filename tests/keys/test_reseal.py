@@ -34,6 +34,7 @@ from sso.state.apply import Applier
 from sso.state.document import parse
 from sso.upstream.model import UpstreamIdentity
 from sso.upstream.pending_identities import PendingIdentity
+from sso.webhooks.webhook_store import add_webhook
 from tests.kit.builders import TOTP_SECRET, add_user
 
 CLIENT_SECRET = "a-secret-of-the-shop"
@@ -101,6 +102,11 @@ async def fill_pending_identities(services: Services) -> None:
     await services.upstream.pending.put("a cookie", PendingIdentity("google", UpstreamIdentity("2"), ""))
 
 
+async def fill_webhooks(services: Services) -> None:
+    url, secret = "https://tools.example", "a secret of the webhook"
+    await services.database.transaction(add_webhook, services.keyring, url, secret, (), disabled=False)
+
+
 # A new sealed column needs an entry here, so that the tests cover it.
 FILL: dict[str, Callable[[Services], Awaitable[None]]] = {
     "users.totp_sealed": fill_users,
@@ -116,6 +122,7 @@ FILL: dict[str, Callable[[Services], Awaitable[None]]] = {
     "identity_providers.secret_sealed": fill_identity_providers,
     "linked_identities.tokens_sealed": fill_linked_identities,
     "pending_identities.identity_sealed": fill_pending_identities,
+    "webhooks.secret_sealed": fill_webhooks,
 }
 VALUES = len(FILL) + 3  # fill_clients adds two secrets, and fill_linked_identities a mail
 

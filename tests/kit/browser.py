@@ -43,20 +43,39 @@ class Forms(HTMLParser):
         super().__init__()
         self.by_action: dict[str, list[dict[str, str]]] = {}
         self._fields: dict[str, str] | None = None
+        self._open_field = ""  # the select or textarea whose content is being read
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: value or "" for name, value in attrs}
         if tag == "form":
-            assert values["method"] == "post", "a form must use POST"
+            is_filter = values["action"].startswith("/console") and values["method"] == "get"
+            assert is_filter or values["method"] == "post", "a form must use POST"
             self._fields = {}
-            self.by_action.setdefault(values["action"], []).append(self._fields)
-        elif tag == "input" and self._fields is not None and values.get("name"):
-            self._fields[values["name"]] = values.get("value", "")
+            if not is_filter:
+                self.by_action.setdefault(values["action"], []).append(self._fields)
+        elif self._fields is None:
+            return
+        elif tag == "input" and values.get("name"):
+            if values.get("type") not in ("checkbox", "radio") or "checked" in values:
+                self._fields[values["name"]] = values.get("value", "")
+        elif tag in ("select", "textarea"):
+            self._open_field = values["name"]
+            self._fields[self._open_field] = ""
+        elif tag == "option" and ("selected" in values or not self._fields[self._open_field]):
+            self._fields[self._open_field] = values.get("value", "")
+
+    def handle_data(self, data: str) -> None:
+        if self._open_field and self._fields is not None and self.lasttag == "textarea":
+            self._fields[self._open_field] += data
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "form":
             self._fields = None
+        elif tag in ("select", "textarea"):
+            if tag == "textarea" and self._fields is not None:  # browsers drop the first line break
+                self._fields[self._open_field] = self._fields[self._open_field].removeprefix("\n")
+            self._open_field = ""
 
 
 class Browser:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import trio
 
-from sso.backchannel_logout.receiver_addresses import ReceiverAddresses
 from sso.backchannel_logout.sender import LIMITS
 from sso.core.net import parse_network
 from sso.core.outgoing_http import AddressRefused, NoAnswer, OutgoingClient
+from sso.core.receiver_addresses import ReceiverAddresses
 from tests.kit.logout_receiver import LogoutReceiver
 
 ALWAYS_REFUSED = [

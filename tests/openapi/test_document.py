@@ -16,6 +16,7 @@ from sso.services import Services
 from tests.kit.server import Server
 
 # Metrics have a listener of their own, which is not the application's.
+CONSOLE = "/console"  # pages for people; programs use the management API, whose operations they call
 NOT_IN_THE_APPLICATION = {("GET", "/metrics")}
 ADVICE = (
     "describe a new route in `api_operations.py` of its package (see sso/web/api_description.py). A route of the "
@@ -33,6 +34,7 @@ async def test_every_route_is_in_the_document_and_nothing_else(services: Service
     routes = {
         (method, document_path(rule.rule))
         for rule in build_app(services, Health(), Metrics()).url_map.iter_rules()
+        if not rule.rule.startswith(CONSOLE)
         for method in ({"GET"} if rule.websocket else (rule.methods or set()) - {"HEAD", "OPTIONS"})
     }
     described = {(method.upper(), path) for path, item in document["paths"].items() for method in item}

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
 from sso.accounts.errors import AccountClosed, InvalidCredentials, LoginBusy
+from sso.accounts.login.login_counts import CODE, PASSWORD, count_login
 from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
 from sso.accounts.password_rules import check_new_password
@@ -40,6 +41,11 @@ class PasswordLogin:
 
         Raises AccountClosed if the password is correct and the account is going to be deleted.
         """
+        return await count_login(PASSWORD, self._check_password(login, password, address, device))
+
+    async def _check_password(
+        self, login: str, password: str, address: Address, device: str
+    ) -> SignedIn | SecondFactorRequired:
         attempt = LoginAttempt(login_key(login), address, device)
         async with self._hashing(attempt):
             user = await self._rate_limiter.admit(attempt)
@@ -59,6 +65,9 @@ class PasswordLogin:
 
         Raises InvalidCredentials, TooManyAttempts or SecondFactorBlocked.
         """
+        return await count_login(CODE, self._check_code(user, code, address, device))
+
+    async def _check_code(self, user: User, code: str, address: Address, device: str) -> SignedIn:
         attempt = LoginAttempt(user.login_key, address, device)
         await self._rate_limiter.charge(attempt)
         if not await self._factors.check(user, code):

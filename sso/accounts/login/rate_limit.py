@@ -13,6 +13,7 @@ import trio
 from sso.accounts.errors import TooManyAttempts
 from sso.accounts.history.events import FAILED_ATTEMPT, EventKind, record_failure
 from sso.accounts.model import User
+from sso.core.domain_counters import THROTTLED_REQUESTS
 from sso.core.ids import digest
 from sso.core.net import SITE_FACTOR, Address, client_networks
 from sso.db.batch.statement import BatchStatement
@@ -222,4 +223,5 @@ class LoginRateLimiter:
 
 def _raise_if_blocked(wait: float | None) -> None:
     if wait is not None:
+        THROTTLED_REQUESTS.add("login")
         raise TooManyAttempts(max(1, int(wait) + 1))

@@ -4,6 +4,8 @@ import structlog
 
 from sso.accounts.auth_methods import PASSKEY
 from sso.accounts.errors import InvalidCredentials
+from sso.accounts.login import login_counts
+from sso.accounts.login.login_counts import count_login
 from sso.accounts.model import SignedIn, User
 from sso.accounts.passkeys.challenges import ChallengePurpose, PasskeyChallenges, encode_base64url
 from sso.accounts.passkeys.credential import InvalidPasskey, parse_answer
@@ -51,7 +53,8 @@ class PasskeyAuthentication:
 
     async def sign_in(self, credential: str, visit: str, address: Address) -> SignedIn:
         """Signs in the owner of the passkey. Raises InvalidCredentials."""
-        owner = await self._authenticate(credential, ChallengePurpose.SIGN_IN, visit, address)
+        check = self._authenticate(credential, ChallengePurpose.SIGN_IN, visit, address)
+        owner = await count_login(login_counts.PASSKEY, check)
         return SignedIn(owner.user, PASSKEY)
 
     async def second_factor_options(self, user: User, visit: str) -> str:
@@ -61,7 +64,8 @@ class PasskeyAuthentication:
     async def check_second_factor(self, user: User, credential: str, visit: str, address: Address) -> None:
         """Checks the passkey of a user whose first factor was correct. Raises InvalidCredentials."""
         browser = _second_factor(user, visit)
-        await self._authenticate(credential, ChallengePurpose.SECOND_FACTOR, browser, address, user.user_id)
+        check = self._authenticate(credential, ChallengePurpose.SECOND_FACTOR, browser, address, user.user_id)
+        await count_login(login_counts.PASSKEY, check)
 
     async def confirm_options(self, session: Session) -> str:
         """Returns the options for the forms of the account page; "" if the user has no passkey."""

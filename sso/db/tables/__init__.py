@@ -14,7 +14,7 @@ from sso.db.tables.accounts import (
     user_ids,
     users,
 )
-from sso.db.tables.changes import change_events, change_stream
+from sso.db.tables.changes import change_events, change_stream, webhook_failures, webhooks
 from sso.db.tables.columns import metadata
 from sso.db.tables.gsid import game_sessions, game_violations
 from sso.db.tables.keys import signing_keys
@@ -102,4 +102,6 @@ __all__ = [
     "user_ids",
     "user_records",
     "users",
+    "webhook_failures",
+    "webhooks",
 ]

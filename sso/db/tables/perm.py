@@ -66,6 +66,7 @@ applications = Table(
     json_column("secret_data"),
     # Incremented with every change of the schema or of a role; the key of the cache of compiled applications.
     bigint_column("revision", 1),
+    _json_array("assertions"),  # statements that every write is checked against
     Index(
         "uq_applications_name_in_project",
         "project_id",
@@ -114,6 +115,7 @@ role_assignments = Table(
     bigint_column("position"),
     PrimaryKeyConstraint("user_id", "application_id", "name", name="pk_role_assignments"),
     Index("ix_role_assignments_role", "application_id", "name"),
+    Index("ix_role_assignments_holders", "application_id", "name", "user_id"),
 )
 
 projects = Table(

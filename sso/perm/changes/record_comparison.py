@@ -1,12 +1,14 @@
 """Compares the permissions of a few users at a few applications before and after a write of their records."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sso.db.transaction import Transaction
-from sso.perm.changes.impact import PermissionChange, permission_change
-from sso.perm.engine.effective_permissions import compute_permissions
+from sso.perm.changes.assertion_check import AssertionCheck
+from sso.perm.changes.impact import Impact, permission_change
+from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
 from sso.perm.engine.render import as_list
-from sso.perm.stores.facts import FactsStore, read_fact_rows
+from sso.perm.stores.facts import FactsRow, FactsStore, read_fact_rows
 
 
 class RecordComparison:
@@ -19,18 +21,23 @@ class RecordComparison:
         self._before: dict[tuple[str, int], list[str]] = {}
 
     async def begin(self, tx: Transaction) -> None:
-        self._before = await self._read(tx)
-
-    async def finish(self, tx: Transaction) -> list[PermissionChange]:
-        after = await self._read(tx)
-        changes = (permission_change(*pair, self._before.get(pair, ()), after.get(pair, ())) for pair in self._pairs)
-        return [change for change in changes if change is not None]
-
-    async def _read(self, tx: Transaction) -> dict[tuple[str, int], list[str]]:
-        lists = {}
-        for (user_id, application_id), row in (await read_fact_rows(tx, self._pairs)).items():
+        for pair, row in (await read_fact_rows(tx, self._pairs)).items():
             if row.user_exists:
-                application = await self._facts.read_compiled(tx, application_id, row.revision)
-                effective = compute_permissions(application, row.facts, self._now)
-                lists[user_id, application_id] = as_list(effective)
-        return lists
+                self._before[pair] = as_list(await self._evaluate(tx, pair[1], row))
+
+    async def finish(self, tx: Transaction, assertions: Mapping[int, Sequence[str]]) -> Impact:
+        """``assertions`` are those of the applications."""
+        check = await AssertionCheck.begin(tx, assertions)
+        changes = []
+        for pair, row in (await read_fact_rows(tx, self._pairs)).items():
+            if row.user_exists:
+                effective = await self._evaluate(tx, pair[1], row)
+                if not row.is_removed:
+                    check.see(effective, pair[0], row.facts.home)
+                changes.append(permission_change(*pair, self._before.get(pair, ()), as_list(effective)))
+        impact = Impact.of([change for change in changes if change is not None], {}, ())
+        return replace(impact, failed_assertions=await check.failures(tx))
+
+    async def _evaluate(self, tx: Transaction, application_id: int, row: FactsRow) -> EffectivePermissions:
+        application = await self._facts.read_compiled(tx, application_id, row.revision)
+        return compute_permissions(application, row.facts, self._now)

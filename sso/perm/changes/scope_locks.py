@@ -24,7 +24,8 @@ from sso.perm.stores.locks import lock_projects
 
 _OF_PROJECTS = Statement("SELECT application_id FROM applications WHERE project_id = ANY(CAST(:ids AS text[]))")
 _LOCK = Statement(
-    """SELECT 1 FROM applications WHERE application_id = ANY(CAST(:ids AS int[])) ORDER BY application_id FOR UPDATE"""
+    """SELECT application_id, assertions FROM applications WHERE application_id = ANY(CAST(:ids AS int[]))
+    ORDER BY application_id FOR UPDATE"""
 )
 _SHARE = Statement(
     """SELECT 1 FROM applications WHERE application_id = ANY(CAST(:ids AS int[])) ORDER BY application_id FOR SHARE"""
@@ -47,9 +48,10 @@ async def lock_scope(tx: Transaction, scope: Scope) -> None:
         raise TransactionConflict("an application was moved meanwhile")
 
 
-async def lock_applications(tx: Transaction, application_ids: Collection[int]) -> None:
-    if application_ids:
-        await tx.rows(_LOCK, ids=sorted(application_ids))
+async def lock_applications(tx: Transaction, application_ids: Collection[int]) -> dict[int, list[str]]:
+    """Returns the assertions of the applications."""
+    rows = await tx.rows(_LOCK, ids=sorted(application_ids)) if application_ids else []
+    return {row["application_id"]: row["assertions"] for row in rows}
 
 
 async def _applications_of(tx: Transaction, project_ids: Collection[str]) -> frozenset[int]:

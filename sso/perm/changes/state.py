@@ -15,7 +15,7 @@ from sso.perm.engine.facts import ProjectApplication, ProjectFacts
 from sso.perm.stores.facts import FactsStore
 
 _APPLICATIONS = Statement(
-    """SELECT application_id, removed, project_id, revision FROM applications
+    """SELECT application_id, removed, project_id, revision, assertions FROM applications
     WHERE application_id = ANY(CAST(:ids AS int[])) OR project_id = ANY(CAST(:projects AS text[]))"""
 )
 # Groups with all their users, because the project is decoded once for all users.
@@ -44,6 +44,7 @@ class ApplicationState:
     removed: bool
     project_id: str | None
     revision: int
+    assertions: list[str]
 
 
 @dataclass

@@ -10,22 +10,22 @@ from dataclasses import dataclass, field, replace
 
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
+from sso.perm.changes.assertion_check import AssertionCheck, check_application
 from sso.perm.changes.candidates import Candidates, find_candidates, is_removed
-from sso.perm.changes.impact import MAX_EXACT_USERS, PermissionChange, permission_change
+from sso.perm.changes.evaluation import chunks, evaluate, read_member_projects
+from sso.perm.changes.impact import MAX_EXACT_USERS, Impact, PermissionChange, permission_change
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.scope_locks import lock_applications
 from sso.perm.changes.state import PermissionState
-from sso.perm.changes.user_rows import UserAccount, UserRow, read_accounts, read_user_rows
-from sso.perm.engine.decode import decode_membership
-from sso.perm.engine.effective_permissions import compute_permissions
-from sso.perm.engine.facts import PermissionFacts, ProjectFacts
+from sso.perm.changes.unknown_rules import unknown_rule_warnings
+from sso.perm.changes.user_rows import UserAccount, UserRow, read_accounts, read_user_rows, user_ids_by_name
+from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.render import as_list
 from sso.perm.engine.user_facts import UserFacts
-from sso.perm.stores.facts import FactsStore, member_roles
+from sso.perm.stores.facts import FactsStore
 
 MAX_EVALUATIONS = 3 * MAX_EXACT_USERS  # of users, at all applications together
-USERS_AT_ONCE = 100  # evaluated between two statements, so that other requests of the worker get their turn
 
 _HOLDERS = Statement(
     """SELECT user_id FROM role_assignments WHERE application_id = :application_id AND name = :name
@@ -54,9 +54,12 @@ class StateComparison:
     _records: dict[tuple[str, int], UserRow] = field(default_factory=dict)  # before the write
     _evaluations: int = 0
 
+    async def lock_accounts(self, tx: Transaction) -> None:
+        """Lock the users in the scope. Users are locked before applications, as by the creation of projects."""
+        self._accounts = await self._read_accounts(tx, lock=bool(self.scope.accounts))
+
     async def begin(self, tx: Transaction) -> None:
         scope = self.scope
-        self._accounts = await self._read_accounts(tx)
         self.before = await self._read_state(tx)
         await self.before.compile(tx, self.facts, scope.applications)
         for application_id, name in scope.removed_roles:
@@ -65,21 +68,51 @@ class StateComparison:
         for application_id, user_ids in _by_application(self._user_pairs(self._accounts)):
             await self._keep_records(tx, application_id, user_ids)
 
-    async def finish(self, tx: Transaction) -> list[PermissionChange]:
+    async def finish(self, tx: Transaction) -> Impact:
         accounts = await self._read_accounts(tx)
         self.after = await self._read_state(tx)
         self._share_unchanged()
         await self.after.compile(tx, self.facts, self.scope.applications)
         explicit = await self._explicit_candidates(tx, accounts)
         changes: list[PermissionChange] = []
+        check = await AssertionCheck.begin(tx, self._assertions)
         for application_id in sorted({*self.after.applications, *explicit}):
             if is_removed(self.before, application_id) != is_removed(self.after, application_id):
                 await self._compile_unchanged(tx, application_id)
             candidates = find_candidates(application_id, self.before, self.after)
             candidates.users |= explicit.get(application_id, set())
             if candidates:
-                changes += await self._compare(tx, candidates, accounts)
-        return changes
+                changes += await self._compare(tx, candidates, accounts, check)
+        failed = await check.failures(tx)
+        warnings = unknown_rule_warnings(self.scope, self.before, self.after)
+        for application_id in self._applications_to_check():
+            statements = self.after.applications[application_id].assertions
+            more, more_warnings = await check_application(tx, self.facts, application_id, statements, self.now)
+            failed = [item for item in failed if item.application_id != application_id] + more
+            warnings += more_warnings
+        return replace(Impact.of(changes, self.unevaluated, warnings), failed_assertions=failed)
+
+    @property
+    def _assertions(self) -> dict[int, list[str]]:
+        """The assertions of all applications at which permissions may change. Those of removed ones do not matter."""
+        return {
+            application_id: application.assertions
+            for application_id, application in self.after.applications.items()
+            if application.assertions and not is_removed(self.after, application_id)
+        }
+
+    def _applications_to_check(self) -> list[int]:
+        """Applications of which all users must be checked: not all affected ones were evaluated, or the assertions
+        are new."""
+        return [
+            application_id
+            for application_id, statements in sorted(self._assertions.items())
+            if application_id in self.unevaluated or statements != self._assertions_before(application_id)
+        ]
+
+    def _assertions_before(self, application_id: int) -> list[str]:
+        application = self.before.applications.get(application_id)
+        return application.assertions if application is not None else []
 
     async def _read_state(self, tx: Transaction) -> PermissionState:
         application_ids = self.scope.changed_applications
@@ -87,17 +120,18 @@ class StateComparison:
             application_ids |= {CENTRAL_APPLICATION_ID}
         return await PermissionState.read(tx, application_ids, self.scope.projects)
 
-    async def _read_accounts(self, tx: Transaction) -> dict[str, UserAccount]:
+    async def _read_accounts(self, tx: Transaction, *, lock: bool = False) -> dict[str, UserAccount]:
         names = self.scope.accounts | {user for user, _ in self.scope.records}
-        return {account.user_id: account for account in await read_accounts(tx, names)} if names else {}
+        accounts = await read_accounts(tx, names, lock=lock) if names else []
+        return {account.user_id: account for account in accounts}
 
     def _user_pairs(self, accounts: dict[str, UserAccount]) -> Iterator[tuple[str, int]]:
         """The records in the scope, with user ids in place of logins."""
-        ids = {name: account.user_id for account in accounts.values() for name in (account.user_id, account.login_key)}
+        ids = user_ids_by_name(accounts.values(), {name for name, _ in self.scope.records})
         return ((ids[name], application_id) for name, application_id in self.scope.records if name in ids)
 
     async def _keep_records(self, tx: Transaction, application_id: int, user_ids: Sequence[str]) -> None:
-        for chunk in _chunks(user_ids):
+        for chunk in chunks(user_ids):
             for user_id, row in (await read_user_rows(tx, application_id, chunk)).items():
                 self._records[user_id, application_id] = row
 
@@ -134,7 +168,7 @@ class StateComparison:
                 side.projects = state.projects | side.projects
 
     async def _compare(
-        self, tx: Transaction, candidates: Candidates, accounts: dict[str, UserAccount]
+        self, tx: Transaction, candidates: Candidates, accounts: dict[str, UserAccount], check: AssertionCheck
     ) -> list[PermissionChange]:
         application_id = candidates.application_id
         await self._compile_unchanged(tx, application_id)
@@ -145,14 +179,16 @@ class StateComparison:
         self._evaluations += min(limit, len(user_ids))
         created = accounts.keys() - self._accounts.keys()
         changes = []
-        for chunk in _chunks(user_ids[:limit]):
+        for chunk in chunks(user_ids[:limit]):
             rows = await read_user_rows(tx, application_id, chunk)
             kept = [self._records[pair] for user_id in rows if (pair := (user_id, application_id)) in self._records]
             await self._read_projects(tx, application_id, [*rows.values(), *kept])
             for user_id, row in rows.items():
-                before = () if user_id in created else self._list_before(application_id, user_id, row)
-                after = self._list(self.after, application_id, row)
-                change = permission_change(user_id, application_id, before, after)
+                before = None if user_id in created else self._evaluate_before(application_id, row)
+                after = self._evaluate(self.after, application_id, row)
+                if after is not None:
+                    check.see(after, user_id, self.after.home(application_id))
+                change = permission_change(user_id, application_id, _entries(before), _entries(after))
                 if change is not None:
                     changes.append(change)
         return changes
@@ -165,45 +201,31 @@ class StateComparison:
     async def _read_projects(self, tx: Transaction, application_id: int, rows: Iterable[UserRow]) -> None:
         """Read the projects of members that the write does not change."""
         if application_id == CENTRAL_APPLICATION_ID and not self._only_scope_matters:
-            missing = {project_id for row in rows for project_id in row.members} - self.after.projects.keys()
-            await self.after.read_projects(tx, missing)
-            for project_id in missing & self.after.projects.keys():
+            for project_id in await read_member_projects(tx, self.after, rows):
                 self.before.projects[project_id] = self.after.projects[project_id]
 
     @property
     def _only_scope_matters(self) -> bool:
-        """Whether projects outside the scope give the same permissions before and after the write."""
+        """Whether projects outside the scope give the same permissions before and after the write, and no assertion
+        needs them."""
         compiled = [state.compiled.get(CENTRAL_APPLICATION_ID) for state in (self.before, self.after)]
-        return compiled[0] is compiled[1] and not self.scope.accounts
+        has_assertions = bool(self.after.applications[CENTRAL_APPLICATION_ID].assertions)
+        return compiled[0] is compiled[1] and not self.scope.accounts and not has_assertions
 
-    def _list_before(self, application_id: int, user_id: str, row: UserRow) -> list[str]:
+    def _evaluate_before(self, application_id: int, row: UserRow) -> EffectivePermissions | None:
+        user_id = row.user.user_id
         row = self._records.get((user_id, application_id), row)
         if user_id in self._accounts:
             row = row._replace(user=self._accounts[user_id].facts)
-        return self._list(self.before, application_id, row)
+        return self._evaluate(self.before, application_id, row)
 
-    def _list(self, state: PermissionState, application_id: int, row: UserRow) -> list[str]:
-        application = state.applications.get(application_id)
-        if application is None or application_id not in state.compiled:
-            return []  # it does not exist yet
-        facts = PermissionFacts(
-            user=row.user,
-            own=row.own,
-            removed=application.removed,
-            home=state.home(application_id),
-            projects=tuple(self._projects(state, row)) if application_id == CENTRAL_APPLICATION_ID else (),
-        )
-        return as_list(compute_permissions(state.compiled[application_id], facts, self.now))
+    def _evaluate(self, state: PermissionState, application_id: int, row: UserRow) -> EffectivePermissions | None:
+        scope_only = application_id == CENTRAL_APPLICATION_ID and self._only_scope_matters
+        return evaluate(state, application_id, row, self.now, scope_only=scope_only)
 
-    def _projects(self, state: PermissionState, row: UserRow) -> Iterator[ProjectFacts]:
-        members = {} if self._only_scope_matters else dict(row.members)
-        for project_id, roles_by_user in state.members.items():
-            members.pop(project_id, None)
-            if row.user.user_id in roles_by_user:
-                members[project_id] = roles_by_user[row.user.user_id]
-        for project_id, roles in members.items():
-            if project_id in state.projects:
-                yield replace(state.projects[project_id], membership=decode_membership(member_roles(roles)))
+
+def _entries(effective: EffectivePermissions | None) -> list[str]:
+    return [] if effective is None else as_list(effective)
 
 
 def _changed_attributes(old: UserFacts, new: UserFacts) -> frozenset[str]:
@@ -223,8 +245,3 @@ def _by_application(pairs: Iterable[tuple[str, int]]) -> list[tuple[int, list[st
     for user_id, application_id in pairs:
         users.setdefault(application_id, []).append(user_id)
     return sorted(users.items())
-
-
-def _chunks(user_ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(user_ids), USERS_AT_ONCE):
-        yield user_ids[start : start + USERS_AT_ONCE]

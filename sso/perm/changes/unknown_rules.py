@@ -1,20 +1,21 @@
 """Warnings about rules that roles give although the schema of the application does not declare them."""
 
 from sso.perm.changes.candidates import changed_roles
-from sso.perm.changes.state_comparison import StateComparison
+from sso.perm.changes.scope import Scope
+from sso.perm.changes.state import PermissionState
 from sso.perm.engine import rules
 from sso.perm.engine.compiled_application import CompiledApplication
 
 MAX_WARNINGS = 20  # for one application
 
 
-def unknown_rule_warnings(comparison: StateComparison) -> list[str]:
+def unknown_rule_warnings(scope: Scope, before: PermissionState, after: PermissionState) -> list[str]:
     """Warnings about the roles that a write saves; if it changed which rules are declared, about all roles."""
     warnings = []
-    for application_id, new in comparison.after.compiled.items():
-        old = comparison.before.compiled.get(application_id)
-        if application_id in comparison.scope.applications and old is not new:
-            saved = {name for role_application, name in comparison.scope.roles if role_application == application_id}
+    for application_id, new in after.compiled.items():
+        old = before.compiled.get(application_id)
+        if application_id in scope.applications and old is not new:
+            saved = {name for role_application, name in scope.roles if role_application == application_id}
             warnings += _application_warnings(old, new, saved)
     return warnings
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from sso.accounts.model import login_key
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.perm.engine.decode import decode_own_record
@@ -27,6 +28,9 @@ _ACCOUNTS = Statement(
     """SELECT user_id, login, login_key, tags, purchases FROM users
     WHERE user_id = ANY(CAST(:names AS text[])) OR login_key = ANY(CAST(:names AS text[]))"""
 )
+
+
+_LOCK_ACCOUNTS = Statement(f"{_ACCOUNTS.clause} ORDER BY user_id FOR UPDATE")
 
 
 class UserRow(NamedTuple):
@@ -56,13 +60,24 @@ async def read_user_rows(runner: Runner, application_id: int, user_ids: Iterable
     return rows
 
 
-async def read_accounts(runner: Runner, names: Iterable[str]) -> list[UserAccount]:
-    """The users with these ids or login keys. They have no address, so conditions on addresses do not hold."""
+async def find_user_ids(runner: Runner, logins: Iterable[str]) -> dict[str, str]:
+    """The ids of the users with these logins or ids, by the name that was given."""
+    return user_ids_by_name(await read_accounts(runner, logins), logins)
+
+
+def user_ids_by_name(accounts: Iterable[UserAccount], names: Iterable[str]) -> dict[str, str]:
+    ids = {name: account.user_id for account in accounts for name in (account.login_key, account.user_id)}
+    return {name: ids[key] for name in names for key in (login_key(name), name) if key in ids}
+
+
+async def read_accounts(runner: Runner, names: Iterable[str], *, lock: bool = False) -> list[UserAccount]:
+    """The users with these ids or logins. They have no address, so conditions on addresses do not hold."""
+    ids_and_keys = {key for name in names for key in (name, login_key(name))}
     return [
         UserAccount(
             row["user_id"],
             row["login_key"],
             UserFacts.from_login(row["user_id"], row["login"], tuple(row["tags"]), tuple(row["purchases"])),
         )
-        for row in await runner.rows(_ACCOUNTS, names=list(names))
+        for row in await runner.rows(_LOCK_ACCOUNTS if lock else _ACCOUNTS, names=list(ids_and_keys))
     ]

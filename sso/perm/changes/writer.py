@@ -5,19 +5,20 @@ is recorded for the change stream. A dry run does the same and is rolled back. C
 count as not met, because a write has no client.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from sso.db.database import TRANSACTION_S, Database
 from sso.db.transaction import Transaction
-from sso.perm.changes.impact import Impact
+from sso.perm.changes.assertion_check import AssertionFailed
+from sso.perm.changes.impact import FailedAssertion, Impact
 from sso.perm.changes.record_comparison import RecordComparison
 from sso.perm.changes.recorder import ChangeRecorder, NoRecorder
 from sso.perm.changes.scope import Scope
-from sso.perm.changes.scope_locks import lock_scope
+from sso.perm.changes.scope_locks import lock_applications, lock_scope
 from sso.perm.changes.state_comparison import StateComparison
-from sso.perm.changes.unknown_rules import unknown_rule_warnings
+from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.facts import FactsStore
 
@@ -99,12 +100,13 @@ class PermissionWriter:
     async def _run(
         self, tx: Transaction, mode: WriteMode, scope: Scope, work: Callable[[Transaction], Awaitable[T]]
     ) -> Written[T]:
-        await lock_scope(tx, scope)
         compare = self._compare_records if scope.has_records_only else self._compare_states
         written = await compare(tx, scope, work)
         if mode.dry_run:
             raise _DryRunEnd(written)
         impact = written.impact
+        if impact.failed_assertions:
+            await _override(tx, mode, impact.failed_assertions)
         exact = [change for change in impact.changes if change.application_id not in impact.unevaluated]
         if exact or impact.unevaluated:
             await self._recorder.record(tx, exact, impact.unevaluated)
@@ -113,20 +115,38 @@ class PermissionWriter:
     async def _compare_records(
         self, tx: Transaction, scope: Scope, work: Callable[[Transaction], Awaitable[T]]
     ) -> Written[T]:
+        assertions = await lock_applications(tx, scope.changed_applications)
         comparison = RecordComparison(self._facts, sorted(scope.records), self._now)
         await comparison.begin(tx)
         result = await work(tx)
-        return Written(result, Impact.of(await comparison.finish(tx), {}, ()))
+        return Written(result, await comparison.finish(tx, assertions))
 
     async def _compare_states(
         self, tx: Transaction, scope: Scope, work: Callable[[Transaction], Awaitable[T]]
     ) -> Written[T]:
         comparison = StateComparison(self._facts, scope, self._now)
+        await comparison.lock_accounts(tx)
+        await lock_scope(tx, scope)
         await comparison.begin(tx)
         result = await work(tx)
-        changes = await comparison.finish(tx)
-        return Written(result, Impact.of(changes, comparison.unevaluated, unknown_rule_warnings(comparison)))
+        return Written(result, await comparison.finish(tx))
 
     @property
     def _now(self) -> int:
         return int(self._database.clock.now())
+
+
+async def _override(tx: Transaction, mode: WriteMode, failed: Sequence[FailedAssertion]) -> None:
+    """Raises AssertionFailed, unless the write overrides assertions, which is audited."""
+    if not mode.override:
+        raise AssertionFailed(list(failed))
+    for item in failed:
+        await audit.write(
+            tx,
+            mode.actor,
+            "assertions.override",
+            str(item.application_id),
+            None,
+            {"assertion": item.statement, "reason": item.reason},
+            application_id=item.application_id,
+        )

@@ -1,6 +1,7 @@
 """POST /api/permissions/accessKey (§2.6, §4.8)."""
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from sso.core.encryption import Keyring
 from sso.core.errors import NotFound
@@ -10,11 +11,18 @@ from sso.perm.authorization import Authorizer
 from sso.perm.engine.operations import Operation
 from sso.perm.input import validators
 from sso.perm.request import PermissionRequest
-from sso.perm.stores.access_keys import add_access_key, delete_access_key, list_access_keys
+from sso.perm.stores.access_keys import (
+    add_access_key,
+    delete_access_key,
+    list_access_keys,
+    read_access_key,
+    set_access_key_comment,
+)
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.facts import LoadedFacts
 from sso.perm.stores.locks import lock_application
 
+T = TypeVar("T")
 FIELDS = frozenset(("id", "application_id", "comment", "created", "modified", "last_used"))
 
 
@@ -27,17 +35,35 @@ class AccessKeyEndpoint:
     async def get(self, request: PermissionRequest) -> dict[str, Any]:
         application_id = request.application_id()
         self._read_comment(request, request.data)
-        await self._authorize(request, application_id)
+        await self._authorize(request, application_id, Operation.ACCESS_KEY_LIST)
         return request.response(data=await list_access_keys(self._database, application_id))
 
     async def save(self, request: PermissionRequest) -> dict[str, Any]:
         application_id = request.application_id()
         comment = self._read_comment(request, request.required_data())
         target = await self._authorize(request, application_id)
-        key = await self._database.transaction(
-            _add, request.caller.actor, self._keyring, application_id, target.project_id, comment
+        key = await self._write(
+            request,
+            target,
+            lambda tx: add_access_key(
+                tx, request.caller.actor, self._keyring, application_id, target.project_id, comment
+            ),
         )
         return request.response(data=key)
+
+    async def save_comment(self, request: PermissionRequest) -> dict[str, Any]:
+        """Changes the comment of a key, for the management API."""
+        application_id = request.application_id()
+        data = request.required_data()
+        comment = self._read_comment(request, data)
+        key_id = validators.read_text(data.get("id"), "data.id", 64, min_length=1)
+        target = await self._authorize(request, application_id)
+        await self._write(
+            request,
+            target,
+            lambda tx: _set_comment(tx, request.caller.actor, application_id, target.project_id, key_id, comment),
+        )
+        return request.response()
 
     async def delete(self, request: PermissionRequest) -> dict[str, Any]:
         application_id = request.application_id()
@@ -45,24 +71,43 @@ class AccessKeyEndpoint:
         self._read_comment(request, data)
         key_id = validators.read_text(data.get("id"), "data.id", 64, min_length=1)
         target = await self._authorize(request, application_id)
-        deleted = await self._database.transaction(
-            delete_access_key, request.caller.actor, application_id, target.project_id, key_id
+        deleted = await self._write(
+            request,
+            target,
+            lambda tx: delete_access_key(tx, request.caller.actor, application_id, target.project_id, key_id),
         )
         if not deleted:
             raise NotFound("access key not found")
         return request.response()
 
+    async def _write(
+        self, request: PermissionRequest, target: LoadedFacts, work: Callable[[Transaction], Awaitable[T]]
+    ) -> T:
+        """Run the work in a transaction, with the application locked, after the precondition of the request."""
+
+        async def locked(tx: Transaction) -> T:
+            await lock_application(tx, target.application.application_id, target.project_id)
+            if request.precondition is not None:
+                await request.precondition(tx)
+            return await work(tx)
+
+        return await self._database.transaction(locked)
+
     def _read_comment(self, request: PermissionRequest, data: dict[str, Any]) -> str:
         request.warn_unknown(data, FIELDS)
         return validators.read_text(data.get("comment", ""), "data.comment", 256)
 
-    async def _authorize(self, request: PermissionRequest, application_id: int) -> LoadedFacts:
+    async def _authorize(
+        self, request: PermissionRequest, application_id: int, operation: Operation = Operation.ACCESS_KEY
+    ) -> LoadedFacts:
         rights = await self._authorizer.caller_rights(request.caller, application_id)
-        return rights.require_on_target(Operation.ACCESS_KEY)
+        return rights.require_on_target(operation)
 
 
-async def _add(
-    tx: Transaction, actor: AuditActor, keyring: Keyring, application_id: int, project_id: str | None, comment: str
-) -> dict[str, Any]:
-    await lock_application(tx, application_id, project_id)
-    return await add_access_key(tx, actor, keyring, application_id, project_id, comment)
+async def _set_comment(
+    tx: Transaction, actor: AuditActor, application_id: int, project_id: str | None, key_id: str, comment: str
+) -> None:
+    key = await read_access_key(tx, key_id)
+    if key is None or key["application_id"] != application_id:
+        raise NotFound("access key not found")
+    await set_access_key_comment(tx, actor, key, project_id, comment)

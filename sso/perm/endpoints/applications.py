@@ -61,7 +61,7 @@ class ApplicationEndpoint:
         assert row is not None
         data = application_json(row)
         if full:
-            rights.require_on_target(Operation.APPLICATION_SAVE, allow_removed=True)
+            rights.require_on_target(Operation.APPLICATION_GET_FULL, allow_removed=True)
             data |= {"settings": row["settings"], "service_meta": row["service_meta"]}
         return request.response(data=data)
 
@@ -133,13 +133,13 @@ class ApplicationEndpoint:
     async def _authorize_move(
         self, request: PermissionRequest, rights: CallerRights, application_id: int, new_project: str | None
     ) -> None:
-        """A move needs the right to manage applications in both projects. Only root moves from or to no project."""
+        """A move needs the right to manage applications in both projects, or everywhere if one is no project."""
         if not request.caller.has_factor:
             raise Forbidden("moving an application to another project requires the header Factor")
         for project_id in (rights.target.project_id, new_project):
             if project_id is not None:
                 rights.require(Operation.APPLICATION_CREATE_IN_PROJECT, project_id=project_id)
-            elif not rights.is_root:
+            elif not rights.allow(Operation.APPLICATION_MOVE):
                 raise Forbidden("only root moves an application from or to no project")
         if await self._keys.has_file(application_id):
             raise PermissionConflict(

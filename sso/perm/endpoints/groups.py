@@ -87,14 +87,14 @@ class GroupEndpoint:
         project_id = None
         if "project_id" in data:
             project_id = await self._projects.read_project_id(data["project_id"], "data.project_id")
-        group = await self._authorize(request, Operation.GROUP_SAVE)
+        group = await self.authorize(request, Operation.GROUP_SAVE)
         if project_id is not None and project_id != group["project_id"]:
             raise InvalidInput("data.project_id: a group cannot move to another project")
         write = await self._writes.run(request, _scope(group), _save, request.caller.actor, group, changes)
         return write.response(lambda row: {"data": group_json(row)})
 
     async def delete(self, request: PermissionRequest) -> dict[str, Any]:
-        group = await self._authorize(request, Operation.GROUP_DELETE)
+        group = await self.authorize(request, Operation.GROUP_DELETE)
         return (await self._writes.run(request, _scope(group), _delete, request.caller, group)).response()
 
     async def save_access(self, request: PermissionRequest) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class GroupEndpoint:
         if "conditions" in data:
             conditions, warnings = read_group_conditions(data["conditions"])
             request.warnings.extend(warnings)
-        group = await self._authorize(request, Operation.GROUP_ACCESS)
+        group = await self.authorize(request, Operation.GROUP_ACCESS)
         write = await self._writes.run(request, _scope(group), _set_access, request.caller, group, users, conditions)
         return write.response(lambda row: {"data": {name: group_json(row)[name] for name in ACCESS_FIELDS}})
 
@@ -113,11 +113,11 @@ class GroupEndpoint:
         data = request.required_data()
         request.warn_unknown(data, FIELDS)
         tags = read_tags(data.get("tags"), "data.tags")
-        group = await self._authorize(request, Operation.GROUP_SAVE)
+        group = await self.authorize(request, Operation.GROUP_SAVE)
         write = await self._writes.run(request, _scope(group), _set_tags, request.caller.actor, group, tags)
         return write.response(lambda row: {"data": group_json(row)})
 
-    async def _authorize(self, request: PermissionRequest, operation: Operation) -> Row:
+    async def authorize(self, request: PermissionRequest, operation: Operation) -> Row:
         """The group of the request, if the caller may do this to it. Only root learns that a group does not exist."""
         group_id = read_group_id(request.fields.get("group_id"), "group_id")
         rights = await self._authorizer.caller_rights(request.caller)

@@ -59,7 +59,13 @@ class PermissionWrites:
     ) -> EndpointWrite[T]:
         """Run ``work(tx, *args)`` in one transaction, or roll it back if the request asks for a dry run."""
         mode = request.write_mode()
-        written = await self._writer.write(mode, scope, work, *args, **kwargs)
+
+        async def checked(tx: Transaction) -> T:
+            if request.precondition is not None:
+                await request.precondition(tx)
+            return await work(tx, *args, **kwargs)
+
+        written = await self._writer.write(mode, scope, checked)
         one_application = len(scope.changed_applications) == 1 and not scope.projects
         impact = written.impact
         if mode.dry_run:

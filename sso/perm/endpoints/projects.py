@@ -138,9 +138,14 @@ class ProjectEndpoint:
         user = await self._find_user(name)
         if user is None or user.disabled:
             raise NotFound("user not found")
-        if not set(user.second_factors) - {"email"}:
-            raise PermissionConflict("user: has no second factor (codes by e-mail do not count)")
+        require_second_factor(user, "user")
         return user
+
+
+def require_second_factor(user: TargetUser, where: str) -> None:
+    """Raises PermissionConflict. Codes by e-mail do not count (§4.6)."""
+    if not set(user.second_factors) - {"email"}:
+        raise PermissionConflict(f"{where}: has no second factor (codes by e-mail do not count)")
 
 
 async def _publish(

@@ -47,8 +47,10 @@ class SchemaEndpoint:
         rights.require_on_target(Operation.SCHEMA_MODIFY)
         for role in roles:
             require_root_for_root_role(rights, application_id, role["name"])
-        if not rights.is_root:
-            changes.pop("secret_data", None)  # only root changes the rules that the service itself reads
+        if "secret_data" in changes and not rights.allow(Operation.SCHEMA_SECRET_DATA):
+            if request.caller.in_management:
+                raise rights.refusal(Operation.SCHEMA_SECRET_DATA)
+            del changes["secret_data"]  # callers send it back as a get returned it
         scope = Scope.application(application_id)
         for role in roles:
             scope |= Scope.role(application_id, role["name"])

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.errors import Forbidden, NotFound
 from sso.core.ids import is_user_id
 from sso.db.transaction import Transaction
@@ -64,6 +65,7 @@ class UserDataEndpoint:
             raise missing_sections("canRead", ("roles",))
         options = replace(options, sections=sections)
         effective = user.effective(caller.now if at is None else at)
+        PERMISSION_CHECKS.add(list_type)
         members: dict[str, Any] = {"data": render(list_type, user.application, user.facts, effective, options)}
         members |= explain_json(explain, rights, user, effective, options, short=list_type == "list_short")
         return request.response(**members, user_id=user_id, expired=earliest_role_end(effective, options))

@@ -37,11 +37,18 @@ def covers(held: Iterable[HeldRule], params: tuple[str, ...], ends: int | None) 
 
 
 class HeldRules:
-    """The rules that a user's roles give at each scope of one project; none if ``access`` is None."""
+    """The rules that a user's roles give at each scope of one project; none if ``access`` is None.
 
-    def __init__(self, central: CompiledApplication, access: ProjectAccess | None) -> None:
+    ``more`` are rules, each with its level, that the user holds in every project for another reason.
+    """
+
+    def __init__(
+        self, central: CompiledApplication, access: ProjectAccess | None, more: Iterable[tuple[str, str]] = ()
+    ) -> None:
         # By scope (level, resource), then by rule (level, path).
-        self._held: dict[tuple[str, str], dict[tuple[str, str], list[HeldRule]]] = {}
+        self._held: dict[tuple[str, str], dict[tuple[str, str], list[HeldRule]]] = {
+            (PROJECT_LEVEL, ""): {rule: [HeldRule((), 0)] for rule in more}
+        }
         if access is None:
             return
         ends = {

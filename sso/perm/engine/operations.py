@@ -8,14 +8,22 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
 
+from sso.perm.engine.management_rights import (
+    MANAGE_APPLICATIONS,
+    MANAGE_PROJECTS,
+    VIEW_APPLICATIONS,
+    VIEW_PROJECTS,
+)
 from sso.perm.engine.rights import Rights
 
 
 class Operation(Enum):
     APPLICATION_GET = auto()
+    APPLICATION_GET_FULL = auto()  # with its settings and service metadata
     APPLICATION_SAVE = auto()
     APPLICATION_CREATE_IN_PROJECT = auto()
     APPLICATION_CREATE = auto()  # in no project
+    APPLICATION_MOVE = auto()  # from or to no project
     APPLICATION_DELETE = auto()
     APPLICATION_SERVICE_META = auto()  # and the tags of the application
     PUBLISH = auto()
@@ -29,11 +37,13 @@ class Operation(Enum):
     GROUP_DELETE = auto()
     GROUP_ACCESS = auto()
     ACCESS_KEY = auto()
+    ACCESS_KEY_LIST = auto()
     ROLE_READ = auto()
     ROLE_LIST = auto()
     ROLE_MODIFY = auto()
     SCHEMA_READ = auto()
     SCHEMA_MODIFY = auto()
+    SCHEMA_SECRET_DATA = auto()  # the rules that the service itself reads
 
 
 @dataclass(frozen=True)
@@ -76,47 +86,75 @@ class AnyApplicationRole:
     """Any role at the application of the request."""
 
 
-Alternative: TypeAlias = Root | InProject | OnApplication | OnGroup | Secret | AnyApplicationRole
+@dataclass(frozen=True)
+class Management:
+    """One of these rights of the management API. They count only there, and never at the central application."""
+
+    rights: tuple[str, ...]
+
+
+Alternative: TypeAlias = Root | InProject | OnApplication | OnGroup | Secret | AnyApplicationRole | Management
 
 _MANAGE_APPLICATIONS = InProject("project.can_manage_applications")
 _MANAGE_GROUPS = InProject("project.can_manage_groups")
 _MANAGE_GROUP = OnGroup("group.can_manage_group")
 _VIEW = InProject("project.can_view_project")
 _MANAGE = InProject("project.can_manage_project")
+_ACCESS_KEY = (Secret("canCreateJwt"), OnApplication("app.can_manage_app_api_keys"))
+_VIEW_ALL_APPLICATIONS = Management((VIEW_APPLICATIONS, MANAGE_APPLICATIONS))
+_MANAGE_ALL_APPLICATIONS = Management((MANAGE_APPLICATIONS,))
+_VIEW_ALL_PROJECTS = Management((VIEW_PROJECTS, MANAGE_PROJECTS))
+_MANAGE_ALL_PROJECTS = Management((MANAGE_PROJECTS,))
 
 REQUIRED: Mapping[Operation, tuple[Alternative, ...]] = {
-    Operation.APPLICATION_GET: (_MANAGE_APPLICATIONS, Secret("canRead"), AnyApplicationRole()),
-    Operation.APPLICATION_SAVE: (_MANAGE_APPLICATIONS, Secret("canSave")),
-    Operation.APPLICATION_CREATE_IN_PROJECT: (_MANAGE_APPLICATIONS,),
-    Operation.APPLICATION_CREATE: (Root("can_create_app"),),
-    Operation.APPLICATION_DELETE: (Root("can_remove_apps"), _MANAGE_APPLICATIONS),
-    Operation.APPLICATION_SERVICE_META: (Root("can_publish_services"),),
-    Operation.PUBLISH: (Root("can_create_projects"),),
-    Operation.PROJECT_GET: (_VIEW,),
-    Operation.PROJECT_SAVE: (_MANAGE,),
-    Operation.PROJECT_DELETE: (InProject("project.can_remove_project"),),
-    Operation.MEMBERSHIP_GET: (_VIEW,),
-    Operation.MEMBERSHIP_SAVE: (_MANAGE,),
-    Operation.GROUP_GET: (_MANAGE_GROUP,),
-    Operation.GROUP_SAVE: (_MANAGE_GROUPS,),
-    Operation.GROUP_DELETE: (_MANAGE_GROUPS,),
-    Operation.GROUP_ACCESS: (_MANAGE_GROUP,),
-    Operation.ACCESS_KEY: (Secret("canCreateJwt"), OnApplication("app.can_manage_app_api_keys")),
-    Operation.ROLE_READ: (Secret("canReadSchema"),),
-    Operation.ROLE_LIST: (Secret("canSeeRoleList"), Secret("canReadSchema")),
-    Operation.ROLE_MODIFY: (Secret("canModifySchema"), _MANAGE_APPLICATIONS),
-    Operation.SCHEMA_READ: (Secret("canReadSchema"),),
-    Operation.SCHEMA_MODIFY: (Secret("canModifySchema"),),
+    Operation.APPLICATION_GET: (
+        _MANAGE_APPLICATIONS,
+        Secret("canRead"),
+        AnyApplicationRole(),
+        _VIEW_ALL_APPLICATIONS,
+    ),
+    Operation.APPLICATION_GET_FULL: (_MANAGE_APPLICATIONS, Secret("canSave"), _VIEW_ALL_APPLICATIONS),
+    Operation.APPLICATION_SAVE: (_MANAGE_APPLICATIONS, Secret("canSave"), _MANAGE_ALL_APPLICATIONS),
+    Operation.APPLICATION_CREATE_IN_PROJECT: (_MANAGE_APPLICATIONS, _MANAGE_ALL_APPLICATIONS),
+    Operation.APPLICATION_CREATE: (Root("can_create_app"), _MANAGE_ALL_APPLICATIONS),
+    Operation.APPLICATION_MOVE: (_MANAGE_ALL_APPLICATIONS,),
+    Operation.APPLICATION_DELETE: (Root("can_remove_apps"), _MANAGE_APPLICATIONS, _MANAGE_ALL_APPLICATIONS),
+    Operation.APPLICATION_SERVICE_META: (Root("can_publish_services"), _MANAGE_ALL_APPLICATIONS),
+    Operation.PUBLISH: (Root("can_create_projects"), _MANAGE_ALL_PROJECTS),
+    Operation.PROJECT_GET: (_VIEW, _VIEW_ALL_PROJECTS),
+    Operation.PROJECT_SAVE: (_MANAGE, _MANAGE_ALL_PROJECTS),
+    Operation.PROJECT_DELETE: (InProject("project.can_remove_project"), _MANAGE_ALL_PROJECTS),
+    Operation.MEMBERSHIP_GET: (_VIEW, _VIEW_ALL_PROJECTS),
+    Operation.MEMBERSHIP_SAVE: (_MANAGE, _MANAGE_ALL_PROJECTS),
+    Operation.GROUP_GET: (_MANAGE_GROUP, _VIEW_ALL_PROJECTS),
+    Operation.GROUP_SAVE: (_MANAGE_GROUPS, _MANAGE_ALL_PROJECTS),
+    Operation.GROUP_DELETE: (_MANAGE_GROUPS, _MANAGE_ALL_PROJECTS),
+    Operation.GROUP_ACCESS: (_MANAGE_GROUP, _MANAGE_ALL_PROJECTS),
+    Operation.ACCESS_KEY: (*_ACCESS_KEY, _MANAGE_ALL_APPLICATIONS),
+    Operation.ACCESS_KEY_LIST: (*_ACCESS_KEY, _VIEW_ALL_APPLICATIONS),
+    Operation.ROLE_READ: (Secret("canReadSchema"), _VIEW_ALL_APPLICATIONS),
+    Operation.ROLE_LIST: (Secret("canSeeRoleList"), Secret("canReadSchema"), _VIEW_ALL_APPLICATIONS),
+    Operation.ROLE_MODIFY: (Secret("canModifySchema"), _MANAGE_APPLICATIONS, _MANAGE_ALL_APPLICATIONS),
+    Operation.SCHEMA_READ: (Secret("canReadSchema"), _VIEW_ALL_APPLICATIONS),
+    Operation.SCHEMA_MODIFY: (Secret("canModifySchema"), _MANAGE_ALL_APPLICATIONS),
+    Operation.SCHEMA_SECRET_DATA: (_MANAGE_ALL_APPLICATIONS,),
 }
+# The rules over the whole service that are alternatives in the table.
+ROOT_RULES = frozenset(item.rule for row in REQUIRED.values() for item in row if isinstance(item, Root))
 
 
-def missing_rights(operation: Operation) -> str:
+def missing_rights(operation: Operation, *, in_management: bool = False) -> str:
     """The text of the error for a caller who has none of the rights that would allow the operation."""
-    names = [
-        "a role on the application" if isinstance(alternative, AnyApplicationRole) else alternative.rule
-        for alternative in REQUIRED[operation]
-    ]
-    return f"{join_alternatives(names)} is required"
+    names: list[str] = []
+    for alternative in REQUIRED[operation]:
+        match alternative:
+            case Management(rights):
+                names += rights[:1] if in_management else ()
+            case AnyApplicationRole():
+                names.append("a role on the application")
+            case _:
+                names.append(alternative.rule)
+    return f"{join_alternatives(names or ['the role root'])} is required"
 
 
 def join_alternatives(names: Sequence[str]) -> str:
@@ -141,6 +179,8 @@ def is_allowed(
     application = str(application_id)
     for alternative in REQUIRED[operation]:
         match alternative:
+            case Management(names):
+                held = not rights.management.isdisjoint(names)
             case Root(rule):
                 held = rights.has_root_rule(rule)
             case Secret(rule):

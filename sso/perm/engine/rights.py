@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sso.perm.engine.effective_permissions import EffectivePermissions
+from sso.perm.engine.management_rights import MANAGE_APPLICATIONS, VIEW_APPLICATIONS
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.engine.records import OwnRecord, Schema
 from sso.perm.engine.user_overrides import values_with_overrides
@@ -32,6 +33,8 @@ META_DEFAULTS: Mapping[str, str] = {
     "secret.canRead": NONE,
     "secret.canWrite": NONE,
 }
+# The rights of the management API over all sections of all users.
+_SECTION_RIGHTS = {"canRead": (VIEW_APPLICATIONS, MANAGE_APPLICATIONS), "canWrite": (MANAGE_APPLICATIONS,)}
 APPLICATION_RULES = ("canCreateJwt", "canModifySchema", "canRead", "canReadSchema", "canSave", "canSeeRoleList")
 
 
@@ -41,6 +44,9 @@ class SecretRights:
 
     application: frozenset[str] = frozenset()  # the APPLICATION_RULES that are true
     meta: Mapping[str, str] = field(default_factory=lambda: dict(META_DEFAULTS))
+
+
+NO_SECRET_RIGHTS = SecretRights()
 
 
 def secret_rights(schema: Schema, own: OwnRecord, now: int) -> SecretRights:
@@ -58,15 +64,17 @@ class Rights:
     """A caller's rights. ``central`` holds the caller's effective permissions at the central application."""
 
     central: EffectivePermissions
-    secret: SecretRights = SecretRights()  # at the application of the request
+    secret: SecretRights = NO_SECRET_RIGHTS  # at the application of the request
     service: bool = False  # the caller has a service JWT of that application, or of another one in its project
+    management: frozenset[str] = frozenset()  # those of MANAGEMENT_RIGHTS that count for the request
+    is_operator: bool = False  # the caller is a service client of the central application: it has every right
 
     def __post_init__(self) -> None:
         assert self.central.application_id == CENTRAL_APPLICATION_ID
 
     @property
     def is_root(self) -> bool:
-        return ROOT_ROLE in self.central.roles
+        return self.is_operator or ROOT_ROLE in self.central.roles
 
     @property
     def root_rules(self) -> frozenset[str]:
@@ -100,7 +108,7 @@ class Rights:
         return self._sections("canWrite", own=own)
 
     def _sections(self, right: str, *, own: bool) -> frozenset[str]:
-        if self.is_root or self.service:
+        if self.is_root or self.service or not self.management.isdisjoint(_SECTION_RIGHTS[right]):
             return frozenset(META_NAMES)
         sufficient = (SELF, ALL) if own else (ALL,)
         return frozenset(

@@ -71,8 +71,12 @@ def read_aliases(value: object, own_id: str, where: str = "aliases") -> tuple[st
     return tuple(by_key.values())
 
 
+def is_group_id(value: object) -> bool:
+    return isinstance(value, str) and _GROUP_ID.fullmatch(value) is not None
+
+
 def check_group_id(value: object) -> str:
-    if not isinstance(value, str) or not _GROUP_ID.fullmatch(value):
+    if not isinstance(value, str) or not is_group_id(value):
         raise ValueError("must be a group id of 24 hex digits")
     return value
 

@@ -17,6 +17,7 @@ _LIST = Statement(
     """SELECT id, application_id, comment, created, modified, last_used FROM access_keys
     WHERE application_id = :application_id ORDER BY created, id"""
 )
+_ONE = Statement("SELECT id, application_id, comment, created, modified, last_used FROM access_keys WHERE id = :id")
 _COUNT = Statement("SELECT count(*) FROM access_keys WHERE application_id = :application_id")
 _ADD = Statement(
     """INSERT INTO access_keys (id, application_id, digest, hash_sealed, comment)
@@ -42,6 +43,11 @@ def access_key_purpose(key_id: str) -> str:
 
 async def list_access_keys(runner: Runner, application_id: int) -> list[dict[str, Any]]:
     return [access_key_json(row) for row in await runner.rows(_LIST, application_id=application_id)]
+
+
+async def read_access_key(runner: Runner, key_id: str) -> dict[str, Any] | None:
+    row = await runner.row(_ONE, id=key_id)
+    return None if row is None else access_key_json(row)
 
 
 async def lock_access_key(tx: Runner, secret: str) -> Row | None:

@@ -15,6 +15,7 @@ SECRET_FIELDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "client": (("client_secret",),),
     "identity_provider": (("client_secret",),),
     "user": (("password",), ("totp_secret",)),
+    "webhook": (("secret",),),
 }
 
 

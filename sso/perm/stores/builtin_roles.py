@@ -23,8 +23,10 @@ ROOT_RULES = {
     "can_view_users": "See users, their sessions, games, second factors and permissions.",
     "can_manage_users": "Create, change, disable and delete users, end their sessions and reset their factors.",
     "can_view_audit": "See every entry of the audit trail.",
-    "can_view_applications": "See all applications, their schemas, roles and assignments.",
-    "can_manage_applications": "Change all applications, their schemas, roles, access keys and assignments.",
+    "can_view_applications": "See all applications except the central one, their schemas, roles and assignments.",
+    "can_manage_applications": "Change these applications, their schemas, roles, access keys and assignments.",
+    "can_view_projects": "See all projects, their members and groups.",
+    "can_manage_projects": "Create, change and remove projects and groups, and give members roles with these rights.",
     "can_view_clients": "See OAuth clients and identity providers.",
     "can_manage_clients": "Create, change and delete OAuth clients, and manage identity providers.",
     "can_view_keys": "See the signing keys.",
@@ -34,6 +36,7 @@ ROOT_RULES = {
     "can_view_state": "Export the state of the service, and compare documents with it.",
     "can_manage_state": "Try out documents of desired state. Only root applies them.",
     "can_view_changes": "Read the stream of changes of permissions, users and keys.",
+    "can_manage_webhooks": "Choose the addresses that these changes are sent to, and read the changes.",
 }
 GENERIC_RULES = {
     "project": {
@@ -153,6 +156,8 @@ ROLES = (
         },
     ),
     _role("user_manager", "Manages users.", {"can_manage_users": {"value": True}}, protected=True),
+    _role("application_manager", "Manages applications.", {"can_manage_applications": {"value": True}}, protected=True),
+    _role("project_manager", "Manages projects.", {"can_manage_projects": {"value": True}}, protected=True),
     _role(
         "auditor",
         "Sees users and the audit trail.",

@@ -82,6 +82,11 @@ class FactsRow(NamedTuple):
     user_exists: bool
     revision: int
 
+    @property
+    def is_removed(self) -> bool:
+        """Whether the application or its project is removed."""
+        return self.facts.removed or (self.facts.home is not None and self.facts.home.removed)
+
 
 class FactsStore:
     def __init__(self, database: Database) -> None:

@@ -19,6 +19,15 @@ _MEMBERS = Statement(
     """SELECT user_id, jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles
     FROM project_members WHERE project_id = :id GROUP BY user_id ORDER BY length(user_id), user_id"""
 )
+# Members in the order of their ids as texts, which the primary key has.
+_PAGE = Statement(
+    """SELECT user_id, jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles
+    FROM project_members WHERE project_id = :id AND user_id > :after GROUP BY user_id ORDER BY user_id LIMIT :limit"""
+)
+_MEMBER = Statement(
+    """SELECT user_id, jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles
+    FROM project_members WHERE project_id = :id AND user_id = :user_id GROUP BY user_id"""
+)
 _LISTS = Statement("SELECT allow, disallow FROM projects WHERE id = :id")
 _CLEAR_MEMBERS = Statement("DELETE FROM project_members WHERE project_id = :id")
 # Positions count the roles of each user, so that the rows of a user stay as they are when other members change.
@@ -48,6 +57,17 @@ async def read_membership(runner: Runner, project_id: str) -> dict[str, Any]:
         "allow": list(lists["allow"]),
         "disallow": list(lists["disallow"]),
     }
+
+
+async def read_members_after(runner: Runner, project_id: str, after: str, limit: int) -> list[dict[str, Any]]:
+    """The members whose ids, as texts, follow ``after``."""
+    rows = await runner.rows(_PAGE, id=project_id, after=after, limit=limit)
+    return [_member_json(row["user_id"], row["roles"]) for row in rows]
+
+
+async def read_member(runner: Runner, project_id: str, user_id: str) -> dict[str, Any] | None:
+    row = await runner.row(_MEMBER, id=project_id, user_id=user_id)
+    return None if row is None else _member_json(user_id, row["roles"])
 
 
 async def save_membership(

@@ -28,6 +28,10 @@ _ALL = Statement(
     """SELECT name, meta, description, protected, "default", condition, user_limit, params FROM roles
     WHERE application_id = :application_id ORDER BY name"""
 )
+_ONE = Statement(
+    """SELECT name, meta, description, protected, "default", condition, user_limit, params FROM roles
+    WHERE application_id = :application_id AND name = :name"""
+)
 _PUT = Statement(
     """INSERT INTO roles (application_id, name, meta, description, protected, "default", condition, user_limit, params)
     VALUES (:application_id, :name, :meta, :description, :protected, :default, :condition, :user_limit, :params)
@@ -51,6 +55,11 @@ _COUNT_HOLDERS = Statement(
 
 async def read_roles(runner: Runner, application_id: int) -> dict[str, RoleRecord]:
     return {row["name"]: RoleRecord(**dict(row)) for row in await runner.rows(_ALL, application_id=application_id)}
+
+
+async def read_role(runner: Runner, application_id: int, name: str) -> RoleRecord | None:
+    row = await runner.row(_ONE, application_id=application_id, name=name)
+    return None if row is None else RoleRecord(**dict(row))
 
 
 async def put_role(tx: Runner, application_id: int, role: RoleRecord) -> None:

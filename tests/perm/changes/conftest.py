@@ -16,7 +16,7 @@ __all__ = ["studio"]
 
 TABLES = (
     *("applications", "roles", "user_records", "role_assignments", "projects", "project_names", "project_members"),
-    *("user_groups", "group_users", "audit", "access_keys", "application_keys"),
+    *("user_groups", "group_users", "audit", "access_keys", "application_keys", "users", "change_events"),
 )
 _DUMP = " UNION ALL ".join(
     f"SELECT '{table}' AS name, md5(coalesce(string_agg(t::text, '|' ORDER BY t::text), '')) FROM {table} t"

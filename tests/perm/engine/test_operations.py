@@ -1,10 +1,12 @@
 """The table of required permissions (§5.5): for each row, each alternative is sufficient, and no other right is."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sso.perm.engine.compiled_application import compile_application
+from sso.perm.engine.management_rights import MANAGEMENT_RIGHTS
 from sso.perm.engine.operations import REQUIRED, Operation, is_allowed
 from sso.perm.engine.rights import APPLICATION_RULES, Rights, SecretRights
 from sso.perm.stores import builtin_roles
@@ -59,9 +61,11 @@ MANAGE_APPLICATIONS = "project:project.can_manage_applications"
 MANAGE_GROUPS = "project:project.can_manage_groups"
 TABLE: dict[Operation, set[str]] = {
     Operation.APPLICATION_GET: {MANAGE_APPLICATIONS, "secret:canRead", "app:keys", "app:any"},
+    Operation.APPLICATION_GET_FULL: {MANAGE_APPLICATIONS, "secret:canSave"},
     Operation.APPLICATION_SAVE: {MANAGE_APPLICATIONS, "secret:canSave"},
     Operation.APPLICATION_CREATE_IN_PROJECT: {MANAGE_APPLICATIONS},
     Operation.APPLICATION_CREATE: {"root:can_create_app"},
+    Operation.APPLICATION_MOVE: set(),
     Operation.APPLICATION_DELETE: {"root:can_remove_apps", MANAGE_APPLICATIONS},
     Operation.APPLICATION_SERVICE_META: {"root:can_publish_services"},
     Operation.PUBLISH: {"root:can_create_projects"},
@@ -75,11 +79,32 @@ TABLE: dict[Operation, set[str]] = {
     Operation.GROUP_DELETE: {MANAGE_GROUPS},
     Operation.GROUP_ACCESS: {"group:manage"},
     Operation.ACCESS_KEY: {"secret:canCreateJwt", "app:keys"},
+    Operation.ACCESS_KEY_LIST: {"secret:canCreateJwt", "app:keys"},
     Operation.ROLE_READ: {"secret:canReadSchema"},
     Operation.ROLE_LIST: {"secret:canReadSchema", "secret:canSeeRoleList"},
     Operation.ROLE_MODIFY: {"secret:canModifySchema", MANAGE_APPLICATIONS},
     Operation.SCHEMA_READ: {"secret:canReadSchema"},
     Operation.SCHEMA_MODIFY: {"secret:canModifySchema"},
+    Operation.SCHEMA_SECRET_DATA: set(),
+}
+# What a right of the management API allows there, at all applications but the central one, and in all projects.
+VIEWS_APPLICATIONS = {
+    Operation.APPLICATION_GET,
+    Operation.APPLICATION_GET_FULL,
+    Operation.ACCESS_KEY_LIST,
+    Operation.ROLE_READ,
+    Operation.ROLE_LIST,
+    Operation.SCHEMA_READ,
+}
+VIEWS_PROJECTS = {Operation.PROJECT_GET, Operation.MEMBERSHIP_GET, Operation.GROUP_GET}
+OF_PROJECTS = {
+    operation for operation in Operation if operation.name.startswith(("PUBLISH", "PROJECT", "MEMBERSHIP", "GROUP"))
+}
+MANAGEMENT: dict[str, set[Operation]] = {
+    "can_view_applications": VIEWS_APPLICATIONS,
+    "can_manage_applications": set(Operation) - OF_PROJECTS,
+    "can_view_projects": VIEWS_PROJECTS,
+    "can_manage_projects": OF_PROJECTS,
 }
 RIGHTS = callers_by_right()
 
@@ -96,6 +121,12 @@ def test_every_operation_has_a_row() -> None:
 @pytest.mark.parametrize("operation", list(Operation))
 def test_right_allows_exactly_the_operations_of_the_table(operation: Operation, right: str) -> None:
     assert may(operation, RIGHTS[right]) is (right in TABLE[operation])
+
+
+@pytest.mark.parametrize("right", sorted(MANAGEMENT_RIGHTS))
+def test_right_of_the_management_api_allows_exactly_its_operations(right: str) -> None:
+    rights = replace(caller(), management=frozenset((right,)))
+    assert {operation for operation in Operation if may(operation, rights, None)} == MANAGEMENT[right]
 
 
 @pytest.mark.parametrize("operation", list(Operation))

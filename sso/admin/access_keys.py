@@ -1,0 +1,121 @@
+"""/api/admin/access-keys: lists, creates and deletes access keys of applications. A value is shown only at creation."""
+
+from sso.admin.permission_access import RecordAccess, call_endpoint, change_record
+from sso.admin.permission_bodies import AccessKeyChanges, NewAccessKey
+from sso.admin.request import (
+    AdminRequest,
+    AdminResponse,
+    AdminRoute,
+    JsonRecord,
+    ListQuery,
+    etag,
+    page_response,
+    read_number_cursor,
+    read_pair_cursor,
+    record_response,
+)
+from sso.admin.rights import AdminRight
+from sso.core.errors import NotFound
+from sso.core.ids import MAX_APPLICATION_ID
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Runner
+from sso.perm.endpoints.access_keys import AccessKeyEndpoint
+from sso.perm.engine.operations import Operation
+from sso.perm.input.field_types import ApplicationId
+from sso.perm.request import Handler as PermissionHandler
+from sso.perm.stores.access_keys import access_key_json, read_access_key
+from sso.perm.visibility import Visibility
+
+_PAGE = Statement(
+    """SELECT k.id, k.application_id, k.comment, k.created, k.modified, k.last_used
+    FROM access_keys k JOIN applications a USING (application_id) LEFT JOIN projects p ON p.id = a.project_id
+    WHERE (k.application_id, k.id) > (:after_id, :after_key) AND NOT a.removed AND p.removed IS NOT TRUE
+        AND ((:everything AND k.application_id <> 1) OR k.application_id = ANY(CAST(:ids AS int[])))
+        AND (CAST(:application_id AS int) IS NULL OR k.application_id = :application_id)
+    ORDER BY k.application_id, k.id LIMIT :limit"""
+)
+
+
+class AccessKeyQuery(ListQuery):
+    application_id: ApplicationId | None = None
+
+
+class AccessKeyResource:
+    def __init__(self, database: Database, endpoint: AccessKeyEndpoint, visibility: Visibility) -> None:
+        self._database = database
+        self._endpoint = endpoint
+        self._access = RecordAccess(visibility, "application", Operation.ACCESS_KEY_LIST, AdminRight.VIEW_APPLICATIONS)
+
+    async def list(self, request: AdminRequest) -> AdminResponse:
+        query: AccessKeyQuery = request.query
+        visible = await self._access.visible(request)
+        after_id, after_key = read_pair_cursor(query.after)
+        rows = await self._database.rows(
+            _PAGE,
+            after_id=read_number_cursor(after_id, MAX_APPLICATION_ID),
+            after_key=after_key,
+            everything=visible.everything,
+            ids=list(visible.ids),
+            application_id=query.application_id,
+            limit=query.limit + 1,
+        )
+        records = [access_key_json(row) for row in rows]
+        return page_response(records, query.limit, lambda record: f"{record['application_id']}/{record['id']}")
+
+    async def get(self, request: AdminRequest) -> AdminResponse:
+        return record_response(await self._require(request))
+
+    async def create(self, request: AdminRequest) -> AdminResponse:
+        """Returns the key with its value, ``hash``, which is not shown again."""
+        body: NewAccessKey = request.body
+        fields = {"application_id": body.application_id, "data": {"comment": body.comment}}
+        async with self._access.hiding(request, body.application_id):
+            members = await call_endpoint(request, self._endpoint.save, fields)
+        key = members["data"]
+        stored = {name: value for name, value in key.items() if name != "hash"}
+        return AdminResponse(members, 201, {"ETag": etag(stored)})
+
+    async def change(self, request: AdminRequest) -> AdminResponse:
+        body: AccessKeyChanges = request.body
+        return await self._write(request, self._endpoint.save_comment, body.given())
+
+    async def delete(self, request: AdminRequest) -> AdminResponse:
+        return await self._write(request, self._endpoint.delete, {}, deleted=True)
+
+    async def _write(
+        self, request: AdminRequest, endpoint: PermissionHandler, fields: JsonRecord, *, deleted: bool = False
+    ) -> AdminResponse:
+        key = await self._require(request)
+
+        async def read(runner: Runner) -> JsonRecord:
+            return _existing(await read_access_key(runner, key["id"]))
+
+        fields = {"application_id": key["application_id"], "data": {"id": key["id"], **fields}}
+        return await change_record(request, self._database, endpoint, fields, read, deleted=deleted)
+
+    async def _require(self, request: AdminRequest) -> JsonRecord:
+        """The key of the path. Raises NotFound if the caller may not see it."""
+        visible = await self._access.visible(request)
+        key = _existing(await read_access_key(self._database, request.path["key_id"]))
+        if key["application_id"] not in visible:
+            raise NotFound("access key not found")
+        return key
+
+
+def _existing(key: JsonRecord | None) -> JsonRecord:
+    if key is None:
+        raise NotFound("access key not found")
+    return key
+
+
+def access_key_routes(keys: AccessKeyResource) -> tuple[AdminRoute, ...]:
+    view, manage = AdminRight.VIEW_APPLICATIONS, AdminRight.MANAGE_APPLICATIONS
+    one = "/access-keys/<key_id>"
+    return (
+        AdminRoute("GET", "/access-keys", view, keys.list, AccessKeyQuery, by_permissions=True),
+        AdminRoute("POST", "/access-keys", manage, keys.create, body=NewAccessKey, by_permissions=True),
+        AdminRoute("GET", one, view, keys.get, by_permissions=True),
+        AdminRoute("PATCH", one, manage, keys.change, body=AccessKeyChanges, by_permissions=True),
+        AdminRoute("DELETE", one, manage, keys.delete, by_permissions=True),
+    )

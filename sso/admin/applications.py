@@ -1,0 +1,131 @@
+"""/api/admin/applications: lists, creates, changes and removes applications."""
+
+from sso.admin.permission_access import RecordAccess, change_record, create_record, path_application_id
+from sso.admin.permission_bodies import ApplicationChanges, NewApplication
+from sso.admin.request import (
+    AdminRequest,
+    AdminResponse,
+    AdminRoute,
+    JsonRecord,
+    SearchQuery,
+    WriteQuery,
+    page_response,
+    read_number_cursor,
+    record_response,
+)
+from sso.admin.rights import AdminRight
+from sso.core.errors import NotFound
+from sso.core.ids import MAX_APPLICATION_ID
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner
+from sso.perm.endpoints.applications import ApplicationEndpoint
+from sso.perm.engine.operations import Operation
+from sso.perm.request import Handler as PermissionHandler
+from sso.perm.stores.applications import read_application_row
+from sso.perm.visibility import Visibility
+from sso.web.request_model import Flag
+
+_PAGE = Statement(
+    """SELECT application_id, name, description, project_id, settings, service_meta, removed FROM applications
+    WHERE application_id > :after AND removed = :removed
+        AND ((:everything AND application_id <> 1) OR application_id = ANY(CAST(:ids AS int[])))
+        AND (CAST(:project_id AS text) IS NULL OR project_id = :project_id)
+        AND (starts_with(lower(name), lower(:search)) OR CAST(application_id AS text) = :search)
+    ORDER BY application_id LIMIT :limit"""
+)
+
+
+class ApplicationQuery(SearchQuery):
+    project_id: str | None = None
+    removed: Flag = False  # list removed applications instead of the others
+
+
+class ApplicationResource:
+    def __init__(self, database: Database, endpoint: ApplicationEndpoint, visibility: Visibility) -> None:
+        self._database = database
+        self._endpoint = endpoint
+        self._visibility = visibility
+        self._access = RecordAccess(visibility, "application", Operation.APPLICATION_GET, AdminRight.VIEW_APPLICATIONS)
+
+    async def list(self, request: AdminRequest) -> AdminResponse:
+        query: ApplicationQuery = request.query
+        visible = await self._access.visible(request)
+        rows = await self._database.rows(
+            _PAGE,
+            after=read_number_cursor(query.after, MAX_APPLICATION_ID),
+            removed=query.removed,
+            everything=visible.everything,
+            ids=list(visible.ids),
+            project_id=query.project_id,
+            search=query.search,
+            limit=query.limit + 1,
+        )
+        full = await self._visibility.applications(request.caller.permissions, Operation.APPLICATION_GET_FULL)
+        records = [application_record(row, full=row["application_id"] in full) for row in rows]
+        return page_response(records, query.limit, lambda record: str(record["application_id"]))
+
+    async def get(self, request: AdminRequest) -> AdminResponse:
+        application_id = path_application_id(request)
+        await self._access.require(request, application_id)
+        full = await self._sees_all_fields(request, application_id)
+        return record_response(await _read(self._database, application_id, full=full))
+
+    async def create(self, request: AdminRequest) -> AdminResponse:
+        body: NewApplication = request.body
+
+        async def read(runner: Runner, data: JsonRecord) -> JsonRecord:
+            full = await self._sees_all_fields(request, data["application_id"])
+            return await _read(runner, data["application_id"], full=full)
+
+        return await create_record(request, self._database, self._endpoint.save, {"data": body.given()}, read)
+
+    async def change(self, request: AdminRequest) -> AdminResponse:
+        body: ApplicationChanges = request.body
+        return await self._write(request, self._endpoint.save, body.given())
+
+    async def delete(self, request: AdminRequest) -> AdminResponse:
+        """Marks the application as removed: nobody has permissions there any more."""
+        return await self._write(request, self._endpoint.delete, {})
+
+    async def _write(self, request: AdminRequest, endpoint: PermissionHandler, fields: JsonRecord) -> AdminResponse:
+        application_id = path_application_id(request)
+        full = await self._sees_all_fields(request, application_id)
+
+        async def read(runner: Runner) -> JsonRecord:
+            return await _read(runner, application_id, full=full)
+
+        data = {"application_id": application_id, **fields}
+        async with self._access.hiding(request, application_id):
+            return await change_record(request, self._database, endpoint, {"data": data}, read)
+
+    async def _sees_all_fields(self, request: AdminRequest, application_id: int) -> bool:
+        caller = request.caller.permissions
+        return application_id in await self._visibility.applications(caller, Operation.APPLICATION_GET_FULL)
+
+
+async def _read(runner: Runner, application_id: int, *, full: bool) -> JsonRecord:
+    row = await read_application_row(runner, application_id)
+    if row is None:
+        raise NotFound("application not found")
+    return application_record(row, full=full)
+
+
+def application_record(row: Row, *, full: bool) -> JsonRecord:
+    """The fields of ``sso apply``; without ``full``, those that everybody with a role at the application may see."""
+    names = ("application_id", "name", "description", "project_id", *(("settings", "service_meta") if full else ()))
+    return {**{name: row[name] for name in names}, "removed": row["removed"]}
+
+
+def application_routes(applications: ApplicationResource) -> tuple[AdminRoute, ...]:
+    view, manage = AdminRight.VIEW_APPLICATIONS, AdminRight.MANAGE_APPLICATIONS
+    one = "/applications/<application_id>"
+    return (
+        AdminRoute("GET", "/applications", view, applications.list, ApplicationQuery, by_permissions=True),
+        AdminRoute(
+            "POST", "/applications", manage, applications.create, WriteQuery, NewApplication, by_permissions=True
+        ),
+        AdminRoute("GET", one, view, applications.get, by_permissions=True),
+        AdminRoute("PATCH", one, manage, applications.change, WriteQuery, ApplicationChanges, by_permissions=True),
+        AdminRoute("DELETE", one, manage, applications.delete, WriteQuery, by_permissions=True),
+    )

@@ -1,0 +1,87 @@
+"""/api/admin/applications/{application_id}/assertions: statements that every save of permissions is checked against."""
+
+from pydantic import Field
+
+from sso.admin.caller import AdminCaller
+from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, WriteQuery, record_response
+from sso.admin.rights import AdminRight
+from sso.core.errors import Forbidden, NotFound
+from sso.db.database import Database
+from sso.db.transaction import Transaction
+from sso.perm.changes.scope import Scope
+from sso.perm.changes.writer import PermissionWriter, WriteMode
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, is_application_key
+from sso.perm.input.assertions import read_assertions as read_statements
+from sso.perm.stores.applications import refuse_removed_application
+from sso.perm.stores.assertions import read_assertions, save_assertions
+from sso.perm.stores.locks import lock_application
+from sso.web.request_model import RequestModel
+
+
+class AssertionsBody(RequestModel):
+    assertions: list[str] = Field(description="LOGIN may RULE, LOGIN may not RULE, only ROLE may RULE")
+    override: bool = False
+
+
+class AssertionResource:
+    def __init__(self, database: Database, writer: PermissionWriter) -> None:
+        self._database = database
+        self._writer = writer
+
+    async def get(self, request: AdminRequest) -> AdminResponse:
+        application_id = _read_application_id(request)
+        return record_response(_json(application_id, await self._require(application_id)))
+
+    async def save(self, request: AdminRequest) -> AdminResponse:
+        """Replaces the assertions. One that fails at present is refused unless ``override`` is true."""
+        body: AssertionsBody = request.body
+        application_id = _read_application_id(request)
+        _require_root_for_central(request.caller, application_id)
+        statements = read_statements(body.assertions)
+        await self._require(application_id)
+
+        async def work(tx: Transaction) -> None:
+            row = await lock_application(tx, application_id)
+            request.check_version(_json(application_id, row["assertions"]))
+            await refuse_removed_application(tx, row)
+            await save_assertions(tx, request.caller.actor, row, statements)
+
+        query: WriteQuery = request.query
+        mode = WriteMode(query.dry_run, body.override, request.caller.actor)
+        written = await self._writer.write(mode, Scope.application(application_id), work)
+        if query.dry_run:
+            return AdminResponse(written.impact.json())
+        response = record_response(_json(application_id, statements))
+        warnings = list(written.warnings)
+        return AdminResponse(response.members | ({"warnings": warnings} if warnings else {}), 200, response.headers)
+
+    async def _require(self, application_id: int) -> list[str]:
+        statements = await read_assertions(self._database, application_id)
+        if statements is None:
+            raise NotFound("application not found")
+        return statements
+
+
+def assertion_routes(database: Database, writer: PermissionWriter) -> tuple[AdminRoute, ...]:
+    resource = AssertionResource(database, writer)
+    path = "/applications/<application_id>/assertions"
+    return (
+        AdminRoute("GET", path, AdminRight.VIEW_APPLICATIONS, resource.get),
+        AdminRoute("PUT", path, AdminRight.MANAGE_APPLICATIONS, resource.save, WriteQuery, AssertionsBody),
+    )
+
+
+def _read_application_id(request: AdminRequest) -> int:
+    key = request.path["application_id"]
+    if not is_application_key(key):
+        raise NotFound("application not found")
+    return int(key)
+
+
+def _require_root_for_central(caller: AdminCaller, application_id: int) -> None:
+    if application_id == CENTRAL_APPLICATION_ID and not caller.is_root:
+        raise Forbidden("the role root is required to change the central application")
+
+
+def _json(application_id: int, statements: list[str]) -> JsonRecord:
+    return {"application_id": application_id, "assertions": statements}

@@ -1,0 +1,179 @@
+"""Roles and own data of users at applications: /api/admin/users/{user_id}/permissions, and the holders of roles."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Annotated
+
+from sso.admin.permission_access import (
+    RecordAccess,
+    call_endpoint,
+    change_record,
+    path_application_id,
+    path_user_id,
+)
+from sso.admin.permission_bodies import AssignmentChanges
+from sso.admin.request import (
+    AdminRequest,
+    AdminResponse,
+    AdminRoute,
+    JsonRecord,
+    ListQuery,
+    WriteQuery,
+    etag,
+    page_response,
+    read_pair_cursor,
+)
+from sso.admin.rights import AdminRight
+from sso.admin.user_details import PermissionsQuery, UserDetails
+from sso.core.errors import Forbidden, NotFound
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner
+from sso.perm.authorization import missing_sections
+from sso.perm.endpoints.user_data import UserDataEndpoint
+from sso.perm.engine.operations import Operation
+from sso.perm.stores.user_data import read_record, record_json
+from sso.perm.visibility import Visibility
+from sso.web.body import SCHEMA_BODY
+from sso.web.request_model import at_most
+
+_SELECT = """SELECT user_id, name, expired, ttl, (SELECT login FROM users u WHERE u.user_id = s.user_id) AS login
+    FROM role_assignments s WHERE application_id = :application_id AND"""
+_OF_ALL_ROLES = Statement(f"{_SELECT} (name, user_id) > (:after_name, :after_user) ORDER BY name, user_id LIMIT :limit")
+_OF_ONE_ROLE = Statement(f"{_SELECT} name = :after_name AND user_id > :after_user ORDER BY name, user_id LIMIT :limit")
+
+
+class HolderQuery(ListQuery):
+    role: Annotated[str, at_most(64)] = ""
+
+
+class AssignmentResource:
+    def __init__(
+        self, database: Database, endpoint: UserDataEndpoint, details: UserDetails, visibility: Visibility
+    ) -> None:
+        self._database = database
+        self._endpoint = endpoint
+        self._details = details
+        self._visibility = visibility
+        self._access = RecordAccess(visibility, "application", Operation.APPLICATION_GET, AdminRight.VIEW_APPLICATIONS)
+
+    async def get(self, request: AdminRequest) -> AdminResponse:
+        """The effective permissions of a user at an application.
+
+        Callers who see users also get the stored ``record``, which PATCH changes.
+        """
+        query: PermissionsQuery = request.query
+        user_id = path_user_id(request)
+        if AdminRight.VIEW_USERS in request.caller.rights:
+            response = await self._details.permissions(request)
+            record = await _read(self._database, user_id, query.application_id)
+            return replace(response, members={**response.members, "record": record}, headers={"ETag": etag(record)})
+        options = {"explain": query.explain or None, "at": query.at}
+        fields = {
+            "application_id": query.application_id,
+            "data": {"user_id": user_id, "type": query.type},
+            "options": {name: value for name, value in options.items() if value is not None},
+        }
+        async with self._hiding(request, query.application_id):
+            await self._require_sections(request, query.application_id, "roles", "private_data")
+            members = await call_endpoint(request, self._endpoint.get, fields)
+        record = await _read(self._database, user_id, query.application_id)
+        return AdminResponse(members, headers={"ETag": etag(record)})
+
+    async def change(self, request: AdminRequest) -> AdminResponse:
+        """Replaces the roles, and the sections of the user's own data, that the body has."""
+        body: AssignmentChanges = request.body
+        user_id = path_user_id(request)
+
+        async def read(runner: Runner) -> JsonRecord:
+            return await _read(runner, user_id, body.application_id)
+
+        fields = {
+            "application_id": body.application_id,
+            "expired": body.expired,
+            "data": {"user_id": user_id, **body.given("application_id", "expired")},
+        }
+        async with self._hiding(request, body.application_id):
+            return await change_record(request, self._database, self._endpoint.save, fields, read)
+
+    async def holders(self, request: AdminRequest) -> AdminResponse:
+        """The users to whom roles of the application are assigned, by role. Callers who see users get logins too."""
+        query: HolderQuery = request.query
+        application_id = path_application_id(request)
+        async with self._hiding(request, application_id):
+            await self._require_sections(request, application_id, "roles")
+        if not await self._visibility.exists("application", application_id):
+            raise NotFound("application not found")
+        after_name, after_user = read_pair_cursor(query.after)
+        rows = await self._database.rows(
+            _OF_ONE_ROLE if query.role else _OF_ALL_ROLES,
+            application_id=application_id,
+            after_name=query.role or after_name,
+            after_user=after_user,
+            limit=query.limit + 1,
+        )
+        with_login = AdminRight.VIEW_USERS in request.caller.rights
+        records = [_holder(row, with_login=with_login) for row in rows]
+        return page_response(records, query.limit, lambda record: f"{record['role']}/{record['user_id']}")
+
+    async def _require_sections(self, request: AdminRequest, application_id: int, *sections: str) -> None:
+        """Raises Forbidden if the caller may not read these sections of all users' data at the application."""
+        missing = set(sections) - await self._visibility.sections(request.caller.permissions, application_id)
+        if missing:
+            raise missing_sections("canRead", missing)
+
+    @asynccontextmanager
+    async def _hiding(self, request: AdminRequest, application_id: int) -> AsyncIterator[None]:
+        """Hides an application from callers who may neither see it nor the data of its users."""
+        try:
+            yield
+        except Forbidden:
+            sections = await self._visibility.sections(request.caller.permissions, application_id)
+            if sections <= {"public_data"} or not await self._visibility.exists("application", application_id):
+                await self._access.require(request, application_id)
+            raise
+
+
+def _holder(row: Row, *, with_login: bool) -> JsonRecord:
+    record = {"role": row["name"], "user_id": row["user_id"], "expired": row["expired"], "ttl": row["ttl"]}
+    return record | ({"login": row["login"]} if with_login else {})
+
+
+async def _read(runner: Runner, user_id: str, application_id: int) -> JsonRecord:
+    """The stored record, as ``sso apply`` has it in ``permissions``; without roles and data if there is none."""
+    record = record_json(await read_record(runner, user_id, application_id))
+    return {"user_id": user_id, "application_id": application_id, **record}
+
+
+def assignment_routes(assignments: AssignmentResource) -> tuple[AdminRoute, ...]:
+    permissions = "/users/<user_id>/permissions"
+    return (
+        AdminRoute(
+            "GET",
+            permissions,
+            AdminRight.VIEW_USERS,
+            assignments.get,
+            PermissionsQuery,
+            by_permissions=True,
+            other_right=AdminRight.VIEW_APPLICATIONS,
+        ),
+        AdminRoute(
+            "PATCH",
+            permissions,
+            AdminRight.MANAGE_APPLICATIONS,
+            assignments.change,
+            WriteQuery,
+            AssignmentChanges,
+            by_permissions=True,
+            body_limit=SCHEMA_BODY,
+        ),
+        AdminRoute(
+            "GET",
+            "/applications/<application_id>/holders",
+            AdminRight.VIEW_APPLICATIONS,
+            assignments.holders,
+            HolderQuery,
+            by_permissions=True,
+        ),
+    )

@@ -1,0 +1,127 @@
+"""/api/admin/groups: lists, creates, changes and deletes groups of projects."""
+
+from sso.admin.permission_access import RecordAccess, change_record, create_record
+from sso.admin.permission_bodies import GroupChanges, NewGroup
+from sso.admin.request import (
+    AdminRequest,
+    AdminResponse,
+    AdminRoute,
+    JsonRecord,
+    SearchQuery,
+    WriteQuery,
+    page_response,
+    record_response,
+)
+from sso.admin.rights import AdminRight
+from sso.core.errors import NotFound
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner
+from sso.perm.endpoints.groups import GroupEndpoint
+from sso.perm.endpoints.managed_groups import ManagedGroupEndpoint
+from sso.perm.engine.operations import Operation
+from sso.perm.input.names import is_group_id
+from sso.perm.request import Handler as PermissionHandler
+from sso.perm.stores.groups import group_json, read_group
+from sso.perm.visibility import Visibility
+
+_SELECT = """SELECT g.*, ARRAY(SELECT user_id FROM group_users u WHERE u.group_id = g.id ORDER BY position) AS users
+    FROM user_groups g JOIN projects p ON p.id = g.project_id AND NOT p.removed
+    WHERE g.id > :after AND (:everything OR g.id = ANY(CAST(:ids AS text[])))
+        AND starts_with(lower(g.title), lower(:search))"""
+_PAGE = Statement(f"{_SELECT} ORDER BY g.id LIMIT :limit")
+_PAGE_OF_PROJECT = Statement(f"{_SELECT} AND g.project_id = :project_id ORDER BY g.id LIMIT :limit")
+
+
+class GroupQuery(SearchQuery):
+    project_id: str | None = None
+
+
+class GroupResource:
+    def __init__(
+        self, database: Database, groups: GroupEndpoint, managed: ManagedGroupEndpoint, visibility: Visibility
+    ) -> None:
+        self._database = database
+        self._groups = groups
+        self._managed = managed
+        self._access = RecordAccess(visibility, "group", Operation.GROUP_GET, AdminRight.VIEW_PROJECTS)
+        self._projects = RecordAccess(visibility, "project", Operation.PROJECT_GET, AdminRight.MANAGE_PROJECTS)
+
+    async def list(self, request: AdminRequest) -> AdminResponse:
+        query: GroupQuery = request.query
+        visible = await self._access.visible(request)
+        of_project = {} if query.project_id is None else {"project_id": query.project_id}
+        rows = await self._database.rows(
+            _PAGE_OF_PROJECT if of_project else _PAGE,
+            **of_project,
+            after=query.after,
+            everything=visible.everything,
+            ids=list(visible.ids),
+            search=query.search,
+            limit=query.limit + 1,
+        )
+        return page_response([group_record(row) for row in rows], query.limit, lambda record: str(record["group_id"]))
+
+    async def get(self, request: AdminRequest) -> AdminResponse:
+        group_id = _path_group_id(request)
+        await self._access.require(request, group_id)
+        return record_response(await _read(self._database, group_id))
+
+    async def create(self, request: AdminRequest) -> AdminResponse:
+        body: NewGroup = request.body
+
+        async def read(runner: Runner, data: JsonRecord) -> JsonRecord:
+            return await _read(runner, data["id"])
+
+        async with self._projects.hiding(request, body.project_id):
+            return await create_record(request, self._database, self._managed.create, {"data": body.given()}, read)
+
+    async def change(self, request: AdminRequest) -> AdminResponse:
+        body: GroupChanges = request.body
+        return await self._write(request, self._managed.save, {"data": body.given()})
+
+    async def delete(self, request: AdminRequest) -> AdminResponse:
+        return await self._write(request, self._groups.delete, {}, deleted=True)
+
+    async def _write(
+        self, request: AdminRequest, endpoint: PermissionHandler, fields: JsonRecord, *, deleted: bool = False
+    ) -> AdminResponse:
+        group_id = _path_group_id(request)
+
+        async def read(runner: Runner) -> JsonRecord:
+            return await _read(runner, group_id)
+
+        async with self._access.hiding(request, group_id):
+            fields = {"group_id": group_id, **fields}
+            return await change_record(request, self._database, endpoint, fields, read, deleted=deleted)
+
+
+def _path_group_id(request: AdminRequest) -> str:
+    group_id = request.path["group_id"]
+    if not is_group_id(group_id):
+        raise NotFound("group not found")
+    return group_id
+
+
+async def _read(runner: Runner, group_id: str) -> JsonRecord:
+    row = await read_group(runner, group_id)
+    if row is None:
+        raise NotFound("group not found")
+    return group_record(row)
+
+
+def group_record(row: Row) -> JsonRecord:
+    record = group_json(row)
+    return {"group_id": record.pop("id"), **record}
+
+
+def group_routes(groups: GroupResource) -> tuple[AdminRoute, ...]:
+    view, manage = AdminRight.VIEW_PROJECTS, AdminRight.MANAGE_PROJECTS
+    one = "/groups/<group_id>"
+    return (
+        AdminRoute("GET", "/groups", view, groups.list, GroupQuery, by_permissions=True),
+        AdminRoute("POST", "/groups", manage, groups.create, WriteQuery, NewGroup, by_permissions=True),
+        AdminRoute("GET", one, view, groups.get, by_permissions=True),
+        AdminRoute("PATCH", one, manage, groups.change, WriteQuery, GroupChanges, by_permissions=True),
+        AdminRoute("DELETE", one, manage, groups.delete, WriteQuery, by_permissions=True),
+    )

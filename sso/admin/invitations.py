@@ -1,0 +1,96 @@
+"""/api/admin/invitations: invites new users by e-mail, lists and revokes the invitations that can still be used."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from sso.accounts.registration.invitations import Invitations
+from sso.admin.errors import Conflict
+from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, list_response
+from sso.admin.rights import AdminRight
+from sso.admin.users import LOGIN_TAKEN, UserResource
+from sso.core.errors import NotFound
+from sso.core.language_names import LANGUAGES, SOURCE
+from sso.db.database import Database
+from sso.perm.errors import InvalidInput
+from sso.perm.stores import audit
+from sso.perm.stores.timestamps import rfc3339
+from sso.state.sections.users import Login
+from sso.state.values import AccountPart
+from sso.web.request_model import at_most
+
+MAX_DAYS = 365
+
+
+class InvitationPart(AccountPart):
+    login: Login
+    days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = 7  # for which the link works
+    lang: Annotated[str, at_most(16)] = SOURCE  # of the e-mail
+
+
+class InvitationResource:
+    def __init__(
+        self,
+        database: Database,
+        invitations: Invitations,
+        users: UserResource,
+        registration: str,  # closed, open, invite
+        *,
+        sends_mail: bool,
+    ) -> None:
+        self._database = database
+        self._invitations = invitations
+        self._users = users
+        self._registration = registration
+        self._sends_mail = sends_mail
+
+    async def list(self, request: AdminRequest) -> AdminResponse:
+        return list_response(
+            [
+                {
+                    "id": invitation.id,
+                    "login": invitation.login,
+                    "created": rfc3339(invitation.created),
+                    "expires": rfc3339(invitation.expires),
+                }
+                for invitation in await self._invitations.list()
+            ]
+        )
+
+    async def create(self, request: AdminRequest) -> AdminResponse:
+        """Returns the link, which works once. It is mailed if the service sends mail.
+
+        The caller could use the link, so the new user must not have more rights than the caller.
+        """
+        part: InvitationPart = request.body
+        if part.lang not in LANGUAGES:
+            raise InvalidInput(f"lang: must be one of {', '.join(LANGUAGES)}")
+        if self._registration == "closed":
+            raise Conflict("invitations need SSO_REGISTRATION to be invite or open")
+        if await self._users.exists(part.login):
+            raise Conflict(LOGIN_TAKEN)
+        await self._users.require_creatable(request.caller, part.login)
+        after = {"days": part.days, "mailed": self._sends_mail}
+        await audit.write(self._database, request.caller.actor, "invitation.create", part.login, None, after)
+        link = await self._invitations.create(part.login, part.days, part.lang, sends_mail=self._sends_mail)
+        return AdminResponse({"data": {"login": part.login, "link": link, "mailed": self._sends_mail}}, 201)
+
+    async def revoke(self, request: AdminRequest) -> AdminResponse:
+        invitation_id = request.path["invitation_id"]
+        listed = {invitation.id: invitation for invitation in await self._invitations.list()}
+        if invitation_id not in listed:
+            raise NotFound("invitation not found")
+        login = listed[invitation_id].login
+        before = {"id": invitation_id}
+        await audit.write(self._database, request.caller.actor, "invitation.delete", login, before, None)
+        await self._invitations.revoke([invitation_id])
+        return AdminResponse()
+
+
+def invitation_routes(resource: InvitationResource) -> tuple[AdminRoute, ...]:
+    view, manage = AdminRight.VIEW_USERS, AdminRight.MANAGE_USERS
+    return (
+        AdminRoute("GET", "/invitations", view, resource.list),
+        AdminRoute("POST", "/invitations", manage, resource.create, body=InvitationPart),
+        AdminRoute("DELETE", "/invitations/<invitation_id>", manage, resource.revoke),
+    )

@@ -1,0 +1,136 @@
+"""Passes requests of the management API to the permission endpoints, and hides records that a caller may not see.
+
+A caller who may see other records of the kind learns nothing about the hidden ones (404). A caller who may see none
+gets 403 with the right that is missing.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from sso.admin.request import AdminRequest, AdminResponse, JsonRecord, record_response
+from sso.admin.rights import AdminRight
+from sso.core.errors import Forbidden, NotFound
+from sso.core.ids import is_user_id
+from sso.db.database import Database
+from sso.db.transaction import Runner, Transaction
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID, is_application_key, is_segment
+from sso.perm.engine.operations import Operation
+from sso.perm.errors import InvalidInput
+from sso.perm.request import Handler as PermissionHandler
+from sso.perm.request import PermissionRequest, Precondition
+from sso.perm.visibility import Visibility, Visible
+
+AT_CENTRAL_APPLICATION = "the role root is required at the central application"
+
+
+@dataclass(frozen=True)
+class RecordAccess:
+    """The records of one kind that a caller may see: those on which the caller may do ``operation``."""
+
+    visibility: Visibility
+    kind: str  # application, project or group: the record that rights depend on
+    operation: Operation
+    right: AdminRight
+
+    async def visible(self, request: AdminRequest) -> Visible:
+        """Raises Forbidden if the caller may see none."""
+        visible = await self.visibility.records(self.kind, request.caller.permissions, self.operation)
+        if not visible:
+            raise Forbidden(f"{self.right} is required")
+        return visible
+
+    async def require(self, request: AdminRequest, record_id: int | str) -> None:
+        """Raises NotFound or Forbidden if the caller may not see the record, or it does not exist."""
+        visible = await self.visible(request)
+        if record_id in visible and await self.visibility.exists(self.kind, record_id):
+            return
+        if visible.everything and record_id == CENTRAL_APPLICATION_ID:
+            raise Forbidden(AT_CENTRAL_APPLICATION)
+        raise NotFound(f"{self.kind} not found")
+
+    @asynccontextmanager
+    async def hiding(self, request: AdminRequest, record_id: int | str) -> AsyncIterator[None]:
+        """Replaces the Forbidden of an endpoint if the caller may not see the record either, or it does not exist."""
+        try:
+            yield
+        except Forbidden:
+            await self.require(request, record_id)
+            raise
+
+
+async def call_endpoint(
+    request: AdminRequest, endpoint: PermissionHandler, fields: JsonRecord, precondition: Precondition | None = None
+) -> JsonRecord:
+    """Returns the members of the response of a permission endpoint."""
+    fields = {**fields, "options": {"dry_run": True}} if is_dry_run(request) else fields
+    if getattr(request.body, "override", False):
+        fields = {**fields, "override": True}
+    try:
+        response = await endpoint(PermissionRequest(fields, request.caller.permissions, precondition=precondition))
+    except InvalidInput as error:
+        raise InvalidInput(error.message.removeprefix("data.")) from None
+    return {name: value for name, value in response.items() if name != "status"}
+
+
+async def change_record(
+    request: AdminRequest,
+    database: Database,
+    endpoint: PermissionHandler,
+    fields: JsonRecord,
+    read: Callable[[Runner], Awaitable[JsonRecord]],
+    *,
+    deleted: bool = False,
+) -> AdminResponse:
+    """Changes a record if the caller has read its present version, and returns it as it is then.
+
+    ``read`` reads the record and raises NotFound if there is none. After a deletion, the response has no record.
+    """
+
+    async def precondition(tx: Transaction) -> None:
+        request.check_version(await read(tx))
+
+    members = await call_endpoint(request, endpoint, fields, precondition)
+    if is_dry_run(request) or deleted:
+        return AdminResponse(members)
+    return record_response(await read(database), warnings=members.get("warnings", ()))
+
+
+async def create_record(
+    request: AdminRequest,
+    database: Database,
+    endpoint: PermissionHandler,
+    fields: JsonRecord,
+    read: Callable[[Runner, JsonRecord], Awaitable[JsonRecord]],
+    precondition: Precondition | None = None,
+) -> AdminResponse:
+    """``read`` reads the record that the endpoint has returned as ``data``."""
+    members = await call_endpoint(request, endpoint, fields, precondition)
+    if is_dry_run(request):
+        return AdminResponse(members)
+    return record_response(await read(database, members["data"]), 201, members.get("warnings", ()))
+
+
+def is_dry_run(request: AdminRequest) -> bool:
+    return bool(getattr(request.query, "dry_run", False))
+
+
+def path_project_id(request: AdminRequest) -> str:
+    project_id = request.path["project_id"]
+    if not is_segment(project_id):
+        raise NotFound("project not found")
+    return project_id
+
+
+def path_user_id(request: AdminRequest) -> str:
+    user_id = request.path["user_id"]
+    if not is_user_id(user_id):
+        raise NotFound("user not found")
+    return user_id
+
+
+def path_application_id(request: AdminRequest) -> int:
+    text = request.path["application_id"]
+    if not is_application_key(text):
+        raise NotFound("application not found")
+    return int(text)

@@ -1,0 +1,30 @@
+"""Builds the resources of the management API that change permissions."""
+
+from sso.admin.access_keys import AccessKeyResource, access_key_routes
+from sso.admin.applications import ApplicationResource, application_routes
+from sso.admin.assignments import AssignmentResource, assignment_routes
+from sso.admin.groups import GroupResource, group_routes
+from sso.admin.members import MemberResource, member_routes
+from sso.admin.projects import ProjectResource, project_routes
+from sso.admin.request import AdminRoute
+from sso.admin.roles import RoleResource, role_routes
+from sso.admin.schemas import SchemaResource, schema_routes
+from sso.admin.user_details import UserDetails
+from sso.db.database import Database
+from sso.perm.visibility import Visibility
+from sso.perm.wiring import PermissionEndpoints
+
+
+def permission_routes(
+    database: Database, endpoints: PermissionEndpoints, details: UserDetails, visibility: Visibility
+) -> tuple[AdminRoute, ...]:
+    return (
+        *application_routes(ApplicationResource(database, endpoints.applications, visibility)),
+        *schema_routes(SchemaResource(database, endpoints.schemas, visibility)),
+        *role_routes(RoleResource(database, endpoints.roles, visibility)),
+        *access_key_routes(AccessKeyResource(database, endpoints.access_keys, visibility)),
+        *project_routes(ProjectResource(database, endpoints.projects, endpoints.managed_projects, visibility)),
+        *member_routes(MemberResource(database, endpoints.managed_projects, visibility)),
+        *group_routes(GroupResource(database, endpoints.groups, endpoints.managed_groups, visibility)),
+        *assignment_routes(AssignmentResource(database, endpoints.user_data, details, visibility)),
+    )

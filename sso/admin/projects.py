@@ -1,0 +1,138 @@
+"""/api/admin/projects: lists, creates, changes and removes projects."""
+
+from sso.admin.permission_access import RecordAccess, change_record, create_record, path_project_id
+from sso.admin.permission_bodies import NewProject, ProjectChanges
+from sso.admin.request import (
+    AdminRequest,
+    AdminResponse,
+    AdminRoute,
+    JsonRecord,
+    SearchQuery,
+    WriteQuery,
+    page_response,
+    record_response,
+)
+from sso.admin.rights import AdminRight
+from sso.core.errors import NotFound
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner
+from sso.perm.endpoints.managed_projects import LISTS, ManagedProjectEndpoint
+from sso.perm.endpoints.projects import ProjectEndpoint
+from sso.perm.engine.operations import Operation
+from sso.perm.request import Handler as PermissionHandler
+from sso.perm.stores.projects import project_json, read_project
+from sso.perm.visibility import Visibility
+from sso.web.body import SCHEMA_BODY
+from sso.web.request_model import Flag
+
+_PAGE = Statement(
+    """SELECT * FROM projects WHERE id > :after AND removed = :removed
+        AND (:everything OR id = ANY(CAST(:ids AS text[])))
+        AND (starts_with(id, lower(:search)) OR starts_with(lower(title), lower(:search)))
+    ORDER BY id LIMIT :limit"""
+)
+
+
+class ProjectQuery(SearchQuery):
+    removed: Flag = False  # list removed projects instead of the others
+
+
+class ProjectResource:
+    def __init__(
+        self,
+        database: Database,
+        projects: ProjectEndpoint,
+        managed: ManagedProjectEndpoint,
+        visibility: Visibility,
+    ) -> None:
+        self._database = database
+        self._projects = projects
+        self._managed = managed
+        self._access = RecordAccess(visibility, "project", Operation.PROJECT_GET, AdminRight.VIEW_PROJECTS)
+
+    async def list(self, request: AdminRequest) -> AdminResponse:
+        query: ProjectQuery = request.query
+        visible = await self._access.visible(request)
+        rows = await self._database.rows(
+            _PAGE,
+            after=query.after,
+            removed=query.removed,
+            everything=visible.everything,
+            ids=list(visible.ids),
+            search=query.search,
+            limit=query.limit + 1,
+        )
+        return page_response([project_record(row) for row in rows], query.limit, lambda record: str(record["id"]))
+
+    async def get(self, request: AdminRequest) -> AdminResponse:
+        project_id = path_project_id(request)
+        await self._access.require(request, project_id)
+        return record_response(await _read(self._database, project_id))
+
+    async def create(self, request: AdminRequest) -> AdminResponse:
+        body: NewProject = request.body
+
+        async def read(runner: Runner, data: JsonRecord) -> JsonRecord:
+            return await _read(runner, data["id"])
+
+        return await create_record(request, self._database, self._managed.create, {"data": body.given()}, read)
+
+    async def change(self, request: AdminRequest) -> AdminResponse:
+        body: ProjectChanges = request.body
+        return await self._write(request, self._managed.save, body.given())
+
+    async def delete(self, request: AdminRequest) -> AdminResponse:
+        """Marks the project as removed: its members and groups lose the rights that it gives."""
+        return await self._write(request, self._projects.delete, {})
+
+    async def _write(self, request: AdminRequest, endpoint: PermissionHandler, fields: JsonRecord) -> AdminResponse:
+        project_id = path_project_id(request)
+
+        async def read(runner: Runner) -> JsonRecord:
+            return await _read(runner, project_id)
+
+        async with self._access.hiding(request, project_id):
+            data = {"id": project_id, **fields}
+            return await change_record(request, self._database, endpoint, {"data": data}, read)
+
+
+async def _read(runner: Runner, project_id: str) -> JsonRecord:
+    row = await read_project(runner, project_id)
+    if row is None:
+        raise NotFound("project not found")
+    return project_record(row)
+
+
+def project_record(row: Row) -> JsonRecord:
+    return project_json(row) | {name: list(row[name]) for name in LISTS}
+
+
+def project_routes(projects: ProjectResource) -> tuple[AdminRoute, ...]:
+    view, manage = AdminRight.VIEW_PROJECTS, AdminRight.MANAGE_PROJECTS
+    one = "/projects/<project_id>"
+    return (
+        AdminRoute("GET", "/projects", view, projects.list, ProjectQuery, by_permissions=True),
+        AdminRoute(
+            "POST",
+            "/projects",
+            manage,
+            projects.create,
+            WriteQuery,
+            NewProject,
+            by_permissions=True,
+            body_limit=SCHEMA_BODY,
+        ),
+        AdminRoute("GET", one, view, projects.get, by_permissions=True),
+        AdminRoute(
+            "PATCH",
+            one,
+            manage,
+            projects.change,
+            WriteQuery,
+            ProjectChanges,
+            by_permissions=True,
+            body_limit=SCHEMA_BODY,
+        ),
+        AdminRoute("DELETE", one, manage, projects.delete, WriteQuery, by_permissions=True),
+    )

@@ -1,0 +1,140 @@
+"""/api/admin/roles: lists, creates, changes and deletes roles of applications."""
+
+from sso.admin.errors import Conflict
+from sso.admin.permission_access import RecordAccess, change_record, create_record, path_application_id
+from sso.admin.permission_bodies import NewRole, RoleChanges
+from sso.admin.request import (
+    AdminRequest,
+    AdminResponse,
+    AdminRoute,
+    JsonRecord,
+    SearchQuery,
+    WriteQuery,
+    page_response,
+    read_number_cursor,
+    read_pair_cursor,
+    record_response,
+)
+from sso.admin.rights import AdminRight
+from sso.core.errors import NotFound
+from sso.core.ids import MAX_APPLICATION_ID
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Runner, Transaction
+from sso.perm.endpoints.roles import RoleEndpoint
+from sso.perm.engine.names import is_segment
+from sso.perm.engine.operations import Operation
+from sso.perm.engine.records import RoleRecord
+from sso.perm.input.field_types import ApplicationId
+from sso.perm.stores.roles import read_role, role_json
+from sso.perm.visibility import Visibility
+from sso.web.body import SCHEMA_BODY
+
+_PAGE = Statement(
+    """SELECT r.application_id, to_jsonb(r) - 'application_id' AS role
+    FROM roles r JOIN applications a USING (application_id) LEFT JOIN projects p ON p.id = a.project_id
+    WHERE (r.application_id, r.name) > (:after_id, :after_name) AND r.application_id <= :last_id
+        AND NOT a.removed AND p.removed IS NOT TRUE
+        AND ((:everything AND r.application_id <> 1) OR r.application_id = ANY(CAST(:ids AS int[])))
+        AND starts_with(lower(r.name), lower(:search))
+    ORDER BY r.application_id, r.name LIMIT :limit"""
+)
+
+
+class RoleQuery(SearchQuery):
+    application_id: ApplicationId | None = None
+
+
+class RoleResource:
+    def __init__(self, database: Database, endpoint: RoleEndpoint, visibility: Visibility) -> None:
+        self._database = database
+        self._endpoint = endpoint
+        self._access = RecordAccess(visibility, "application", Operation.ROLE_LIST, AdminRight.VIEW_APPLICATIONS)
+
+    async def list(self, request: AdminRequest) -> AdminResponse:
+        query: RoleQuery = request.query
+        visible = await self._access.visible(request)
+        first, last = (query.application_id or 0), (query.application_id or MAX_APPLICATION_ID)
+        after_id, after_name = read_pair_cursor(query.after)
+        rows = await self._database.rows(
+            _PAGE,
+            after_id=read_number_cursor(after_id, MAX_APPLICATION_ID) or first,
+            last_id=last,
+            after_name=after_name,
+            everything=visible.everything,
+            ids=list(visible.ids),
+            search=query.search,
+            limit=query.limit + 1,
+        )
+        records = [role_record(row["application_id"], RoleRecord(**row["role"])) for row in rows]
+        return page_response(records, query.limit, lambda record: f"{record['application_id']}/{record['name']}")
+
+    async def get(self, request: AdminRequest) -> AdminResponse:
+        application_id = path_application_id(request)
+        await self._access.require(request, application_id)
+        return record_response(await _read(self._database, application_id, request.path["name"]))
+
+    async def create(self, request: AdminRequest) -> AdminResponse:
+        body: NewRole = request.body
+
+        async def refuse_existing(tx: Transaction) -> None:
+            if await read_role(tx, body.application_id, body.name) is not None:
+                raise Conflict("name: the application has a role with this name")
+
+        async def read(runner: Runner, data: JsonRecord) -> JsonRecord:
+            return await _read(runner, body.application_id, data["name"])
+
+        fields = {"application_id": body.application_id, "data": body.given("application_id")}
+        async with self._access.hiding(request, body.application_id):
+            return await create_record(request, self._database, self._endpoint.save, fields, read, refuse_existing)
+
+    async def change(self, request: AdminRequest) -> AdminResponse:
+        body: RoleChanges = request.body
+        return await self._write(request, body.given())
+
+    async def delete(self, request: AdminRequest) -> AdminResponse:
+        return await self._write(request, {}, deleted=True)
+
+    async def _write(self, request: AdminRequest, fields: JsonRecord, *, deleted: bool = False) -> AdminResponse:
+        application_id, name = path_application_id(request), request.path["name"]
+
+        async def read(runner: Runner) -> JsonRecord:
+            return await _read(runner, application_id, name)
+
+        endpoint = self._endpoint.delete if deleted else self._endpoint.save
+        fields = {"application_id": application_id, "data": {"name": _require_segment(name), **fields}}
+        async with self._access.hiding(request, application_id):
+            return await change_record(request, self._database, endpoint, fields, read, deleted=deleted)
+
+
+def _require_segment(name: str) -> str:
+    if not is_segment(name):
+        raise NotFound("role not found")
+    return name
+
+
+async def _read(runner: Runner, application_id: int, name: str) -> JsonRecord:
+    role = await read_role(runner, application_id, _require_segment(name))
+    if role is None:
+        raise NotFound("role not found")
+    return role_record(application_id, role)
+
+
+def role_record(application_id: int, role: RoleRecord) -> JsonRecord:
+    return {"application_id": application_id, **role_json(role)}
+
+
+def role_routes(roles: RoleResource) -> tuple[AdminRoute, ...]:
+    view, manage = AdminRight.VIEW_APPLICATIONS, AdminRight.MANAGE_APPLICATIONS
+    one = "/roles/<application_id>/<name>"
+    return (
+        AdminRoute("GET", "/roles", view, roles.list, RoleQuery, by_permissions=True),
+        AdminRoute(
+            "POST", "/roles", manage, roles.create, WriteQuery, NewRole, by_permissions=True, body_limit=SCHEMA_BODY
+        ),
+        AdminRoute("GET", one, view, roles.get, by_permissions=True),
+        AdminRoute(
+            "PATCH", one, manage, roles.change, WriteQuery, RoleChanges, by_permissions=True, body_limit=SCHEMA_BODY
+        ),
+        AdminRoute("DELETE", one, manage, roles.delete, WriteQuery, by_permissions=True),
+    )

@@ -1,0 +1,96 @@
+"""/api/admin/schemas: lists and changes schemas of applications."""
+
+from sso.admin.permission_access import RecordAccess, change_record, path_application_id
+from sso.admin.permission_bodies import SchemaChanges
+from sso.admin.request import (
+    AdminRequest,
+    AdminResponse,
+    AdminRoute,
+    JsonRecord,
+    SearchQuery,
+    WriteQuery,
+    page_response,
+    read_number_cursor,
+    record_response,
+)
+from sso.admin.rights import AdminRight
+from sso.core.errors import NotFound
+from sso.core.ids import MAX_APPLICATION_ID
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Runner
+from sso.perm.endpoints.schemas import SchemaEndpoint
+from sso.perm.engine.operations import Operation
+from sso.perm.stores.applications import read_application_row
+from sso.perm.stores.roles import read_roles
+from sso.perm.stores.schemas import schema_json
+from sso.perm.visibility import Visibility
+from sso.web.body import SCHEMA_BODY
+
+_PAGE = Statement(
+    """SELECT a.* FROM applications a LEFT JOIN projects p ON p.id = a.project_id
+    WHERE a.application_id > :after AND NOT a.removed AND p.removed IS NOT TRUE
+        AND ((:everything AND a.application_id <> 1) OR a.application_id = ANY(CAST(:ids AS int[])))
+        AND (starts_with(lower(a.name), lower(:search)) OR CAST(a.application_id AS text) = :search)
+    ORDER BY a.application_id LIMIT :limit"""
+)
+
+
+class SchemaResource:
+    def __init__(self, database: Database, endpoint: SchemaEndpoint, visibility: Visibility) -> None:
+        self._database = database
+        self._endpoint = endpoint
+        self._access = RecordAccess(visibility, "application", Operation.SCHEMA_READ, AdminRight.VIEW_APPLICATIONS)
+
+    async def list(self, request: AdminRequest) -> AdminResponse:
+        """Lists schemas without roles, which have their own list."""
+        query: SearchQuery = request.query
+        visible = await self._access.visible(request)
+        rows = await self._database.rows(
+            _PAGE,
+            after=read_number_cursor(query.after, MAX_APPLICATION_ID),
+            everything=visible.everything,
+            ids=list(visible.ids),
+            search=query.search,
+            limit=query.limit + 1,
+        )
+        records = [schema_json(row, {}) for row in rows]
+        for record in records:
+            del record["roles"]
+        return page_response(records, query.limit, lambda record: str(record["application_id"]))
+
+    async def get(self, request: AdminRequest) -> AdminResponse:
+        application_id = path_application_id(request)
+        await self._access.require(request, application_id)
+        return record_response(await _read(self._database, application_id))
+
+    async def change(self, request: AdminRequest) -> AdminResponse:
+        """Replaces the sections of the body, and saves its roles. Other sections and roles stay."""
+        body: SchemaChanges = request.body
+        application_id = path_application_id(request)
+
+        async def read(runner: Runner) -> JsonRecord:
+            return await _read(runner, application_id)
+
+        fields = {"application_id": application_id, "data": body.given()}
+        async with self._access.hiding(request, application_id):
+            return await change_record(request, self._database, self._endpoint.save, fields, read)
+
+
+async def _read(runner: Runner, application_id: int) -> JsonRecord:
+    row = await read_application_row(runner, application_id)
+    if row is None:
+        raise NotFound("application not found")
+    return schema_json(row, await read_roles(runner, application_id))
+
+
+def schema_routes(schemas: SchemaResource) -> tuple[AdminRoute, ...]:
+    view, manage = AdminRight.VIEW_APPLICATIONS, AdminRight.MANAGE_APPLICATIONS
+    one = "/schemas/<application_id>"
+    return (
+        AdminRoute("GET", "/schemas", view, schemas.list, SearchQuery, by_permissions=True),
+        AdminRoute("GET", one, view, schemas.get, by_permissions=True),
+        AdminRoute(
+            "PATCH", one, manage, schemas.change, WriteQuery, SchemaChanges, by_permissions=True, body_limit=SCHEMA_BODY
+        ),
+    )

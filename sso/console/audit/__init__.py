@@ -1,0 +1,1 @@
+"""The section "Audit trail": entries with their differences, and the undo of changes."""

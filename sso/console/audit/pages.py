@@ -1,0 +1,121 @@
+"""The audit trail: the list with its filters, an entry with its differences, and its undo."""
+
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+from quart import Blueprint, Response, request
+
+from sso.console.audit.differences import differences
+from sso.console.audit.targets import target_path
+from sso.console.audit.undo import undo_of
+from sso.console.csv_export import MAX_ROWS, PAGE, csv_text
+from sso.console.form_error import FormError
+from sso.console.lists import read_all
+from sso.console.sections import AUDIT
+from sso.console.users.pages import problem
+from sso.console.view import ConsoleView, done
+from sso.console.visit import ConsoleVisit
+from sso.core.errors import ApiError, Forbidden
+from sso.web.body import InvalidBody
+
+FILTERS = ("actor", "target", "operation", "since", "until")
+ENTRY = "/audit/<entry_id>"
+CSV_COLUMNS = (
+    "id", "at", "user_id", "service_id", "key_id", "operator", "address", "operation", "target", "project_id",
+    "application_id", "before", "after",
+)  # fmt: skip
+
+
+def audit_pages(console: ConsoleView) -> Blueprint:
+    routes = console.blueprint(AUDIT)
+
+    @routes.get("")
+    async def show_list() -> Response:
+        visit = await console.open(AUDIT)
+        filters = {name: request.args.get(name, "").strip() for name in FILTERS}
+        entries, next_after, error = [], None, None
+        try:
+            found = await visit.call("GET", "/audit", query={**_query(filters), "after": request.args.get("after", "")})
+            entries, next_after = found.members["data"], found.members.get("next")
+        except (ApiError, InvalidBody) as refused:
+            error = FormError.of(refused)
+        chosen = {name: value for name, value in filters.items() if value}
+        return await console.show(
+            visit,
+            "audit/list.html",
+            title="Audit trail",
+            entries=[_listed(visit, entry) for entry in entries],
+            next=next_after,
+            filters=filters,
+            query=urlencode(chosen),
+            **problem(error),
+        )
+
+    @routes.get("/export.csv")
+    async def export() -> Response:
+        visit = await console.open(AUDIT)
+        filters = {name: request.args.get(name, "").strip() for name in FILTERS}
+        records = await read_all(visit, "/audit", _query(filters), PAGE, MAX_ROWS)
+        for record in records:
+            record |= {name: orjson.dumps(record[name]).decode() for name in ("before", "after") if record[name]}
+        headers = {"Content-Disposition": 'attachment; filename="audit.csv"'}
+        return Response(csv_text(CSV_COLUMNS, records), 200, headers, content_type="text/csv; charset=utf-8")
+
+    @routes.get("/<entry_id>")
+    async def show_entry(entry_id: str) -> Response:
+        visit = await console.open(AUDIT)
+        return await entry_page(visit, await visit.data("GET", ENTRY, entry_id=entry_id))
+
+    async def entry_page(visit: ConsoleVisit, entry: dict[str, Any], error: FormError | None = None) -> Response:
+        undo = undo_of(entry)
+        return await console.show(
+            visit,
+            "audit/entry.html",
+            title=entry["operation"],
+            entry=_listed(visit, entry),
+            differences=differences(entry["before"], entry["after"]),
+            can_undo=undo is not None and visit.may(undo.method, undo.path),
+            **problem(error),
+        )
+
+    @routes.post("/<entry_id>/undo")
+    async def undo(entry_id: str) -> Response:
+        visit, _ = await console.submitted(AUDIT, dangerous=True)
+        entry = await visit.data("GET", ENTRY, entry_id=entry_id)
+        undo = undo_of(entry)
+        if undo is None:
+            raise Forbidden("this change cannot be undone")
+        try:
+            await visit.call(undo.method, undo.path, body=undo.body, **undo.variables)
+        except (ApiError, InvalidBody) as error:
+            return await entry_page(visit, entry, FormError.of(error))
+        return done(AUDIT.path, "undone")
+
+    return routes
+
+
+def _query(filters: dict[str, str]) -> dict[str, str]:
+    """Returns the filters of the management API: days become Unix seconds, the day of ``until`` is included."""
+    query = dict(filters)
+    for name, days in (("since", 0), ("until", 1)):
+        if filters[name]:
+            try:
+                day = datetime.strptime(filters[name], "%Y-%m-%d").replace(tzinfo=UTC)
+            except ValueError:
+                raise InvalidBody(f"{name}: must be a day such as 2030-01-31") from None
+            query[name] = str(int(day.timestamp()) + days * 86400)
+    return query
+
+
+def _listed(visit: ConsoleVisit, entry: dict[str, Any]) -> dict[str, Any]:
+    return {**entry, "summary": _summary(entry), "target_path": target_path(visit, entry)}
+
+
+def _summary(entry: dict[str, Any]) -> str:
+    """Returns the names of the changed fields."""
+    if entry["before"] is None and entry["operation"].endswith(".create"):
+        return "everything is new"
+    changed = differences(entry["before"], entry["after"])
+    return ", ".join(dict.fromkeys(difference.field.partition(".")[0] for difference in changed))

@@ -1,0 +1,19 @@
+"""Lists of the management API: all pages of a list, for exports."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sso.console.visit import ConsoleVisit
+
+
+async def read_all(
+    visit: ConsoleVisit, path: str, query: Mapping[str, str], page: int, most: int
+) -> list[dict[str, Any]]:
+    """Returns the records of a list, at most ``most``, reading ``page`` of them at a time."""
+    records: list[dict[str, Any]] = []
+    after: str | None = ""
+    while after is not None and len(records) < most:
+        found = await visit.call("GET", path, query={**query, "limit": str(page), "after": after})
+        records += found.members["data"]
+        after = found.members.get("next")
+    return records[:most]

@@ -1,0 +1,20 @@
+"""What the console says after an action: the action redirects to a page with the name of the notice (``?done=…``)."""
+
+from collections.abc import Mapping
+
+NOTICES: Mapping[str, str] = {
+    "confirmed": "Thank you. You can go on.",
+    "user-created": "The user has been created.",
+    "user-saved": "The changes have been saved.",
+    "password-set": "The user has a new password, and has been signed out everywhere.",
+    "user-disabled": "The user has been disabled and signed out everywhere.",
+    "user-enabled": "The user can sign in again.",
+    "user-deleted": "The account has been closed. It will be erased on the day that is shown below.",
+    "user-kept": "The deletion has been cancelled. The user can sign in again.",
+    "sessions-ended": "The user has been signed out everywhere.",
+    "session-ended": "That browser has been signed out.",
+    "game-ended": "The user has been signed out of that game.",
+    "factors-reset": "The second factors have been removed. The user has been signed out and gets an e-mail about it.",
+    "invitation-revoked": "The invitation has been revoked. Its link no longer works.",
+    "undone": "The change has been undone. The undo is a new entry of the audit trail.",
+}

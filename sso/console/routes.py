@@ -1,0 +1,21 @@
+"""The routes of the console: one blueprint for each section."""
+
+from collections.abc import Iterator
+
+from quart import Blueprint
+
+from sso.console.audit.pages import audit_pages
+from sso.console.overview.pages import overview_pages
+from sso.console.users.detail_pages import user_detail_pages
+from sso.console.users.pages import user_list_pages
+from sso.console.users.permission_pages import user_permission_pages
+from sso.console.view import ConsoleView
+
+
+def console_routes(console: ConsoleView) -> Iterator[Blueprint]:
+    users = user_list_pages(console)
+    user_detail_pages(console, users)
+    user_permission_pages(console, users)
+    yield users
+    yield audit_pages(console)
+    yield overview_pages(console)

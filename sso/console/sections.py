@@ -1,0 +1,36 @@
+"""The sections of the console, in the order of the navigation. A section is shown to callers with one of its rights."""
+
+from dataclasses import dataclass
+
+from sso.admin.caller import AdminCaller
+from sso.admin.rights import ALL_RIGHTS, AdminRight
+
+BASE = "/console"
+
+
+@dataclass(frozen=True)
+class ConsoleSection:
+    key: str  # also the name of its package and of its template folder
+    title: str
+    path: str
+    rights: frozenset[AdminRight]  # one of them is required
+    group: str = ""  # the heading in the navigation
+
+    def is_open_to(self, caller: AdminCaller) -> bool:
+        return not self.rights.isdisjoint(caller.rights)
+
+
+OVERVIEW = ConsoleSection("overview", "Overview", BASE, ALL_RIGHTS)
+USERS = ConsoleSection("users", "Users", f"{BASE}/users", frozenset({AdminRight.VIEW_USERS}), "People")
+AUDIT = ConsoleSection("audit", "Audit trail", f"{BASE}/audit", frozenset({AdminRight.VIEW_AUDIT}), "Service")
+
+SECTIONS = (OVERVIEW, USERS, AUDIT)
+
+
+def open_sections(caller: AdminCaller) -> dict[str, list[ConsoleSection]]:
+    """Returns the sections that the caller may use, by the heading of their group."""
+    groups: dict[str, list[ConsoleSection]] = {}
+    for section in SECTIONS:
+        if section.is_open_to(caller):
+            groups.setdefault(section.group, []).append(section)
+    return groups

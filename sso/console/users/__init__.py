@@ -1,0 +1,1 @@
+"""The section "Users": search, create, invite; and the pages of a user."""

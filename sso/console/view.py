@@ -1,0 +1,254 @@
+"""The frame of every page of the console: who may open it, the checks of its forms, its rendering and its errors.
+
+The texts of the console are in English only (docs/console.rst).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from quart import Blueprint, Response, current_app, g, request
+
+from sso.accounts.form_problem import FormProblem
+from sso.accounts.login.view import ENROL_PATH
+from sso.accounts.passkeys.authentication import PasskeyAuthentication
+from sso.accounts.recent_authentication import RecentAuthentication
+from sso.accounts.second_factor.codes import SecondFactors
+from sso.accounts.visitor import Visitor
+from sso.admin.errors import TooManyAdminRequests
+from sso.admin.wiring import ManagementApi
+from sso.console.notices import NOTICES
+from sso.console.sections import BASE, OVERVIEW, ConsoleSection, open_sections
+from sso.console.visit import ConsoleOperations, ConsoleVisit
+from sso.core.errors import ApiError, Forbidden
+from sso.core.language import current_language
+from sso.core.language_names import SOURCE
+from sso.web.body import InvalidBody
+from sso.web.csrf import check_csrf, csrf_token
+from sso.web.error_page import error_page
+from sso.web.pages import form_fields
+from sso.web.redirects import LOCAL_PATH, see_other
+from sso.web.request import client_address
+from sso.web.security_headers import page_policy
+
+MAX_CONSOLE_FORM = 256 * 1024
+CONFIRMATION_FIELDS = frozenset({"csrf", "current_password", "present_otp", "credential"})
+_DEFAULTS: Mapping[str, Any] = {"problem": None, "problem_field": "", "notice": None, "navigation": {}, "crumbs": ()}
+Crumbs = Sequence[tuple[str, str]]
+
+
+class NoBrowserSession(Exception):
+    """The browser is not signed in, or its user must set up a second factor first."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+
+class NotAnAdministrator(Exception):
+    """The user has no right of the management API."""
+
+
+class SecondFactorNeeded(Exception):
+    """The service requires a second factor of administrators, and the user has none."""
+
+
+class ConfirmationNeeded(Exception):
+    """The user must prove again who they are before a dangerous action."""
+
+    def __init__(self, visit: ConsoleVisit, form: dict[str, str], problem: FormProblem | None) -> None:
+        self.visit, self.form, self.problem = visit, form, problem
+
+
+class ConsoleView:
+    def __init__(
+        self,
+        visitor: Visitor,
+        management: ManagementApi,
+        recent: RecentAuthentication,
+        factors: SecondFactors,
+        passkeys: PasskeyAuthentication,
+        *,
+        requires_second_factor: bool,
+    ) -> None:
+        self._visitor = visitor
+        self._management = management
+        self._operations = ConsoleOperations(management.routes)
+        self._recent = recent
+        self._factors = factors
+        self._passkeys = passkeys
+        self._requires_second_factor = requires_second_factor
+
+    def blueprint(self, section: ConsoleSection) -> Blueprint:
+        """Returns the blueprint for the pages of a section. Its errors are shown in the frame of the console."""
+        routes = Blueprint(f"console_{section.key}", __name__, url_prefix=section.path)
+        routes.register_error_handler(NoBrowserSession, self._redirect)
+        routes.register_error_handler(NotAnAdministrator, self._show_no_access)
+        routes.register_error_handler(SecondFactorNeeded, self._show_second_factor_needed)
+        routes.register_error_handler(ConfirmationNeeded, self._show_confirmation)
+        routes.register_error_handler(ApiError, self._show_error)
+        routes.register_error_handler(InvalidBody, self._show_error)
+        return routes
+
+    async def open(self, section: ConsoleSection) -> ConsoleVisit:
+        """Returns the visit of an administrator who may use the section. Raises what the handlers above show."""
+        session = await self._visitor.session(may_enrol=True)
+        current_language.set(SOURCE)
+        here = request.full_path.rstrip("?") if request.method == "GET" else section.path
+        back = here if LOCAL_PATH.fullmatch(here) else section.path
+        if session is None:
+            raise NoBrowserSession(f"/login?next={quote(back)}")
+        if session.must_enrol:
+            raise NoBrowserSession(f"{ENROL_PATH}?next={quote(back)}")
+        caller = await self._management.authenticator.browser_caller(session.user.user_id, client_address())
+        g.console_session = session
+        if not caller.rights:
+            raise NotAnAdministrator
+        if self._requires_second_factor and not session.user.second_factors:
+            raise SecondFactorNeeded
+        visit = ConsoleVisit(session, caller, self._operations, self._recent.is_recent(session))
+        g.console_visit, g.console_section = visit, section
+        if not section.is_open_to(caller):
+            needed = " or ".join(sorted(section.rights))
+            raise Forbidden(f"{needed} is required")
+        return visit
+
+    async def submitted(
+        self, section: ConsoleSection, method: str = "", path: str = "", *, dangerous: bool = False
+    ) -> tuple[ConsoleVisit, dict[str, str]]:
+        """Returns the visit and the fields of a form, after checking its CSRF token.
+
+        ``method`` and ``path`` name the operation that the form is for; its right is checked before anything is done.
+        A dangerous action needs recent authentication: if it is missing, the form is sent again with the proof.
+        """
+        form = await form_fields(MAX_CONSOLE_FORM)
+        visit = await self.open(section)
+        check_csrf(visit.session.secret, form.get("csrf"))
+        if wait_s := await self._management.rate.add(client_address()):
+            raise TooManyAdminRequests(wait_s)
+        if path:
+            visit.require(method, path)
+        if dangerous:
+            await self._require_recent(visit, form)
+        return visit, form
+
+    async def _require_recent(self, visit: ConsoleVisit, form: dict[str, str]) -> None:
+        sends_code = form.pop("send_code", "") and visit.session.user.email_2fa
+        if sends_code:
+            await self._factors.send_code(visit.session.user)
+        asked = any(form.get(name) for name in ("current_password", "credential"))
+        if sends_code or not (visit.is_recent or asked):
+            raise ConfirmationNeeded(visit, form, None)
+        if problem := await self._recent.confirm(visit.session, _proof(form)):
+            raise ConfirmationNeeded(visit, form, problem)
+        for name in CONFIRMATION_FIELDS:
+            form.pop(name, None)
+
+    async def show(
+        self,
+        visit: ConsoleVisit,
+        template: str,
+        *,
+        title: str,
+        crumbs: Crumbs = (),
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+        **context: Any,
+    ) -> Response:
+        """Renders a page of the section that is open. ``crumbs``: path and title of the pages above it."""
+        section: ConsoleSection = g.console_section
+        above = [(section.path, section.title)] if crumbs or request.path != section.path else []
+        return self._render(
+            template,
+            status,
+            headers,
+            {
+                "page_title": title,
+                "section": section,
+                "navigation": open_sections(visit.caller),
+                "crumbs": [*above, *crumbs],
+                "may": visit.may,
+                "csrf": csrf_token(visit.session.secret),
+                "user": visit.session.user,
+                "recommend_2fa": not visit.session.user.second_factors,
+                "notice": NOTICES.get(request.args.get("done", "")),
+                **context,
+            },
+        )
+
+    def _render(
+        self, template: str, status: int, headers: Mapping[str, str] | None, names: Mapping[str, Any]
+    ) -> Response:
+        current_language.set(SOURCE)
+        template_names = {**_DEFAULTS, "status": status, **names}
+        text = current_app.jinja_env.get_template(f"console/{template}").render(template_names)
+        response = Response(text, status, content_type="text/html; charset=utf-8")
+        policy = page_policy(sends_requests=True)
+        response.headers.update({"Content-Language": SOURCE, "Content-Security-Policy": policy, **(headers or {})})
+        return response
+
+    async def _redirect(self, error: NoBrowserSession) -> Response:
+        if request.headers.get("HX-Request"):  # htmx would show the sign-in page in place of a part of this one
+            return Response(b"", 401, {"HX-Redirect": error.path}, content_type="text/plain; charset=utf-8")
+        return see_other(error.path)
+
+    async def _show_no_access(self, _: NotAnAdministrator) -> Response:
+        return self._render("no_access.html", 403, None, self._without_rights("For administrators only"))
+
+    async def _show_second_factor_needed(self, _: SecondFactorNeeded) -> Response:
+        return self._render("second_factor.html", 403, None, self._without_rights("Set up a second factor"))
+
+    def _without_rights(self, title: str) -> dict[str, Any]:
+        session = g.console_session
+        return {"page_title": title, "section": OVERVIEW, "user": session.user, "csrf": csrf_token(session.secret)}
+
+    async def _show_confirmation(self, needed: ConfirmationNeeded) -> Response:
+        visit, problem = needed.visit, needed.problem
+        return await self.show(
+            visit,
+            "confirm.html",
+            title="Confirm that it is you",
+            status=problem.status if problem else 403,
+            headers=problem.headers if problem else None,
+            problem=problem.text if problem else None,
+            action=request.full_path.rstrip("?"),
+            fields={name: value for name, value in needed.form.items() if name not in CONFIRMATION_FIELDS},
+            second_factors=visit.session.user.second_factors,
+            passkey_confirmation=await self._passkeys.confirm_options(visit.session),
+            notice=None,
+        )
+
+    async def _show_error(self, error: ApiError | InvalidBody) -> Response:
+        visit: ConsoleVisit | None = g.get("console_visit")
+        headers = error.headers if isinstance(error, ApiError) else {}
+        if visit is None:
+            return await error_page(error.status, error.message, g.request_id, headers)
+        return await self.show(
+            visit,
+            "error.html",
+            title=ERROR_TITLES.get(error.status, "That did not work"),
+            status=error.status,
+            headers=headers,
+            message=error.message,
+            back=g.console_section.path if request.path != g.console_section.path else BASE,
+            notice=None,
+        )
+
+
+ERROR_TITLES = {
+    403: "You are not allowed to do that",
+    404: "Not found",
+    409: "That is not possible now",
+    412: "This was changed in the meantime",
+    429: "Too many requests",
+}
+
+
+def done(path: str, notice: str) -> Response:
+    """Redirects after an action to a page that shows the notice."""
+    assert notice in NOTICES
+    return see_other(f"{path}{'&' if '?' in path else '?'}done={notice}")
+
+
+def _proof(form: dict[str, str]) -> dict[str, str]:
+    """Returns the fields that prove who the user is. An empty password is none: the form has the field in any case."""
+    return {name: form[name] for name in CONFIRMATION_FIELDS if form.get(name)}

@@ -1,0 +1,69 @@
+"""A request to the console by an administrator, and the operations of the management API that it may use."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sso.accounts.sessions import Session
+from sso.admin.caller import AdminCaller
+from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, etag
+from sso.web.body import ParsedBody
+from sso.web.request_model import validate
+
+
+class ConsoleOperations:
+    """Finds the rows of the table of routes of the management API."""
+
+    def __init__(self, routes: tuple[AdminRoute, ...]) -> None:
+        self._routes = {(route.method, route.path): route for route in routes}
+
+    def find(self, method: str, path: str) -> AdminRoute:
+        return self._routes[method, path]
+
+    def exists(self, method: str, path: str) -> bool:
+        return (method, path) in self._routes
+
+
+@dataclass(frozen=True)
+class ConsoleVisit:
+    session: Session
+    caller: AdminCaller
+    operations: ConsoleOperations
+    is_recent: bool  # the user has authenticated recently, so that dangerous actions need no further proof
+
+    def may(self, method: str, path: str) -> bool:
+        """Returns whether the administrator may use an operation: ``may("POST", "/users")``."""
+        return self.operations.exists(method, path) and self.operations.find(method, path).right in self.caller.rights
+
+    def require(self, method: str, path: str) -> None:
+        """Raises Forbidden if the administrator may not use an operation, before a form for it is shown."""
+        self.caller.require(self.operations.find(method, path).right)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: JsonRecord | None = None,
+        if_match: str | None = None,
+        **variables: str,
+    ) -> AdminResponse:
+        """Calls an operation as the management API does. ``path`` is that of its route, such as ``/users/<user_id>``.
+
+        Raises Forbidden if the administrator lacks the right, ApiError and InvalidBody like the management API.
+        """
+        route = self.operations.find(method, path)
+        self.caller.require(route.right)
+        fields: dict[str, Any] = {name: value for name, value in (query or {}).items() if value != ""}
+        model = validate(route.query, ParsedBody(fields, is_form=True))
+        content = validate(route.body, ParsedBody(body or {})) if route.body else None
+        return await route.handler(AdminRequest(self.caller, variables, model, content, if_match))
+
+    async def data(self, method: str, path: str, **options: Any) -> Any:
+        return (await self.call(method, path, **options)).members["data"]
+
+
+def version_of(record: JsonRecord) -> str:
+    """Returns the version of a record for the field ``version`` of its form, so that no newer one is overwritten."""
+    return etag(record)

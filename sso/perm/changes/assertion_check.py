@@ -1,0 +1,209 @@
+"""Checks the assertions of applications with the permissions of users after a write.
+
+A write is refused if an assertion fails for a user whom the write may affect. What already fails for other users, such
+as after an override or the end of a role, does not stop it; `check_application` finds these.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sso.db.statement import Statement
+from sso.db.transaction import Runner
+from sso.perm.changes.candidates import Candidates
+from sso.perm.changes.evaluation import chunks, evaluate, read_member_projects
+from sso.perm.changes.impact import MAX_EXACT_USERS, FailedAssertion
+from sso.perm.changes.state import PermissionState
+from sso.perm.changes.user_rows import find_user_ids, read_user_rows
+from sso.perm.engine import rules
+from sso.perm.engine.compiled_application import CompiledApplication
+from sso.perm.engine.effective_permissions import EffectivePermissions
+from sso.perm.engine.facts import ProjectFacts
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.render import short_name, short_prefix
+from sso.perm.errors import PermissionConflict
+from sso.perm.input.assertions import Assertion, parse_assertion
+from sso.perm.stores.facts import FactsStore
+
+MAX_NAMED = 5  # violators of one assertion that are named
+
+_LOGINS = Statement("SELECT user_id, login FROM users WHERE user_id = ANY(CAST(:ids AS text[]))")
+_WITH_OWN_ENTRY = Statement(
+    """SELECT user_id FROM user_records WHERE application_id = :application_id
+        AND (private_data #> CAST(:path AS text[]) IS NOT NULL OR public_data #> CAST(:path AS text[]) IS NOT NULL)
+    LIMIT :limit"""
+)
+
+
+class AssertionFailed(PermissionConflict):
+    """The write would leave an assertion of an application that is not true."""
+
+    def __init__(self, failed: list[FailedAssertion]) -> None:
+        first = failed[0]
+        more = f" ({len(failed) - 1} more fail)" if len(failed) > 1 else ""
+        super().__init__(
+            f"application {first.application_id}: the assertion '{first.statement}' would fail: {first.reason}{more}"
+        )
+        self.extra = {"failed_assertions": [item.json for item in failed]}
+
+
+@dataclass
+class AssertionCheck:
+    """Sees the permissions of each user, and remembers the users who violate an assertion."""
+
+    assertions: dict[int, tuple[Assertion, ...]]  # by application
+    user_ids: Mapping[str, str]  # of the logins that they name
+    violators: dict[tuple[int, Assertion], list[str]] = field(default_factory=dict)
+
+    @classmethod
+    async def begin(cls, runner: Runner, statements: Mapping[int, Iterable[str]]) -> "AssertionCheck":
+        assertions = {
+            application_id: tuple(map(parse_assertion, texts)) for application_id, texts in statements.items() if texts
+        }
+        logins = {item.login for items in assertions.values() for item in items if item.login}
+        return cls(assertions, await find_user_ids(runner, logins) if logins else {})
+
+    def see(self, effective: EffectivePermissions, user_id: str, home: ProjectFacts | None) -> None:
+        """Check the assertions about this user. ``home`` is the project of the application."""
+        for assertion in self.assertions.get(effective.application_id, ()):
+            if assertion.login:
+                if self.user_ids.get(assertion.login) != user_id:
+                    continue
+                violated = _has_rule(effective, assertion, home) == assertion.negated
+            else:
+                violated = _has_rule(effective, assertion, home) and not _has_role(effective, assertion)
+            if violated:
+                self.violators.setdefault((effective.application_id, assertion), []).append(user_id)
+
+    async def failures(self, runner: Runner) -> list[FailedAssertion]:
+        named = {user_id for users in self.violators.values() for user_id in users[:MAX_NAMED]}
+        rows = await runner.rows(_LOGINS, ids=list(named)) if named else []
+        logins = {row["user_id"]: row["login"] for row in rows}
+        return [
+            FailedAssertion(application_id, assertion.text, _reason(assertion, users, logins), tuple(users[:MAX_NAMED]))
+            for (application_id, assertion), users in self.violators.items()
+        ]
+
+
+async def check_application(
+    runner: Runner, facts: FactsStore, application_id: int, statements: Iterable[str], now: int
+) -> tuple[list[FailedAssertion], list[str]]:
+    """Check statements with all users that they concern. Returns those that fail, and warnings."""
+    check = await AssertionCheck.begin(runner, {application_id: statements})
+    state = await PermissionState.read(runner, [application_id], ())
+    await state.compile(runner, facts, [application_id])
+    user_ids = set(check.user_ids.values())
+    warnings = _reference_warnings(state.compiled[application_id], check.assertions.get(application_id, ()))
+    for assertion in check.assertions.get(application_id, ()):
+        if assertion.role:
+            holders = await _possible_violators(runner, state, application_id, assertion)
+            if len(holders) > MAX_EXACT_USERS:
+                warnings.append(
+                    f"'{assertion.text}': only {MAX_EXACT_USERS:,} of the users who may {assertion.rule} were checked"
+                )
+            user_ids.update(holders[:MAX_EXACT_USERS])
+    for chunk in chunks(sorted(user_ids)):
+        rows = await read_user_rows(runner, application_id, chunk)
+        if application_id == CENTRAL_APPLICATION_ID:
+            await read_member_projects(runner, state, rows.values())
+        for user_id, row in rows.items():
+            effective = evaluate(state, application_id, row, now)
+            if effective is not None:
+                check.see(effective, user_id, state.home(application_id))
+    unknown = [
+        FailedAssertion(application_id, assertion.text, f"there is no user {assertion.login}")
+        for assertion in check.assertions.get(application_id, ())
+        if assertion.login and assertion.login not in check.user_ids and not assertion.negated
+    ]
+    return [*unknown, *await check.failures(runner)], warnings
+
+
+async def _possible_violators(
+    runner: Runner, state: PermissionState, application_id: int, assertion: Assertion
+) -> list[str]:
+    """The users who may have the rule other than through the role of the assertion."""
+    application = state.compiled[application_id]
+    paths = _paths(assertion)
+    candidates = Candidates(application_id, everyone=not paths.isdisjoint(application.schema_rules))
+    roles = {
+        role.name
+        for role in application.roles.values()
+        if role.name != assertion.role and any(rule.listed and rule.path in paths for rule in role.rules)
+    }
+    for name in roles:
+        candidates.add_role(application.roles[name])
+    candidates.add_grants(state.home(application_id), roles)
+    for path in paths:
+        rows = await runner.rows(
+            _WITH_OWN_ENTRY, application_id=application_id, path=path.split(".")[1:], limit=MAX_EXACT_USERS + 1
+        )
+        candidates.users.update(row["user_id"] for row in rows)
+    return await candidates.find(runner) if candidates else []
+
+
+def _reference_warnings(application: CompiledApplication, assertions: Iterable[Assertion]) -> list[str]:
+    """Warnings about roles and rules that do not exist, which may be misspelled."""
+    known = {path for role in application.roles.values() for path in (rule.path for rule in role.rules)}
+    known.update(
+        path
+        for section in rules.LISTED_SECTIONS
+        for path, _ in rules.rule_nodes(getattr(application.schema, section), section)
+    )
+    warnings = []
+    for assertion in assertions:
+        if assertion.role and assertion.role not in application.roles:
+            warnings.append(f"'{assertion.text}': there is no role {assertion.role}")
+        if known.isdisjoint(_paths(assertion)):
+            warnings.append(f"'{assertion.text}': neither the schema nor a role has the rule {assertion.rule}")
+    return warnings
+
+
+def _paths(assertion: Assertion) -> frozenset[str]:
+    """The paths that the rule of an assertion may have in roles, schemas and records."""
+    name = assertion.rule.rpartition("/")[2]
+    if name.startswith(("private_data.", "public_data.")):
+        return frozenset((name,))
+    return frozenset((f"private_data.{name}", f"public_data.{name}"))
+
+
+def _has_rule(effective: EffectivePermissions, assertion: Assertion, home: ProjectFacts | None) -> bool:
+    rule = assertion.rule
+    if effective.application_id == CENTRAL_APPLICATION_ID and (assertion.project or "/" in rule):
+        return any(
+            path == rule
+            if assertion.project
+            else short_prefix(access.project.id, scope.level, scope.resource) + path == rule
+            for access in effective.projects
+            if not assertion.project or access.project.is_named(assertion.project)
+            for scope in access.scopes
+            for path in scope.rules
+        )
+    if assertion.project and (home is None or not home.is_named(assertion.project)):
+        return False  # the application is not in this project
+    if rule in effective.rules or f"private_data.{rule}" in effective.rules:
+        return True
+    public = f"public_data.{rule}"
+    return public in effective.rules and short_name(effective, public) == rule
+
+
+def _has_role(effective: EffectivePermissions, assertion: Assertion) -> bool:
+    if assertion.role in effective.roles:
+        return True
+    names = [
+        item.project.id
+        for item in effective.projects
+        if not assertion.project or item.project.is_named(assertion.project)
+    ]
+    return any(
+        role.applies and role.name == assertion.role
+        for access in effective.projects
+        if access.project.id in names
+        for role in access.roles
+    )
+
+
+def _reason(assertion: Assertion, users: list[str], logins: Mapping[str, str]) -> str:
+    if assertion.login:
+        return f"{assertion.login} {'may' if assertion.negated else 'may not'}"
+    names = ", ".join(logins.get(user_id, user_id) for user_id in users[:MAX_NAMED])
+    more = f" and {len(users) - MAX_NAMED} more" if len(users) > MAX_NAMED else ""
+    return f"{names}{more} may without the role {assertion.role}"

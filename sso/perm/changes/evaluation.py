@@ -1,0 +1,59 @@
+"""Evaluates users with the applications and projects of one state."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from sso.db.transaction import Runner
+from sso.perm.changes.state import PermissionState
+from sso.perm.changes.user_rows import UserRow
+from sso.perm.engine.decode import decode_membership
+from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
+from sso.perm.engine.facts import PermissionFacts, ProjectFacts
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.stores.facts import member_roles
+
+USERS_AT_ONCE = 100  # evaluated between two statements, so that other requests of the worker get their turn
+
+
+def evaluate(
+    state: PermissionState, application_id: int, row: UserRow, now: int, *, scope_only: bool = False
+) -> EffectivePermissions | None:
+    """The permissions of a user. Returns None if the application does not exist in this state.
+
+    With ``scope_only``, memberships of projects outside the scope of the write are left out.
+    """
+    application = state.applications.get(application_id)
+    if application is None or application_id not in state.compiled:
+        return None
+    is_central = application_id == CENTRAL_APPLICATION_ID
+    facts = PermissionFacts(
+        user=row.user,
+        own=row.own,
+        removed=application.removed,
+        home=state.home(application_id),
+        projects=tuple(_projects(state, row, scope_only=scope_only)) if is_central else (),
+    )
+    return compute_permissions(state.compiled[application_id], facts, now)
+
+
+def _projects(state: PermissionState, row: UserRow, *, scope_only: bool) -> Iterator[ProjectFacts]:
+    members = {} if scope_only else dict(row.members)
+    for project_id, roles_by_user in state.members.items():
+        members.pop(project_id, None)
+        if row.user.user_id in roles_by_user:
+            members[project_id] = roles_by_user[row.user.user_id]
+    for project_id, roles in members.items():
+        if project_id in state.projects:
+            yield replace(state.projects[project_id], membership=decode_membership(member_roles(roles)))
+
+
+async def read_member_projects(runner: Runner, state: PermissionState, rows: Iterable[UserRow]) -> set[str]:
+    """Read the projects in which these users are members into the state; returns the ids of those that were added."""
+    missing = {project_id for row in rows for project_id in row.members} - state.projects.keys()
+    await state.read_projects(runner, missing)
+    return missing & state.projects.keys()
+
+
+def chunks(user_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(user_ids), USERS_AT_ONCE):
+        yield user_ids[start : start + USERS_AT_ONCE]

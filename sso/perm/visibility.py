@@ -1,0 +1,114 @@
+"""The applications, projects and groups that a caller may see, for lists of the management API."""
+
+from dataclasses import dataclass
+
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.perm.authorization import Authorizer, rights_of
+from sso.perm.caller import Caller
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.operations import ROOT_RULES, Operation, is_allowed
+from sso.perm.engine.records import OwnRecord, Schema
+from sso.perm.engine.rights import secret_rights
+
+# The applications where a caller may have rights: those of the caller's projects, those with own secret data of the
+# caller, and those that give rights to all users.
+_CANDIDATES = Statement(
+    """SELECT a.application_id, a.project_id, a.secret_data, r.secret_data AS own_secret_data FROM applications a
+    LEFT JOIN user_records r ON r.application_id = a.application_id AND r.user_id = :user_id
+    WHERE (NOT :central_only OR a.application_id = 1) AND (a.project_id = ANY(CAST(:projects AS text[]))
+        OR r.secret_data <> '{}' OR a.secret_data @@ CAST('$.application.*.value == true' AS jsonpath))"""
+)
+_HAS_SECRET_RIGHTS = Statement(
+    """SELECT EXISTS (SELECT 1 FROM user_records WHERE user_id = :user_id AND secret_data <> '{}')
+        OR EXISTS (SELECT 1 FROM applications WHERE NOT removed AND secret_data @@ CAST(
+            '$.application.*.value == true || $.meta.*.canWrite.value != "none"' AS jsonpath))"""
+)
+_EXISTS = {
+    "application": Statement("SELECT EXISTS (SELECT 1 FROM applications WHERE application_id = :id)"),
+    "project": Statement("SELECT EXISTS (SELECT 1 FROM projects WHERE id = :id)"),
+    "group": Statement("SELECT EXISTS (SELECT 1 FROM user_groups WHERE id = :id)"),
+}
+
+
+@dataclass(frozen=True)
+class Visible:
+    everything: bool  # except the central application
+    ids: frozenset[int] | frozenset[str]
+
+    def __contains__(self, record_id: object) -> bool:
+        return record_id in self.ids or (self.everything and record_id != CENTRAL_APPLICATION_ID)
+
+    def __bool__(self) -> bool:
+        return self.everything or bool(self.ids)
+
+
+class Visibility:
+    def __init__(self, database: Database, authorizer: Authorizer) -> None:
+        self._database = database
+        self._authorizer = authorizer
+
+    async def records(self, kind: str, caller: Caller, operation: Operation) -> Visible:
+        """The records on which the caller may do the operation. ``kind`` is application, project or group."""
+        find = {"application": self.applications, "project": self.projects, "group": self.groups}[kind]
+        return await find(caller, operation)
+
+    async def exists(self, kind: str, record_id: int | str) -> bool:
+        return bool(await self._database.value(_EXISTS[kind], id=record_id))
+
+    async def has_permissions(self, caller: Caller) -> bool:
+        """Whether the caller has any right of §5.5: over the service, in a project, or at an application."""
+        granted = (await self._authorizer.caller_rights(caller)).granted
+        if granted.is_root or granted.central.projects or not granted.root_rules.isdisjoint(ROOT_RULES):
+            return True
+        return bool(await self._database.value(_HAS_SECRET_RIGHTS, user_id=caller.user_id))
+
+    async def applications(self, caller: Caller, operation: Operation) -> Visible:
+        """The applications on which the caller may do the operation."""
+        rights = await self._authorizer.caller_rights(caller)
+        if rights.is_root:
+            return Visible(everything=True, ids=frozenset((CENTRAL_APPLICATION_ID,)))
+        everything = rights.allow(operation)
+        central = rights.granted.central
+        rows = await self._database.rows(
+            _CANDIDATES,
+            user_id=caller.user_id,
+            projects=[access.project.id for access in central.projects],
+            central_only=everything,
+        )
+        ids = set()
+        for row in rows:
+            application_id, project_id = row["application_id"], row["project_id"]
+            own = OwnRecord(secret_data=row["own_secret_data"] or {})
+            secret = secret_rights(Schema(secret_data=row["secret_data"]), own, caller.now)
+            granted = rights_of(caller, central, application_id, secret)
+            if is_allowed(operation, granted, project_id=project_id, application_id=application_id):
+                ids.add(application_id)
+        return Visible(everything, frozenset(ids))
+
+    async def sections(self, caller: Caller, application_id: int) -> frozenset[str]:
+        """The sections of all users' data at an application that the caller may read. It need not exist."""
+        rights = await self._authorizer.caller_rights(caller, application_id)
+        return rights.granted.readable_sections(own=False)
+
+    async def projects(self, caller: Caller, operation: Operation) -> Visible:
+        """The projects on which the caller may do the operation."""
+        rights = await self._authorizer.caller_rights(caller)
+        project_ids = (access.project.id for access in rights.granted.central.projects)
+        allowed = frozenset(project_id for project_id in project_ids if rights.allow(operation, project_id=project_id))
+        return Visible(rights.allow(operation), allowed)
+
+    async def groups(self, caller: Caller, operation: Operation) -> Visible:
+        """The groups on which the caller may do the operation."""
+        rights = await self._authorizer.caller_rights(caller)
+        groups = (
+            (access.project.id, group.id)
+            for access in rights.granted.central.projects
+            for group in access.project.groups
+        )
+        allowed = frozenset(
+            group_id
+            for project_id, group_id in groups
+            if rights.allow(operation, project_id=project_id, group_id=group_id)
+        )
+        return Visible(rights.allow(operation), allowed)

@@ -1,0 +1,27 @@
+"""Creates the sender of this package, and the HTTP client that it shares with the checks of new addresses."""
+
+from dataclasses import dataclass
+
+from sso.change_stream.reader import ChangeReader
+from sso.config import Settings
+from sso.core.encryption import Keyring
+from sso.core.outgoing_http import OutgoingClient
+from sso.core.receiver_addresses import ReceiverAddresses
+from sso.db.database import Database
+from sso.webhooks.delivery_store import DeliveryStore
+from sso.webhooks.sender import LIMITS, WebhookSender
+
+
+@dataclass(frozen=True)
+class Webhooks:
+    client: OutgoingClient
+    sender: WebhookSender
+    allow_http: bool
+
+
+def build_webhooks(settings: Settings, database: Database, keyring: Keyring, reader: ChangeReader) -> Webhooks:
+    addresses = ReceiverAddresses(settings.webhook_networks, loopback=settings.is_loopback)
+    client = OutgoingClient(settings.webhook_ca_file, LIMITS, addresses.allows)
+    deliveries, allow_http = DeliveryStore(database, keyring), settings.is_loopback
+    sender = WebhookSender(deliveries, reader, client, database.clock, allow_http=allow_http)
+    return Webhooks(client, sender, allow_http)

@@ -1,0 +1,64 @@
+"""Invitations: who may invite whom."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sso.admin.caller import AdminCaller
+from sso.admin.errors import Conflict
+from sso.admin.request import AdminRequest, AdminResponse
+from sso.admin.rights import AdminRight
+from sso.config import Settings
+from sso.core.errors import Forbidden, NotFound
+from sso.perm.stores.audit import AuditActor
+from sso.services import Services
+from sso.state.apply import Applier
+from sso.state.document import parse
+from tests.kit.builders import add_user
+
+ROLE = {
+    "name": "staff",
+    "meta": {"private_data": {"can_view_audit": {"value": True}}},
+    "condition": {"domain": "staff.example"},
+}
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return replace(settings, registration="invite")
+
+
+async def call(services: Services, name: str, body: Any = None, *, is_root: bool = False, **path: str) -> AdminResponse:
+    method, _, route_path = name.partition(" ")
+    route = next(row for row in services.management.routes if (row.method, row.path) == (method, route_path))
+    rights = frozenset({AdminRight.VIEW_USERS, AdminRight.MANAGE_USERS})
+    caller = AdminCaller(AuditActor("1"), rights, frozenset(rights), is_root=is_root)
+    part = route.body.model_validate(body) if route.body else None
+    return await route.handler(AdminRequest(caller, path, route.query(), part))
+
+
+async def test_invitation_is_listed_and_revoked(services: Services) -> None:
+    created = await call(services, "POST /invitations", {"login": "new@example.com", "days": 3, "lang": "de"})
+    assert created.members["data"]["link"].startswith(services.settings.base_url)
+    [invitation] = (await call(services, "GET /invitations")).members["data"]
+    assert invitation["login"] == "new@example.com"
+    await call(services, "DELETE /invitations/<invitation_id>", invitation_id=invitation["id"])
+    assert (await call(services, "GET /invitations")).members["data"] == []
+    with pytest.raises(NotFound):
+        await call(services, "DELETE /invitations/<invitation_id>", invitation_id=invitation["id"])
+
+
+async def test_login_of_a_user_cannot_be_invited(services: Services) -> None:
+    user = await add_user(services)
+    with pytest.raises(Conflict, match="login: is used by another user"):
+        await call(services, "POST /invitations", {"login": user.login})
+
+
+async def test_nobody_invites_a_user_with_more_rights(services: Services) -> None:
+    """A caller could use the link, and would have the rights that a condition on the address gives."""
+    await Applier(services.database, services.hasher, services.keyring).apply(parse({"roles": {"1": [ROLE]}}))
+    with pytest.raises(Forbidden, match="can_view_audit is required"):
+        await call(services, "POST /invitations", {"login": "new@staff.example"})
+    assert await services.users.get_by_login("new@staff.example") is None
+    assert (await call(services, "POST /invitations", {"login": "new@staff.example"}, is_root=True)).status == 201

@@ -1,0 +1,238 @@
+"""The table of rights: every route of the management API with every right alone and every kind of caller.
+
+Each row says which status an allowed request gets; `AdminRoute.right` says who is allowed. A request never changes
+anything: it names a record that does not exist, has an invalid body, or an If-Match that is not the present version.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+import trio
+
+from sso.admin.request import AdminRoute
+from sso.admin.rights import AdminRight, with_included
+from sso.config import load
+from sso.services import open_services
+from tests.admin.conftest import Administrator, administrator, service_token
+from tests.kit import postgres
+from tests.kit.browser import each_worker
+from tests.kit.server import QUICK, Server, running
+from tests.perm.endpoints.conftest import FACTOR, Studio
+from tests.perm.endpoints.tokens import user_jwt
+
+
+@dataclass(frozen=True)
+class Row:
+    allowed: int  # the status of an allowed request
+    path: str = ""  # of a record that exists; by default, of one that does not
+    body: dict[str, Any] = field(default_factory=dict)  # if the route has one
+
+
+APPLICATION, PROJECT = "/applications/{application}", "/projects/{project}"
+MEMBER, GROUP, KEY = f"{PROJECT}/members/{{member}}", "/groups/{group}", "/access-keys/{key}"
+ROLE, SCHEMA, PERMISSIONS = "/roles/{application}/tester", "/schemas/{application}", "/users/{member}/permissions"
+
+# One line for each route.
+TABLE: dict[str, Row] = {
+    "GET /users": Row(200),
+    "POST /users": Row(400),
+    "GET /users/<user_id>": Row(404),
+    "PATCH /users/<user_id>": Row(404),
+    "DELETE /users/<user_id>": Row(404),
+    "GET /users/<user_id>/sessions": Row(404),
+    "DELETE /users/<user_id>/sessions": Row(404),
+    "DELETE /users/<user_id>/sessions/<session_id>": Row(404),
+    "GET /users/<user_id>/games": Row(404),
+    "DELETE /users/<user_id>/games/<sign_in_id>": Row(404),
+    "GET /users/<user_id>/factors": Row(404),
+    "DELETE /users/<user_id>/factors": Row(404),
+    "GET /users/<user_id>/permissions": Row(200, f"{PERMISSIONS}?application_id={{application}}"),
+    "PATCH /users/<user_id>/permissions": Row(412, PERMISSIONS, {"application_id": "{application}"}),
+    "GET /audit": Row(200),
+    "GET /audit/<entry_id>": Row(404),
+    "GET /invitations": Row(200),
+    "POST /invitations": Row(400),
+    "DELETE /invitations/<invitation_id>": Row(404),
+    "GET /clients": Row(200),
+    "POST /clients": Row(400),
+    "GET /clients/<client_id>": Row(404),
+    "PATCH /clients/<client_id>": Row(404),
+    "DELETE /clients/<client_id>": Row(404),
+    "POST /clients/<client_id>/rotate-secret": Row(404),
+    "GET /identity-providers": Row(200),
+    "POST /identity-providers": Row(400),
+    "GET /identity-providers/<provider_id>": Row(404),
+    "PATCH /identity-providers/<provider_id>": Row(404),
+    "DELETE /identity-providers/<provider_id>": Row(404),
+    "GET /signing-keys": Row(200),
+    "POST /signing-keys": Row(400, body={"unknown": 1}),
+    "GET /signing-keys/<kid>": Row(404),
+    "DELETE /signing-keys/<kid>": Row(404),
+    "GET /game-sessions": Row(200),
+    "GET /game-sessions/<gsid>": Row(404),
+    "DELETE /game-sessions/<gsid>": Row(404),
+    "GET /changes": Row(200),
+    "GET /applications": Row(200),
+    "POST /applications": Row(400),
+    "GET /applications/<application_id>": Row(200, APPLICATION),
+    "PATCH /applications/<application_id>": Row(412, APPLICATION),
+    "DELETE /applications/<application_id>": Row(412, APPLICATION),
+    "GET /applications/<application_id>/holders": Row(200, f"{APPLICATION}/holders"),
+    "GET /applications/<application_id>/assertions": Row(200, f"{APPLICATION}/assertions"),
+    "PUT /applications/<application_id>/assertions": Row(412, f"{APPLICATION}/assertions", {"assertions": []}),
+    "GET /schemas": Row(200),
+    "GET /schemas/<application_id>": Row(200, SCHEMA),
+    "PATCH /schemas/<application_id>": Row(412, SCHEMA),
+    "GET /roles": Row(200),
+    "POST /roles": Row(409, body={"application_id": "{application}", "name": "tester"}),
+    "GET /roles/<application_id>/<name>": Row(200, ROLE),
+    "PATCH /roles/<application_id>/<name>": Row(412, ROLE),
+    "DELETE /roles/<application_id>/<name>": Row(412, ROLE),
+    "GET /access-keys": Row(200),
+    "POST /access-keys": Row(400),
+    "GET /access-keys/<key_id>": Row(200, KEY),
+    "PATCH /access-keys/<key_id>": Row(412, KEY),
+    "DELETE /access-keys/<key_id>": Row(412, KEY),
+    "GET /projects": Row(200),
+    "POST /projects": Row(400),
+    "GET /projects/<project_id>": Row(200, PROJECT),
+    "PATCH /projects/<project_id>": Row(412, PROJECT),
+    "DELETE /projects/<project_id>": Row(412, PROJECT),
+    "GET /projects/<project_id>/members": Row(200, f"{PROJECT}/members"),
+    "POST /projects/<project_id>/members": Row(
+        409, f"{PROJECT}/members", {"user_id": "{member}", "roles": {"project": ["viewer"]}}
+    ),
+    "GET /projects/<project_id>/members/<user_id>": Row(200, MEMBER),
+    "PATCH /projects/<project_id>/members/<user_id>": Row(412, MEMBER, {"roles": {"project": ["viewer"]}}),
+    "DELETE /projects/<project_id>/members/<user_id>": Row(412, MEMBER),
+    "GET /groups": Row(200),
+    "POST /groups": Row(400),
+    "GET /groups/<group_id>": Row(200, GROUP),
+    "PATCH /groups/<group_id>": Row(412, GROUP),
+    "DELETE /groups/<group_id>": Row(412, GROUP),
+}
+
+
+@dataclass(frozen=True)
+class Service:
+    """A server of its own, on which users without rights see nothing, with one record of each kind."""
+
+    studio: Studio
+    routes: dict[str, AdminRoute]
+    records: dict[str, str]
+    workers: list[httpx.Client]
+
+    def call(self, client: httpx.Client, headers: dict[str, str], name: str) -> httpx.Response:
+        route, row = self.routes[name], TABLE[name]
+        path = row.path or re.sub("<[a-z_]+>", "x", route.path.replace("<user_id>", "999999999999"))
+        options: dict[str, Any] = {"json": self._filled(row.body)} if route.body else {}
+        headers = {**headers, "If-Match": '"an older version"'}
+        return client.request(route.method, f"/api/admin{self._filled(path)}", headers=headers, **options)
+
+    def statuses(self, headers: dict[str, str]) -> dict[str, set[int]]:
+        """The statuses of all routes, on all workers."""
+        return {name: {self.call(client, headers, name).status_code for client in self.workers} for name in self.routes}
+
+    def _filled(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: self._filled(item) for name, item in value.items()}
+        return value.format(**self.records) if isinstance(value, str) else value
+
+
+@pytest.fixture(scope="module")
+def service(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_ADMIN": "1000000"}
+    with ExitStack() as stack:
+        server = stack.enter_context(running(tmp_path_factory.mktemp("rights"), **settings, SSO_RATE_LOGIN="0"))
+        studio = Studio(server, stack.enter_context(server.client()))
+        workers = stack.enter_context(each_worker(server))
+        yield Service(studio, read_routes(server), create_records(studio), workers)
+
+
+def read_routes(server: Server) -> dict[str, AdminRoute]:
+    async def read() -> dict[str, AdminRoute]:
+        async with open_services(load(None, server.settings), server.settings["SSO_DATABASE_URL"]) as services:
+            return {f"{route.method} {route.path}": route for route in services.management.routes}
+
+    return trio.run(read)
+
+
+def create_records(studio: Studio) -> dict[str, str]:
+    project = studio.project()
+    application = studio.application(project)
+    studio.role(application, "tester", "test")
+    member = studio.user()
+    studio.join(project, member, project=["viewer"])
+    key = studio.root.call("accessKey", application_id=application, action="save", data={}).data["id"]
+    group = studio.group(project)
+    return {
+        "application": str(application),
+        "project": project,
+        "member": member.user_id,
+        "group": group,
+        "key": key,
+    }
+
+
+def expected(service: Service, rights: frozenset[AdminRight]) -> dict[str, set[int]]:
+    return {
+        name: {TABLE[name].allowed if route.right in rights or route.other_right in rights else 403}
+        for name, route in service.routes.items()
+    }
+
+
+def test_every_route_has_a_row(service: Service) -> None:
+    assert set(TABLE) == set(service.routes)
+
+
+@pytest.mark.parametrize("right", list(AdminRight))
+def test_right_opens_its_routes_and_no_others(service: Service, right: AdminRight) -> None:
+    holder = administrator(service.studio, right)
+    assert service.statuses(holder.headers) == expected(service, with_included({right}))
+
+
+def test_without_rights_nothing_is_shown(service: Service) -> None:
+    nobody = administrator(service.studio)
+    for name, route in service.routes.items():
+        response = service.call(service.workers[0], nobody.headers, name)
+        assert (response.status_code, response.json()["error"]) == (403, f"{route.right} is required"), name
+    assert service.statuses(nobody.headers) == expected(service, frozenset())
+
+
+def test_root_may_do_everything(service: Service) -> None:
+    headers = Administrator.of(service.studio.root).headers
+    assert service.statuses(headers) == expected(service, frozenset(AdminRight))
+
+
+def test_service_client_of_the_central_application_may_do_everything(service: Service) -> None:
+    headers = service_token(service.studio.server, "management", 1)
+    assert service.statuses(headers) == expected(service, frozenset(AdminRight))
+
+
+def test_service_client_of_another_application_only_reads_its_changes(service: Service) -> None:
+    headers = service_token(service.studio.server, "elsewhere", int(service.records["application"]))
+    assert service.statuses(headers) == expected(service, frozenset((AdminRight.VIEW_CHANGES,)))
+
+
+def test_login_from_a_game_is_refused(service: Service) -> None:
+    """Also where games may administer permissions (``SSO_GSID_ADMIN=allow``)."""
+    jwt = user_jwt(service.studio.server, service.studio.root.user_id, auth="gsid")
+    headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
+    assert service.statuses(headers) == expected(service, frozenset())
+    assert "a login from a game" in service.call(service.workers[0], headers, "GET /users").json()["error"]
+
+
+def test_user_jwt_needs_its_factor(service: Service) -> None:
+    headers = {"Authorization": f"Bearer {service.studio.root.jwt}"}
+    assert service.statuses(headers) == {name: {401} for name in service.routes}
+    assert "Factor" in service.call(service.workers[0], headers, "GET /users").json()["error"]
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer x"}, {"Authorization": "Basic eDp4"}])
+def test_without_a_valid_credential_every_route_is_401(service: Service, headers: dict[str, str]) -> None:
+    assert service.statuses(headers) == {name: {401} for name in service.routes}

@@ -1,0 +1,128 @@
+"""The admin console in Chromium: one test for each task of an administrator.
+
+Each page that is looked at must fit a phone and a desktop, and axe-core must find nothing serious in both themes.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import DESKTOP, HEIGHT, PHONE, PICTURES, Window, _thread, assert_accessible, take_pictures
+from tests.browser.test_account_layout import sign_in_with_scripts
+from tests.kit.browser import new_user
+from tests.kit.server import Server
+
+pytestmark = pytest.mark.browser
+ADMINISTRATOR = "7100001"  # a user id
+MIN_BUTTON = {PHONE: 44, DESKTOP: 34}  # pixels: a finger on a phone, a mouse on a desktop
+
+
+@pytest.fixture
+def window(chromium: Browser) -> Iterator[Window]:
+    """A window with JavaScript, which live search and charts use."""
+    window = _thread.submit(Window, chromium, viewport={"width": DESKTOP, "height": HEIGHT}).result()
+    yield window
+    _thread.submit(window.context.close).result()
+    assert window.errors == []
+
+
+@pytest.fixture(scope="module")
+def administrator(server: Server) -> str:
+    login = new_user(server, nick="Console Administrator", user_id=ADMINISTRATOR)
+    server.apply({"permissions": [{"user_id": login, "application_id": 1, "data": {"roles": ["root"]}}]})
+    return login
+
+
+def open_console(page: Page, server: Server, administrator: str) -> None:
+    """Signs in and follows the link on the account page."""
+    sign_in_with_scripts(page, server, administrator)
+    page.get_by_role("link", name="Open the admin console").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+
+
+def look(page: Page, name: str) -> None:
+    for width in (PHONE, DESKTOP):
+        page.set_viewport_size({"width": width, "height": HEIGHT})
+        if PICTURES:
+            take_pictures(page, f"console-{name}-{width}")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        for element in page.locator("main button:visible, main a.button:visible").all():
+            box = element.bounding_box()
+            assert box
+            assert box["height"] >= MIN_BUTTON[width], (name, element.inner_text())
+        assert_accessible(page)
+
+
+def test_menu_of_a_phone_is_operated_with_the_keyboard(page: Page, server: Server, administrator: str) -> None:
+    open_console(page, server, administrator)
+    look(page, "overview")
+    page.set_viewport_size({"width": PHONE, "height": HEIGHT})
+    navigation = page.get_by_role("navigation", name="Console")
+    expect(navigation).to_be_hidden()
+    page.get_by_role("link", name="Menu").focus()
+    page.keyboard.press("Enter")
+    expect(navigation).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(navigation).to_be_hidden()
+    page.get_by_role("link", name="Menu").click()
+    navigation.get_by_role("link", name="Users").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Users")
+    expect(navigation).to_be_hidden()
+
+
+def test_user_is_created_found_while_typing_and_disabled(page: Page, server: Server, administrator: str) -> None:
+    open_console(page, server, administrator)
+    page.get_by_role("link", name="Users", exact=True).first.click()
+    page.get_by_role("link", name="New user").click()
+    look(page, "new-user")
+    page.get_by_label("E-mail address").fill("typed.in.console@example.com")
+    page.get_by_label("Nickname").fill("Typed")
+    page.get_by_role("button", name="Create user").click()
+    expect(page.get_by_role("status")).to_have_text("The user has been created.")
+    page.get_by_role("navigation", name="Breadcrumbs").get_by_role("link", name="Users").click()
+    page.get_by_label("Search users").press_sequentially("typed.in")
+    expect(page.locator("#results tbody tr")).to_have_count(1)
+    expect(page).to_have_url(f"{server.base_url}/console/users?search=typed.in")
+    look(page, "users")
+    page.get_by_role("link", name="typed.in.console@example.com").click()
+    look(page, "user")
+    page.get_by_role("button", name="Disable user").click()
+    expect(page.get_by_role("status")).to_contain_text("disabled")
+    expect(page.get_by_role("button", name="Enable user")).to_be_visible()
+
+
+def test_sessions_of_a_user_are_ended(page: Page, server: Server, administrator: str) -> None:
+    open_console(page, server, administrator)
+    page.goto(f"{server.base_url}/console/users/{ADMINISTRATOR}/sign-ins")
+    expect(page.get_by_role("heading", name="Browsers")).to_be_visible()
+    look(page, "sign-ins")
+    page.get_by_role("button", name="Sign out everywhere").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")  # it was the administrator's own browser
+
+
+def test_permission_is_explained(page: Page, server: Server, administrator: str) -> None:
+    open_console(page, server, administrator)
+    page.goto(f"{server.base_url}/console/users/{ADMINISTRATOR}/permissions")
+    page.get_by_role("link", name="private_data.can_manage_users").click()
+    expect(page.locator("#explanation")).to_contain_text("role root")
+    look(page, "permissions")
+
+
+def test_change_is_found_in_the_audit_trail_and_undone(page: Page, server: Server, administrator: str) -> None:
+    new_user(server, nick="Untouched", user_id="7100002")
+    open_console(page, server, administrator)
+    page.goto(f"{server.base_url}/console/users/7100002")
+    page.get_by_label("Nickname").fill("Touched")
+    page.get_by_role("button", name="Save changes").click()
+    page.get_by_role("link", name="Changes of this user").click()
+    page.get_by_label("Operation").press_sequentially("user.save")
+    expect(page.locator("#results tbody tr")).to_have_count(1)
+    look(page, "audit")
+    page.get_by_role("link", name="user.save").click()
+    expect(page.locator(".new")).to_have_text("Touched")
+    look(page, "entry")
+    page.get_by_role("button", name="Undo this change").click()
+    expect(page.get_by_role("status")).to_contain_text("undone")
+    page.goto(f"{server.base_url}/console/users/7100002")
+    expect(page.get_by_label("Nickname")).to_have_value("Untouched")

@@ -1,0 +1,203 @@
+"""The table of routes: every page and form of the console, by administrators with one right; forms of other sites."""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from html.parser import HTMLParser
+
+import httpx
+import pytest
+import trio
+
+from sso.admin.rights import AdminRight, with_included
+from sso.app import build_app
+from sso.config import load
+from sso.console.sections import OVERVIEW, SECTIONS
+from sso.health import Health
+from sso.metrics import Metrics
+from sso.services import open_services
+from tests.console.conftest import ConsoleBrowser, console_browser
+from tests.kit.server import Server
+from tests.perm.endpoints.conftest import Studio
+
+# The right that each form needs, beyond that of its section.
+FORMS = {
+    "/console/users/new": AdminRight.MANAGE_USERS,
+    "/console/users/invitations": AdminRight.MANAGE_USERS,
+    "/console/users/invitations/<invitation_id>/revoke": AdminRight.MANAGE_USERS,
+    "/console/users/<user_id>": AdminRight.MANAGE_USERS,
+    "/console/users/<user_id>/password": AdminRight.MANAGE_USERS,
+    "/console/users/<user_id>/disable": AdminRight.MANAGE_USERS,
+    "/console/users/<user_id>/enable": AdminRight.MANAGE_USERS,
+    "/console/users/<user_id>/delete": AdminRight.MANAGE_USERS,
+    "/console/users/<user_id>/sessions/end": AdminRight.MANAGE_USERS,
+    "/console/users/<user_id>/sessions/<session_id>/end": AdminRight.MANAGE_USERS,
+    "/console/users/<user_id>/games/end": AdminRight.MANAGE_USERS,
+    "/console/users/<user_id>/factors/reset": AdminRight.MANAGE_USERS,
+    "/console/audit/<entry_id>/undo": AdminRight.VIEW_AUDIT,
+}
+# Forms that need recent authentication.
+DANGEROUS = {
+    "/console/users/<user_id>/password",
+    "/console/users/<user_id>/disable",
+    "/console/users/<user_id>/enable",
+    "/console/users/<user_id>/delete",
+    "/console/users/<user_id>/factors/reset",
+    "/console/audit/<entry_id>/undo",
+}
+PAGES_THAT_CREATE = {"/console/users/new": AdminRight.MANAGE_USERS}
+PAYLOAD = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+
+
+class InlineCode(HTMLParser):
+    """Collects what the Content-Security-Policy would block: inline scripts, styles and handlers."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag == "style" or (tag == "script" and "src" not in values and values.get("type") != "application/json"):
+            self.found.append(tag)
+        self.found += [f"{tag} {name}" for name in values if name.startswith(("on", "hx-on")) or name == "style"]
+
+
+@pytest.fixture(scope="module")
+def rules(server: Server) -> dict[str, set[str]]:
+    """The paths of the console, with their methods."""
+
+    async def read() -> dict[str, set[str]]:
+        async with open_services(load(None, server.settings), server.settings["SSO_DATABASE_URL"]) as services:
+            paths: dict[str, set[str]] = {}
+            for rule in build_app(services, Health(), Metrics()).url_map.iter_rules():
+                if rule.rule.startswith("/console"):
+                    paths.setdefault(rule.rule, set()).update((rule.methods or set()) & {"GET", "POST"})
+            return paths
+
+    return trio.run(read)
+
+
+@pytest.fixture(scope="module")
+def holders(studio: Studio) -> Iterator[dict[AdminRight, ConsoleBrowser]]:
+    """A browser for each right, whose user has no other."""
+    with ExitStack() as stack:
+        yield {right: stack.enter_context(console_browser(studio, right)) for right in AdminRight}
+
+
+def path_of(rule: str) -> str:
+    """The path with ids that do not exist."""
+    return re.sub(r"<[a-z_:]+>", "x", rule.replace("<user_id>", "999999999999").replace("<entry_id>", "999999999999"))
+
+
+def section_rights(rule: str) -> frozenset[AdminRight]:
+    return next((s.rights for s in SECTIONS if s is not OVERVIEW and rule.startswith(s.path)), OVERVIEW.rights)
+
+
+def send(browser: ConsoleBrowser, rule: str, **headers: str) -> httpx.Response:
+    """Sends an empty form with the CSRF token of this browser."""
+    browser.get("/console")
+    token = browser.form("/logout")["csrf"]
+    return browser.post(path_of(rule), {"csrf": token}, **headers)
+
+
+def test_every_form_is_in_the_table(rules: dict[str, set[str]]) -> None:
+    assert {rule for rule, methods in rules.items() if "POST" in methods} == FORMS.keys()
+    assert FORMS.keys() >= DANGEROUS
+
+
+def test_administrator_with_one_right_opens_its_pages_and_no_others(
+    rules: dict[str, set[str]], holders: dict[AdminRight, ConsoleBrowser]
+) -> None:
+    for rule in (rule for rule, methods in rules.items() if "GET" in methods):
+        for right, browser in holders.items():
+            answer = browser.get(path_of(rule))
+            granted = with_included({right})
+            needed = PAGES_THAT_CREATE.get(rule)
+            is_open = not section_rights(rule).isdisjoint(granted) and (needed is None or needed in granted)
+            assert (answer.status_code != 403) == is_open, (rule, right, answer.status_code)
+            assert answer.status_code in (200, 303, 403, 404), (rule, right, answer.status_code)
+
+
+def test_administrator_with_one_right_sends_its_forms_and_no_others(
+    holders: dict[AdminRight, ConsoleBrowser],
+) -> None:
+    for rule, needed in FORMS.items():
+        for right, browser in holders.items():
+            answer = send(browser, rule)
+            is_allowed = needed in with_included({right})
+            assert (answer.status_code != 403) == is_allowed, (rule, right, answer.status_code)
+            assert answer.status_code in (303, 403, 404, 409, 422), (rule, right, answer.status_code)
+
+
+def test_navigation_shows_the_sections_of_the_administrator(holders: dict[AdminRight, ConsoleBrowser]) -> None:
+    for right, browser in holders.items():
+        text = browser.get("/console").text
+        for section in SECTIONS:
+            is_shown = f'href="{section.path}"' in text.partition("<main")[0].replace('class="brand" href', "")
+            assert is_shown == (not section.rights.isdisjoint(with_included({right}))), (section.key, right)
+
+
+def test_user_without_rights_sees_a_helpful_page_and_nothing_else(rules: dict[str, set[str]], studio: Studio) -> None:
+    with ConsoleBrowser(studio.server, studio.user()) as browser:
+        for rule, methods in rules.items():
+            if "GET" in methods:
+                answer = browser.get(path_of(rule))
+                assert (answer.status_code, "no right to administer" in answer.text) == (403, True), rule
+            if "POST" in methods:
+                token = browser.form("/logout")["csrf"]
+                assert browser.post(path_of(rule), {"csrf": token}).status_code == 403, rule
+        assert "/console" not in browser.open_account().text
+
+
+def test_without_a_session_pages_lead_to_the_sign_in(rules: dict[str, set[str]], server: Server) -> None:
+    with server.client() as client:
+        for rule, methods in rules.items():
+            if "GET" in methods:
+                answer = client.get(path_of(rule))
+                assert answer.status_code == 303, rule
+                assert answer.headers["Location"].startswith("/login?next=/console"), rule
+            if "POST" in methods:
+                assert client.post(path_of(rule), data={"csrf": "x"}).status_code == 303, rule
+        answer = client.get("/console", headers={"HX-Request": "true"})
+        assert (answer.status_code, answer.headers["HX-Redirect"]) == (401, "/login?next=/console")
+
+
+def test_forms_of_other_sites_are_refused(root_browser: ConsoleBrowser) -> None:
+    for rule in FORMS:
+        assert send(root_browser, rule, Sec_Fetch_Site="cross-site").status_code == 403, rule
+        assert send(root_browser, rule, Origin="https://evil.example").status_code == 403, rule
+        for token in ({}, {"csrf": ""}, {"csrf": "x" * 43}):
+            answer = root_browser.post(path_of(rule), token)
+            assert (answer.status_code, "expired" in answer.text) == (403, True), rule
+
+
+def test_dangerous_forms_need_recent_authentication(studio: Studio) -> None:
+    with console_browser(studio, *AdminRight) as browser:
+        for rule in FORMS:
+            browser.forget_authentication()
+            answer = send(browser, rule)
+            is_asked = "Confirm that it is you" in answer.text
+            assert is_asked == (rule in DANGEROUS), rule
+
+
+def test_pages_cannot_be_framed_and_have_no_inline_code(
+    rules: dict[str, set[str]], root_browser: ConsoleBrowser
+) -> None:
+    root_browser.get(f"/console/users/{root_browser.user_id}")
+    for rule in (rule for rule, methods in rules.items() if "GET" in methods):
+        path = path_of(rule).replace("999999999999", root_browser.user_id)
+        answer = root_browser.get(
+            path, params={"search": PAYLOAD, "done": PAYLOAD, "explain": PAYLOAD, "target": PAYLOAD}
+        )
+        if not answer.headers["Content-Type"].startswith("text/html"):
+            continue
+        policy = answer.headers["Content-Security-Policy"]
+        assert "frame-ancestors 'none'" in policy, rule
+        assert "script-src 'self';" in policy, rule
+        assert "style-src 'self';" in policy, rule
+        assert answer.headers["X-Frame-Options"] == "DENY", rule
+        assert answer.headers["Cache-Control"] == "no-store", rule
+        assert InlineCode(answer.text).found == [], rule
+        assert "<img src=x" not in answer.text, rule

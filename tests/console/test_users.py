@@ -1,0 +1,155 @@
+"""The section "Users", with forms as a browser without scripts sends them."""
+
+import html
+
+import pytest
+
+from tests.console.conftest import ConsoleBrowser, console_browser
+from tests.console.test_rights import PAYLOAD
+from tests.kit.browser import Browser, fresh_browser, new_user, query, user_id_of
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.perm.endpoints.conftest import Studio
+
+
+@pytest.fixture
+def login(studio: Studio) -> str:
+    return new_user(studio.server, nick="Console Visitor", tags=["beta"])
+
+
+def page_of(browser: ConsoleBrowser, login: str, tab: str = "") -> str:
+    path = f"/console/users/{user_id_of(browser.server, login)}"
+    browser.open(path + tab)
+    return path
+
+
+def last_entry(browser: ConsoleBrowser, operation: str) -> dict[str, object]:
+    rows = query(browser.server, "SELECT * FROM audit WHERE operation = $1 ORDER BY id DESC LIMIT 1", operation)
+    return dict(rows[0])
+
+
+def test_search_finds_users_by_login_nickname_and_id(manager: ConsoleBrowser, login: str) -> None:
+    for search in (login, login.upper()[:9], user_id_of(manager.server, login)):
+        assert login in manager.open("/console/users", params={"search": search}), search
+    assert "No user begins with" in manager.open("/console/users", params={"search": "nobody-has-this"})
+
+
+def test_list_has_pages(manager: ConsoleBrowser, studio: Studio) -> None:
+    logins = [f"paged{number:03}@example.com" for number in range(51)]
+    studio.server.apply({"users": [{"login": login} for login in logins]})
+    first = manager.open("/console/users", params={"search": "paged"})
+    assert (logins[49] in first, logins[50] in first) == (True, False)
+    next_path = html.unescape(first.partition('rel="next"')[0].rpartition('href="')[2].partition('"')[0])
+    second = manager.open(next_path)
+    assert (logins[49] in second, logins[50] in second, 'rel="next"' in second) == (False, True, False)
+
+
+def test_export_quotes_formulas(manager: ConsoleBrowser, studio: Studio) -> None:
+    new_user(studio.server, login="exported@example.com", nick="=1+1", tags=["a", "b"])
+    answer = manager.get("/console/users/export.csv", params={"search": "exported"})
+    header, line, *rest = answer.text.split("\r\n")
+    assert (header.split(",")[:3], rest) == (["user_id", "login", "nick"], [""])
+    assert ",exported@example.com,'=1+1,,en,0,a b,," in line
+    assert "attachment" in answer.headers["Content-Disposition"]
+
+
+def test_administrator_creates_and_edits_a_user(manager: ConsoleBrowser) -> None:
+    manager.open("/console/users/new")
+    answer = manager.submit("/console/users/new", login="not an address", nick="New")
+    assert (answer.status_code, "login:" in manager.problem) == (422, True)
+    assert 'value="New"' in answer.text
+    notice = manager.act("/console/users/new", login="created@example.com", password=PASSWORD, tags="beta, staff")
+    assert notice == "The user has been created."
+    path = f"/console/users/{user_id_of(manager.server, 'created@example.com')}"
+    assert manager.act(path, nick="Created", tags="beta", email_verified="1") == "The changes have been saved."
+    entry = last_entry(manager, "user.save")
+    assert entry["user_id"] == manager.user_id
+    assert entry["address"] == "127.0.0.1"
+    row = query(manager.server, "SELECT nick, tags, email_verified FROM users WHERE login = 'created@example.com'")[0]
+    assert tuple(row) == ("Created", ["beta"], True)
+
+
+def test_edit_of_a_user_who_was_changed_meanwhile_is_refused(manager: ConsoleBrowser, login: str) -> None:
+    path = page_of(manager, login)
+    query(manager.server, "UPDATE users SET nick = 'Other' WHERE login = $1", login)
+    answer = manager.submit(path, nick="Mine")
+    assert (answer.status_code, "changed this in the meantime" in manager.problem) == (409, True)
+    assert query(manager.server, "SELECT nick FROM users WHERE login = $1", login)[0]["nick"] == "Other"
+
+
+def test_user_is_disabled_enabled_deleted_and_kept(manager: ConsoleBrowser, login: str) -> None:
+    with fresh_browser(manager.server, login) as browser:
+        path = page_of(manager, login)
+        assert "disabled" in manager.act(f"{path}/disable")
+        assert not browser.is_signed_in
+    assert manager.act(f"{path}/enable") == "The user can sign in again."
+    assert "closed" in manager.act(f"{path}/delete")
+    assert "Deleted on" in manager.page.text
+    assert "cancelled" in manager.act(f"{path}/enable")
+
+
+def test_sessions_are_listed_and_ended(manager: ConsoleBrowser, login: str) -> None:
+    with fresh_browser(manager.server, login) as one, fresh_browser(manager.server, login) as other:
+        path = page_of(manager, login, "/sign-ins")
+        ended = query(manager.server, "SELECT id FROM browser_sessions WHERE user_id = $1", path.rpartition("/")[2])[0]
+        assert manager.act(f"{path}/sessions/{ended['id']}/end") == "That browser has been signed out."
+        assert sorted([one.is_signed_in, other.is_signed_in]) == [False, True]
+        assert "everywhere" in manager.act(f"{path}/sessions/end")
+        assert (one.is_signed_in, other.is_signed_in) == (False, False)
+        assert "not signed in with any browser" in manager.page.text
+
+
+def test_factors_are_removed_and_a_password_is_set(manager: ConsoleBrowser) -> None:
+    login = new_user(manager.server, totp_secret=TOTP_SECRET)
+    path = page_of(manager, login, "/security")
+    assert "removed" in manager.act(f"{path}/factors/reset")
+    assert "new password" in manager.act(f"{path}/password", password="another long password")
+    with Browser(manager.server) as browser:
+        assert browser.sign_in(login, "another long password").status_code == 303
+
+
+def test_invitation_is_created_and_revoked(studio: Studio, manager: ConsoleBrowser) -> None:
+    """The shared server has no registration, so that invitations are refused with the reason."""
+    manager.open("/console/users/invitations")
+    answer = manager.submit("/console/users/invitations", login="invited@example.com")
+    assert (answer.status_code, "SSO_REGISTRATION" in manager.problem) == (409, True)
+
+
+def test_permissions_are_explained(manager: ConsoleBrowser) -> None:
+    path = f"/console/users/{manager.user_id}/permissions"
+    text = manager.open(path, params={"explain": "private_data.can_manage_users"})
+    assert "the user's own data" in text
+    text = manager.open(path, params={"explain": "private_data.can_view_audit"})
+    assert "The user does not have this rule" in text
+    assert "application not found" in manager.get(path, params={"application_id": "99999"}).text
+
+
+def test_manager_cannot_change_root(manager: ConsoleBrowser, studio: Studio) -> None:
+    path = f"/console/users/{studio.root.user_id}"
+    manager.open(path)
+    answer = manager.submit(f"{path}/disable")
+    assert (answer.status_code, "the role root is required" in answer.text) == (403, True)
+
+
+def test_proof_is_asked_for_and_the_action_goes_on(studio: Studio, login: str) -> None:
+    with console_browser(studio, "can_manage_users") as browser:
+        path = page_of(browser, login, "/security")
+        browser.forget_authentication()
+        answer = browser.submit(f"{path}/password", password="another long password")
+        assert (answer.status_code, "Confirm that it is you" in answer.text) == (403, True)
+        answer = browser.submit(f"{path}/password", current_password="wrong")
+        assert (answer.status_code, "incorrect" in browser.problem) == (422, True)
+        assert "new password" in browser.act(f"{path}/password", current_password=PASSWORD)
+        with Browser(studio.server) as user:
+            assert user.sign_in(login, "another long password").status_code == 303
+
+
+def test_values_of_users_are_escaped_everywhere(manager: ConsoleBrowser, root_browser: ConsoleBrowser) -> None:
+    login = new_user(manager.server, nick=PAYLOAD[:60], country=PAYLOAD[:60], phone=PAYLOAD[:60], meta={"a": PAYLOAD})
+    path = page_of(manager, login)
+    manager.act(path, nick=PAYLOAD[::-1][:60])
+    entry = last_entry(manager, "user.save")["id"]
+    paths = [path, f"{path}/sign-ins", f"{path}/security", f"{path}/permissions", f"/console/users?search={login}"]
+    for page in [*paths, "/console/audit", f"/console/audit/{entry}"]:
+        text = root_browser.get(page).text
+        assert "<script>alert" not in text, page
+        assert "<img src=x" not in text, page
