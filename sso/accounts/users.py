@@ -6,6 +6,7 @@ from typing import Any
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import User, login_key, stored_login
+from sso.accounts.own_changes import audit_registration
 from sso.backchannel_logout.site_sessions import end_site_sessions
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.ids import is_user_id
@@ -218,7 +219,7 @@ async def can_sign_in(tx: Runner, user_id: str) -> bool:
 async def create_user(
     tx: Runner, login: str, password_hash: str | None, nick: str, lang: str, *, email_verified: bool
 ) -> User | None:
-    """Creates a user. Returns None if the login is taken; of several concurrent calls, one creates the user."""
+    """Creates a user who registers. Returns None if the login is taken; of several concurrent calls, one creates it."""
     while True:
         row = await tx.row(
             _CREATE,
@@ -231,6 +232,7 @@ async def create_user(
             email_verified=email_verified,
         )
         if row:
+            await audit_registration(tx, row["user_id"], row["login"])
             return User.from_row(row)
         if await is_login_used(tx, login):
             return None

@@ -49,7 +49,7 @@ class AccessKeyResource:
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: AccessKeyQuery = request.query
-        visible = await self._access.visible(request)
+        visible = await self._access.visible_at_application(request, query.application_id)
         after_id, after_key = read_pair_cursor(query.after)
         rows = await self._database.rows(
             _PAGE,

@@ -50,7 +50,7 @@ class ApplicationResource:
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: ApplicationQuery = request.query
-        visible = await self._access.visible(request)
+        visible = await self._access.visible_in_project(request, query.project_id)
         rows = await self._database.rows(
             _PAGE,
             after=read_number_cursor(query.after, MAX_APPLICATION_ID),

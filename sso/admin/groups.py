@@ -49,7 +49,7 @@ class GroupResource:
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: GroupQuery = request.query
-        visible = await self._access.visible(request)
+        visible = await self._access.visible_in_project(request, query.project_id)
         of_project = {} if query.project_id is None else {"project_id": query.project_id}
         rows = await self._database.rows(
             _PAGE_OF_PROJECT if of_project else _PAGE,

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import orjson
+
 from sso.admin.request import AdminRequest, AdminResponse, JsonRecord, record_response
 from sso.admin.rights import AdminRight
 from sso.core.errors import Forbidden, NotFound
@@ -49,6 +51,20 @@ class RecordAccess:
             raise Forbidden(AT_CENTRAL_APPLICATION)
         raise NotFound(f"{self.kind} not found")
 
+    async def visible_in_project(self, request: AdminRequest, project_id: str | None) -> Visible:
+        """Like `visible`. Raises NotFound for the filter of a list by a project that the caller may not see."""
+        visible = await self.visible(request)
+        caller = request.caller.permissions
+        if project_id is not None and not await self.visibility.may_name_project(caller, project_id, visible):
+            raise NotFound("project not found")
+        return visible
+
+    async def visible_at_application(self, request: AdminRequest, application_id: int | None) -> Visible:
+        """Like `visible`. Raises NotFound or Forbidden for the filter of a list by such an application."""
+        if application_id is not None:
+            await self.require(request, application_id)
+        return await self.visible(request)
+
     @asynccontextmanager
     async def hiding(self, request: AdminRequest, record_id: int | str) -> AsyncIterator[None]:
         """Replaces the Forbidden of an endpoint if the caller may not see the record either, or it does not exist."""
@@ -70,7 +86,8 @@ async def call_endpoint(
         response = await endpoint(PermissionRequest(fields, request.caller.permissions, precondition=precondition))
     except InvalidInput as error:
         raise InvalidInput(error.message.removeprefix("data.")) from None
-    return {name: value for name, value in response.items() if name != "status"}
+    members: JsonRecord = orjson.loads(response) if isinstance(response, bytes) else response
+    return {name: value for name, value in members.items() if name != "status"}
 
 
 async def change_record(

@@ -53,7 +53,7 @@ class RoleResource:
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: RoleQuery = request.query
-        visible = await self._access.visible(request)
+        visible = await self._access.visible_at_application(request, query.application_id)
         first, last = (query.application_id or 0), (query.application_id or MAX_APPLICATION_ID)
         after_id, after_name = read_pair_cursor(query.after)
         rows = await self._database.rows(

@@ -5,7 +5,7 @@ A command is written once, with these interfaces. ``sso/cli/local`` implements t
 them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -75,17 +75,13 @@ class PermissionReader(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class AppliedState:
-    created: int
-    changed: int
-    unchanged: int
-    warnings: list[str]
-
-
 class StateAdministration(Protocol):
-    async def apply(self, document: Fields, show_progress: ShowProgress) -> AppliedState:
-        """Raises DocumentError."""
+    async def apply(self, document: Fields, show_progress: ShowProgress, *, dry_run: bool, override: bool) -> Fields:
+        """Returns the numbers of records and warnings; a dry run also has what would change. Raises DocumentError."""
+        ...
+
+    async def logins(self, user_ids: Sequence[str]) -> dict[str, str]:
+        """Returns the logins of users by id, as far as they are known."""
         ...
 
     async def export(self) -> Fields: ...

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import click
 
-from sso.cli.administration import AppliedState, ServiceAdministration
+from sso.cli.administration import Fields, ServiceAdministration
 from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure
+from sso.cli.impact_format import MAX_LINES, format_apply_report
+from sso.cli.output import print_json, print_lines
 from sso.cli.progress import Progress
 from sso.state.document import DocumentError, parse
 from sso.web.body import InvalidBody, parse_body
@@ -17,17 +19,47 @@ MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.option("--dry-run", is_flag=True, help="Change nothing, and show what would change and for whom.")
+@click.option("--override", is_flag=True, help="Apply the document even if assertions of applications fail.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
-def command(ctx: click.Context, file: Path) -> None:
+def command(ctx: click.Context, file: Path, dry_run: bool, override: bool, as_json: bool) -> None:
     """Apply FILE (or - for standard input), a JSON document of desired state.
 
     The document is applied as a whole or not at all. Records and fields that it does not name stay as they are, and
     applying it again changes nothing. The service may be running; it uses the new state at once.
 
+    With --dry-run, the exit code is 1 if an assertion would fail.
+
     \b
     Example:
       echo '{"users": [{"login": "ann@example.com", "nick": "Ann"}]}' | sso apply -
+      sso apply --dry-run state.json
     """
+    document = _read(file)
+
+    async def apply(admin: ServiceAdministration) -> tuple[Fields, dict[str, str]]:
+        try:
+            with Progress(f"applying {'standard input' if str(file) == '-' else file}") as progress:
+                report = await admin.state.apply(
+                    document,
+                    lambda what, done, total: progress.show(f"{what}, {done:,} of {total:,}"),
+                    dry_run=dry_run,
+                    override=override,
+                )
+        except DocumentError as error:
+            raise CommandFailure(f"{file}: {error}") from None
+        if not dry_run or as_json:
+            return report, {}
+        return report, await admin.state.logins([user["user_id"] for user in report["users"][:MAX_LINES]])
+
+    report, logins = with_administration(ctx, apply, may_create=True)
+    _print(report, logins, dry_run=dry_run, as_json=as_json)
+    if dry_run and report["failed_assertions"]:
+        ctx.exit(1)
+
+
+def _read(file: Path) -> Fields:
     try:
         raw = sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1) if str(file) == "-" else file.read_bytes()
         document = parse_body(
@@ -38,17 +70,16 @@ def command(ctx: click.Context, file: Path) -> None:
         raise CommandFailure(f"cannot read {file}: {error.strerror}") from None
     except (InvalidBody, DocumentError) as error:
         raise CommandFailure(f"{file}: {error}") from None
+    return document
 
-    async def apply(admin: ServiceAdministration) -> AppliedState:
-        try:
-            with Progress(f"applying {'standard input' if str(file) == '-' else file}") as progress:
-                return await admin.state.apply(
-                    document, lambda what, done, total: progress.show(f"{what}, {done:,} of {total:,}")
-                )
-        except DocumentError as error:
-            raise CommandFailure(f"{file}: {error}") from None
 
-    applied = with_administration(ctx, apply, may_create=True)
-    for warning in applied.warnings:
+def _print(report: Fields, logins: dict[str, str], *, dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        print_json(report)
+        return
+    for warning in report["warnings"]:
         click.echo(f"warning: {warning}", err=True)
-    click.echo(f"created {applied.created}, changed {applied.changed}, unchanged {applied.unchanged}")
+    if dry_run:
+        print_lines(format_apply_report(report, logins))
+    else:
+        click.echo(f"created {report['created']}, changed {report['changed']}, unchanged {report['unchanged']}")

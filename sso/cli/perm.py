@@ -8,13 +8,14 @@ from sso.cli.context import utf8_argument
 from sso.cli.groups import Subcommands
 from sso.cli.output import Format, print_json, print_lines
 from sso.cli.perm_format import format_explanation
+from sso.cli.perm_test import command as test_command
 from sso.cli.types import unix_time
 from sso.perm.engine.names import LIST_TYPES
 
 
 @click.group(cls=Subcommands)
 def command() -> None:
-    """Show and explain permissions of a user. USER is a user id or a login.
+    """Show and explain permissions of a user, and check assertions. USER is a user id or a login.
 
     The central application, 1, holds the permissions for the whole service and for projects. Permissions come from
     roles: see `sso role`, `sso group` and `sso project member`.
@@ -91,3 +92,6 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, at: int | Non
         print_json(explanation)
     else:
         print_lines(format_explanation(login, app_id, explanation))
+
+
+command.add_command(test_command)

@@ -98,6 +98,13 @@ class Visibility:
         allowed = frozenset(project_id for project_id in project_ids if rights.allow(operation, project_id=project_id))
         return Visible(rights.allow(operation), allowed)
 
+    async def may_name_project(self, caller: Caller, project_id: str, visible: Visible) -> bool:
+        """Whether a caller who sees ``visible`` may know of the project: it exists, or the caller is a member."""
+        if visible.everything:
+            return await self.exists("project", project_id)
+        rights = await self._authorizer.caller_rights(caller)
+        return any(access.project.id == project_id for access in rights.granted.central.projects)
+
     async def groups(self, caller: Caller, operation: Operation) -> Visible:
         """The groups on which the caller may do the operation."""
         rights = await self._authorizer.caller_rights(caller)

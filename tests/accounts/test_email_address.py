@@ -1,5 +1,6 @@
 """The e-mail address of an account: verifying it, changing it, undoing a change."""
 
+import json
 from collections.abc import Iterator
 
 import httpx
@@ -122,6 +123,11 @@ def test_change_is_confirmed_at_the_new_address(
         assert other.sign_in(login).status_code == 401
         assert other.sign_in(new).status_code == 303
     assert new in wait_for_mails(server, login, CHANGED)[0]
+    changes = (
+        """SELECT user_id, before, after FROM audit WHERE target = $1 AND operation = 'user.save' ORDER BY id DESC"""
+    )
+    actor, *values = query(server, changes, user_id)[0]
+    assert (actor, *map(json.loads, values)) == (user_id, {"login": login}, {"login": new})
 
 
 def test_undo_restores_the_address_although_the_password_was_changed(

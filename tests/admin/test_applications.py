@@ -90,6 +90,7 @@ def test_list_is_paged_and_searched(studio: Studio, viewer: Administrator, appli
     assert [item["application_id"] for item in viewer.data("/applications", project_id=project_id)] == ids
     assert [item["application_id"] for item in viewer.data("/applications", search=str(ids[1]))] == [ids[1]]
     assert viewer.get("/applications", after="x").status_code == 400
+    assert viewer.get("/applications", project_id="nowhere").status_code == 404
 
 
 def test_central_application_is_for_root_only(

@@ -98,6 +98,10 @@ def test_manager_of_one_group_sees_and_changes_it_alone(studio: Studio) -> None:
     assert (refused.status_code, "can_manage_groups" in refused.json()["error"]) == (403, True)
     assert caller.request("DELETE", f"/groups/{own}").status_code == 403
     requests: list[tuple[str, dict[str, Any]]] = [("GET", {}), ("PATCH", {"json": {"users": []}}), ("DELETE", {})]
+    assert [group["group_id"] for group in caller.data("/groups", project_id=project_id)] == [own]
+    for hidden in (studio.project(), "nowhere"):
+        assert caller.get("/groups", project_id=hidden).status_code == 404
+        assert caller.get("/applications", project_id=hidden).status_code == 403
     for method, options in requests:
         assert caller.request(method, f"/groups/{other}", **options).status_code == 404
 

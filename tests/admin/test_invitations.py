@@ -1,6 +1,7 @@
 """Invitations: who may invite whom."""
 
 from dataclasses import replace
+from ipaddress import ip_address
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from sso.admin.request import AdminRequest, AdminResponse
 from sso.admin.rights import AdminRight
 from sso.config import Settings
 from sso.core.errors import Forbidden, NotFound
-from sso.perm.stores.audit import AuditActor
+from sso.perm.caller import Caller
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
@@ -33,7 +34,8 @@ async def call(services: Services, name: str, body: Any = None, *, is_root: bool
     method, _, route_path = name.partition(" ")
     route = next(row for row in services.management.routes if (row.method, row.path) == (method, route_path))
     rights = frozenset({AdminRight.VIEW_USERS, AdminRight.MANAGE_USERS})
-    caller = AdminCaller(AuditActor("1"), rights, frozenset(rights), is_root=is_root)
+    permissions = Caller("1", ip_address("127.0.0.1"), has_factor=True, in_management=True)
+    caller = AdminCaller(permissions.actor, rights, frozenset(rights), is_root, permissions)
     part = route.body.model_validate(body) if route.body else None
     return await route.handler(AdminRequest(caller, path, route.query(), part))
 

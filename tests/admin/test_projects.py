@@ -219,6 +219,13 @@ def test_dry_run_of_a_membership_shows_who_gains_and_changes_nothing(studio: Stu
     assert root.data(path) == before
 
 
+def test_dry_run_shows_managers_of_projects_who_gains(studio: Studio, projects: Administrator) -> None:
+    user = studio.user()
+    path = f"/projects/{studio.project()}/members?dry_run=1"
+    answer = projects.request("POST", path, json={"user_id": user.user_id, "roles": VIEWER}).json()
+    assert [item["user_id"] for item in answer["users"]] == [user.user_id]
+
+
 def test_change_of_a_member_is_audited_with_before_and_after(studio: Studio, projects: Administrator) -> None:
     user = studio.user()
     root = Administrator.of(studio.root)

@@ -21,6 +21,7 @@ from sso.accounts.email_address.recent_additions import BEFORE_CHANGE_S, remove_
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.mailed_links import MailedLink, MailedLinks
 from sso.accounts.model import User, login_key, mailbox_key, stored_login
+from sso.accounts.own_changes import audit_new_login
 from sso.accounts.password_reset import requests
 from sso.accounts.users import UserStore, get_user, lock_user, revoke_everything
 from sso.core.mail_address import check_mail_address
@@ -42,6 +43,7 @@ _SET_LOGIN = Statement(
     """UPDATE users SET login = :login, login_key = :login_key, email_verified = true
     WHERE user_id = :user_id AND (login_key = :old_key OR CAST(:old_key AS text) IS NULL) RETURNING user_id"""
 )
+_LOGIN = Statement("SELECT login FROM users WHERE user_id = :user_id")
 _DELETE_CODES = Statement("DELETE FROM email_codes WHERE user_id = :user_id")
 _PENDING = Statement(
     """SELECT data FROM mailed_links WHERE user_id = :user_id AND purpose = :purpose AND expires > now()
@@ -189,12 +191,14 @@ class EmailChange:
         return await self._run(work)
 
     async def _set_login(self, tx: Transaction, link: MailedLink, old_key: str | None) -> bool:
-        """Sets the address of the link. Links that were sent to the address before become invalid."""
+        """Sets the address of the link for a locked user. Links that were sent to the address before become invalid."""
+        assert link.user_id is not None
         login = link.data["login"]
+        old_login = await tx.value(_LOGIN, user_id=link.user_id)
         values = {"login": login, "login_key": login_key(login), "user_id": link.user_id, "old_key": old_key}
         if await tx.value(_SET_LOGIN, **values) is None:
             return False
-        assert link.user_id is not None
+        await audit_new_login(tx, link.user_id, old_login, login)
         for purpose in (CHANGE, requests.PURPOSE, verification.PURPOSE):
             await self._links.revoke(tx, purpose, link.user_id)
         return True

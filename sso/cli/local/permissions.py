@@ -13,7 +13,7 @@ from sso.perm.stores.projects import resolve_project_id
 if TYPE_CHECKING:
     from sso.accounts.model import User
     from sso.cli.services import CommandServices
-    from sso.perm.stores.facts import LoadedFacts
+    from sso.perm.stores.loaded_facts import LoadedFacts
 
 PAGE = 200  # entries that are read at a time
 

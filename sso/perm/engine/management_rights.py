@@ -1,7 +1,7 @@
 """The rights of the management API over all applications and projects: rules of the central application.
 
-They count in requests to that API only, and not at the central application itself, whose roles give rights over the
-whole service.
+They count in requests to that API only. Rights over applications do not count at the central application itself, whose
+roles give rights over the whole service.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,8 @@ VIEW_APPLICATIONS = "can_view_applications"
 MANAGE_APPLICATIONS = "can_manage_applications"
 VIEW_PROJECTS = "can_view_projects"
 MANAGE_PROJECTS = "can_manage_projects"
-MANAGEMENT_RIGHTS = frozenset((VIEW_APPLICATIONS, MANAGE_APPLICATIONS, VIEW_PROJECTS, MANAGE_PROJECTS))
+APPLICATION_RIGHTS = frozenset((VIEW_APPLICATIONS, MANAGE_APPLICATIONS))
+MANAGEMENT_RIGHTS = APPLICATION_RIGHTS | {VIEW_PROJECTS, MANAGE_PROJECTS}
 
 # The rules, by level, that a right includes in every project. A caller gives and takes only roles with these rules.
 _HELD_IN_PROJECTS: Mapping[str, tuple[tuple[str, str], ...]] = {

@@ -1,14 +1,17 @@
 """Writes the built-in central application: at the first start, and after an upgrade that adds roles or rules."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.stores import audit
 from sso.perm.stores.applications import read_application_row
+from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.builtin_roles import CENTRAL_NAME, ROLES, ROOT_RULES, SCHEMA
-from sso.perm.stores.roles import put_role, read_roles
+from sso.perm.stores.roles import put_role, read_roles, role_json
 from sso.perm.stores.schemas import put_schema, schema_of
 
 _IS_COMPLETE = Statement(
@@ -28,15 +31,18 @@ async def seed_central_application(database: Database) -> None:
     wanted = {"names": names, "roles": len(ROLES), "rules": list(ROOT_RULES)}
     if await database.value(_IS_COMPLETE, application_id=CENTRAL_APPLICATION_ID, **wanted):
         return  # the usual case takes no lock
-    await database.transaction(_seed)
+    await database.transaction(seed)
 
 
-async def _seed(tx: Transaction) -> None:
+async def seed(tx: Transaction) -> None:
+    """Like `seed_central_application`, in a transaction."""
     is_new = await tx.value(_LOCK_IS_NEW, application_id=CENTRAL_APPLICATION_ID)
     stored = await read_roles(tx, CENTRAL_APPLICATION_ID)
     for role in ROLES:
         if role.name not in stored:
             await put_role(tx, CENTRAL_APPLICATION_ID, role)
+            if not is_new:
+                await _audit(tx, "role.save", f"{CENTRAL_APPLICATION_ID}/{role.name}", None, role_json(role))
     if is_new:
         await tx.value(_SET_NAME, application_id=CENTRAL_APPLICATION_ID, name=CENTRAL_NAME)
         await put_schema(tx, CENTRAL_APPLICATION_ID, SCHEMA)
@@ -51,4 +57,11 @@ async def _add_missing_rules(tx: Transaction) -> None:
     stored = schema_of(row)
     missing = {name: SCHEMA.private_data[name] for name in ROOT_RULES if name not in stored.private_data}
     if missing:
-        await put_schema(tx, CENTRAL_APPLICATION_ID, replace(stored, private_data={**stored.private_data, **missing}))
+        schema = replace(stored, private_data={**stored.private_data, **missing})
+        await put_schema(tx, CENTRAL_APPLICATION_ID, schema)
+        await _audit(tx, "schema.save", str(CENTRAL_APPLICATION_ID), asdict(stored), asdict(schema))
+
+
+async def _audit(tx: Transaction, operation: str, target: str, before: Any, after: Any) -> None:
+    """Writes an entry without an author: an upgrade has changed the application, or a start after a deletion."""
+    await audit.write(tx, AuditActor(), operation, target, before, after, application_id=CENTRAL_APPLICATION_ID)

@@ -25,6 +25,8 @@ def test_link_creates_a_user_with_a_verified_address(browser: Browser, open_serv
     [user] = users_with(open_server, address)
     assert (user["nick"], user["email_verified"], user["lang"]) == ("Ann Wanderer", True, "en")
     assert int(str(user["user_id"])) >= 1000
+    created = "SELECT after ->> 'login' FROM audit WHERE operation = 'user.create' AND target = $1 AND user_id = $1"
+    assert [row[0] for row in query(open_server, created, user["user_id"])] == [address]
     with Browser(open_server) as other:
         assert other.sign_in(address).status_code == 303
 
