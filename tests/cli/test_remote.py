@@ -111,6 +111,26 @@ def test_permissions_and_audit_trail_are_read_from_the_server(operator: Operator
     assert "user.create" in operator.sso("audit", "--user", ROOT, "--most", "5")
 
 
+def test_state_is_applied_tried_out_and_exported_on_the_server(operator: Operator, administered: Server) -> None:
+    login, again = new_login(), ("created 0, changed 0, unchanged 1\n", "created 1, changed 0, unchanged 0\n")
+    document = json.dumps({"users": [{"login": login, "nick": "Ann"}]})
+    assert "would create 1, change 0" in operator.sso("apply", "--dry-run", "-", stdin=document)
+    assert operator.sso("apply", "-", stdin=document) == again[1]
+    assert operator.sso("apply", "-", stdin=document) == again[0]
+    tried = json.loads(operator.sso("apply", "--dry-run", "--json", "-", stdin=document))
+    assert (tried["unchanged"], tried["total"]) == (1, 0)
+    assert "users[0].nick" in operator.failure("apply", "-", stdin=json.dumps({"users": [{"login": login, "nick": 1}]}))
+    exported = json.loads(operator.sso("export"))
+    assert login in {user["login"] for user in exported["users"]}
+    assert exported == json.loads(administered.sso("export").stdout)
+
+
+def test_administrator_is_added_on_the_server(operator: Operator, administered: Server) -> None:
+    login = new_login()
+    operator.sso("user", "add", login, "--admin", "--password-stdin", stdin="a password for tests\n")
+    assert administered.sso("perm", "list", login, "--type", "roles").stdout.split() == ["root"]
+
+
 def test_errors_of_the_server_are_one_line(operator: Operator) -> None:
     assert operator.failure("user", "show", "nobody@example.com") == "sso: there is no user nobody@example.com\n"
     login = new_login()
