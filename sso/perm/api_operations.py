@@ -18,9 +18,11 @@ from sso.perm.api_schemas import (
 from sso.perm.input.application import ApplicationFields
 from sso.perm.input.audit import AuditFilterFields
 from sso.perm.input.groups import GroupFields
-from sso.perm.input.options import UserDataOptions
+from sso.perm.input.options import MAX_RULE_NAME, UserDataOptions
 from sso.perm.input.project import ProjectFields
+from sso.perm.input.questions import MAX_QUESTIONS
 from sso.perm.input.roles import RoleFields
+from sso.perm.input.validators import MAX_TEXT
 from sso.perm.routes import ExchangeRequest
 from sso.web.api_description import (
     OBJECT,
@@ -38,6 +40,14 @@ _PROJECT = properties(("id",), id=PROJECT_ID)
 _IF_MATCH = ApiParameter("If-Match", "The version of the schema that was read.", "header")
 _APPLICATION_EXAMPLE = {"status": "OK", "data": {"application_id": 100, "name": "chat", "project_id": "p1"}}
 _ROLE = {"name": "moderator", "meta": {"private_data": {"chat": {"kick": {"value": True}}}}}
+_QUESTION = properties(
+    ("rule",),
+    user_id=USER_ID,
+    application_id=APPLICATION_ID,
+    rule={**STRING, "minLength": 1, "maxLength": MAX_RULE_NAME},
+    param={**STRING, "maxLength": MAX_TEXT},
+    project_id=PROJECT_ID,
+)
 
 _RESOURCES = (
     endpoint(
@@ -214,6 +224,28 @@ _APPLICATION_SETTINGS = (
         },
         {"status": "OK", "data": ["private_data.chat.kick"], "user_id": "1001", "expired": 0},
         description="`options.explain` adds the reasons: true for all rules, or the name of one.",
+    ),
+    endpoint(
+        "/check",
+        "Check whether users have rules",
+        properties(
+            ("data",),
+            application_id=APPLICATION_ID,
+            data=properties(("questions",), questions={"type": "array", "maxItems": MAX_QUESTIONS, "items": _QUESTION}),
+            options=properties(reason={"type": "boolean"}),
+        ),
+        {
+            "two users": {
+                "data": {
+                    "questions": [
+                        {"user_id": "1001", "application_id": 100, "rule": "chat.kick"},
+                        {"user_id": "1002", "application_id": 100, "rule": "shop.buy", "param": "gold"},
+                    ]
+                }
+            }
+        },
+        {"status": "OK", "data": [{"allow": True}, {"allow": False}]},
+        description="The answers have the order of the questions. One that the caller may not ask has an `error`.",
     ),
     endpoint(
         "/audit",
