@@ -68,7 +68,7 @@ def test_rules_and_parameters(shop: Shop, question: dict[str, Any], allow: bool)
 
 def test_project_of_an_application_and_rules_in_a_project(shop: Shop) -> None:
     view = {"application_id": 1, "rule": "project.can_view_project"}
-    questions = [
+    questions: list[dict[str, Any]] = [
         {"rule": "sell", "project_id": shop.project},
         {"rule": "sell", "project_id": f"{shop.project}_x"},
         {"rule": "sell", "project_id": "another"},
