@@ -2,6 +2,7 @@
 
 from sso.perm.api_schemas import (
     APPLICATION_ID,
+    CHECK,
     GROUP_ID,
     PREFIX,
     PROJECT_ID,
@@ -18,11 +19,9 @@ from sso.perm.api_schemas import (
 from sso.perm.input.application import ApplicationFields
 from sso.perm.input.audit import AuditFilterFields
 from sso.perm.input.groups import GroupFields
-from sso.perm.input.options import MAX_RULE_NAME, UserDataOptions
+from sso.perm.input.options import UserDataOptions
 from sso.perm.input.project import ProjectFields
-from sso.perm.input.questions import MAX_QUESTIONS
 from sso.perm.input.roles import RoleFields
-from sso.perm.input.validators import MAX_TEXT
 from sso.perm.routes import ExchangeRequest
 from sso.web.api_description import (
     OBJECT,
@@ -40,14 +39,6 @@ _PROJECT = properties(("id",), id=PROJECT_ID)
 _IF_MATCH = ApiParameter("If-Match", "The version of the schema that was read.", "header")
 _APPLICATION_EXAMPLE = {"status": "OK", "data": {"application_id": 100, "name": "chat", "project_id": "p1"}}
 _ROLE = {"name": "moderator", "meta": {"private_data": {"chat": {"kick": {"value": True}}}}}
-_QUESTION = properties(
-    ("rule",),
-    user_id=USER_ID,
-    application_id=APPLICATION_ID,
-    rule={**STRING, "minLength": 1, "maxLength": MAX_RULE_NAME},
-    param={**STRING, "maxLength": MAX_TEXT},
-    project_id=PROJECT_ID,
-)
 
 _RESOURCES = (
     endpoint(
@@ -228,12 +219,7 @@ _APPLICATION_SETTINGS = (
     endpoint(
         "/check",
         "Check whether users have rules",
-        properties(
-            ("data",),
-            application_id=APPLICATION_ID,
-            data=properties(("questions",), questions={"type": "array", "maxItems": MAX_QUESTIONS, "items": _QUESTION}),
-            options=properties(reason={"type": "boolean"}),
-        ),
+        CHECK,
         {
             "two users": {
                 "data": {
