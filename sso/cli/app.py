@@ -10,6 +10,7 @@ from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_application, require_project
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
+from sso.cli.permission_write import write_permissions
 from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID
 from sso.core import keys as material
@@ -18,6 +19,7 @@ from sso.core.keys import UnusableKey
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.keys.shared_settings import require_shared_settings
+from sso.perm.changes.scope import Scope
 from sso.perm.stores import audit
 from sso.perm.stores.access_keys import list_access_keys
 from sso.perm.stores.application_keys import add_custom_key, delete_custom_key
@@ -119,8 +121,14 @@ def add(ctx: click.Context, name: str, project: str | None, description: str) ->
         project_id = (await require_project(services.database, project))["id"] if project else None
         fields, _ = read_application_fields({"name": name, "description": description, "project_id": project_id})
         with application_name_conflicts():
-            return await services.database.transaction(
-                create_application, services.actor, services.keyring, fields, None
+            return await write_permissions(
+                services,
+                Scope.project(project_id),
+                create_application,
+                services.actor,
+                services.keyring,
+                fields,
+                None,
             )
 
     with option_errors({"name": "NAME", "description": "--description"}, f"project {project}"):

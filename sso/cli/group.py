@@ -15,8 +15,10 @@ from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_group, require_project
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list, print_record, record_options
+from sso.cli.permission_write import write_permissions
 from sso.cli.services import CommandServices
 from sso.db.statement import Statement
+from sso.perm.changes.scope import Scope
 from sso.perm.engine.names import PROJECT_TAG
 
 if TYPE_CHECKING:
@@ -128,7 +130,10 @@ def add(ctx: click.Context, title: str, project: str, description: str | None, t
 
         fields = read_group_fields({"title": title, "description": description or ""}) | {"tags": read_tags([*tags])}
         project_id = (await require_project(services.database, project))["id"]
-        row = await services.database.transaction(_create, services.actor, project_id, secrets.token_hex(12), fields)
+        scope = Scope.project(project_id)
+        row = await write_permissions(
+            services, scope, _create, services.actor, project_id, secrets.token_hex(12), fields
+        )
         return str(row["id"])
 
     with option_errors({"title": "TITLE", "description": "--description", "tags": "--tag"}, f"project {project}"):

@@ -8,7 +8,9 @@ import click
 from sso.cli.context import utf8_argument, with_services
 from sso.cli.lookups import require_group
 from sso.cli.option_errors import option_errors
+from sso.cli.permission_write import write_permissions
 from sso.cli.services import CommandServices
+from sso.perm.changes.scope import Scope
 
 if TYPE_CHECKING:
     from sso.db.transaction import Row, Transaction
@@ -32,7 +34,7 @@ def change_group(
 
     async def work(services: CommandServices) -> "Row":
         row = await require_group(services.database, group, project)
-        await services.database.transaction(save, services.actor, row)
+        await write_permissions(services, Scope.project(row["project_id"]), save, services.actor, row)
         return row
 
     with option_errors(options, f"the project of group {group}"):

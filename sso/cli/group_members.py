@@ -11,7 +11,9 @@ from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_group, require_user
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list
+from sso.cli.permission_write import write_permissions
 from sso.cli.services import CommandServices
+from sso.perm.changes.scope import Scope
 
 if TYPE_CHECKING:
     from sso.db.transaction import Row, Transaction
@@ -162,7 +164,8 @@ def _change_users(ctx: click.Context, group: str, project: str | None, names: tu
     async def work(services: CommandServices) -> "Row":
         row = await require_group(services.database, group, project)
         accounts = {name: (await require_user(services, name)).user_id for name in names}
-        await services.database.transaction(_save_users, services.actor, row, accounts, added)
+        scope = Scope.project(row["project_id"])
+        await write_permissions(services, scope, _save_users, services.actor, row, accounts, added)
         return row
 
     with option_errors({"users": "USER"}, f"the project of group {group}"):

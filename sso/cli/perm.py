@@ -10,18 +10,19 @@ from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_user
 from sso.cli.output import Format, print_json, print_lines
 from sso.cli.perm_format import format_explanation
+from sso.cli.perm_test import command as test_command
 from sso.cli.services import CommandServices
 from sso.cli.types import unix_time
 from sso.perm.engine.names import LIST_TYPES
 
 if TYPE_CHECKING:
     from sso.accounts.model import User
-    from sso.perm.stores.facts import LoadedFacts
+    from sso.perm.stores.loaded_facts import LoadedFacts
 
 
 @click.group(cls=Subcommands)
 def command() -> None:
-    """Show and explain permissions of a user. USER is a user id or a login.
+    """Show and explain permissions of a user, and check assertions. USER is a user id or a login.
 
     The central application, 1, holds the permissions for the whole service and for projects. Permissions come from
     roles: see `sso role`, `sso group` and `sso project member`.
@@ -119,3 +120,6 @@ async def _load_facts(
     if loaded is None:
         raise CommandFailure(f"there is no application {app_id}; `sso app list` shows them")
     return loaded, await services.database_time()
+
+
+command.add_command(test_command)

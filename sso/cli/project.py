@@ -11,9 +11,11 @@ from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_project, require_user
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
+from sso.cli.permission_write import write_permissions
 from sso.cli.project_member import member
 from sso.cli.services import CommandServices
 from sso.db.statement import Statement
+from sso.perm.changes.scope import Scope
 
 if TYPE_CHECKING:
     from sso.db.transaction import Row, Transaction
@@ -157,8 +159,9 @@ def add(
         fields, _ = read_project_fields(project_id, record)
         user_ids = [(await require_user(services, name)).user_id for name in admins]
         with project_name_conflicts():
-            row = await services.database.transaction(
-                create_project, services.actor, project_id, fields, "", list(dict.fromkeys(user_ids))
+            admin_ids = list(dict.fromkeys(user_ids))
+            row = await write_permissions(
+                services, Scope.project(project_id), create_project, services.actor, project_id, fields, "", admin_ids
             )
         return str(row["id"])
 
@@ -199,7 +202,7 @@ def change(ctx: click.Context, /, project: str, **options: Any) -> None:
 
         project_id: str = (await require_project(services.database, project))["id"]
         with project_name_conflicts():
-            await services.database.transaction(_save, services.actor, project_id, options)
+            await write_permissions(services, Scope.project(project_id), _save, services.actor, project_id, options)
         return project_id
 
     with option_errors(OPTIONS | {"title or aliases": "--title or --alias", "title": "--title"}, f"project {project}"):
@@ -227,7 +230,7 @@ def delete(ctx: click.Context, project: str, yes: bool) -> None:
         row = await require_project(services.database, project)
         if row["removed"]:
             raise CommandFailure(f"project {row['id']} is deleted already")
-        await services.database.transaction(remove_project, services.actor, row["id"])
+        await write_permissions(services, Scope.project(row["id"]), remove_project, services.actor, row["id"])
         return str(row["id"])
 
     click.echo(f"project {with_services(ctx, work)} is deleted")

@@ -12,8 +12,10 @@ from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_group, require_project, require_role, require_user
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list
+from sso.cli.permission_write import write_permissions
 from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID
+from sso.perm.changes.scope import Scope
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 
 if TYPE_CHECKING:
@@ -167,7 +169,8 @@ def _change(
         def change(users: list[dict[str, Any]]) -> list[dict[str, Any]]:
             return _changed_users(users, account.user_id, levels, change_roles)
 
-        changed = await services.database.transaction(_save, services.actor, project_id, change, new_role)
+        scope = Scope.project(project_id)
+        changed = await write_permissions(services, scope, _save, services.actor, project_id, change, new_role)
         return account.login, _place(project_id, levels), changed
 
     with option_errors(OPTIONS, f"project {project}"):

@@ -14,10 +14,12 @@ from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_application, require_role
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list, print_record, record_options
+from sso.cli.permission_write import write_permissions
 from sso.cli.role_assignment import assign, unassign
 from sso.cli.role_format import listed_role, shown_role
 from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID
+from sso.perm.changes.scope import Scope
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.records import RoleRecord
 
@@ -234,7 +236,8 @@ def _change(ctx: click.Context, app_id: int, name: str, change_role: RoleChange)
 
     async def work(services: CommandServices) -> bool:
         await require_application(services.database, app_id)
-        return await services.database.transaction(_save, services.actor, app_id, name, change_role)
+        scope = Scope.role(app_id, name, removed=True)
+        return await write_permissions(services, scope, _save, services.actor, app_id, name, change_role)
 
     with option_errors(OPTIONS, f"application {app_id}, or its project,"):
         return with_services(ctx, work)

@@ -9,7 +9,9 @@ from sso.cli.arguments import APP_OR_CENTRAL, EXPIRED, ROLE, TTL, USER
 from sso.cli.context import CommandFailure, with_services
 from sso.cli.lookups import require_application, require_role, require_user
 from sso.cli.option_errors import option_errors
+from sso.cli.permission_write import write_permissions
 from sso.cli.services import CommandServices
+from sso.perm.changes.scope import Scope
 from sso.perm.engine.records import Assignment
 
 if TYPE_CHECKING:
@@ -75,7 +77,8 @@ def _change(ctx: click.Context, user: str, role: str, app_id: int, change: Chang
         read_segment(role, "roles")
         account = await require_user(services, user)
         await require_application(services.database, app_id)
-        save = services.database.transaction(_save, services.actor, account.user_id, role, app_id, change)
+        scope = Scope.record(account.user_id, app_id)
+        save = write_permissions(services, scope, _save, services.actor, account.user_id, role, app_id, change)
         return account, await save
 
     with option_errors({"roles": "ROLE"}, f"application {app_id}, or its project,"):

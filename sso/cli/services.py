@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sso.keys.rotation import KeyRotation
     from sso.keys.store import KeyStore
     from sso.oauth.client_store import ClientStore
+    from sso.perm.changes.writer import PermissionWriter
     from sso.perm.stores.audit import AuditActor
     from sso.perm.stores.facts import FactsStore
     from sso.services import Services
@@ -118,6 +119,13 @@ class CommandServices:
         return FactsStore(self.database)
 
     @cached_property
+    def permission_writer(self) -> "PermissionWriter":
+        from sso.change_stream.permission_changes import PermissionChangeRecorder
+        from sso.perm.changes.writer import PermissionWriter
+
+        return PermissionWriter(self.database, self.facts, PermissionChangeRecorder())
+
+    @cached_property
     def key_store(self) -> "KeyStore":
         from sso.keys.store import KeyStore
 
@@ -134,7 +142,7 @@ class CommandServices:
         """Applies documents of desired state."""
         from sso.state.apply import Applier
 
-        return Applier(self.database, self.hasher, self.keyring, self.actor)
+        return Applier(self.database, self.hasher, self.keyring, self.actor, self.permission_writer)
 
     @cached_property
     def complete(self) -> "Services":

@@ -1,6 +1,8 @@
 """Applies a document of desired state in one transaction. Applying it again changes nothing."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import trio
 
@@ -11,12 +13,18 @@ from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import TRANSACTION_SETTINGS, Transaction
+from sso.perm.changes.impact import Impact
+from sso.perm.changes.scope import Scope
+from sso.perm.changes.writer import WRITE, PermissionWriter, WriteMode
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.applications import NAME_TAKEN
 from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.seed import seed_central_application
+from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.seed import seed, seed_central_application
+from sso.state.differences import RecordDifference, last_audit_entry, read_differences
 from sso.state.document import Document
 from sso.state.location import DocumentError, with_location
+from sso.state.scope import document_scope
 from sso.state.sections import (
     access_keys,
     applications,
@@ -56,11 +64,108 @@ _CONSTRAINT_ERRORS = {
 ApplyProgress = Callable[[str, int, int], None]  # called with what is being done, the number done and the total
 
 
+@dataclass(frozen=True)
+class ApplyReport:
+    counts: ApplyCounts
+    records: dict[str, str]  # location → created or changed
+    impact: Impact
+    differences: tuple[RecordDifference, ...]  # of a dry run
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """What a dry run would change."""
+        counts = self.counts
+        return self.impact.json() | {
+            "created": counts.created,
+            "changed": counts.changed,
+            "unchanged": counts.unchanged,
+            "records": self.records,
+            "changes": [difference.json for difference in self.differences],
+            "warnings": list(counts.warnings),
+        }
+
+
+class DocumentApplication:
+    """One application of a document. The transaction may be run again, so each run begins with a new summary."""
+
+    def __init__(
+        self,
+        keyring: Keyring,
+        actor: AuditActor,
+        document: Document,
+        hashes: dict[str, str],
+        dry_run: bool,
+        progress: ApplyProgress,
+    ) -> None:
+        self._keyring = keyring
+        self._actor = actor
+        self._document = document
+        self._hashes = hashes
+        self._dry_run = dry_run
+        self._progress = progress
+        self._last_audit_entry = 0
+        self.summary = ApplySummary()
+        self.differences: list[RecordDifference] = []
+
+    async def begin(self, tx: Transaction) -> Scope:
+        """Waits for other documents. Returns what the document may change."""
+        await tx.value(_SET_TIMEOUTS, lock="60s", run="60s")
+        await tx.value(_LOCK_APPLY)
+        await tx.value(_SET_TIMEOUTS, lock=TRANSACTION_SETTINGS["lock_timeout"], run="60s")
+        if self._dry_run:
+            self._last_audit_entry = await last_audit_entry(tx)
+            await seed(tx)
+        return await document_scope(tx, self._document)
+
+    async def apply(self, tx: Transaction) -> ApplyCounts:
+        document = self._document
+        self.summary = summary = ApplySummary(
+            warnings=list(document.warnings),
+            on_record=lambda done: self._progress("storing records", done, document.record_count),
+        )
+        for index, user in enumerate(document.users):
+            summary.location = f"users[{index}]"
+            password_hash = self._hashes.get(login_key(user.login))
+            outcome = await users.apply(tx, self._actor, self._keyring, summary.location, user, password_hash)
+            summary.record(summary.location, outcome)
+        for index, client in enumerate(document.clients):
+            summary.location = f"clients[{index}]"
+            outcome = await clients.apply(tx, self._actor, self._keyring, summary.location, client)
+            summary.record(summary.location, outcome)
+        await identity_providers.apply(tx, self._actor, self._keyring, summary, document.identity_providers)
+        await self._apply_permissions(tx)
+        if self._dry_run:
+            self.differences = await read_differences(tx, self._last_audit_entry)
+        return summary.counts()
+
+    async def _apply_permissions(self, tx: Transaction) -> None:
+        """Applies the sections in an order in which every record exists before another one names it."""
+        actor, summary, document = self._actor, self.summary, self._document
+        if document.has_permissions:
+            await tx.value(_LOCK_APPLICATIONS, ids=sorted({CENTRAL_APPLICATION_ID, *document.application_ids}))
+        admins = await projects.create_missing(tx, actor, summary, document.projects)
+        await applications.apply(tx, actor, self._keyring, summary, document.applications)
+        await schemas.apply(tx, actor, summary, document.schemas)
+        await groups.apply(tx, actor, summary, document.groups)
+        await projects.apply_settings(tx, actor, summary, document.projects)
+        await memberships.apply(tx, actor, summary, document.memberships, document.projects, admins)
+        await permissions.apply(tx, actor, summary, document.permissions)
+        await access_keys.apply(tx, actor, self._keyring, summary, document.access_keys)
+
+
 class Applier:
     """Applies documents. ``actor`` is the actor of the audit entries."""
 
-    def __init__(self, database: Database, hasher: Hasher, keyring: Keyring, actor: AuditActor | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        hasher: Hasher,
+        keyring: Keyring,
+        actor: AuditActor | None = None,
+        writer: PermissionWriter | None = None,
+    ) -> None:
         self._actor = actor or AuditActor()
+        self._writer = writer or PermissionWriter(database, FactsStore(database))
         self._database = database
         self._hasher = hasher
         self._keyring = keyring
@@ -72,52 +177,24 @@ class Applier:
 
         Raises DocumentError if the document does not fit what is stored.
         """
+        return (await self.run(document, WRITE, progress)).counts
+
+    async def run(
+        self, document: Document, mode: WriteMode, progress: ApplyProgress = lambda _what, _done, _total: None
+    ) -> ApplyReport:
+        """Like `apply`. Also returns the impact on permissions, and for a dry run the difference of each record."""
         hashes = await self._hash_passwords(document.users, progress)
-        if document.has_permissions:
+        if document.has_permissions and not mode.dry_run:
             await seed_central_application(self._database)
-        summary = ApplySummary()
-
-        async def work(tx: Transaction) -> ApplyCounts:
-            nonlocal summary
-            await tx.value(_SET_TIMEOUTS, lock="60s", run="60s")
-            await tx.value(_LOCK_APPLY)
-            await tx.value(_SET_TIMEOUTS, lock=TRANSACTION_SETTINGS["lock_timeout"], run="60s")
-            summary = ApplySummary(
-                warnings=list(document.warnings),
-                on_record=lambda done: progress("storing records", done, document.record_count),
-            )
-            for index, user in enumerate(document.users):
-                summary.location = f"users[{index}]"
-                password_hash = hashes.get(login_key(user.login))
-                outcome = await users.apply(tx, self._actor, self._keyring, summary.location, user, password_hash)
-                summary.record(summary.location, outcome)
-            for index, client in enumerate(document.clients):
-                summary.location = f"clients[{index}]"
-                outcome = await clients.apply(tx, self._actor, self._keyring, summary.location, client)
-                summary.record(summary.location, outcome)
-            await identity_providers.apply(tx, self._actor, self._keyring, summary, document.identity_providers)
-            await self._apply_permission_sections(tx, summary, document)
-            return summary.counts()
-
+        application = DocumentApplication(self._keyring, self._actor, document, hashes, mode.dry_run, progress)
         try:
-            return await self._database.long_transaction(APPLY_SECONDS, work)
+            written = await self._writer.write_within(APPLY_SECONDS, mode, application.begin, application.apply)
         except UniqueViolation as error:
             problem = _CONSTRAINT_ERRORS.get(error.constraint, f"is already in use ({error.constraint})")
-            raise DocumentError(with_location(summary.location, problem)) from None
-
-    async def _apply_permission_sections(self, tx: Transaction, summary: ApplySummary, document: Document) -> None:
-        """Applies the sections in an order in which every record exists before another one names it."""
-        actor = self._actor
-        if document.has_permissions:
-            await tx.value(_LOCK_APPLICATIONS, ids=sorted({CENTRAL_APPLICATION_ID, *document.application_ids}))
-        admins = await projects.create_missing(tx, actor, summary, document.projects)
-        await applications.apply(tx, actor, self._keyring, summary, document.applications)
-        await schemas.apply(tx, actor, summary, document.schemas)
-        await groups.apply(tx, actor, summary, document.groups)
-        await projects.apply_settings(tx, actor, summary, document.projects)
-        await memberships.apply(tx, actor, summary, document.memberships, document.projects, admins)
-        await permissions.apply(tx, actor, summary, document.permissions)
-        await access_keys.apply(tx, actor, self._keyring, summary, document.access_keys)
+            raise DocumentError(with_location(application.summary.location, problem)) from None
+        counts = replace(written.result, warnings=(*written.result.warnings, *written.warnings))
+        records = application.summary.changed_records()
+        return ApplyReport(counts, records, written.impact, tuple(application.differences))
 
     async def _hash_passwords(self, parts: list[UserPart], progress: ApplyProgress) -> dict[str, str]:
         """Returns hashes of the passwords that differ from the stored ones, by login key.

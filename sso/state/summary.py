@@ -15,7 +15,7 @@ class ApplyCounts:
     created: int
     changed: int
     unchanged: int
-    warnings: tuple[str, ...] = ()  # about ignored fields
+    warnings: tuple[str, ...] = ()  # about ignored fields, and about rules that no schema declares
 
 
 @dataclass
@@ -40,6 +40,10 @@ class ApplySummary:
 
     def record_change(self, location: str, *, changed: bool) -> None:
         self.record(location, CHANGED if changed else UNCHANGED)
+
+    def changed_records(self) -> dict[str, str]:
+        """Returns what happened to the records that were created or changed, by location."""
+        return {location: outcome for location, outcome in self._outcomes.items() if outcome != UNCHANGED}
 
     def counts(self) -> ApplyCounts:
         outcomes = list(self._outcomes.values())

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 
+MAX_FEW = 20
+
 
 @dataclass(frozen=True)
 class Scope:
@@ -65,8 +67,10 @@ class Scope:
         return replace(self, **{name: getattr(self, name) | getattr(other, name) for name in names})
 
     @property
-    def has_records_only(self) -> bool:
-        return not (self.applications or self.projects or self.accounts)
+    def is_few_records(self) -> bool:
+        """Whether the write changes only records, of a few users that are named by their ids."""
+        others = self.applications or self.projects or self.accounts
+        return not others and len(self.records) <= MAX_FEW and all("@" not in user for user, _ in self.records)
 
     @property
     def changed_applications(self) -> frozenset[int]:

@@ -131,7 +131,7 @@ class StateComparison:
         return ((ids[name], application_id) for name, application_id in self.scope.records if name in ids)
 
     async def _keep_records(self, tx: Transaction, application_id: int, user_ids: Sequence[str]) -> None:
-        for chunk in chunks(user_ids):
+        for chunk in chunks(user_ids[: MAX_EXACT_USERS + 1]):
             for user_id, row in (await read_user_rows(tx, application_id, chunk)).items():
                 self._records[user_id, application_id] = row
 
@@ -176,6 +176,7 @@ class StateComparison:
         limit = min(MAX_EXACT_USERS, MAX_EVALUATIONS - self._evaluations)
         if len(user_ids) > limit:
             self.unevaluated[application_id] = await candidates.count(tx)
+            user_ids = self._with_known_records(application_id, user_ids, accounts)
         self._evaluations += min(limit, len(user_ids))
         created = accounts.keys() - self._accounts.keys()
         changes = []
@@ -192,6 +193,13 @@ class StateComparison:
                 if change is not None:
                     changes.append(change)
         return changes
+
+    def _with_known_records(
+        self, application_id: int, user_ids: list[str], accounts: dict[str, UserAccount]
+    ) -> list[str]:
+        """Leave out users whose record is in the scope, but too many are, so that it was not read before the write."""
+        pairs = {pair for pair in self._user_pairs(accounts) if pair[0] in self._accounts} - self._records.keys()
+        return [user_id for user_id in user_ids if (user_id, application_id) not in pairs]
 
     async def _compile_unchanged(self, tx: Transaction, application_id: int) -> None:
         await self.after.compile(tx, self.facts, [application_id])

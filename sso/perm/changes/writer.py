@@ -7,7 +7,7 @@ count as not met, because a write has no client.
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
 from sso.db.database import TRANSACTION_S, Database
 from sso.db.transaction import Transaction
@@ -26,6 +26,7 @@ EVALUATION_S = 30.0  # how long a write may take that may affect many users
 
 P = ParamSpec("P")
 T = TypeVar("T")
+ReadScope: TypeAlias = Callable[[Transaction], Awaitable[Scope]]
 
 
 @dataclass(frozen=True)
@@ -75,19 +76,19 @@ class PermissionWriter:
 
         ``work`` must change only what ``scope`` names. It may be called again, see `Database.transaction`.
         """
-        seconds = TRANSACTION_S if scope.has_records_only else EVALUATION_S
+        seconds = TRANSACTION_S if scope.is_few_records else EVALUATION_S
         return await self.write_within(seconds, mode, scope, work, *args, **kwargs)
 
     async def write_within(
         self,
         seconds: float,
         mode: WriteMode,
-        scope: Scope,
+        scope: Scope | ReadScope,
         work: Callable[Concatenate[Transaction, P], Awaitable[T]],
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Written[T]:
-        """Like `write`, with another deadline."""
+        """Like `write`, with another deadline. The scope may be read in the transaction, before anything is locked."""
 
         def call(tx: Transaction) -> Awaitable[T]:
             return work(tx, *args, **kwargs)
@@ -98,9 +99,11 @@ class PermissionWriter:
             return end.written
 
     async def _run(
-        self, tx: Transaction, mode: WriteMode, scope: Scope, work: Callable[[Transaction], Awaitable[T]]
+        self, tx: Transaction, mode: WriteMode, scope: Scope | ReadScope, work: Callable[[Transaction], Awaitable[T]]
     ) -> Written[T]:
-        compare = self._compare_records if scope.has_records_only else self._compare_states
+        if not isinstance(scope, Scope):
+            scope = await scope(tx)
+        compare = self._compare_records if scope.is_few_records else self._compare_states
         written = await compare(tx, scope, work)
         if mode.dry_run:
             raise _DryRunEnd(written)

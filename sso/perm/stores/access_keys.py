@@ -13,6 +13,14 @@ from sso.perm.stores.timestamps import rfc3339
 
 MAX_ACCESS_KEYS = 2
 
+# A key of a removed application, or of an application in a removed project, is not valid.
+VALID_KEY_SQL = """SELECT k.id, k.application_id, k.hash_sealed,
+        k.last_used IS NULL OR k.last_used < now() - interval '1 minute' AS is_stale
+    FROM access_keys k
+    JOIN applications ka ON ka.application_id = k.application_id AND NOT ka.removed
+    LEFT JOIN projects kp ON kp.id = ka.project_id
+    WHERE kp.removed IS NOT TRUE"""
+
 _LIST = Statement(
     """SELECT id, application_id, comment, created, modified, last_used FROM access_keys
     WHERE application_id = :application_id ORDER BY created, id"""

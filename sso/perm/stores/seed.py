@@ -31,10 +31,11 @@ async def seed_central_application(database: Database) -> None:
     wanted = {"names": names, "roles": len(ROLES), "rules": list(ROOT_RULES)}
     if await database.value(_IS_COMPLETE, application_id=CENTRAL_APPLICATION_ID, **wanted):
         return  # the usual case takes no lock
-    await database.transaction(_seed)
+    await database.transaction(seed)
 
 
-async def _seed(tx: Transaction) -> None:
+async def seed(tx: Transaction) -> None:
+    """Like `seed_central_application`, in a transaction."""
     is_new = await tx.value(_LOCK_IS_NEW, application_id=CENTRAL_APPLICATION_ID)
     stored = await read_roles(tx, CENTRAL_APPLICATION_ID)
     for role in ROLES:

@@ -8,6 +8,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.perm.errors import InvalidInput
 from sso.perm.input.application import read_application_fields
+from sso.perm.input.assertions import read_assertions
 from sso.perm.input.names import read_application_id
 from sso.perm.stores.applications import (
     create_application,
@@ -15,13 +16,14 @@ from sso.perm.stores.applications import (
     refuse_removed_application,
     save_application,
 )
+from sso.perm.stores.assertions import save_assertions
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.locks import lock_application_if_exists
 from sso.state.location import UniqueKeys, error_location, read_records, with_location
 from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "applications"
-FIELDS = frozenset(("application_id", "name", "description", "project_id", "settings", "service_meta"))
+FIELDS = frozenset(("application_id", "name", "description", "project_id", "settings", "service_meta", "assertions"))
 
 # Applications that are not removed and do not belong to a removed project.
 ACTIVE_APPLICATIONS = """FROM applications a LEFT JOIN projects p ON p.id = a.project_id
@@ -34,6 +36,7 @@ class ApplicationPart:
     location: str
     id: int
     fields: dict[str, Any]
+    assertions: list[str] | None
 
 
 def read(value: object, warnings: list[str]) -> list[ApplicationPart]:
@@ -42,9 +45,10 @@ def read(value: object, warnings: list[str]) -> list[ApplicationPart]:
     for location, item in read_records(SECTION, value, FIELDS):
         with error_location(location):
             application_id = read_application_id(item.get("application_id"), "application_id")
-            fields, more = read_application_fields(item)
+            fields, more = read_application_fields({key: item[key] for key in item if key != "assertions"})
+            assertions = read_assertions(item["assertions"]) if "assertions" in item else None
         unique.add(f"{location}.application_id", application_id)
-        parts.append(ApplicationPart(location, application_id, fields))
+        parts.append(ApplicationPart(location, application_id, fields, assertions))
         warnings += [with_location(location, warning) for warning in more]
     return parts
 
@@ -56,13 +60,17 @@ async def apply(
         with summary.at(part.location):
             old = await lock_application_if_exists(tx, part.id)
             if old is None:
-                await create_application(tx, actor, keyring, part.fields, part.id)
+                created = await create_application(tx, actor, keyring, part.fields, part.id)
+                await save_assertions(tx, actor, created, part.assertions or [])
                 summary.record(part.location, CREATED)
                 continue
             changes = _changes(keyring, old, part.fields)
             if changes or old["removed"]:
                 await save_application(tx, actor, keyring, part.id, changes)
-            summary.record_change(part.location, changed=bool(changes))
+            new_assertions = part.assertions is not None and part.assertions != old["assertions"]
+            if part.assertions is not None and new_assertions:
+                await save_assertions(tx, actor, old, part.assertions)
+            summary.record_change(part.location, changed=bool(changes) or new_assertions)
 
 
 def _changes(keyring: Keyring, old: Row, fields: dict[str, Any]) -> dict[str, Any]:
@@ -95,4 +103,7 @@ async def lock_active_application(tx: Transaction, application_id: int, prefix: 
 
 async def export(tx: Transaction) -> list[dict[str, Any]]:
     names = ("application_id", "name", "description", "project_id", "settings", "service_meta")
-    return [{name: row[name] for name in names} for row in await tx.rows(_ALL)]
+    return [
+        {name: row[name] for name in names} | ({"assertions": row["assertions"]} if row["assertions"] else {})
+        for row in await tx.rows(_ALL)
+    ]
