@@ -50,7 +50,8 @@ ADMIN = tuple(
         "identity-providers", "identity-providers/<provider_id>", "signing-keys", "signing-keys/<kid>",
         "users", "users/<user_id>", "users/<user_id>/factors", "users/<user_id>/games",
         "users/<user_id>/games/<sign_in_id>", "users/<user_id>/permissions", "users/<user_id>/sessions",
-        "users/<user_id>/sessions/<session_id>",
+        "users/<user_id>/sessions/<session_id>", "webhooks", "webhooks/<webhook_id>", "webhooks/<webhook_id>/failed",
+        "webhooks/<webhook_id>/failed/retry",
     )
 )  # fmt: skip
 GAMES = (
@@ -65,7 +66,8 @@ ROUTES = (
     "/account/email/cancel", "/account/email/notices", "/account/email/verify", "/account/enrol", "/account/export",
     "/account/history", "/account/identities/link", "/account/identities/unlink", "/account/passkeys",
     "/account/passkeys/remove", "/account/passkeys/rename", "/account/profile", "/account/recovery-codes",
-    "/account/recovery-codes/download", "/brand/accent-<colour>.css", "/email/change", "/email/undo", "/email/verify",
+    "/account/recovery-codes/download", "/brand/accent-<colour>.css", "/brand/logo-<name>", "/openapi.json",
+    "/email/change", "/email/undo", "/email/verify",
     "/forgot", "/language", "/login/code/passkey", "/login/identity", "/login/identity/create", "/login/identity/link",
     "/login/keep", "/login/passkey", "/login/upstream/<provider_id>", "/login/upstream/<provider_id>/callback",
     "/register", "/register/code", "/register/complete", "/reset", "/device",
@@ -83,6 +85,7 @@ POSTS = tuple(
         "/account/enrol",
         "/account/history",
         "/language",
+        "/openapi.json",
         "/login/identity",
         "/healthz",
         "/readyz",
