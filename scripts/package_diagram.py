@@ -33,6 +33,7 @@ BOXES = {
     "mail": "mail\noutbox, SMTP",
     "webhooks": "webhooks\nsends changes to addresses",
     "change_stream": "change_stream\nchanges for other programs",
+    "figures": "figures\nsums for the console",
     "nodes": "nodes\nheartbeats of the nodes",
     "keys": "keys\nsigning keys",
     "serve": "serve\nsupervisor, workers, HTTP servers",

@@ -83,7 +83,15 @@ class StateDocument:
 
     def apply(self, document: Mapping[str, Any], *, dry_run: bool = False, override: bool = False) -> ApiCall[Record]:
         query = without_none({"dry_run": dry_run or None, "override": override or None})
-        return ApiCall("POST", f"{PREFIX}/state/apply", read_record, query, dict(document), timeout_s=300)
+        return ApiCall("POST", f"{PREFIX}/state/apply", _read_report, query, dict(document), timeout_s=300)
+
+
+def _read_report(answer: ServerAnswer) -> Record:
+    """Reads the numbers of records and, of a dry run, also who would gain and lose which permissions."""
+    record = read_record(answer)
+    impact = ("users", "total", "exact", "failed_assertions")
+    record.update({name: answer.body[name] for name in impact if name in answer.body})
+    return record
 
 
 def _read_document(answer: ServerAnswer) -> dict[str, Any]:

@@ -20,6 +20,7 @@ TAG, PREFIX = "Management", "/api/admin"
 SECURITY = (("userJwt", "factor"), ("serviceToken",))
 _VERBS = {"POST": "Create", "PUT": "Replace", "PATCH": "Change", "DELETE": "Delete"}
 _IF_MATCH = ApiParameter("If-Match", "The ETag of the record that was read; another version gets 412.", "header")
+_LAST_EVENT_ID = ApiParameter("Last-Event-ID", "In place of `after`, for a stream of server-sent events.", "header")
 _ETAG = {"ETag": "the version of the record"}
 
 
@@ -36,7 +37,7 @@ def _operation(route: AdminRoute) -> ApiOperation:
         route.summary or _summary(route),
         _responses(route),
         f"Requires the right `{route.right}`.{_details(route)}",
-        (_IF_MATCH,) if is_change else (),
+        (_IF_MATCH,) if is_change else (_LAST_EVENT_ID,) if route.waits else (),
         _body(route),
         (401, 403, 404, *((409, 412) if is_change else ())),
         SECURITY,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import digest, record_id, secret_token
 from sso.db.statement import Statement
@@ -89,6 +90,7 @@ async def add_access_key(
     )
     key = {**access_key_json(row), "hash": secret}
     await _audit(tx, actor, "access_key.create", key_id, None, key, project_id, application_id)
+    await _record(tx, ChangeType.ACCESS_KEY_CREATED, application_id, key_id)
     return key
 
 
@@ -108,6 +110,7 @@ async def delete_access_key(
     if row is None:
         return False
     await _audit(tx, actor, "access_key.delete", key_id, access_key_json(row), None, project_id, application_id)
+    await _record(tx, ChangeType.ACCESS_KEY_DELETED, application_id, key_id)
     return True
 
 
@@ -116,6 +119,7 @@ async def delete_access_keys(tx: Transaction, actor: AuditActor, application_id:
     for row in await tx.rows(_DELETE_ALL, application_id=application_id):
         key = access_key_json(row)
         await _audit(tx, actor, "access_key.delete", key["id"], key, None, project_id, application_id)
+        await _record(tx, ChangeType.ACCESS_KEY_DELETED, application_id, key["id"])
 
 
 def access_key_json(row: Any) -> dict[str, Any]:
@@ -127,6 +131,10 @@ def access_key_json(row: Any) -> dict[str, Any]:
         "modified": rfc3339(row["modified"]),
     }
     return key | ({"last_used": rfc3339(row["last_used"])} if row["last_used"] else {})
+
+
+async def _record(tx: Transaction, change: ChangeType, application_id: int, key_id: str) -> None:
+    await record_changes(tx, [Change(change, application_id=application_id, data={"key_id": key_id})])
 
 
 async def _audit(
