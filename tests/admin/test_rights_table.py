@@ -80,6 +80,8 @@ TABLE: dict[str, Row] = {
     "POST /state/diff": Row(200),
     "POST /state/apply": Row(412),
     "GET /changes": Row(200),
+    "GET /figures": Row(200),
+    "GET /system": Row(200),
     "GET /webhooks": Row(200),
     "POST /webhooks": Row(400),
     "GET /webhooks/<webhook_id>": Row(404),
