@@ -48,7 +48,7 @@ def fields_of(model: type[BaseModel], required: tuple[str, ...] = (), **more: Js
 
 
 def action(name: str, required: tuple[str, ...] = (), **members: JsonSchema) -> JsonSchema:
-    return properties(("action", *required), action={"const": name}, **members) | {"title": name}
+    return properties(("action", *required), action={"type": "string", "const": name}, **members) | {"title": name}
 
 
 def actions(*actions: JsonSchema) -> JsonSchema:
