@@ -24,7 +24,18 @@ OVERVIEW = ConsoleSection("overview", "Overview", BASE, ALL_RIGHTS)
 USERS = ConsoleSection("users", "Users", f"{BASE}/users", frozenset({AdminRight.VIEW_USERS}), "People")
 AUDIT = ConsoleSection("audit", "Audit trail", f"{BASE}/audit", frozenset({AdminRight.VIEW_AUDIT}), "Service")
 
-SECTIONS = (OVERVIEW, USERS, AUDIT)
+SYSTEM = ConsoleSection("system", "System", f"{BASE}/system", frozenset({AdminRight.VIEW_SYSTEM}), "Service")
+
+CLIENTS = ConsoleSection("clients", "OAuth clients", f"{BASE}/clients", frozenset({AdminRight.VIEW_CLIENTS}), "Sign-in")
+GAME_SESSIONS = ConsoleSection(
+    "game_sessions",
+    "Game sessions",
+    f"{BASE}/game-sessions",
+    frozenset({AdminRight.VIEW_GAME_SESSIONS}),
+    "Sign-in",
+)
+
+SECTIONS = (OVERVIEW, USERS, CLIENTS, GAME_SESSIONS, AUDIT, SYSTEM)
 
 
 def open_sections(caller: AdminCaller) -> dict[str, list[ConsoleSection]]:

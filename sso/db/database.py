@@ -50,6 +50,7 @@ class Database:
         self._loop = loop
         self._size = size
         self._slots = trio.Semaphore(size)
+        self.dsn = dsn
         self.connector = Connector(dsn)
         self._pool = ConnectionPool(self.connector)
         self._breaker = CircuitBreaker()

@@ -53,12 +53,22 @@ def _body(route: AdminRoute) -> ApiBody | None:
 
 
 def _summary(route: AdminRoute) -> str:
-    """Names the resource: ``List users``, ``Delete sessions of users``."""
-    names = [part.replace("-", " ") for part in route.path.split("/") if part and not part.startswith("<")]
+    """Names the resource: ``List users``, ``Delete a session of a user``."""
+    parts = [part for part in route.path.split("/") if part]
+    names: list[str] = []
+    for name, following in zip(parts, [*parts[1:], ""], strict=True):
+        if not name.startswith("<"):
+            is_one = following.startswith("<") or (route.method == "POST" and not following)
+            names.append(_one(name) if is_one else name.replace("-", " "))
     resource = " of ".join(reversed(names))
     if route.method == "GET":
         return f"{'List' if _is_list(route) else 'Read'} {resource}"
     return f"{_VERBS[route.method]} {resource}"
+
+
+def _one(plural: str) -> str:
+    name = plural.replace("-", " ").removesuffix("s")
+    return f"{'an' if name[0] in 'aeio' else 'a'} {name}"
 
 
 def _details(route: AdminRoute) -> str:

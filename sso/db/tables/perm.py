@@ -232,4 +232,8 @@ audit = Table(
     Column("after", JSONB),
     Index("ix_audit_project_id", "project_id", "id"),
     Index("ix_audit_application_id", "application_id", "id"),
+    Index("ix_audit_user_id", "user_id", "id"),
+    Index("ix_audit_target", "target", "id"),
+    Index("ix_audit_operation", "operation", "id"),
+    Index("ix_audit_at", "at"),
 )
