@@ -2,6 +2,7 @@
 
 from sso.perm.api_schemas import (
     APPLICATION_ID,
+    CHECK,
     GROUP_ID,
     PREFIX,
     PROJECT_ID,
@@ -214,6 +215,23 @@ _APPLICATION_SETTINGS = (
         },
         {"status": "OK", "data": ["private_data.chat.kick"], "user_id": "1001", "expired": 0},
         description="`options.explain` adds the reasons: true for all rules, or the name of one.",
+    ),
+    endpoint(
+        "/check",
+        "Check whether users have rules",
+        CHECK,
+        {
+            "two users": {
+                "data": {
+                    "questions": [
+                        {"user_id": "1001", "application_id": 100, "rule": "chat.kick"},
+                        {"user_id": "1002", "application_id": 100, "rule": "shop.buy", "param": "gold"},
+                    ]
+                }
+            }
+        },
+        {"status": "OK", "data": [{"allow": True}, {"allow": False}]},
+        description="The answers have the order of the questions. One that the caller may not ask has an `error`.",
     ),
     endpoint(
         "/audit",
