@@ -26,7 +26,9 @@ from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
 
-SEEDS = 12 * int(os.environ.get("SSO_TEST_ROUNDS", "1"))
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))
+SEEDS = 12 * ROUNDS
+pytestmark = pytest.mark.timeout(120 + ROUNDS * 60)
 DRY_RUN = WriteMode(dry_run=True)
 ACTOR = AuditActor()
 USERS = [str(7000 + number) for number in range(6)]
