@@ -10,6 +10,7 @@ from sso.perm.api_schemas import (
     TAG,
     TAGS,
     USER_ID,
+    WRITE_OPTIONS,
     action,
     actions,
     endpoint,
@@ -57,7 +58,12 @@ _RESOURCES = (
     endpoint(
         "/application/tags",
         "Set the tags of an application",
-        properties(("application_id", "data"), application_id=APPLICATION_ID, data=properties(("tags",), tags=TAGS)),
+        properties(
+            ("application_id", "data"),
+            application_id=APPLICATION_ID,
+            data=properties(("tags",), tags=TAGS),
+            options=WRITE_OPTIONS,
+        ),
         {"tags": {"application_id": 100, "data": {"tags": ["eu"]}}},
         _APPLICATION_EXAMPLE,
     ),
@@ -65,7 +71,12 @@ _RESOURCES = (
     endpoint(
         "/publish",
         "Create a project",
-        properties(("project",), project={**STRING, "maxLength": 32}, user={**STRING, "maxLength": 320}),
+        properties(
+            ("project",),
+            project={**STRING, "maxLength": 32},
+            user={**STRING, "maxLength": 320},
+            options=WRITE_OPTIONS,
+        ),
         {"project": {"project": "Space Game"}},
         {"status": "OK", "data": {"id": "space_game", "title": "Space Game"}},
     ),
@@ -117,6 +128,7 @@ _RESOURCES = (
         properties(
             ("group_id", "data"),
             group_id=GROUP_ID,
+            options=WRITE_OPTIONS,
             data=properties(
                 users={"type": "array", "items": USER_ID},
                 conditions={
@@ -131,7 +143,9 @@ _RESOURCES = (
     endpoint(
         "/group/tags",
         "Set the tags of a group",
-        properties(("group_id", "data"), group_id=GROUP_ID, data=properties(("tags",), tags=TAGS)),
+        properties(
+            ("group_id", "data"), group_id=GROUP_ID, data=properties(("tags",), tags=TAGS), options=WRITE_OPTIONS
+        ),
         {"tags": {"group_id": "0123456789abcdef01234567", "data": {"tags": ["project"]}}},
         {"status": "OK", "data": {"id": "0123456789abcdef01234567", "tags": ["project"]}},
     ),

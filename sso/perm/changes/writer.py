@@ -123,7 +123,7 @@ class PermissionWriter:
     async def _compare_records(
         self, tx: Transaction, scope: Scope, work: Callable[[Transaction], Awaitable[T]]
     ) -> Written[T]:
-        assertions = await lock_applications(tx, scope.changed_applications)
+        assertions = await lock_applications(tx, scope.changed_applications | scope.read_applications)
         comparison = RecordComparison(self._facts, sorted(scope.records), self._now)
         await comparison.begin(tx)
         result = await work(tx)
