@@ -12,12 +12,12 @@ SOURCE = Path(__file__).resolve().parent.parent / "sso"
 
 # From the outside to the inside. Modules beside the packages are part of the box in which they are used.
 BOXES = {
-    "cli": "cli, doctor\ncommands of the operator",
+    "cli": "cli\ncommands of the operator",
     "state": "state\nsso apply and sso export",
     "backup": "backup\nsso backup and sso restore",
     "play": "play\nthe game client of sso play",
     "client": "client\nfor Python programs",
-    "app": "app, routes, worker, services\nputs the parts together",
+    "app": "app, routes, worker, services, doctor\nputs the parts together",
     "openapi": "openapi\nthe OpenAPI document",
     "console": "console\nadmin console",
     "admin": "admin\nmanagement API",
@@ -33,6 +33,7 @@ BOXES = {
     "mail": "mail\noutbox, SMTP",
     "webhooks": "webhooks\nsends changes to addresses",
     "change_stream": "change_stream\nchanges for other programs",
+    "figures": "figures\nsums for the console",
     "nodes": "nodes\nheartbeats of the nodes",
     "keys": "keys\nsigning keys",
     "serve": "serve\nsupervisor, workers, HTTP servers",
@@ -44,7 +45,7 @@ BOXES = {
 }
 MODULES = {
     "__main__": "cli",
-    "doctor": "cli",
+    "doctor": "app",
     "routes": "app",
     "worker": "app",
     "services": "app",

@@ -18,6 +18,7 @@ __all__ = ["ConfigError", "Settings", "allows_colour", "load"]
 
 PREFIX = "SSO_"
 CONFIG_FILE = "SSO_CONFIG"  # the variable that names the TOML file
+SERVER = "SSO_SERVER"  # the variable that names the server of commands, see `sso --help`
 SETTINGS = {PREFIX + name.upper(): item for name, item in setting_fields(Settings).items()}
 
 
@@ -37,7 +38,9 @@ def named_config_file(environ: Mapping[str, str] = os.environ) -> Path | None:
 
 def load(config_file: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
     """Returns the settings of the environment and of a file: the given one, or the one that SSO_CONFIG names."""
-    variables = {name: value for name, value in environ.items() if name.startswith(PREFIX) and name != CONFIG_FILE}
+    variables = {
+        name: value for name, value in environ.items() if name.startswith(PREFIX) and name not in (CONFIG_FILE, SERVER)
+    }
     path = config_file or named_config_file(environ)
     given = (_from_file(path) if path else {}) | variables
     given = {name: value for name, value in given.items() if _check_name(name) and value != ""}

@@ -1,10 +1,12 @@
 """Connects the routes and pages of all packages with the services."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from quart import Blueprint
 
+from sso import doctor
 from sso.accounts.account_page.pages import account_pages
 from sso.accounts.account_page.sections import AccountSection, SignedInSections
 from sso.accounts.account_page.session_restart import SessionRestart
@@ -34,6 +36,7 @@ from sso.accounts.visitor import Visitor
 from sso.admin.routes import admin_routes
 from sso.console.account_link import ConsoleLink
 from sso.console.routes import console_routes
+from sso.console.system.findings import InstallationFindings
 from sso.console.view import ConsoleView
 from sso.db.rate_limit import RateLimiter
 from sso.device.pages import device_pages
@@ -86,7 +89,7 @@ def all_routes(services: Services, health: Health) -> Iterator[Blueprint]:
     yield from _account_pages(services, parts, account)
     yield from _upstream_pages(services, parts, account)
     yield from _site_and_game_pages(services, parts)
-    yield from console_routes(_console_view(services, parts))
+    yield from console_routes(_console_view(services, parts), _findings(services))
 
 
 def _page_parts(s: Services) -> PageParts:
@@ -137,6 +140,15 @@ def _console_view(s: Services, parts: PageParts) -> ConsoleView:
         s.passkeys.authentication,
         requires_second_factor=s.settings.require_2fa != "off",
     )
+
+
+def _findings(s: Services) -> InstallationFindings:
+    """The findings of ``sso doctor``."""
+
+    def check() -> list[dict[str, Any]]:
+        return [asdict(finding) for finding in doctor.check(s.settings, s.database.dsn)]
+
+    return InstallationFindings(check)
 
 
 def _api_routes(s: Services) -> Iterator[Blueprint]:

@@ -18,10 +18,13 @@ from sso.core.urls import parse_header_list
 from sso.db import cleanup, clock_sync
 from sso.db.clock_sync import measure_clock
 from sso.db.errors import DatabaseError
+from sso.figures.request_figures import RequestFigures
+from sso.figures.writer import FigureWriter
 from sso.health import Health
 from sso.mail.queue_monitor import MailQueueMonitor
 from sso.metrics import (
     Metrics,
+    RequestObserver,
     WorkerGauge,
     export_to_prometheus,
     prometheus_request_observer,
@@ -86,7 +89,9 @@ async def _open_export(settings: Settings) -> AsyncIterator["OtelExport | None"]
 async def _start_metrics(
     services: Services, background: trio.Nursery, export: "OtelExport | None", slot: WorkerSlot
 ) -> Metrics:
-    observers = []
+    figures = RequestFigures()
+    observers: list[RequestObserver] = [figures.observe]
+    await background.start(keep_running, "figures", FigureWriter(services.database, figures, _load(services)).run)
     mail_queue = MailQueueMonitor(services.database)
     gauges = _gauges(services, mail_queue)
     counters = DomainCounter.registered
@@ -99,7 +104,7 @@ async def _start_metrics(
         services.database.observe_slow_statements(export.slow_statement_observer())
         export.observe_gauges(gauges)
         export.observe_counters(counters)
-    if observers and slot.is_first:
+    if slot.is_first and (export or services.settings.metrics_bind is not None):
         await background.start(keep_running, "mail queue", mail_queue.run)
     return Metrics(observers)
 
@@ -203,6 +208,11 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     await background.start(keep_running, "cleanup", cleanup.run, services.database, *kept_days)
     await background.start(keep_running, "erasure", services.erasure.run)
     await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
+
+
+def _load(services: Services) -> dict[str, Callable[[], int]]:
+    game = services.game_login
+    return {"held_polls": lambda: len(game.held_polls), "sockets": lambda: len(game.socket_registry)}
 
 
 def _heartbeat(services: Services) -> Heartbeat:

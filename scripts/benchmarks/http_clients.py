@@ -74,19 +74,19 @@ class CookieJar(dict[str, str]):
 
 
 def get(path: str, headers: Mapping[str, str] | None = None) -> bytes:
-    return _request("GET", path, headers or {})
+    return request("GET", path, headers or {})
 
 
 def post(path: str, form: Mapping[str, str], headers: Mapping[str, str] | None = None) -> bytes:
     kind = {"Content-Type": "application/x-www-form-urlencoded"}
-    return _request("POST", path, {**kind, **(headers or {})}, urlencode(form).encode())
+    return request("POST", path, {**kind, **(headers or {})}, urlencode(form).encode())
 
 
 def post_json(path: str, body: bytes) -> bytes:
-    return _request("POST", path, {"Content-Type": "application/json"}, body)
+    return request("POST", path, {"Content-Type": "application/json"}, body)
 
 
-def _request(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
+def request(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
     lines = [f"{method} {path} HTTP/1.1", f"Host: {HOST}", *(f"{name}: {value}" for name, value in headers.items())]
     if method == "POST":
         lines.append(f"Content-Length: {len(body)}")

@@ -8,10 +8,12 @@ from typing import Any
 
 from sso.accounts.model import LoginOptions, User
 from sso.accounts.ports import AccessTokenLookup
+from sso.accounts.token_holder import FindHolder, TokenHolder, check_holder
 from sso.accounts.users import UserStore
 from sso.core.ids import is_user_id, record_id
 from sso.core.jwt import ExpiredToken, InvalidToken, Verifier
 from sso.core.net import Address, contains, intersection, parse_network
+from sso.core.verified_signatures import VerifiedSignatures
 from sso.db.clock import DatabaseClock
 from sso.keys.keyset import KeySet
 
@@ -77,8 +79,9 @@ class UserJwts:
         self._life_s = life_s
         self._max_s = max_s  # from the original sign-in
         self._clock = clock
-        self._verifier = Verifier(typ=USER_TYP, issuer=issuer)
-        self._exchanged_verifier = Verifier(typ=(USER_TYP, EXCHANGED_TYP), issuer=issuer)
+        verified = VerifiedSignatures()
+        self._verifier = Verifier(typ=USER_TYP, issuer=issuer, verified=verified)
+        self._exchanged_verifier = Verifier(typ=(USER_TYP, EXCHANGED_TYP), issuer=issuer, verified=verified)
 
     def issue(
         self,
@@ -185,22 +188,52 @@ class UserJwts:
         ``factor`` is the one that the device sent, or None where a service JWT replaces it. ``exchanged`` also accepts
         an exchanged token.
         """
-        verifier = self._exchanged_verifier if exchanged else self._verifier
-        claims = verifier.verify(token, self._keys.find, self._clock.now(), expired_for=expired_for)
-        if not isinstance(claims.get("sub"), str) or not is_user_id(claims["sub"]):
-            raise InvalidToken("bad sub")
-        if claims.get("ends", claims["exp"] + expired_for) <= self._clock.now():
-            raise ExpiredToken("expired")
-        if claims["typ"] == EXCHANGED_TYP:
-            await self._check_exchanged(claims)
+        claims = await self._verify_claims(token, address, expired_for, exchanged=exchanged)
         if factor is not None and not has_factor(claims, factor):
             raise InvalidToken("wrong factor")
+        user = await self._users.get_jwt_holder(claims["sub"], sign_in_of(claims))
+        check_holder(claims, user)
+        assert user is not None
+        return JwtUser(user, claims)
+
+    async def verify_with(
+        self, find_holder: FindHolder, token: str, address: Address, *, expired_for: int = 0
+    ) -> dict[str, Any]:
+        """The claims of a valid user JWT or exchanged token, whose user ``find_holder`` reads. Raises InvalidToken."""
+        claims = await self._verify_claims(token, address, expired_for, exchanged=True)
+        check_holder(claims, await find_holder(claims["sub"], sign_in_of(claims)))
+        return claims
+
+    def claimed_holder(self, token: str, expired_for: int) -> tuple[str, str]:
+        """The user id and the sign-in of a token with a valid signature; empty for other tokens. Reads no data."""
+        try:
+            claims = self._verify_signature(token, expired_for, exchanged=True)
+        except InvalidToken:
+            return "", ""
+        return claims["sub"], sign_in_of(claims)
+
+    async def find_holder(self, user_id: str, sign_in_id: str) -> TokenHolder | None:
+        return await self._users.get_jwt_holder(user_id, sign_in_id)
+
+    def _verify_signature(self, token: str, expired_for: int, *, exchanged: bool) -> dict[str, Any]:
+        verifier = self._exchanged_verifier if exchanged else self._verifier
+        now = self._clock.now()
+        claims = verifier.verify(token, self._keys.find, now, expired_for=expired_for)
+        if not isinstance(claims.get("sub"), str) or not is_user_id(claims["sub"]):
+            raise InvalidToken("bad sub")
+        if claims.get("ends", claims["exp"] + expired_for) <= now:
+            raise ExpiredToken("expired")
+        return claims
+
+    async def _verify_claims(
+        self, token: str, address: Address, expired_for: int, *, exchanged: bool
+    ) -> dict[str, Any]:
+        claims = self._verify_signature(token, expired_for, exchanged=exchanged)
+        if claims["typ"] == EXCHANGED_TYP:
+            await self._check_exchanged(claims)
         if "ips" in claims and not contains([parse_network(text) for text in claims["ips"]], address):
             raise InvalidToken("wrong address")
-        user = await self._users.get_jwt_holder(claims["sub"], str(claims.get("sid", "")))
-        if user is None or user.disabled or claims["iat"] < user.valid_from:
-            raise InvalidToken("void")
-        return JwtUser(user, claims)
+        return claims
 
     async def _check_exchanged(self, claims: dict[str, Any]) -> None:
         """Raises InvalidToken or ExpiredToken if the token has expired or its access token has ended.
@@ -221,6 +254,11 @@ class UserJwts:
 def has_factor(claims: dict[str, Any], factor: str) -> bool:
     """Returns True if a verified JWT was issued to the device with this factor."""
     return hmac.compare_digest(str(claims.get("fac")), factor_digest(factor))
+
+
+def sign_in_of(claims: dict[str, Any]) -> str:
+    """Returns the id of the sign-in that a JWT derives from; JWTs of older versions have none."""
+    return str(claims.get("sid", ""))
 
 
 def inherited_from(claims: dict[str, Any]) -> InheritedLimits:

@@ -49,7 +49,6 @@ class AdminAuthenticator:
         self._callers = callers
         self._authorizer = authorizer
         self._find_service_token = find_service_token
-        self._clock = clock
 
     async def authenticate(self, credentials: PresentedCredentials) -> AdminCaller:
         """Returns the caller. Raises Unauthorized or Forbidden."""

@@ -37,7 +37,10 @@ class ChangeStream:
         self._reader = reader
 
     async def read(self, request: AdminRequest) -> AdminResponse:
-        """Returns the events after ``after``. Without events, waits up to ``wait`` seconds for one."""
+        """Returns the events after ``after``. Without events, waits up to ``wait`` seconds for one.
+
+        With ``Accept: text/event-stream``, the response is a stream of server-sent events.
+        """
         query: ChangesQuery = request.query
         if request.event_stream is not None:
             return await self._open_stream(request, request.event_stream)

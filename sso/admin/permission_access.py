@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import orjson
+
 from sso.admin.request import AdminRequest, AdminResponse, JsonRecord, record_response
 from sso.admin.rights import AdminRight
 from sso.core.errors import Forbidden, NotFound
@@ -84,7 +86,8 @@ async def call_endpoint(
         response = await endpoint(PermissionRequest(fields, request.caller.permissions, precondition=precondition))
     except InvalidInput as error:
         raise InvalidInput(error.message.removeprefix("data.")) from None
-    return {name: value for name, value in response.items() if name != "status"}
+    members: JsonRecord = orjson.loads(response) if isinstance(response, bytes) else response
+    return {name: value for name, value in members.items() if name != "status"}
 
 
 async def change_record(

@@ -26,6 +26,7 @@ class AdminRight(StrEnum):
     VIEW_STATE = "can_view_state"
     MANAGE_STATE = "can_manage_state"
     VIEW_CHANGES = "can_view_changes"
+    VIEW_SYSTEM = "can_view_system"
     MANAGE_WEBHOOKS = "can_manage_webhooks"
 
 

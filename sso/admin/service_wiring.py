@@ -8,13 +8,16 @@ from sso.admin.game_sessions import GameSessionResource, game_session_routes
 from sso.admin.identity_providers import ProviderResource, provider_routes
 from sso.admin.request import AdminRoute
 from sso.admin.signing_keys import SigningKeyResource, signing_key_routes
+from sso.admin.state import StateResource, state_routes
 from sso.bus.bus import Bus
 from sso.config import Settings
 from sso.core.encryption import Keyring
+from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.keys.rotation import KeyRotation, longest_token_s
 from sso.keys.store import KeyStore
 from sso.oauth.client_store import ClientStore
+from sso.perm.changes.writer import PermissionWriter
 from sso.upstream.provider_store import ProviderStore
 
 
@@ -30,7 +33,9 @@ class ServiceParts:
     key_rotation: KeyRotation
 
 
-def service_routes(database: Database, keyring: Keyring, parts: ServiceParts) -> tuple[AdminRoute, ...]:
+def service_routes(
+    database: Database, keyring: Keyring, parts: ServiceParts, hasher: Hasher, writer: PermissionWriter
+) -> tuple[AdminRoute, ...]:
     settings = parts.settings
     allow_http = not settings.https
     clients = ClientResource(database, parts.clients, keyring, allow_http=allow_http)
@@ -44,4 +49,5 @@ def service_routes(database: Database, keyring: Keyring, parts: ServiceParts) ->
         *provider_routes(providers),
         *signing_key_routes(keys),
         *game_session_routes(sessions),
+        *state_routes(StateResource(database, hasher, keyring, writer, parts.bus)),
     )

@@ -17,7 +17,8 @@ from sso.db.database import Database
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, LIST_TYPES
 from sso.perm.errors import InvalidInput
 from sso.perm.stores import audit
-from sso.perm.stores.facts import FactsStore, LoadedFacts
+from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.timestamps import rfc3339
 from sso.web.request_model import WholeNumber, at_most
 

@@ -17,6 +17,7 @@ from sso.admin.protected_users import ProtectedUsers
 from sso.admin.request import AdminRoute, SearchQuery, WriteQuery
 from sso.admin.rights import AdminRight
 from sso.admin.service_wiring import ServiceParts, service_routes
+from sso.admin.system import SystemResource, system_routes
 from sso.admin.user_details import UserDetails
 from sso.admin.users import UserPatch, UserResource
 from sso.core.encryption import Keyring
@@ -92,7 +93,8 @@ def build_management(
             *_user_routes(users, details),
             *_audit_routes(AuditTrail(database)),
             *invitation_routes(_invitations(database, accounts, users)),
-            *service_routes(database, keyring, service),
+            *service_routes(database, keyring, service, accounts.hasher, writer),
+            *system_routes(SystemResource(database)),
             *permission_routes(database, endpoints, details, visibility),
             *assertion_routes(database, writer),
             *stream_routes(database, keyring, changes),

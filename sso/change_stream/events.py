@@ -21,6 +21,10 @@ class ChangeType(StrEnum):
     USER_ERASED = "user_erased"  # the account no longer exists
     KEY_ROTATED = "key_rotated"  # a new signing key of the service; data: kid, algorithm
     KEY_RETIRED = "key_retired"  # its tokens are no longer accepted; data: kid
+    APPLICATION_KEY_ADDED = "application_key_added"  # a public key that signs for the application; data: kid
+    APPLICATION_KEY_REMOVED = "application_key_removed"
+    ACCESS_KEY_CREATED = "access_key_created"  # data: key_id
+    ACCESS_KEY_DELETED = "access_key_deleted"
     CLIENT_SECRET_ROTATED = "client_secret_rotated"  # noqa: S105 - of an OAuth client; data: client_id
 
 

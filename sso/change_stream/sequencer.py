@@ -29,6 +29,7 @@ from sso.db.transaction import Transaction
 
 TOPIC = "changes"  # there are new events in the stream
 MAX_EVENTS = 1000  # numbered at a time
+MERGE_S = 0.01  # changes that follow each other quickly share a transaction
 
 _HAS_PENDING = Statement("SELECT EXISTS (SELECT FROM change_events WHERE position IS NULL)")
 # A statement of its own: the next one then sees everything that was committed before the lock was acquired.
@@ -82,5 +83,8 @@ class ChangeSequencer:
     async def number_pending(self) -> None:
         """Numbers all events that are committed, and wakes those who wait for events."""
         while await self._database.value(_HAS_PENDING):
-            await self._database.transaction(number_events)
+            count = await self._database.transaction(number_events)
             self._bus.publish(TOPIC)
+            await trio.sleep(MERGE_S)
+            if count < MAX_EVENTS:  # there is another signal for events that were committed meanwhile
+                return

@@ -11,6 +11,8 @@ import click
 
 from sso import __version__
 from sso.cli.groups import ImportedCommands
+from sso.cli.server_choice import KEY
+from sso.config import SERVER
 from sso.core.errors import ApiError, OperatorError
 
 COMMANDS = {
@@ -22,6 +24,8 @@ COMMANDS = {
     "restore": "Restore a backup into an empty database.",
     "migrate": "Upgrade the database schema to this version of the program.",
     "upgrade-db": "Upgrade the embedded database to a new major version of PostgreSQL.",
+    "login": "Sign in to the server that --server names, for commands on it.",
+    "logout": "Forget the sign-in to a server.",
     "user": "Manage users, their passwords and second factors.",
     "client": "Manage OAuth clients (web sites that use this login) and their secrets.",
     "idp": "Manage identity providers: other services with which players can sign in.",
@@ -49,8 +53,15 @@ COMMANDS = {
     help='TOML file with settings, named like the environment variables: SSO_BIND = "0.0.0.0:8000" (default: the '
     "file that SSO_CONFIG names).",
 )
+@click.option(
+    "--server",
+    metavar="URL",
+    envvar=SERVER,
+    help="Run the command on this server, over its management API, instead of on the database of this machine. Sign in "
+    "with `sso --server URL login` first; `last` is the server of the last login (default: the variable SSO_SERVER).",
+)
 @click.pass_context
-def program(ctx: click.Context, config_file: Path | None) -> None:
+def program(ctx: click.Context, config_file: Path | None, server: str | None) -> None:
     """Single sign-on and permissions server.
 
     Settings are environment variables SSO_*, or entries of a TOML file. With the defaults, `sso serve` listens on
@@ -61,8 +72,11 @@ def program(ctx: click.Context, config_file: Path | None) -> None:
       sso serve
       sso user add ann@example.com --admin
       sso client add shop --profile oidc --host shop.example.com
+      sso --server https://sso.example.com login
+      sso --server https://sso.example.com user list
     """
     ctx.obj = config_file
+    ctx.meta[KEY] = server or None
 
 
 def main() -> None:

@@ -1,21 +1,14 @@
 """sso audit"""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import click
 
-from sso.cli.context import with_services
-from sso.cli.lookups import require_user
+from sso.cli.administration import AuditCriteria
+from sso.cli.backend import with_administration
 from sso.cli.output import Format, Record, list_options, print_list
-from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID, unix_time
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditFilter
-from sso.perm.stores.projects import resolve_project_id
-
-PAGE = 200  # entries that are read at a time
 
 
 @click.command()
@@ -55,33 +48,9 @@ def command(
       sso audit --project red_dawn --operation role.save --since 2026-01-31
     """
 
-    async def work(services: CommandServices) -> list[dict[str, Any]]:
-        return await _entries(
-            services,
-            AuditFilter(
-                project_id=await resolve_project_id(services.database, project) if project else None,
-                application_id=app_id,
-                user_id=(await require_user(services, user)).user_id if user else None,
-                operation=operation,
-                since=since,
-            ),
-            most,
-        )
-
-    entries = with_services(ctx, work)
+    criteria = AuditCriteria(project, app_id, user, operation, since)
+    entries = with_administration(ctx, lambda admin: admin.audit.entries(criteria, most))
     print_list(form, entries if form == "json" else [_listed(entry) for entry in entries])
-
-
-async def _entries(services: CommandServices, criteria: AuditFilter, most: int) -> list[dict[str, Any]]:
-    """Reads the entries page by page."""
-    entries: list[dict[str, Any]] = []
-    while len(entries) < most:
-        page = await audit.read(services.database, replace(criteria, limit=min(PAGE, most - len(entries))))
-        entries += page
-        if not page:
-            break
-        criteria = replace(criteria, before_id=page[-1]["id"])
-    return entries
 
 
 def _listed(entry: dict[str, Any]) -> Record:

@@ -1,24 +1,17 @@
 """sso client …"""
 
-import json
 import sys
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import click
 
-from sso.cli.client_attributes import PROFILES, attribute_options, attributes, failure, parse_client
-from sso.cli.context import CommandFailure, with_services, write_audit_entry
+from sso.cli.backend import with_administration
+from sso.cli.client_attributes import PROFILES, attribute_options, attributes, parse_client
+from sso.cli.context import CommandFailure
 from sso.cli.groups import Subcommands
-from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
-from sso.cli.services import CommandServices
+from sso.cli.output import Format, list_options, print_list, print_record, record_options
 from sso.cli.types import duration
 from sso.core.ids import secret_token
-
-if TYPE_CHECKING:
-    from sso.oauth.model import Client
-    from sso.state.document import Document
-
-T = TypeVar("T")
 
 CLIENT_ID = click.argument("client_id")
 
@@ -64,14 +57,9 @@ def add(ctx: click.Context, /, client_id: str, *, public: bool, secret_stdin: bo
     if has_codes and not options["redirect_hosts"] and not options["redirect_uris"]:
         raise click.UsageError("expected at least one --host or --redirect-uri")
     secret = None if without_secret else _secret(secret_stdin)
-    document = parse_client(fields | ({"client_secret": secret} if secret else {}))
-
-    async def work(services: CommandServices) -> None:
-        if await services.clients.get(client_id):
-            raise CommandFailure(f"there is already a client {client_id}")
-        await _apply(services, document)
-
-    with_services(ctx, work, with_permissions=False)
+    fields |= {"client_secret": secret} if secret else {}
+    parse_client(fields)
+    with_administration(ctx, lambda admin: admin.clients.add(fields), with_permissions=False)
     click.echo(f"client_id {client_id}")
     if secret and not secret_stdin:
         click.echo(f"client_secret {secret}")
@@ -92,38 +80,9 @@ def set_attributes(ctx: click.Context, /, client_id: str, **options: Any) -> Non
     fields = attributes(options)
     if not fields:
         raise click.UsageError("expected at least one attribute to change")
-    document = parse_client({"client_id": client_id} | fields)
-
-    async def work(services: CommandServices) -> None:
-        _require(await services.clients.get(client_id), client_id)
-        await _apply(services, document)
-
-    with_services(ctx, work, with_permissions=False)
+    parse_client({"client_id": client_id} | fields)
+    with_administration(ctx, lambda admin: admin.clients.change(client_id, fields), with_permissions=False)
     click.echo(f"{client_id} is changed")
-
-
-async def _apply(services: CommandServices, document: "Document") -> None:
-    from sso.oauth.redirect_uris import is_redirect_uri
-    from sso.state.document import DocumentError
-
-    (part,) = document.clients
-    allow_http = not services.settings.https
-    for uri in part.redirect_uris or ():
-        if not is_redirect_uri(uri, part.redirect_hosts or (), part.redirect_uris or (), allow_http=allow_http):
-            raise CommandFailure(f"--redirect-uri {uri}: not allowed for this client; see `sso client add --help`")
-    try:
-        await services.applier.apply(document)
-    except DocumentError as error:
-        raise failure(error) from None
-    await _warn_about_application(services, part.application_id)
-
-
-async def _warn_about_application(services: CommandServices, application_id: int | None) -> None:
-    """A client may be added before its application, but gets no tokens until the application exists."""
-    from sso.perm.stores.applications import read_application_row
-
-    if application_id and await read_application_row(services.database, application_id) is None:
-        click.echo(f"warning: there is no application {application_id}; `sso app list` shows them", err=True)
 
 
 def _ask_profile() -> str:
@@ -146,11 +105,7 @@ def list_clients(ctx: click.Context, form: Format | None) -> None:
       sso client list
     """
 
-    async def work(services: CommandServices) -> "list[Client]":
-        return await services.clients.list()
-
-    clients = with_services(ctx, work, with_permissions=False)
-    print_list(form, [_listed(client) for client in clients])
+    print_list(form, with_administration(ctx, lambda admin: admin.clients.list(), with_permissions=False))
 
 
 @command.command()
@@ -165,17 +120,7 @@ def show(ctx: click.Context, client_id: str, form: Format | None) -> None:
       sso client show shop
     """
 
-    async def work(services: CommandServices) -> "Client | None":
-        return await services.clients.get(client_id)
-
-    client = _require(with_services(ctx, work, with_permissions=False), client_id)
-    shown = {name: getattr(client, name) for name in client.__dataclass_fields__ if not name.endswith("_sealed")}
-    shown["jwks"] = json.loads(client.jwks) if client.jwks else None
-    for name in ("secret_expires", "second_expires"):
-        shown[name] = shown[name] and shown[name].isoformat(timespec="seconds")
-    shown["client_secret_expires_at"] = client.client_secret_expires_at
-    shown["secrets"] = sum(sealed is not None for sealed in (client.secret_sealed, client.second_sealed))
-    print_record(form, shown)
+    print_record(form, with_administration(ctx, lambda admin: admin.clients.get(client_id), with_permissions=False))
 
 
 @command.command("rotate-secret")
@@ -204,25 +149,13 @@ def rotate_secret(
     if finish and (overlap is not None or expires_in is not None):
         raise click.UsageError("--finish excludes --overlap and --expires-in")
 
-    async def rotate(services: CommandServices) -> tuple[str, int] | None:
-        client = _require(await services.clients.get(client_id), client_id)
-        if client.secret_sealed is None:
-            raise CommandFailure(f"{client_id} has no secret: it is public or uses private_key_jwt")
-        await write_audit_entry(services, "client.rotate_secret", client_id, {"client_secret": "new"})
-        secret = await services.clients.rotate_secret(client_id, overlap_s=overlap, lifetime_s=expires_in)
-        rotated = await services.clients.get(client_id)
-        return (secret, rotated.client_secret_expires_at) if secret and rotated else None
-
-    async def end_old(services: CommandServices) -> bool:
-        _require(await services.clients.get(client_id), client_id)
-        await write_audit_entry(services, "client.finish_rotation", client_id, {"client_secret": "only the newest"})
-        return await services.clients.finish_rotation(client_id)
-
     if finish:
-        _require(True if with_services(ctx, end_old, with_permissions=False) else None, client_id)
+        with_administration(ctx, lambda admin: admin.clients.finish_rotation(client_id), with_permissions=False)
         click.echo(f"only the newest secret of {client_id} is valid")
     else:
-        secret, expires_at = _require(with_services(ctx, rotate, with_permissions=False), client_id)
+        secret, expires_at = with_administration(
+            ctx, lambda admin: admin.clients.rotate_secret(client_id, overlap, expires_in), with_permissions=False
+        )
         click.echo(f"client_secret {secret}")
         if expires_at:
             click.echo(f"client_secret_expires_at {expires_at}", err=True)  # scripts read the secret from the output
@@ -257,32 +190,9 @@ def enable(ctx: click.Context, client_id: str) -> None:
 
 
 def _set_disabled(ctx: click.Context, client_id: str, *, disabled: bool) -> None:
-    async def work(services: CommandServices) -> bool:
-        _require(await services.clients.get(client_id), client_id)
-        await write_audit_entry(
-            services, "client.disable" if disabled else "client.enable", client_id, {"disabled": disabled}
-        )
-        return await services.clients.set_disabled(client_id, disabled)
-
-    _require(True if with_services(ctx, work, with_permissions=False) else None, client_id)
-
-
-def _require(value: T | None, client_id: str) -> T:
-    """Returns the value, or fails if there is none because the client does not exist."""
-    if value is None:
-        raise CommandFailure(f"there is no client {client_id}")
-    return value
-
-
-def _listed(client: "Client") -> Record:
-    flags = [name for name in ("disabled", "consent", "first_party") if getattr(client, name)]
-    return {
-        "client_id": client.client_id,
-        "name": client.name,
-        "profile": client.profile,
-        "hosts": list(client.redirect_hosts or client.redirect_uris),
-        "flags": [*flags, *(["public"] if client.is_public else [])],
-    }
+    with_administration(
+        ctx, lambda admin: admin.clients.set_disabled(client_id, disabled=disabled), with_permissions=False
+    )
 
 
 def _secret(from_stdin: bool) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sso.cli.progress import Progress
+from sso.cli.server_choice import refuse_server
 from sso.config import Settings, load
 from sso.core.errors import ApiError, OperatorError
 
@@ -65,6 +66,7 @@ def settings_of(ctx: click.Context, *, may_create: bool = False) -> Settings:
     from sso.cli.data_directory import require_data_directory
     from sso.serve.privileges import drop_privileges
 
+    refuse_server(ctx)
     config_file: Path | None = ctx.find_root().obj
     settings = load(config_file)
     serves = ctx.info_name == "serve"

@@ -3,9 +3,7 @@
 import click
 import orjson
 
-from sso.cli.context import with_services
-from sso.cli.services import CommandServices
-from sso.state.export import export
+from sso.cli.backend import with_administration
 
 
 @click.command()
@@ -20,7 +18,5 @@ def command(ctx: click.Context) -> None:
       sso export > state.json
     """
 
-    async def read(services: CommandServices) -> bytes:
-        return orjson.dumps(await export(services.database), option=orjson.OPT_INDENT_2)
-
-    click.echo(with_services(ctx, read))
+    document = with_administration(ctx, lambda admin: admin.state.export())
+    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))

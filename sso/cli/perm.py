@@ -1,23 +1,16 @@
 """sso perm …"""
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from sso.cli.arguments import APP_OR_CENTRAL, USER
-from sso.cli.context import CommandFailure, utf8_argument, with_services
+from sso.cli.backend import with_administration
+from sso.cli.context import utf8_argument
 from sso.cli.groups import Subcommands
-from sso.cli.lookups import require_user
 from sso.cli.output import Format, print_json, print_lines
 from sso.cli.perm_format import format_explanation
 from sso.cli.perm_test import command as test_command
-from sso.cli.services import CommandServices
 from sso.cli.types import unix_time
 from sso.perm.engine.names import LIST_TYPES
-
-if TYPE_CHECKING:
-    from sso.accounts.model import User
-    from sso.perm.stores.facts import LoadedFacts
 
 
 @click.group(cls=Subcommands)
@@ -68,11 +61,7 @@ def list_permissions(
     if form == "tsv" and kind == "tree":
         raise click.UsageError("--type tree is one JSON document: --tsv needs another type")
 
-    async def work(services: CommandServices) -> Any:
-        loaded, now = await _load_facts(services, await require_user(services, user), app_id, at)
-        return loaded.render(kind, now)
-
-    shown = with_services(ctx, work)
+    shown = with_administration(ctx, lambda admin: admin.permissions.render(user, app_id, kind, at))
     if kind == "tree" or form == "json":
         print_json(shown)
     else:
@@ -98,28 +87,11 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, at: int | Non
       sso perm explain ann@example.com chat.mute --app 10 --at 2026-01-31T18:00Z
     """
 
-    async def work(services: CommandServices) -> "tuple[User, dict[str, Any]]":
-        account = await require_user(services, user)
-        loaded, now = await _load_facts(services, account, app_id, at)
-        return account, loaded.explain(rule, now)
-
-    account, explanation = with_services(ctx, work)
+    login, explanation = with_administration(ctx, lambda admin: admin.permissions.explain(user, rule, app_id, at))
     if as_json:
         print_json(explanation)
     else:
-        print_lines(format_explanation(account.login, app_id, explanation))
-
-
-async def _load_facts(
-    services: CommandServices, user: "User", app_id: int, at: int | None
-) -> "tuple[LoadedFacts, int]":
-    """Returns the facts and the moment that they belong to."""
-    if at is not None:
-        return await services.facts.load_at(user.user_id, app_id, None, at, "--at"), at
-    loaded = await services.facts.load(user.user_id, app_id, None)
-    if loaded is None:
-        raise CommandFailure(f"there is no application {app_id}; `sso app list` shows them")
-    return loaded, await services.database_time()
+        print_lines(format_explanation(login, app_id, explanation))
 
 
 command.add_command(test_command)

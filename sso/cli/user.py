@@ -1,21 +1,19 @@
 """sso user …"""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 import click
 
 from sso.cli import user_data
+from sso.cli.administration import Fields, ServiceAdministration
+from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.groups import Subcommands
 from sso.cli.invitation import invitations, invite
+from sso.cli.lookups import require_user
 from sso.cli.new_password import read_password
-from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
+from sso.cli.output import Format, list_options, print_list, print_record, record_options
 from sso.cli.services import CommandServices
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
-
-if TYPE_CHECKING:
-    from sso.accounts.model import User
 
 ID_OR_LOGIN = click.argument("id_or_login", callback=utf8_argument)
 MAX_LISTED_USERS = 1_000_000
@@ -60,30 +58,14 @@ def add(
     """
     password, generated = read_password(password_stdin, login, nick)
     fields = {"login": login, "nick": nick or login.split("@")[0], "password": password, "email_verified": verified}
-    from sso.state.document import DocumentError, parse
-
-    root = {"user_id": login, "application_id": CENTRAL_APPLICATION_ID, "data": {"roles": [ROOT_ROLE]}}
     fields |= {"user_id": user_id} if user_id else {}
-    try:
-        document = parse({"users": [fields], "permissions": [root] if admin else []})
-    except DocumentError as error:
-        raise CommandFailure(str(error).removeprefix("users[0].")) from None
-
-    async def work(services: CommandServices) -> "User | None":
-        if await services.users.get_by_login(login) or (user_id and await services.users.get(user_id)):
-            raise CommandFailure("there is already a user with this login or user id")
-        try:
-            await services.applier.apply(document)  # the user and the role in one transaction
-        except DocumentError as error:
-            message = str(error).removeprefix("users[0].").replace("permissions[0].data.roles", "--admin")
-            raise CommandFailure(message) from None
-        return await services.users.get_by_login(login)
-
-    user = with_services(ctx, work, may_create=True)
-    assert user is not None
+    _check(fields)
+    added = with_administration(
+        ctx, lambda administration: administration.users.add(fields, admin=admin), may_create=True
+    )
     if generated:
         click.echo(f"password {password}")
-    click.echo(f"user_id {user.user_id}")
+    click.echo(f"user_id {added}")
 
 
 @command.command("list")
@@ -114,11 +96,8 @@ def list_users(ctx: click.Context, search: str, most: int, skip: int, form: Form
       sso user list --search example.com --json
     """
 
-    async def work(services: CommandServices) -> "list[User]":
-        return await services.users.list(search, most, skip)
-
-    users = with_services(ctx, work, with_permissions=False)
-    print_list(form, [_listed(user) for user in users])
+    users = with_administration(ctx, lambda admin: admin.users.list(search, most, skip), with_permissions=False)
+    print_list(form, users)
 
 
 @command.command()
@@ -132,24 +111,7 @@ def show(ctx: click.Context, id_or_login: str, form: Format | None) -> None:
     Example:
       sso user show ann@example.com
     """
-    from sso.accounts.second_factor.attempts import SecondFactorAttempts
-    from sso.accounts.users import exportable_fields
-
-    blocked: list[str] = []
-
-    async def work(services: CommandServices, user: "User") -> None:
-        blocked.extend(sorted(await SecondFactorAttempts(services.database).blocked(user.user_id)))
-
-    user = _with_user(ctx, id_or_login, work)
-    more = {
-        "second_factors": list(user.second_factors),
-        "reg_time": int(user.reg_time.timestamp()),
-        "disabled": user.disabled,
-    }
-    more |= user_data.pending_deletion(user)
-    if blocked:
-        more["blocked_factors"] = blocked
-    print_record(form, exportable_fields(user) | more)
+    print_record(form, with_administration(ctx, lambda admin: admin.users.find(id_or_login), with_permissions=False))
 
 
 @command.command()
@@ -163,7 +125,7 @@ def disable(ctx: click.Context, id_or_login: str) -> None:
       sso user disable ann@example.com
     """
     user = _set_disabled(ctx, id_or_login, disabled=True)
-    click.echo(f"{user.login} is disabled")
+    click.echo(f"{user['login']} is disabled")
 
 
 @command.command()
@@ -177,7 +139,7 @@ def enable(ctx: click.Context, id_or_login: str) -> None:
       sso user enable ann@example.com
     """
     user = _set_disabled(ctx, id_or_login, disabled=False)
-    click.echo(f"{user.login} is enabled")
+    click.echo(f"{user['login']} is enabled")
 
 
 @command.command("set-password")
@@ -196,15 +158,10 @@ def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> 
     """
     password, generated = read_password(password_stdin, id_or_login)
 
-    async def work(services: CommandServices, user: "User") -> None:
-        password_hash = await services.hasher.hash(password)
-        await write_audit_entry(services, "user.set_password", user.user_id, {"password": password_hash})
-        await services.password_changes.set_by_operator(user, password_hash)
-
-    user = _with_user(ctx, id_or_login, work)
+    user = _with_user(ctx, id_or_login, lambda admin, user: admin.users.set_password(user, password))
     if generated:
         click.echo(f"password {password}")
-    click.echo(f"the password of {user.login} is set")
+    click.echo(f"the password of {user['login']} is set")
 
 
 @command.command("reset-2fa")
@@ -217,13 +174,8 @@ def reset_2fa(ctx: click.Context, id_or_login: str) -> None:
     Example:
       sso user reset-2fa ann@example.com
     """
-
-    async def work(services: CommandServices, user: "User") -> None:
-        await write_audit_entry(services, "user.reset_2fa", user.user_id, {"totp_secret": None, "email_2fa": False})
-        await services.second_factor_changes.reset(user)
-
-    user = _with_user(ctx, id_or_login, work)
-    click.echo(f"{user.login} signs in with the password alone")
+    user = _with_user(ctx, id_or_login, lambda admin, user: admin.users.reset_factors(user))
+    click.echo(f"{user['login']} signs in with the password alone")
 
 
 @command.command("unblock-2fa")
@@ -238,12 +190,13 @@ def unblock_2fa(ctx: click.Context, id_or_login: str) -> None:
     """
     from sso.accounts.second_factor.attempts import clear_attempts
 
-    async def work(services: CommandServices, user: "User") -> None:
+    async def work(services: CommandServices) -> str:
+        user = await require_user(services, id_or_login)
         await write_audit_entry(services, "user.unblock_2fa", user.user_id, {"blocked": False})
         await clear_attempts(services.database, user.user_id)
+        return user.login
 
-    user = _with_user(ctx, id_or_login, work)
-    click.echo(f"codes of {user.login} are accepted again")
+    click.echo(f"codes of {with_services(ctx, work, with_permissions=False)} are accepted again")
 
 
 @command.command("end-sessions")
@@ -256,45 +209,39 @@ def end_sessions(ctx: click.Context, id_or_login: str) -> None:
     Example:
       sso user end-sessions ann@example.com
     """
-
-    async def work(services: CommandServices, user: "User") -> None:
-        await write_audit_entry(services, "user.end_sessions", user.user_id, {"signed_in": False})
-        await services.users.revoke_all(user.user_id)
-
-    user = _with_user(ctx, id_or_login, work)
-    click.echo(f"{user.login} is signed out everywhere")
+    user = _with_user(ctx, id_or_login, lambda admin, user: admin.users.end_sessions(user))
+    click.echo(f"{user['login']} is signed out everywhere")
 
 
 for other in (user_data.delete, user_data.restore, user_data.export, invite, invitations):
     command.add_command(other)
 
 
-def _listed(user: "User") -> Record:
-    state = "deleted" if user.deletion_due else "disabled" if user.disabled else ""
-    flags = [*([state] if state else []), *user.second_factors]
-    return {"user_id": user.user_id, "login": user.login, "nick": user.nick, "flags": flags}
+def _check(fields: Fields) -> None:
+    """Checks a new user before anything is created."""
+    from sso.state.document import DocumentError, parse
+
+    try:
+        parse({"users": [fields]})
+    except DocumentError as error:
+        raise CommandFailure(str(error).removeprefix("users[0].")) from None
 
 
-def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> "User":
-    async def work(services: CommandServices, user: "User") -> None:
-        if user.deletion_due and not disabled:
-            raise CommandFailure(f"{user.login} is going to be deleted: use `sso user restore`")
-        await write_audit_entry(
-            services, "user.disable" if disabled else "user.enable", user.user_id, {"disabled": disabled}
-        )
-        await services.users.set_disabled(user.user_id, disabled=disabled)
+def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> Fields:
+    def change(admin: ServiceAdministration, user: Fields) -> Awaitable[None]:
+        if user.get("deletion_due") and not disabled:
+            raise CommandFailure(f"{user['login']} is going to be deleted: use `sso user restore`")
+        return admin.users.set_disabled(user, disabled=disabled)
 
-    return _with_user(ctx, id_or_login, work)
+    return _with_user(ctx, id_or_login, change)
 
 
 def _with_user(
-    ctx: click.Context, id_or_login: str, action: "Callable[[CommandServices, User], Awaitable[None]]"
-) -> "User":
-    async def work(services: CommandServices) -> "User":
-        user = await services.users.find(id_or_login)
-        if user is None:
-            raise CommandFailure(f"there is no user {id_or_login}")
-        await action(services, user)
+    ctx: click.Context, id_or_login: str, action: Callable[[ServiceAdministration, Fields], Awaitable[None]]
+) -> Fields:
+    async def work(admin: ServiceAdministration) -> Fields:
+        user = await admin.users.find(id_or_login)
+        await action(admin, user)
         return user
 
-    return with_services(ctx, work, with_permissions=False)
+    return with_administration(ctx, work, with_permissions=False)

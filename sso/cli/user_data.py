@@ -1,17 +1,13 @@
 """sso user delete, restore and export: commands about a person's data, which ``sso user`` lists among its own."""
 
-from typing import TYPE_CHECKING
-
 import click
 
+from sso.cli.administration import Fields, ServiceAdministration
+from sso.cli.backend import with_administration
 from sso.cli.confirmation import confirm, yes_option
-from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
+from sso.cli.context import CommandFailure, utf8_argument, with_services
+from sso.cli.lookups import require_user
 from sso.cli.services import CommandServices
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from sso.accounts.model import User
 
 ID_OR_LOGIN = click.argument("id_or_login", callback=utf8_argument)
 
@@ -33,32 +29,30 @@ def delete(ctx: click.Context, id_or_login: str, now: bool, yes: bool) -> None:
       sso user delete ann@example.com --now --yes
     """
     if not yes:
-        asked = with_services(ctx, lambda services: _find(services, id_or_login))
-        confirm(f"{'Erase' if now else 'Delete'} {asked.login} (user {asked.user_id})?", yes)
-
-    async def work(services: CommandServices) -> "tuple[User, datetime | None]":
-        user = await _find(services, id_or_login)
-        if now:
-            await _erase(services, user)
-            return user, None
-        return user, await services.complete.deletion.request(user, None, by="operator", actor=services.actor)
-
-    user, due = with_services(ctx, work)
+        asked = with_administration(ctx, lambda admin: admin.users.find(id_or_login))
+        confirm(f"{'Erase' if now else 'Delete'} {asked['login']} (user {asked['user_id']})?", yes)
     if now:
-        click.echo(f"{user.login} is erased")
-    elif due:
-        click.echo(f"{user.login} is closed and will be erased on {due:%Y-%m-%d}")
-    else:
-        click.echo(f"{user.login} is closed already and will be erased on {user.deletion_due:%Y-%m-%d}")
+        click.echo(f"{with_services(ctx, lambda services: _erase(services, id_or_login))} is erased")
+        return
+
+    async def close(admin: ServiceAdministration) -> str:
+        user = await admin.users.find(id_or_login)
+        day = await admin.users.delete(user)
+        already = " already" if user.get("deletion_due") else ""
+        return f"{user['login']} is closed{already} and will be erased on {day}"
+
+    click.echo(with_administration(ctx, close))
 
 
-async def _erase(services: CommandServices, user: "User") -> None:
+async def _erase(services: CommandServices, id_or_login: str) -> str:
+    user = await require_user(services, id_or_login)
     complete = services.complete
     if user.deletion_by != "erasing":
         await complete.deletion.request(user, None, by="operator", days=0)
         await complete.deletion.make_due(user.user_id)
     if not await complete.erasure.erase_now(user.user_id, services.actor):
         raise CommandFailure(f"{user.login} is being erased by a worker; try again in a few minutes")
+    return user.login
 
 
 @click.command()
@@ -72,18 +66,14 @@ def restore(ctx: click.Context, id_or_login: str) -> None:
       sso user restore ann@example.com
     """
 
-    async def work(services: CommandServices) -> "User":
-        user = await _find(services, id_or_login)
-        if user.deletion_due is None:
-            raise CommandFailure(f"{user.login} is not going to be deleted")
-        await write_audit_entry(services, "user.restore", user.user_id, {"deleted": False})
-        kept = await services.complete.deletion.restore(user)
-        if kept is None:
-            raise CommandFailure(f"{user.login} is being erased and can no longer be kept")
-        return kept
+    async def work(admin: ServiceAdministration) -> Fields:
+        user = await admin.users.find(id_or_login)
+        if not user.get("deletion_due"):
+            raise CommandFailure(f"{user['login']} is not going to be deleted")
+        return await admin.users.restore(user)
 
-    user = with_services(ctx, work, with_permissions=False)
-    click.echo(f"{user.login} is kept{', and disabled' if user.disabled else ''}")
+    user = with_administration(ctx, work, with_permissions=False)
+    click.echo(f"{user['login']} is kept{', and disabled' if user['disabled'] else ''}")
 
 
 @click.command()
@@ -103,22 +93,8 @@ def export(ctx: click.Context, id_or_login: str) -> None:
     from sso.personal_data.export import export_user
 
     async def work(services: CommandServices) -> bytes:
-        user = await _find(services, id_or_login)
+        user = await require_user(services, id_or_login)
         document = await export_user(services.database, user.user_id)
         return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
     click.echo(with_services(ctx, work, with_permissions=False), nl=False)
-
-
-def pending_deletion(user: "User") -> dict[str, str | int]:
-    """Returns what `sso user show` tells about the deletion of an account."""
-    if user.deletion_due is None:
-        return {}
-    return {"deletion_due": int(user.deletion_due.timestamp()), "deletion_by": user.deletion_by or ""}
-
-
-async def _find(services: CommandServices, id_or_login: str) -> "User":
-    user = await services.users.find(id_or_login)
-    if user is None:
-        raise CommandFailure(f"there is no user {id_or_login}")
-    return user

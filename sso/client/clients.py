@@ -1,14 +1,16 @@
 """The two clients: ``SsoClient`` for ordinary programs, ``AsyncSsoClient`` for asyncio and Trio."""
 
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
 
 from sso.client.call import ApiCall, ListCall, Record, RecordPage, read_page
-from sso.client.credentials import Credentials
-from sso.client.exchange import Send, Step, Wait, exchange
+from sso.client.credentials import Calls, Credentials
+from sso.client.exchange import Send, Step, Steps, Wait, exchange, run_calls
 
 T = TypeVar("T")
 
@@ -48,14 +50,11 @@ class SsoClient:
 
     def send(self, call: ApiCall[T]) -> T:
         """Returns the result. Raises ClientError."""
-        steps = exchange(call, self.credentials, self._retries)
-        outcome = None
-        try:
-            while True:
-                outcome = self._perform(steps.send(outcome))
-        except StopIteration as done:
-            result: T = done.value
-            return result
+        return self._run(exchange(call, self.credentials, self._retries))
+
+    def run(self, calls: Calls[T]) -> T:
+        """Sends the requests of a sign-in, such as ``UserLogin.sign_in``, and returns its result."""
+        return self._run(run_calls(calls, self._retries))
 
     def pages(self, call: ListCall) -> Iterator[Record]:
         """Yields the records of all pages."""
@@ -65,12 +64,25 @@ class SsoClient:
             yield from page.records
             following = following.page_after(page.next) if page.next else None
 
+    def records(self, call: ListCall, most: int) -> list[Record]:
+        """Returns the first records, from as many pages as they need."""
+        return list(islice(self.pages(call), most))
+
     def changes(self, after: str = "", poll_s: int = POLL_S) -> Iterator[Record]:
         """Yields the events of the change stream after this one, for ever. Keep the ``id`` of the last one."""
         while True:
             page = self.send(changes_page(after, poll_s))
             yield from page.records
             after = page.next or after
+
+    def _run(self, steps: Steps[T]) -> T:
+        outcome = None
+        try:
+            while True:
+                outcome = self._perform(steps.send(outcome))
+        except StopIteration as done:
+            result: T = done.value
+            return result
 
     def _perform(self, step: Step) -> httpx.Response | httpx.TransportError | None:
         if isinstance(step, Wait):
@@ -108,14 +120,11 @@ class AsyncSsoClient:
 
     async def send(self, call: ApiCall[T]) -> T:
         """Returns the result. Raises ClientError."""
-        steps = exchange(call, self.credentials, self._retries)
-        outcome = None
-        try:
-            while True:
-                outcome = await self._perform(steps.send(outcome))
-        except StopIteration as done:
-            result: T = done.value
-            return result
+        return await self._run(exchange(call, self.credentials, self._retries))
+
+    async def run(self, calls: Calls[T]) -> T:
+        """Sends the requests of a sign-in, such as ``UserLogin.sign_in``, and returns its result."""
+        return await self._run(run_calls(calls, self._retries))
 
     async def pages(self, call: ListCall) -> AsyncGenerator[Record]:
         """Yields the records of all pages."""
@@ -125,6 +134,16 @@ class AsyncSsoClient:
             for record in page.records:
                 yield record
             following = following.page_after(page.next) if page.next else None
+
+    async def records(self, call: ListCall, most: int) -> list[Record]:
+        """Returns the first records, from as many pages as they need."""
+        found: list[Record] = []
+        async with aclosing(self.pages(call)) as records:
+            async for record in records:
+                if len(found) >= most:
+                    break
+                found.append(record)
+        return found
 
     async def changes(self, after: str = "", poll_s: int = POLL_S) -> AsyncGenerator[Record]:
         """Yields the events of the change stream after this one, for ever. Keep the ``id`` of the last one.
@@ -136,6 +155,15 @@ class AsyncSsoClient:
             for record in page.records:
                 yield record
             after = page.next or after
+
+    async def _run(self, steps: Steps[T]) -> T:
+        outcome = None
+        try:
+            while True:
+                outcome = await self._perform(steps.send(outcome))
+        except StopIteration as done:
+            result: T = done.value
+            return result
 
     async def _perform(self, step: Step) -> httpx.Response | httpx.TransportError | None:
         if isinstance(step, Wait):

@@ -8,11 +8,13 @@ import secrets
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from sso.client.call import ApiCall, read_body
 
-SignIn: TypeAlias = Generator[ApiCall[Any], Any, dict[str, str]]
+T = TypeVar("T")
+Calls: TypeAlias = Generator[ApiCall[Any], Any, T]  # yields requests, and gets their results
+SignIn: TypeAlias = Calls[dict[str, str]]
 RENEW_BEFORE_S = 30  # seconds before the end of a token
 
 
@@ -66,8 +68,12 @@ class RenewedToken:
     ends: float = 0
 
     @property
+    def seconds_left(self) -> float:
+        return self.ends - time.monotonic() if self.value else 0
+
+    @property
     def is_valid(self) -> bool:
-        return bool(self.value) and time.monotonic() < self.ends - RENEW_BEFORE_S
+        return self.seconds_left > RENEW_BEFORE_S
 
     def keep(self, value: str, seconds: float) -> None:
         self.value, self.ends = value, time.monotonic() + seconds
@@ -111,23 +117,23 @@ class SessionToken:
     token: str = field(repr=False)
     factor: str = field(repr=False)
     on_renewal: Callable[[str], None] | None = None
-    _jwt: RenewedToken = field(default_factory=RenewedToken, repr=False)
+    jwt: RenewedToken = field(default_factory=RenewedToken, repr=False)
 
     def headers(self) -> SignIn:
-        if not self._jwt.is_valid:
+        if not self.jwt.is_valid:
             answer = yield _login(token=self.token, factor=self.factor)
             self.use(answer)
-        return {"Authorization": f"Bearer {self._jwt.value}", "Factor": self.factor}
+        return {"Authorization": f"Bearer {self.jwt.value}", "Factor": self.factor}
 
     def use(self, answer: dict[str, Any]) -> None:
         """Takes the tokens of a login."""
         self.token = answer["token"]
-        self._jwt.keep(answer["jwt"], _seconds_left(answer["jwt"]))
+        self.jwt.keep(answer["jwt"], _seconds_left(answer["jwt"]))
         if self.on_renewal:
             self.on_renewal(self.token)
 
     def forget(self) -> bool:
-        return self._jwt.drop()
+        return self.jwt.drop()
 
 
 @dataclass
@@ -144,7 +150,7 @@ class UserLogin:
         session = self._session or (yield from self.sign_in())
         return (yield from session.headers())
 
-    def sign_in(self) -> Generator[ApiCall[Any], Any, SessionToken]:
+    def sign_in(self) -> Calls[SessionToken]:
         """Signs in. Raises OtpMissing if a code is needed and there is none."""
         from sso.client.errors import OtpMissing
 
@@ -173,26 +179,26 @@ class BrowserLogin:
     refresh_token: str = field(repr=False)
     factor: str = field(repr=False)
     on_renewal: Callable[[str], None] | None = None
-    _jwt: RenewedToken = field(default_factory=RenewedToken, repr=False)
+    jwt: RenewedToken = field(default_factory=RenewedToken, repr=False)
 
     def headers(self) -> SignIn:
-        if not self._jwt.is_valid:
+        if not self.jwt.is_valid:
             form = {"grant_type": "refresh_token", "refresh_token": self.refresh_token, "client_id": self.client_id}
             tokens = yield ApiCall("POST", "/proxy/oauth/token", read_body, form=form, authenticated=False)
             yield from self.use(tokens)
-        return {"Authorization": f"Bearer {self._jwt.value}", "Factor": self.factor}
+        return {"Authorization": f"Bearer {self.jwt.value}", "Factor": self.factor}
 
-    def use(self, tokens: dict[str, Any]) -> Generator[ApiCall[Any], Any, None]:
+    def use(self, tokens: dict[str, Any]) -> Calls[None]:
         """Takes the tokens of the token endpoint, and exchanges the access token for a user JWT."""
         self.refresh_token = tokens.get("refresh_token", self.refresh_token)
         if self.on_renewal:
             self.on_renewal(self.refresh_token)
         headers = {"Authorization": f"Bearer {tokens['access_token']}", "Factor": self.factor}
         answer = yield ApiCall("POST", "/proxy/oauth/exchangeToken", read_body, headers=headers, authenticated=False)
-        self._jwt.keep(answer["token"], _seconds_left(answer["token"]))
+        self.jwt.keep(answer["token"], _seconds_left(answer["token"]))
 
     def forget(self) -> bool:
-        return self._jwt.drop()
+        return self.jwt.drop()
 
 
 def _login(**fields: str) -> ApiCall[dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import httpx
 
 from sso.client.call import ApiCall, ServerAnswer
-from sso.client.credentials import Credentials
+from sso.client.credentials import Calls, Credentials
 from sso.client.errors import ClientError, ConnectionFailed, RequestRefused, refusal
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ def exchange(call: ApiCall[T], credentials: Credentials | None, retries: int) ->
     while True:
         headers = dict(call.headers)
         if call.authenticated and credentials is not None:
-            headers |= yield from _sign_in(credentials, retries)
+            headers |= yield from run_calls(credentials.headers(), retries)
         try:
             return call.read((yield from _send(call, headers, retries)))
         except RequestRefused as error:
@@ -49,20 +49,20 @@ def exchange(call: ApiCall[T], credentials: Credentials | None, retries: int) ->
                 raise
 
 
-def _sign_in(credentials: Credentials, retries: int) -> Steps[dict[str, str]]:
-    needed = credentials.headers()
+def run_calls(calls: Calls[T], retries: int) -> Steps[T]:
+    """Sends the requests that a generator yields, without credentials, and returns its result."""
     try:
-        call = next(needed)
+        call = next(calls)
         while True:
             try:
                 result = call.read((yield from _send(call, dict(call.headers), retries)))
             except ClientError as error:
-                call = needed.throw(error)
+                call = calls.throw(error)
             else:
-                call = needed.send(result)
+                call = calls.send(result)
     except StopIteration as done:
-        headers: dict[str, str] = done.value
-        return headers
+        returned: T = done.value
+        return returned
 
 
 def _send(call: ApiCall[Any], headers: dict[str, str], retries: int) -> Steps[ServerAnswer]:

@@ -81,9 +81,17 @@ class StateDocument:
         """What applying the document would change."""
         return ApiCall("POST", f"{PREFIX}/state/diff", read_record, json=dict(document))
 
-    def apply(self, document: Mapping[str, Any], *, dry_run: bool = False, override: bool = False) -> ApiCall[Record]:
+    def apply(
+        self, document: Mapping[str, Any], *, dry_run: bool = False, override: bool = False
+    ) -> ApiCall[dict[str, Any]]:
+        """Returns the numbers of records and warnings. A dry run also has what would change, and for whom."""
         query = without_none({"dry_run": dry_run or None, "override": override or None})
-        return ApiCall("POST", f"{PREFIX}/state/apply", read_record, query, dict(document), timeout_s=300)
+        return ApiCall("POST", f"{PREFIX}/state/apply", _read_report, query, dict(document), timeout_s=300)
+
+
+def _read_report(answer: ServerAnswer) -> dict[str, Any]:
+    members = {name: value for name, value in answer.body.items() if name not in ("status", "data")}
+    return {"warnings": [], **members, **answer.body.get("data", {})}
 
 
 def _read_document(answer: ServerAnswer) -> dict[str, Any]:

@@ -6,16 +6,19 @@ from quart import Blueprint
 
 from sso.console.audit.pages import audit_pages
 from sso.console.overview.pages import overview_pages
+from sso.console.system.findings import InstallationFindings
+from sso.console.system.pages import system_pages
 from sso.console.users.detail_pages import user_detail_pages
 from sso.console.users.pages import user_list_pages
 from sso.console.users.permission_pages import user_permission_pages
 from sso.console.view import ConsoleView
 
 
-def console_routes(console: ConsoleView) -> Iterator[Blueprint]:
+def console_routes(console: ConsoleView, findings: InstallationFindings) -> Iterator[Blueprint]:
     users = user_list_pages(console)
     user_detail_pages(console, users)
     user_permission_pages(console, users)
     yield users
     yield audit_pages(console)
+    yield system_pages(console, findings)
     yield overview_pages(console)

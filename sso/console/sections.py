@@ -24,7 +24,9 @@ OVERVIEW = ConsoleSection("overview", "Overview", BASE, ALL_RIGHTS)
 USERS = ConsoleSection("users", "Users", f"{BASE}/users", frozenset({AdminRight.VIEW_USERS}), "People")
 AUDIT = ConsoleSection("audit", "Audit trail", f"{BASE}/audit", frozenset({AdminRight.VIEW_AUDIT}), "Service")
 
-SECTIONS = (OVERVIEW, USERS, AUDIT)
+SYSTEM = ConsoleSection("system", "System", f"{BASE}/system", frozenset({AdminRight.VIEW_SYSTEM}), "Service")
+
+SECTIONS = (OVERVIEW, USERS, AUDIT, SYSTEM)
 
 
 def open_sections(caller: AdminCaller) -> dict[str, list[ConsoleSection]]:

@@ -72,7 +72,7 @@ class ConsoleView:
     ) -> None:
         self._visitor = visitor
         self._management = management
-        self._operations = ConsoleOperations(management.routes)
+        self._operations = ConsoleOperations(management)
         self._recent = recent
         self._factors = factors
         self._passkeys = passkeys

@@ -7,6 +7,7 @@ from typing import Any
 from sso.accounts.sessions import Session
 from sso.admin.caller import AdminCaller
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, etag
+from sso.admin.wiring import ManagementApi
 from sso.web.body import ParsedBody
 from sso.web.request_model import validate
 
@@ -14,8 +15,9 @@ from sso.web.request_model import validate
 class ConsoleOperations:
     """Finds the rows of the table of routes of the management API."""
 
-    def __init__(self, routes: tuple[AdminRoute, ...]) -> None:
-        self._routes = {(route.method, route.path): route for route in routes}
+    def __init__(self, management: ManagementApi) -> None:
+        self.authorize = management.authorize
+        self._routes = {(route.method, route.path): route for route in management.routes}
 
     def find(self, method: str, path: str) -> AdminRoute:
         return self._routes[method, path]
@@ -33,11 +35,15 @@ class ConsoleVisit:
 
     def may(self, method: str, path: str) -> bool:
         """Returns whether the administrator may use an operation: ``may("POST", "/users")``."""
-        return self.operations.exists(method, path) and self.operations.find(method, path).right in self.caller.rights
+        if not self.operations.exists(method, path):
+            return False
+        route = self.operations.find(method, path)
+        return route.right in self.caller.rights or route.other_right in self.caller.rights
 
     def require(self, method: str, path: str) -> None:
         """Raises Forbidden if the administrator may not use an operation, before a form for it is shown."""
-        self.caller.require(self.operations.find(method, path).right)
+        if not self.may(method, path):
+            self.caller.require(self.operations.find(method, path).right)
 
     async def call(
         self,
@@ -54,7 +60,7 @@ class ConsoleVisit:
         Raises Forbidden if the administrator lacks the right, ApiError and InvalidBody like the management API.
         """
         route = self.operations.find(method, path)
-        self.caller.require(route.right)
+        await self.operations.authorize(self.caller, route)
         fields: dict[str, Any] = {name: value for name, value in (query or {}).items() if value != ""}
         model = validate(route.query, ParsedBody(fields, is_form=True))
         content = validate(route.body, ParsedBody(body or {})) if route.body else None

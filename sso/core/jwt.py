@@ -20,6 +20,7 @@ import orjson
 
 from sso.core.algorithms import ALGORITHMS
 from sso.core.keys import PrivateKey, PublicKey, algorithm_of, signature_with
+from sso.core.verified_signatures import VerifiedSignatures
 
 SKEW_S = 30
 # More than the longest token that we issue: one with the longest nickname and nonce, or with a device's key.
@@ -92,6 +93,7 @@ class Verifier:
     issuer: str | None = None
     audience: str | None = None
     header_type: str = JWT
+    verified: VerifiedSignatures | None = None  # a cache
 
     def verify(
         self, token: str, find_key: Callable[[str], PublicKey | None], now: float, *, expired_for: int = 0
@@ -100,7 +102,16 @@ class Verifier:
         key = find_key(kid_of(token, self.header_type))
         if key is None:
             raise InvalidToken("unknown kid")
-        return self._checked(signed_claims(token, key, self.header_type), now, expired_for)
+        return self._checked(self._signed_claims(token, key), now, expired_for)
+
+    def _signed_claims(self, token: str, key: PublicKey) -> Claims:
+        if self.verified is None:
+            return signed_claims(token, key, self.header_type)
+        claims = self.verified.find(token, key, self.header_type)
+        if claims is None:
+            claims = signed_claims(token, key, self.header_type)
+            self.verified.add(token, key, self.header_type, claims)
+        return claims
 
     def verify_own(
         self, token: str, find_signer: Callable[[str], Signer | None], now: float, *, expired_for: int = 0

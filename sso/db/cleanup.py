@@ -39,6 +39,8 @@ TABLES = (
     "upstream_nonces",
     "pending_identities",
     "node_workers",
+    "service_figures",
+    "login_funnel",
     "webhook_failures",
 )
 

@@ -50,10 +50,12 @@ class Database:
         self._loop = loop
         self._size = size
         self._slots = trio.Semaphore(size)
+        self.dsn = dsn
         self.connector = Connector(dsn)
         self._pool = ConnectionPool(self.connector)
         self._breaker = CircuitBreaker()
         self._lag = LoopLag()
+        self.epoch = 0  # counts opened connections: those before and after may be of different servers
         self.scheduler = BatchScheduler()
         self.clock = DatabaseClock()
         self.telemetry = telemetry
@@ -246,10 +248,12 @@ class Database:
 
     async def _open_connection(self, began: float) -> Any:
         try:
-            return await self._pool.open_connection()
+            connection = await self._pool.open_connection()
         except (*DRIVER_ERRORS, DatabaseError) as error:
             self._breaker.record_failure(began)
             raise_translated(error)
+        self.epoch += 1
+        return connection
 
 
 async def _occupy(_connection: Any) -> None:

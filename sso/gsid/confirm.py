@@ -10,6 +10,7 @@ from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.sessions import Session
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.core.errors import ApiError
+from sso.core.login_funnel import LOGIN_FUNNEL
 from sso.core.net import Address, client_network, parse_address
 from sso.gsid.errors import BadLink, NoSession
 from sso.gsid.login_link import EMPTY_LINK, LoginLink
@@ -34,6 +35,7 @@ class ConfirmationView:
     confirmed_by: str | None
     parameters: Mapping[str, str]  # the link parameters that fill fields of the session
     site: DeviceSite | None  # None: a game
+    application_ids: tuple[int, ...] = ()
 
     def same_network(self, address: Address) -> bool:
         """Whether the browser and the game have the same address (IPv6: the same /64)."""
@@ -80,6 +82,7 @@ class Confirmation:
             confirmed_by=stored.user_id if snapshot.status in (CONFIRMED, DELIVERED) else None,
             parameters=link.parameters(values),
             site=site,
+            application_ids=session.application_ids,
         )
 
     async def is_allowed(self, gsid: str, user: User, link: LoginLink = EMPTY_LINK) -> bool:
@@ -96,6 +99,8 @@ class Confirmation:
         stored, user = (await self._read(gsid)).session, browser.user
         values = await self._link_values(stored, link)
         session = values.apply_to(stored)
+        if session.client_id is None:
+            LOGIN_FUNNEL.add("signed_in", session.application_ids, session.distr)
         if not await self._may_log_in(session, user):
             return False
         if not await self._sessions.confirm(gsid, user, values, int(browser.created.timestamp()), browser.auth):
@@ -104,6 +109,7 @@ class Confirmation:
         if session.client_id is not None:
             await self._sites.record_grant(browser, session.client_id, session.scopes or (), options.address)
         else:
+            LOGIN_FUNNEL.add("confirmed", session.application_ids, session.distr)
             await self._notices.game_signed_in(user, options.factor, session.application_ids, options.address)
         return True
 
@@ -112,8 +118,9 @@ class Confirmation:
         await self._read(gsid)
         return await self._sessions.deny(gsid)
 
-    async def set_stage(self, gsid: str, stage: str) -> None:
-        await self._sessions.set_stage(gsid, stage)
+    async def set_stage(self, gsid: str, stage: str) -> bool:
+        """Returns whether the stage has changed."""
+        return await self._sessions.set_stage(gsid, stage)
 
     async def _read(self, gsid: str) -> SessionOnPage:
         stored = await self._sessions.read_for_page(gsid) if GSID.fullmatch(gsid) else None

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, quote, urlencode
 
 from sso.accounts.login.flow import LoginFlow
 from sso.accounts.sessions import Session
+from sso.core.login_funnel import LOGIN_FUNNEL
 from sso.core.net import Address
 from sso.gsid.confirm import Confirmation, ConfirmationView
 from sso.gsid.errors import NoSession
@@ -98,7 +99,8 @@ class GameLoginFlows:
             raise NoSession
         assert query is not None
         view = await self._confirmation.view(gsids[0], LoginLink.from_query(query[1]))
-        await self._confirmation.set_stage(view.gsid, OPENED)
+        if await self._confirmation.set_stage(view.gsid, OPENED) and view.site is None:
+            LOGIN_FUNNEL.add("opened", view.application_ids, view.distr)
         return GameLoginFlow(view, self._confirmation)
 
 

@@ -16,6 +16,7 @@ from sso.accounts.errors import InvalidCredentials, LoginNotAllowed
 from sso.bus.bus import Bus
 from sso.bus.subscriptions import Rescans
 from sso.core.ids import record_id
+from sso.core.login_funnel import LOGIN_FUNNEL
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
 from sso.gsid.backpressure import Backpressure
@@ -202,6 +203,8 @@ class PollHandler:
         try:
             data = await self._issuer.issue(claim, claimed)
             if await self._leases.is_held(claim):
+                if claimed.session.client_id is None:
+                    LOGIN_FUNNEL.add("delivered", claimed.session.application_ids, claimed.session.distr)
                 return LoginReady(claimed.snapshot, data, claim)
         except (LoginNotAllowed, InvalidCredentials):  # the user lost access between confirmation and delivery
             if await self._leases.deny(claim):

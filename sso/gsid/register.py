@@ -7,6 +7,7 @@ from sso.accounts.model import LoginOptions
 from sso.core.errors import ApiError
 from sso.core.ids import secret_token
 from sso.core.keys import UnusableKey, load_rsa_public, public_der
+from sso.core.login_funnel import LOGIN_FUNNEL
 from sso.gsid.match_code import new_match_code
 from sso.gsid.session_store import GameSessionStore
 
@@ -28,6 +29,7 @@ class Registration:
         """Raises ApiError if the public key is unusable."""
         gsid, secret, match = str(uuid.uuid4()), secret_token(), new_match_code()
         started, lifetime_s = await self._sessions.create(gsid, secret, match, _parse_key(key_text), options)
+        LOGIN_FUNNEL.add("registered", options.application_ids, options.distr)
         return RegisteredSession(gsid, started, lifetime_s, match, secret)
 
 

@@ -8,6 +8,7 @@ from quart import Blueprint, Response
 
 from sso.accounts.login.options import LoginOptionFields, parse_login_options
 from sso.core.errors import Forbidden
+from sso.core.login_funnel import LOGIN_FUNNEL
 from sso.core.net import Address, contains
 from sso.gsid.client_proof import ProofFailure
 from sso.gsid.model import SESSION_EXPIRED, Cancelled, Failed, LoginReady, PollOutcome, Retry, SessionSnapshot
@@ -107,9 +108,10 @@ def game_routes(game: GameLogin) -> Blueprint:
     @routes.post(f"{BASE}/closeGsid")
     async def close_gsid() -> Response:
         request, fields = await read_session_request(CloseGsidRequest)
-        await game.authenticator.authenticate(request)
+        session = (await game.authenticator.authenticate(request)).session
         if not await game.sessions.close(request.gsid, fields.status):
             return reply(envelope(request.gsid, Failed(SESSION_EXPIRED)))
+        LOGIN_FUNNEL.add("closed", session.application_ids, session.distr)
         return reply({"status": "OK", "gsid": request.gsid})
 
     @routes.post(f"{BASE}/info")

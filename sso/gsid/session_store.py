@@ -266,9 +266,9 @@ class GameSessionStore:
             LOGINS.add("game", "denied")
         return is_denied
 
-    async def set_stage(self, gsid: str, stage: str) -> None:
-        """Stores the progress of the browser, which the game can display."""
-        await self._change(self._set_stage, gsid, stage=stage)
+    async def set_stage(self, gsid: str, stage: str) -> bool:
+        """Stores the progress of the browser, which the game can display. Returns whether it has changed."""
+        return await self._change(self._set_stage, gsid, stage=stage)
 
     async def _change(self, change: Batch, gsid: str, **values: Any) -> bool:
         """Changes the session and then wakes its poll and its socket. Returns whether the session has changed."""

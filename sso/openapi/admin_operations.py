@@ -20,6 +20,7 @@ TAG, PREFIX = "Management", "/api/admin"
 SECURITY = (("userJwt", "factor"), ("serviceToken",))
 _VERBS = {"POST": "Create", "PUT": "Replace", "PATCH": "Change", "DELETE": "Delete"}
 _IF_MATCH = ApiParameter("If-Match", "The ETag of the record that was read; another version gets 412.", "header")
+_LAST_EVENT_ID = ApiParameter("Last-Event-ID", "In place of `after`, for a stream of server-sent events.", "header")
 _ETAG = {"ETag": "the version of the record"}
 
 
@@ -36,7 +37,7 @@ def _operation(route: AdminRoute) -> ApiOperation:
         route.summary or _summary(route),
         _responses(route),
         f"Requires the right `{route.right}`.{_details(route)}",
-        (_IF_MATCH,) if is_change else (),
+        (_IF_MATCH,) if is_change else (_LAST_EVENT_ID,) if route.waits else (),
         _body(route),
         (401, 403, 404, *((409, 412) if is_change else ())),
         SECURITY,
@@ -52,12 +53,22 @@ def _body(route: AdminRoute) -> ApiBody | None:
 
 
 def _summary(route: AdminRoute) -> str:
-    """Names the resource: ``List users``, ``Delete sessions of users``."""
-    names = [part.replace("-", " ") for part in route.path.split("/") if part and not part.startswith("<")]
+    """Names the resource: ``List users``, ``Delete a session of a user``."""
+    parts = [part for part in route.path.split("/") if part]
+    names: list[str] = []
+    for name, following in zip(parts, [*parts[1:], ""], strict=True):
+        if not name.startswith("<"):
+            is_one = following.startswith("<") or (route.method == "POST" and not following)
+            names.append(_one(name) if is_one else name.replace("-", " "))
     resource = " of ".join(reversed(names))
     if route.method == "GET":
         return f"{'List' if _is_list(route) else 'Read'} {resource}"
     return f"{_VERBS[route.method]} {resource}"
+
+
+def _one(plural: str) -> str:
+    name = plural.replace("-", " ").removesuffix("s")
+    return f"{'an' if name[0] in 'aeio' else 'a'} {name}"
 
 
 def _details(route: AdminRoute) -> str:

@@ -48,7 +48,6 @@ def build_document(name: str, admin_routes: Iterable[AdminRoute]) -> bytes:
                 "title": f"{name} API",
                 "version": __version__,
                 "description": INTRODUCTION,
-                "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
             },
             "servers": [{"url": "/"}],
             "tags": [{"name": tag, "description": text} for tag, text in TAGS.items()],

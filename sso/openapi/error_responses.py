@@ -31,7 +31,7 @@ _TEXTS = {
 _RETRY = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
 
 ENVELOPE_ERROR: JsonSchema = properties(
-    ("status", "error"), status={"const": "ERROR"}, error={"type": "string"}, otp={"type": "array"}
+    ("status", "error"), status={"type": "string", "const": "ERROR"}, error={"type": "string"}, otp={"type": "array"}
 )
 OAUTH_ERROR: JsonSchema = properties(("error",), error={"type": "string"}, error_description={"type": "string"})
 _EXAMPLES = {

@@ -1,4 +1,7 @@
-"""GET /openapi.json. The document is built in a thread when it is first requested, and then kept as bytes."""
+"""GET /openapi.json, and its viewer at /docs/api.
+
+The document is built in a thread when it is first requested, and then kept as bytes.
+"""
 
 import hashlib
 from collections.abc import Callable
@@ -8,9 +11,16 @@ import trio
 from quart import Blueprint, Response, request
 
 from sso.admin.request import AdminRoute
+from sso.web.language import _
+from sso.web.pages import page
 from sso.web.response import JSON_TYPE
 
-PATH = "/openapi.json"
+PATH, VIEWER_PATH = "/openapi.json", "/docs/api"
+# The viewer writes style attributes. Scripts come from our files only, and it reads the document from this server only.
+VIEWER_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
 CACHE = {"Cache-Control": "public, max-age=60", "Access-Control-Allow-Origin": "*", "Vary": "Origin"}
 
 
@@ -54,5 +64,10 @@ def openapi_routes(document: OpenApiDocument) -> Blueprint:
         ]:
             return Response(b"", 304, headers)
         return Response(built.content, 200, headers, content_type=JSON_TYPE)
+
+    @routes.get(VIEWER_PATH)
+    async def viewer() -> Response:
+        policy = {"Content-Security-Policy": VIEWER_POLICY}
+        return await page("api_docs.html", page_title=_("API"), headers=policy, here="")
 
     return routes

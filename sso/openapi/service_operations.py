@@ -1,6 +1,6 @@
 """Describes the routes of the service itself: health, metrics, this document, files of pages."""
 
-from sso.web.api_description import OBJECT, STRING, TEXT, ApiOperation, ApiParameter, ApiResponse, envelope, ok
+from sso.web.api_description import HTML, OBJECT, STRING, TEXT, ApiOperation, ApiParameter, ApiResponse, envelope, ok
 
 TAG = "Service"
 _NOT_MODIFIED = ApiResponse("The client has the current version.")
@@ -35,6 +35,7 @@ OPERATIONS = (
         {200: ok("An OpenAPI 3.1 document.", OBJECT, ETag="the version of the document"), 304: _NOT_MODIFIED},
         parameters=(_IF_NONE_MATCH,),
     ),
+    ApiOperation("GET", "/docs/api", TAG, "Show this document", {200: ApiResponse("A page.", STRING, HTML)}),
     ApiOperation(
         "GET",
         "/language",

@@ -1,7 +1,7 @@
 """The groups of the document, and its introduction."""
 
 INTRODUCTION = """\
-Single sign-on and permissions.
+Single sign-on and permissions. [openapi.json](/openapi.json) is this document for programs.
 
 Bodies are JSON or, where it is listed, a form. Errors under `/api/` and `/proxy/api/` are
 `{"status": "ERROR", "error": "…"}`, errors under `/proxy/oauth/` are `{"error": "…", "error_description": "…"}`, and

@@ -54,7 +54,7 @@ def fields_of(model: type[BaseModel], required: tuple[str, ...] = (), **more: Js
 def action(name: str, required: tuple[str, ...] = (), **members: JsonSchema) -> JsonSchema:
     if name != "get":
         members = {"options": WRITE_OPTIONS, "override": {"type": "boolean"}} | members
-    return properties(("action", *required), action={"const": name}, **members) | {"title": name}
+    return properties(("action", *required), action={"type": "string", "const": name}, **members) | {"title": name}
 
 
 def actions(*actions: JsonSchema) -> JsonSchema:

@@ -12,8 +12,10 @@ from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.management_rights import APPLICATION_RIGHTS, MANAGEMENT_RIGHTS
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation, is_allowed, join_alternatives, missing_rights
-from sso.perm.engine.rights import META_NAMES, NO_SECRET_RIGHTS, Rights, SecretRights, secret_rights
-from sso.perm.stores.facts import FactsStore, LoadedFacts
+from sso.perm.engine.rights import META_NAMES, NO_SECRET_RIGHTS, Rights, SecretRights
+from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts_cache import NO_VERSIONS, KnownVersions
+from sso.perm.stores.loaded_facts import LoadedFacts
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,12 @@ class Authorizer:
     def __init__(self, facts: FactsStore) -> None:
         self.facts = facts
 
-    async def caller_rights(self, caller: Caller, application_id: int | None = None) -> CallerRights:
+    async def caller_rights(
+        self, caller: Caller, application_id: int | None = None, versions: KnownVersions = NO_VERSIONS
+    ) -> CallerRights:
         """The rights of the caller. ``application_id`` is the target of the request, if it has one.
+
+        ``versions`` are those of facts that the request has read.
 
         Raises Forbidden if the caller's credentials are not valid for the target.
         """
@@ -80,7 +86,7 @@ class Authorizer:
         addresses: dict[int, Address | None] = {CENTRAL_APPLICATION_ID: caller.connection_address}
         if application_id is not None:
             addresses[application_id] = caller.address
-        loaded = await self.facts.load_many(caller.user_id, addresses)
+        loaded = await self.facts.load_many(caller.user_id, addresses, versions)
         central = loaded[CENTRAL_APPLICATION_ID]
         assert central is not None
         effective = central.effective(caller.now)
@@ -89,7 +95,7 @@ class Authorizer:
         _check_credentials(caller, application_id, target)
         secret, service = NO_SECRET_RIGHTS, False
         if target is not None:
-            secret = secret_rights(target.application.schema, target.facts.own, caller.now)
+            secret = target.secret_rights(caller.now)
             service = _is_service_of(caller, target)
         rights = rights_of(caller, effective, application_id, secret, service=service)
         return CallerRights(rights, target, caller.in_management)

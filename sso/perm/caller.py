@@ -5,8 +5,9 @@ At some endpoints a service JWT or an access key replaces the factor. Headers ta
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from sso.accounts.token_holder import TokenHolder
 from sso.accounts.user_jwt import UserJwts, has_factor, is_from_game
 from sso.core.errors import Forbidden, Unauthorized
 from sso.core.jwt import ExpiredToken, InvalidToken, looks_like_jwt
@@ -52,6 +53,12 @@ class PresentedCredentials:
         scheme, _, bearer = self.authorization.partition(" ")
         return bearer.strip() if scheme.lower() == "bearer" else ""
 
+    @property
+    def access_key(self) -> str:
+        """A JWT has two dots; any other bearer is an access key."""
+        bearer = self.bearer
+        return "" if looks_like_jwt(bearer) else bearer
+
 
 @dataclass(frozen=True)
 class Caller:
@@ -80,27 +87,46 @@ class Caller:
         return None if self.address_signed_by else self.address
 
 
+class CallerLookup(Protocol):
+    """Finds the user of a user JWT, and an access key by its value."""
+
+    async def find_holder(self, user_id: str, sign_in_id: str) -> TokenHolder | None: ...
+
+    async def find_access_key(self, secret: str) -> AccessKey | None: ...
+
+
+class _StoreLookup:
+    def __init__(self, jwts: UserJwts, keys: AccessKeys) -> None:
+        self.find_holder = jwts.find_holder
+        self.find_access_key = keys.authenticate
+
+
 class CallerAuthenticator:
     def __init__(
         self, jwts: UserJwts, service_jwts: ServiceJwts, keys: AccessKeys, clock: DatabaseClock, *, game_admin: bool
     ) -> None:
         self._jwts = jwts
         self._service_jwts = service_jwts
-        self._keys = keys
+        self._lookup: CallerLookup = _StoreLookup(jwts, keys)
         self._clock = clock
         self._game_admin = game_admin
 
     async def authenticate(
-        self, credentials: PresentedCredentials, rule: EndpointRule, fields: dict[str, Any]
+        self,
+        credentials: PresentedCredentials,
+        rule: EndpointRule,
+        fields: dict[str, Any],
+        lookup: CallerLookup | None = None,
     ) -> Caller:
         """The caller, if the credentials suffice for this endpoint. `Authorizer` checks them against the application.
 
         At meta/data, the user JWT may have expired if the request has a service JWT, or if it is a get with an access
-        key. A get of roles needs no user JWT at all then.
+        key. A get of roles needs no user JWT at all then. ``lookup`` finds users and access keys that were read before.
         """
+        lookup = lookup or self._lookup
         now = int(self._clock.now())
         service_id = await self._service_id(credentials)
-        key = await self._access_key(credentials) if rule.subject is Subject.USER_DATA else None
+        key = await self._access_key(credentials, lookup) if rule.subject is Subject.USER_DATA else None
         is_access_key_get = key is not None and fields.get("action") == "get"
         factor_replaced = rule.replaces_factor(
             has_service_jwt=service_id is not None, is_access_key_get=is_access_key_get
@@ -119,7 +145,8 @@ class CallerAuthenticator:
                 )
             raise _missing_jwt(credentials)
         max_expired_s = EXPIRED_FOR_S if factor_replaced and rule.subject is Subject.USER_DATA else 0
-        user_id, claims = await self._user(token, credentials.address, max_expired_s)
+        claims = await self._user(token, credentials.address, max_expired_s, lookup)
+        user_id: str = claims["sub"]
         # An expired JWT never proves the factor: it is accepted only because another credential replaces the factor.
         has_proved_factor = (
             claims["exp"] > now and credentials.factor is not None and has_factor(claims, credentials.factor)
@@ -151,23 +178,22 @@ class CallerAuthenticator:
         except InvalidToken:
             raise Unauthorized("invalid token: the service JWT is not valid") from None
 
-    async def _access_key(self, credentials: PresentedCredentials) -> AccessKey | None:
-        """A JWT has two dots; any other bearer must be a valid access key."""
-        if not credentials.bearer or looks_like_jwt(credentials.bearer):
+    async def _access_key(self, credentials: PresentedCredentials, lookup: CallerLookup) -> AccessKey | None:
+        """The access key of the request, which must be valid. Returns None if the request has none."""
+        if not credentials.access_key:
             return None
-        key = await self._keys.authenticate(credentials.bearer)
+        key = await lookup.find_access_key(credentials.access_key)
         if key is None:
             raise Unauthorized
         return key
 
-    async def _user(self, token: str, address: Address, max_expired_s: int) -> tuple[str, dict[str, Any]]:
+    async def _user(self, token: str, address: Address, max_expired_s: int, lookup: CallerLookup) -> dict[str, Any]:
         try:
-            verified = await self._jwts.verify(token, address, factor=None, expired_for=max_expired_s, exchanged=True)
+            return await self._jwts.verify_with(lookup.find_holder, token, address, expired_for=max_expired_s)
         except ExpiredToken:
             raise Unauthorized("invalid token: the JWT has expired") from None
         except InvalidToken:
             raise Unauthorized from None
-        return verified.user.user_id, verified.claims
 
 
 def _missing_jwt(credentials: PresentedCredentials) -> Unauthorized:

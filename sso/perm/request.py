@@ -10,6 +10,7 @@ from sso.perm.changes.writer import WriteMode
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
+from sso.perm.stores.facts_cache import NO_VERSIONS, KnownVersions
 
 Precondition: TypeAlias = Callable[[Transaction], Awaitable[None]]  # raises an error if the change must not be made
 
@@ -20,6 +21,7 @@ class PermissionRequest:
     caller: Caller
     if_match: str | None = None
     warnings: list[str] = field(default_factory=list)  # collected while the request is handled, sent in the response
+    versions: KnownVersions = NO_VERSIONS  # of facts, read in this request
     precondition: Precondition | None = None  # the first step of the transaction that makes the change
 
     @property
@@ -58,14 +60,15 @@ class PermissionRequest:
         return {"status": "OK", **members, **warnings}
 
 
-Handler: TypeAlias = Callable[[PermissionRequest], Awaitable[dict[str, Any]]]
+# A handler returns the members of the response, or the response as JSON.
+Handler: TypeAlias = Callable[[PermissionRequest], Awaitable[dict[str, Any] | bytes]]
 
 
 def by_action(**handlers: Handler) -> Handler:
     """A handler that passes the request to the handler named by its field ``action``."""
     names = list(handlers)
 
-    async def dispatch(request: PermissionRequest) -> dict[str, Any]:
+    async def dispatch(request: PermissionRequest) -> dict[str, Any] | bytes:
         action = request.fields.get("action")
         if not isinstance(action, str) or action not in handlers:
             raise InvalidInput(f"action: must be {', '.join(names[:-1])} or {names[-1]}")

@@ -15,11 +15,12 @@ from sso.perm.credentials.signed_address import SignedAddresses, signing_key_id
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_application_key
 from sso.perm.request import Handler, PermissionRequest, by_action
+from sso.perm.stores.facts_cache import NO_VERSIONS
 from sso.perm.wiring import PermissionEndpoints, Permissions
 from sso.web.body import MAX_SCHEMA_VALUES, SCHEMA_BODY, SMALL_BODY, BodyLimit
 from sso.web.request import client_address, read_body, read_model, text_header
 from sso.web.request_model import RequestModel, at_most
-from sso.web.response import reply
+from sso.web.response import reply, reply_json_bytes
 
 MEMBERS = BodyLimit(max_values=MAX_SCHEMA_VALUES)  # a save lists every member of a project
 
@@ -28,6 +29,7 @@ class Endpoint(NamedTuple):
     path: str
     handler: Handler
     limit: BodyLimit = SMALL_BODY
+    reads_ahead: bool = False  # a get reads the credentials and the versions of facts with one statement
 
 
 def endpoint_table(perm: PermissionEndpoints) -> tuple[Endpoint, ...]:
@@ -46,7 +48,7 @@ def endpoint_table(perm: PermissionEndpoints) -> tuple[Endpoint, ...]:
         Endpoint("/accessKey", by_action(get=key.get, save=key.save, delete=key.delete)),
         Endpoint("/roles", by_action(get=perm.roles.get, save=perm.roles.save, delete=perm.roles.delete), SCHEMA_BODY),
         Endpoint("/meta/schema", by_action(get=perm.schemas.get, save=perm.schemas.save), SCHEMA_BODY),
-        Endpoint("/meta/data", by_action(get=perm.user_data.get, save=perm.user_data.save), SCHEMA_BODY),
+        Endpoint("/meta/data", by_action(get=perm.user_data.get, save=perm.user_data.save), SCHEMA_BODY, True),
         Endpoint("/audit", perm.audit.read),
     )
 
@@ -99,16 +101,26 @@ def _view(perm: Permissions, endpoint: Endpoint) -> Callable[[], Awaitable[Respo
     async def view() -> Response:
         limit = endpoint.limit
         fields = (await read_body(forms=False, max_bytes=limit.max_bytes, max_values=limit.max_values)).fields
-        caller = await perm.callers.authenticate(await _credentials(perm.addresses, rule, fields), rule, fields)
+        credentials, application_id = await _credentials(perm.addresses, rule, fields)
+        lookup = None
+        if endpoint.reads_ahead and fields.get("action", "get") == "get":
+            lookup = await perm.read_ahead.begin(credentials, application_id, fields)
+        caller = await perm.callers.authenticate(credentials, rule, fields, lookup)
         if rule.subject is Subject.USER_DATA and caller.service_id is not None:
             fields = {"application_id": caller.service_id, **fields}
-        return reply(await endpoint.handler(PermissionRequest(fields, caller, request.headers.get("If-Match"))))
+        versions = lookup.versions if lookup else NO_VERSIONS
+        response = await endpoint.handler(
+            PermissionRequest(fields, caller, request.headers.get("If-Match"), versions=versions)
+        )
+        return reply_json_bytes(response) if isinstance(response, bytes) else reply(response)
 
     return view
 
 
-async def _credentials(addresses: SignedAddresses, rule: EndpointRule, fields: dict[str, Any]) -> PresentedCredentials:
-    """The credentials of the current request.
+async def _credentials(
+    addresses: SignedAddresses, rule: EndpointRule, fields: dict[str, Any]
+) -> tuple[PresentedCredentials, int]:
+    """The credentials of the current request, and the application that it is about (0 for none).
 
     The address is that of the connection, or one signed with an access key of the application of the request.
     """
@@ -119,12 +131,13 @@ async def _credentials(addresses: SignedAddresses, rule: EndpointRule, fields: d
         request.headers.get("Service-Jwt"),
         fields,
     )
-    application_id = rule.application_of(fields, claimed_application_id(credentials.service_jwt))
+    service_jwt = credentials.service_jwt
+    application_id = rule.application_of(fields, claimed_application_id(service_jwt) if service_jwt else 0)
     signature = request.headers.get("Signature")
     resolved = await addresses.resolve(credentials.address, _claimed_address(), signature, (application_id,))
-    if signature is None or resolved == credentials.address:
-        return credentials
-    return replace(credentials, address=resolved, address_signed_by=signing_key_id(signature))
+    if signature is not None and resolved != credentials.address:
+        credentials = replace(credentials, address=resolved, address_signed_by=signing_key_id(signature))
+    return credentials, application_id
 
 
 def _claimed_address() -> str | None:

@@ -32,6 +32,8 @@ from sso.perm.endpoints.roles import RoleEndpoint
 from sso.perm.endpoints.schemas import SchemaEndpoint
 from sso.perm.endpoints.user_data import UserDataEndpoint
 from sso.perm.login_rules import LoginRules
+from sso.perm.read_ahead import ReadAhead
+from sso.perm.stores.caller_read import CallerReads
 from sso.perm.stores.facts import FactsStore
 
 
@@ -55,6 +57,7 @@ class Permissions:
     facts: FactsStore
     writer: PermissionWriter
     callers: CallerAuthenticator
+    read_ahead: ReadAhead
     admin_callers: CallerAuthenticator  # for the management API, which never accepts a login from a game
     addresses: SignedAddresses
     access_keys: AccessKeys
@@ -92,6 +95,7 @@ def build_permissions(
         facts=facts,
         writer=writer,
         callers=CallerAuthenticator(jwts, service_jwts, access_keys, database.clock, game_admin=game_admin),
+        read_ahead=ReadAhead(CallerReads(database), jwts, access_keys),
         admin_callers=CallerAuthenticator(jwts, service_jwts, access_keys, database.clock, game_admin=False),
         addresses=addresses,
         access_keys=access_keys,

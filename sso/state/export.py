@@ -1,5 +1,6 @@
 """Writes the current state as a document for `sso apply`, without secrets, access keys and private keys."""
 
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from sso.db.database import Database
@@ -17,21 +18,30 @@ from sso.state.sections import (
     users,
 )
 
+# In the order in which a document has them.
+SECTIONS = (
+    "users", "clients", "identity_providers", "applications", "schemas", "roles", "projects", "permissions", "groups",
+    "memberships",
+)  # fmt: skip
+_EXPORTS: dict[str, Callable[[Transaction], Awaitable[Any]]] = {
+    "users": users.export,
+    "clients": clients.export,
+    "identity_providers": identity_providers.export,
+    "applications": applications.export,
+    "projects": projects.export,
+    "permissions": permissions.export,
+    "groups": groups.export,
+    "memberships": memberships.export,
+}
 
-async def export(database: Database) -> dict[str, Any]:
+
+async def export(database: Database, sections: Collection[str] = SECTIONS) -> dict[str, Any]:
+    """Returns the document with these sections."""
+
     async def read(tx: Transaction) -> dict[str, Any]:
-        application_schemas, roles = await schemas.export(tx)
-        return {
-            "users": await users.export(tx),
-            "clients": await clients.export(tx),
-            "identity_providers": await identity_providers.export(tx),
-            "applications": await applications.export(tx),
-            "schemas": application_schemas,
-            "roles": roles,
-            "projects": await projects.export(tx),
-            "permissions": await permissions.export(tx),
-            "groups": await groups.export(tx),
-            "memberships": await memberships.export(tx),
-        }
+        values = {name: await section(tx) for name, section in _EXPORTS.items() if name in sections}
+        if "schemas" in sections or "roles" in sections:
+            values["schemas"], values["roles"] = await schemas.export(tx)
+        return {name: values[name] for name in SECTIONS if name in sections}
 
     return await database.long_transaction(APPLY_SECONDS, read)

@@ -79,7 +79,7 @@ def properties(required: Sequence[str] = (), /, **schemas: JsonSchema) -> JsonSc
 
 def envelope(required: Sequence[str] = (), /, **members: JsonSchema) -> JsonSchema:
     """The schema of a successful response with ``status`` OK and these members."""
-    return properties(("status", *required), status={"const": "OK"}, **members)
+    return properties(("status", *required), status={"type": "string", "const": "OK"}, **members)
 
 
 # The two answers of a page: the page itself, and a redirect to another one.

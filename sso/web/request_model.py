@@ -99,7 +99,7 @@ def _is_form(info: ValidationInfo) -> bool:
 
 
 # "0" or "1" as a string; 1, true, "true" and ["1"] are not.
-Flag: TypeAlias = Annotated[bool, BeforeValidator(_flag), WithJsonSchema({"enum": ["0", "1"]})]
+Flag: TypeAlias = Annotated[bool, BeforeValidator(_flag), WithJsonSchema({"type": "string", "enum": ["0", "1"]})]
 # 64 bits. Narrow it with Field(ge=…, le=…).
 WholeNumber: TypeAlias = Annotated[int, BeforeValidator(_whole_number)]
 # An integer or its decimal string, from JSON too: clients send both.

@@ -9,7 +9,7 @@ GROUPS: dict[str, frozenset[ChangeType]] = {
     ALL: frozenset(ChangeType),
     "permissions": frozenset({ChangeType.PERMISSIONS_CHANGED, ChangeType.APPLICATION_CHANGED}),
     "users": frozenset(name for name in ChangeType if name.startswith("user_")),
-    "keys": frozenset({ChangeType.KEY_ROTATED, ChangeType.KEY_RETIRED, ChangeType.CLIENT_SECRET_ROTATED}),
+    "keys": frozenset(name for name in ChangeType if "key_" in name or name == ChangeType.CLIENT_SECRET_ROTATED),
 }
 EVENT_NAMES = (*GROUPS, *ChangeType)
 

@@ -11,6 +11,7 @@ from tests.admin.conftest import Administrator, administrator
 from tests.change_stream.conftest import changes_of, newest_cursor, service_client_of
 from tests.kit.server import Server, until
 from tests.perm.endpoints.conftest import Studio
+from tests.perm.endpoints.tokens import ServiceKey
 
 
 def set_disabled(root: Administrator, user_id: str, disabled: bool) -> None:
@@ -55,6 +56,30 @@ def test_rotated_and_retired_keys_are_events(server: Server, root: Administrator
 
     (event,) = until(rotated)
     assert event["kid"] in server.sso("key", "list").stdout
+
+
+def test_keys_of_an_application_are_events_of_that_application(studio: Studio, root: Administrator) -> None:
+    application_id, key, other = studio.application(), ServiceKey("ES256"), ServiceKey("ES256")
+    start = newest_cursor(root)
+    for public_key in (key.pem, key.pem, other.pem):  # the second changes nothing
+        meta = {"application_id": application_id, "service_meta": {"public_key": public_key}}
+        assert studio.root.call("application", action="save", data=meta).status == 200
+    access_key = studio.root.call("accessKey", action="save", application_id=application_id, data={}).data
+    studio.root.call("accessKey", action="delete", application_id=application_id, data={"id": access_key["id"]})
+
+    def events() -> list[dict[str, Any]]:
+        found = root.get("/changes", after=start, limit=200).json()["data"]
+        return [event for event in found if event.get("application_id") == application_id and "type" in event]
+
+    assert until(lambda: len(events()) == 5)
+    assert [(event["type"], event.get("kid") or event["key_id"]) for event in events()] == [
+        ("application_key_added", key.kid),
+        ("application_key_removed", key.kid),
+        ("application_key_added", other.kid),
+        ("access_key_created", access_key["id"]),
+        ("access_key_deleted", access_key["id"]),
+    ]
+    assert access_key["hash"] not in str(events())
 
 
 def test_rotated_secret_of_a_client_is_an_event_without_the_secret(server: Server, root: Administrator) -> None:

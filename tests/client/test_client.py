@@ -139,7 +139,7 @@ def test_user_reads_own_permissions(administration: Administration) -> None:
     with SsoClient(administration.url, login) as client:
         client.send(read_permissions(1))
         assert login._session is not None
-        own = UserJwt(login._session._jwt.value, login.factor)
+        own = UserJwt(login._session.jwt.value, login.factor)
     with SsoClient(administration.url, own) as client:
         assert isinstance(client.send(read_permissions(1)), list)
 

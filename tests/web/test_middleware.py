@@ -48,6 +48,7 @@ ADMIN = tuple(
         "clients/<client_id>", "clients/<client_id>/rotate-secret",
         "game-sessions", "game-sessions/<gsid>",
         "identity-providers", "identity-providers/<provider_id>", "signing-keys", "signing-keys/<kid>",
+        "state", "state/apply", "state/diff",
         "users", "users/<user_id>", "users/<user_id>/factors", "users/<user_id>/games",
         "users/<user_id>/games/<sign_in_id>", "users/<user_id>/permissions", "users/<user_id>/sessions",
         "users/<user_id>/sessions/<session_id>",

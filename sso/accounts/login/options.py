@@ -18,20 +18,25 @@ ShortText = Annotated[str, StringConstraints(max_length=256)]
 class LoginOptionFields(RequestModel):
     repeatable: ClassVar[frozenset[str]] = frozenset({"fixed_ips"})
 
-    factor: ShortText = ""
-    distr: ShortText = ""
-    jwt_public_key: Annotated[str, StringConstraints(max_length=4096)] = ""
-    app_id: AppId = 0
-    gapp_id: AppId = 0
-    service_jwt: str = ""  # deprecated: use the header Service-Jwt
-    with_email: ShortText = ""
-    nojwt: Flag = False
-    short_token: Flag = False
-    fixed_ip: Flag = False
-    fixed_ips: Strings = Field(
-        default_factory=list, max_length=64, validation_alias=AliasChoices("fixed_ips[]", "fixed_ips")
+    factor: ShortText = Field("", description="Device factor; without it, no JWT is issued.")
+    distr: ShortText = Field("", description="Distributor tag.")
+    jwt_public_key: Annotated[str, StringConstraints(max_length=4096)] = Field(
+        "", description="RSA public key to embed in the JWT."
     )
-    meta: Flag = False
+    app_id: AppId = Field(0, description="Application that the user logs in to; 0 means none.")
+    gapp_id: AppId = Field(0, description="Game application; 0 means none.")
+    service_jwt: str = Field("", description="Deprecated: use the header Service-Jwt.")
+    with_email: ShortText = Field("", description="Secret of the application; the response then has the login.")
+    nojwt: Flag = Field(False, description="1: no JWT.")
+    short_token: Flag = Field(False, description="1: one token, for five minutes and this address.")
+    fixed_ip: Flag = Field(False, description="1: the JWT works only from this address.")
+    fixed_ips: Strings = Field(
+        default_factory=list,
+        max_length=64,
+        validation_alias=AliasChoices("fixed_ips[]", "fixed_ips"),
+        description="Further private networks for fixed_ip.",
+    )
+    meta: Flag = Field(False, description="1: the response has meta.")
 
     @model_validator(mode="before")
     @classmethod

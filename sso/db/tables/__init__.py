@@ -16,6 +16,7 @@ from sso.db.tables.accounts import (
 )
 from sso.db.tables.changes import change_events, change_stream, webhook_failures, webhooks
 from sso.db.tables.columns import metadata
+from sso.db.tables.figures import login_funnel, service_figures
 from sso.db.tables.gsid import game_sessions, game_violations
 from sso.db.tables.keys import signing_keys
 from sso.db.tables.mail import outbox
@@ -70,6 +71,7 @@ __all__ = [
     "known_factors",
     "linked_identities",
     "login_challenges",
+    "login_funnel",
     "metadata",
     "node_workers",
     "oauth_access_tokens",
@@ -90,6 +92,7 @@ __all__ = [
     "role_assignments",
     "roles",
     "schema_compatibility",
+    "service_figures",
     "session_tokens",
     "sign_ins",
     "signing_keys",

@@ -74,6 +74,7 @@ applications = Table(
         unique=True,
         postgresql_where=text("NOT removed AND project_id IS NOT NULL"),
     ),
+    Index("ix_applications_project_id", "project_id"),
 )
 
 roles = Table(
@@ -180,6 +181,7 @@ group_users = Table(
     Column("user_id", Text, nullable=False),
     bigint_column("position"),
     PrimaryKeyConstraint("group_id", "user_id", name="pk_group_users"),
+    Index("ix_group_users_user_id", "user_id"),
 )
 
 access_keys = Table(
@@ -230,4 +232,8 @@ audit = Table(
     Column("after", JSONB),
     Index("ix_audit_project_id", "project_id", "id"),
     Index("ix_audit_application_id", "application_id", "id"),
+    Index("ix_audit_user_id", "user_id", "id"),
+    Index("ix_audit_target", "target", "id"),
+    Index("ix_audit_operation", "operation", "id"),
+    Index("ix_audit_at", "at"),
 )

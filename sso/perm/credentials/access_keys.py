@@ -8,21 +8,16 @@ from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.db.transaction import Row
-from sso.perm.stores.access_keys import access_key_purpose
+from sso.perm.stores.access_keys import VALID_KEY_SQL, access_key_purpose
 
-# A key of a removed application, or of an application in a removed project, is not valid.
-_VALID_ONLY = """JOIN applications a ON a.application_id = k.application_id AND NOT a.removed
-    LEFT JOIN projects p ON p.id = a.project_id WHERE p.removed IS NOT TRUE"""
-_IS_STALE = "k.last_used IS NULL OR k.last_used < now() - interval '1 minute' AS is_stale"
 _FIND_BY_DIGEST = BatchStatement(
-    f"""SELECT item.n, k.id, k.application_id, {_IS_STALE}
-    FROM {{items}} JOIN access_keys k ON k.digest = item.digest {_VALID_ONLY}""",  # noqa: S608 - constants only
+    f"""SELECT item.n, key.id, key.application_id, key.is_stale
+    FROM {{items}} JOIN LATERAL ({VALID_KEY_SQL} AND k.digest = item.digest) key ON true""",  # noqa: S608 - constants
     columns={"digest": "bytea"},
 )
 _FIND_BY_ID = BatchStatement(
-    f"""SELECT item.n, k.id, k.application_id, k.hash_sealed, {_IS_STALE}
-    FROM {{items}} JOIN access_keys k ON k.id = item.key_id {_VALID_ONLY}""",  # noqa: S608 - constants only
+    f"""SELECT item.n, key.id, key.application_id, key.hash_sealed, key.is_stale
+    FROM {{items}} JOIN LATERAL ({VALID_KEY_SQL} AND k.id = item.key_id) key ON true""",  # noqa: S608 - constants
     columns={"key_id": "text"},
 )
 _SET_LAST_USED = Statement("UPDATE access_keys SET last_used = now() WHERE id = :id")
@@ -48,19 +43,18 @@ class AccessKeys:
         row = await self._find_by_digest(digest=digest(secret))
         if row is None:
             return None
-        await self._record_use(row)
-        return AccessKey(row["id"], row["application_id"])
+        return await self.use(row["id"], row["application_id"], is_stale=row["is_stale"])
 
     async def find_with_secret(self, key_id: str) -> tuple[AccessKey, str] | None:
         """The valid key with this id, and its value, to verify a signature. Returns None if there is none."""
         row = await self._find_by_id(key_id=key_id)
         if row is None:
             return None
-        await self._record_use(row)
-        secret = self._keyring.decrypt(access_key_purpose(row["id"]), row["hash_sealed"])
-        return AccessKey(row["id"], row["application_id"]), secret
+        key = await self.use(row["id"], row["application_id"], is_stale=row["is_stale"])
+        return key, self._keyring.decrypt(access_key_purpose(key.id), row["hash_sealed"])
 
-    async def _record_use(self, row: Row) -> None:
-        """Set ``last_used``, at most once a minute for each key."""
-        if row["is_stale"]:
-            await self._database.value(_SET_LAST_USED, id=row["id"])
+    async def use(self, key_id: str, application_id: int, *, is_stale: bool) -> AccessKey:
+        """The key, after its ``last_used`` has been set; that is done only if it is stale, a minute old."""
+        if is_stale:
+            await self._database.value(_SET_LAST_USED, id=key_id)
+        return AccessKey(key_id, application_id)

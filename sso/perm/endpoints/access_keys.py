@@ -21,7 +21,7 @@ from sso.perm.stores.access_keys import (
     set_access_key_comment,
 )
 from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.facts import LoadedFacts
+from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.locks import lock_application
 
 T = TypeVar("T")

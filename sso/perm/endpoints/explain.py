@@ -9,7 +9,7 @@ from sso.perm.engine.explanation.redaction import redact_explanation
 from sso.perm.engine.explanation.rule_name import ProjectRule, parse_rule_name
 from sso.perm.engine.operations import Operation
 from sso.perm.engine.render import Options
-from sso.perm.stores.facts import LoadedFacts
+from sso.perm.stores.loaded_facts import LoadedFacts
 
 
 def explain_json(

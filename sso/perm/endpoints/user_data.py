@@ -4,6 +4,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+import orjson
+
 from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.errors import Forbidden, NotFound
 from sso.core.ids import is_user_id
@@ -25,7 +27,8 @@ from sso.perm.input.protected_rules import shadowed_private_rules
 from sso.perm.input.roles import read_assignments
 from sso.perm.input.schema import USER_DATA_FIELDS, read_own_data
 from sso.perm.request import PermissionRequest
-from sso.perm.stores.facts import LoadedFacts
+from sso.perm.stores.facts_cache import NO_VERSIONS, KnownVersions
+from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.locks import ANY_PROJECT, lock_application
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.schemas import schema_of
@@ -37,7 +40,7 @@ class UserDataEndpoint:
         self._writes = writes
         self._authorizer = authorizer
 
-    async def get(self, request: PermissionRequest) -> dict[str, Any]:
+    async def get(self, request: PermissionRequest) -> dict[str, Any] | bytes:
         data = request.required_data()
         request.warn_unknown(data, USER_DATA_FIELDS)
         list_type = data.get("type", "list")
@@ -48,7 +51,7 @@ class UserDataEndpoint:
         caller = request.caller
         user_id = _read_user_id(data.get("user_id", caller.user_id or None))
         is_own = bool(caller.user_id) and user_id == caller.user_id
-        rights = await self._authorizer.caller_rights(caller, application_id)
+        rights = await self._authorizer.caller_rights(caller, application_id, request.versions)
         target = _require_target(rights, "canRead", ())
         if not caller.user_id and list_type != "roles":
             raise Forbidden
@@ -56,7 +59,7 @@ class UserDataEndpoint:
         if at is not None:
             user = await self._authorizer.facts.load_at(user_id, application_id, caller.address, at, "options.at")
         else:
-            user = target if is_own else await self._load(user_id, application_id, caller)
+            user = target if is_own else await self._load(user_id, application_id, caller, request.versions)
         if not user.user_exists:
             raise NotFound("user not found")
         if (target if at is None else user).is_removed:
@@ -64,8 +67,10 @@ class UserDataEndpoint:
         if list_type == "roles" and "roles" not in sections:
             raise missing_sections("canRead", ("roles",))
         options = replace(options, sections=sections)
-        effective = user.effective(caller.now if at is None else at)
         PERMISSION_CHECKS.add(list_type)
+        if at is None and explain is False and not options.with_exp and not request.warnings:
+            return current_response(user, user_id, list_type, options, caller.now)
+        effective = user.effective(caller.now if at is None else at)
         members: dict[str, Any] = {"data": render(list_type, user.application, user.facts, effective, options)}
         members |= explain_json(explain, rights, user, effective, options, short=list_type == "list_short")
         return request.response(**members, user_id=user_id, expired=earliest_role_end(effective, options))
@@ -113,10 +118,25 @@ class UserDataEndpoint:
         if target.is_removed:
             raise Forbidden("removed")
 
-    async def _load(self, user_id: str, application_id: int, caller: Caller) -> LoadedFacts:
-        loaded = await self._authorizer.facts.load(user_id, application_id, caller.address)
+    async def _load(
+        self, user_id: str, application_id: int, caller: Caller, versions: KnownVersions = NO_VERSIONS
+    ) -> LoadedFacts:
+        version = versions.find(user_id, application_id)
+        loaded = await self._authorizer.facts.load(user_id, application_id, caller.address, version)
         assert loaded is not None  # applications are never deleted
         return loaded
+
+
+def current_response(user: LoadedFacts, user_id: str, list_type: str, options: Options, now: int) -> bytes:
+    """The response of a get as JSON. It is rendered once for each version of the facts."""
+
+    def render_json() -> bytes:
+        effective = user.effective(now)
+        data = render(list_type, user.application, user.facts, effective, options)
+        ends = earliest_role_end(effective, options)
+        return orjson.dumps({"status": "OK", "data": data, "user_id": user_id, "expired": ends})
+
+    return user.remember(("response", list_type, options), now, render_json)
 
 
 def _read_options(request: PermissionRequest) -> tuple[Options, bool | str, int | None]:

@@ -98,6 +98,11 @@ class CompiledApplication:
     schema_rules: Mapping[str, RuleSource]  # the rules, by path, that the schema gives to every user
 
     @cached_property
+    def depends_on_address(self) -> bool:
+        """Whether the condition of a role asks for the address of the user."""
+        return any(_asks_for_address(role.record.condition) for role in self.roles.values())
+
+    @cached_property
     def public_names(self) -> frozenset[str]:
         """The paths, without their section, that the schema declares as public rules."""
         nodes = rules.rule_nodes(self.schema.public_data, "public_data")
@@ -131,3 +136,9 @@ def compile_application(
     }
     index = ConditionIndex(conditions, lambda name: roles[name].condition or NEVER)
     return CompiledApplication(application_id, version, schema, roles, default_roles, index, schema_rules)
+
+
+def _asks_for_address(stored: object) -> bool:
+    if isinstance(stored, Mapping):
+        return "ip" in stored or any(map(_asks_for_address, stored.values()))
+    return isinstance(stored, list) and any(map(_asks_for_address, stored))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import digest, record_id, secret_token
 from sso.db.statement import Statement
@@ -12,6 +13,14 @@ from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.timestamps import rfc3339
 
 MAX_ACCESS_KEYS = 2
+
+# A key of a removed application, or of an application in a removed project, is not valid.
+VALID_KEY_SQL = """SELECT k.id, k.application_id, k.hash_sealed,
+        k.last_used IS NULL OR k.last_used < now() - interval '1 minute' AS is_stale
+    FROM access_keys k
+    JOIN applications ka ON ka.application_id = k.application_id AND NOT ka.removed
+    LEFT JOIN projects kp ON kp.id = ka.project_id
+    WHERE kp.removed IS NOT TRUE"""
 
 _LIST = Statement(
     """SELECT id, application_id, comment, created, modified, last_used FROM access_keys
@@ -81,6 +90,7 @@ async def add_access_key(
     )
     key = {**access_key_json(row), "hash": secret}
     await _audit(tx, actor, "access_key.create", key_id, None, key, project_id, application_id)
+    await _record(tx, ChangeType.ACCESS_KEY_CREATED, application_id, key_id)
     return key
 
 
@@ -100,6 +110,7 @@ async def delete_access_key(
     if row is None:
         return False
     await _audit(tx, actor, "access_key.delete", key_id, access_key_json(row), None, project_id, application_id)
+    await _record(tx, ChangeType.ACCESS_KEY_DELETED, application_id, key_id)
     return True
 
 
@@ -108,6 +119,7 @@ async def delete_access_keys(tx: Transaction, actor: AuditActor, application_id:
     for row in await tx.rows(_DELETE_ALL, application_id=application_id):
         key = access_key_json(row)
         await _audit(tx, actor, "access_key.delete", key["id"], key, None, project_id, application_id)
+        await _record(tx, ChangeType.ACCESS_KEY_DELETED, application_id, key["id"])
 
 
 def access_key_json(row: Any) -> dict[str, Any]:
@@ -119,6 +131,10 @@ def access_key_json(row: Any) -> dict[str, Any]:
         "modified": rfc3339(row["modified"]),
     }
     return key | ({"last_used": rfc3339(row["last_used"])} if row["last_used"] else {})
+
+
+async def _record(tx: Transaction, change: ChangeType, application_id: int, key_id: str) -> None:
+    await record_changes(tx, [Change(change, application_id=application_id, data={"key_id": key_id})])
 
 
 async def _audit(

@@ -1,15 +1,20 @@
 """The public keys of applications in the database (§2.3): the one in service_meta, and custom ones."""
 
+from contextlib import suppress
+
+from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core import keys
 from sso.core.keys import PublicKey, UnusableKey
 from sso.db.statement import Statement
-from sso.db.transaction import Runner
+from sso.db.transaction import Transaction
 
 _ADD = Statement(
     """INSERT INTO application_keys (application_id, id, source, pem) VALUES (:application_id, :id, :source, :pem)
     ON CONFLICT DO NOTHING RETURNING id"""
 )
-_DELETE_META_KEY = Statement("DELETE FROM application_keys WHERE application_id = :application_id AND source = 'meta'")
+_DELETE_META_KEY = Statement(
+    "DELETE FROM application_keys WHERE application_id = :application_id AND source = 'meta' RETURNING id"
+)
 _DELETE_CUSTOM_KEY = Statement(
     """DELETE FROM application_keys WHERE application_id = :application_id AND id = :id AND source IN ('custom', 'file')
     RETURNING id"""
@@ -17,33 +22,51 @@ _DELETE_CUSTOM_KEY = Statement(
 _DELETE_ALL = Statement("DELETE FROM application_keys WHERE application_id = :application_id RETURNING id")
 
 
-async def add_custom_key(runner: Runner, application_id: int, pem: str) -> str:
+async def add_custom_key(tx: Transaction, application_id: int, pem: str) -> str:
     """Add a key and return its id. Raises UnusableKey if ``pem`` is not a usable key."""
     key = keys.load_public(pem)
-    await _add(runner, application_id, key, "custom")
+    if await _add(tx, application_id, key, "custom"):
+        await _record(tx, ChangeType.APPLICATION_KEY_ADDED, application_id, keys.key_id(key))
     return keys.key_id(key)
 
 
-async def delete_custom_key(runner: Runner, application_id: int, key_id: str) -> bool:
+async def delete_custom_key(tx: Transaction, application_id: int, key_id: str) -> bool:
     """Deletes a custom key, or a key of a file that no node has any more. Returns False if there is no such key."""
-    return await runner.value(_DELETE_CUSTOM_KEY, application_id=application_id, id=key_id) is not None
+    if await tx.value(_DELETE_CUSTOM_KEY, application_id=application_id, id=key_id) is None:
+        return False
+    await _record(tx, ChangeType.APPLICATION_KEY_REMOVED, application_id, key_id)
+    return True
 
 
-async def replace_service_meta_key(runner: Runner, application_id: int, public_key: str) -> None:
+async def replace_service_meta_key(tx: Transaction, application_id: int, public_key: str) -> None:
     """Replace the key of service_meta.public_key. A string that is no usable key is neither published nor trusted."""
-    await runner.value(_DELETE_META_KEY, application_id=application_id)
-    try:
+    before = await tx.value(_DELETE_META_KEY, application_id=application_id)
+    after = None
+    with suppress(UnusableKey):
         key = keys.load_public(public_key)
-    except UnusableKey:
+        await _add(tx, application_id, key, "meta")
+        after = keys.key_id(key)
+    if before == after:
         return
-    await _add(runner, application_id, key, "meta")
+    if before:
+        await _record(tx, ChangeType.APPLICATION_KEY_REMOVED, application_id, before)
+    if after:
+        await _record(tx, ChangeType.APPLICATION_KEY_ADDED, application_id, after)
 
 
-async def delete_application_keys(runner: Runner, application_id: int) -> list[str]:
+async def delete_application_keys(tx: Transaction, application_id: int) -> list[str]:
     """Delete all keys of an application and return their ids. Keys in files stay."""
-    return sorted(row["id"] for row in await runner.rows(_DELETE_ALL, application_id=application_id))
+    kids = sorted(row["id"] for row in await tx.rows(_DELETE_ALL, application_id=application_id))
+    await _record(tx, ChangeType.APPLICATION_KEY_REMOVED, application_id, *kids)
+    return kids
 
 
-async def _add(runner: Runner, application_id: int, key: PublicKey, source: str) -> None:
+async def _add(tx: Transaction, application_id: int, key: PublicKey, source: str) -> bool:
+    """Returns False if the application has the key from this source already."""
     pem = keys.public_pem(key)
-    await runner.value(_ADD, application_id=application_id, id=keys.key_id(key), source=source, pem=pem)
+    added = await tx.value(_ADD, application_id=application_id, id=keys.key_id(key), source=source, pem=pem)
+    return added is not None
+
+
+async def _record(tx: Transaction, change: ChangeType, application_id: int, *kids: str) -> None:
+    await record_changes(tx, [Change(change, application_id=application_id, data={"kid": kid}) for kid in kids])

@@ -4,6 +4,7 @@ An entry is written in the transaction of the change.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from sso.db.statement import Statement
@@ -21,18 +22,22 @@ _WRITE = Statement(
         :before, :after
     )"""
 )
-_READ = Statement(
-    """SELECT * FROM audit
-    WHERE (CAST(:project_id AS text) IS NULL OR project_id = :project_id)
-      AND (CAST(:application_id AS int) IS NULL OR application_id = :application_id)
-      AND (CAST(:user_id AS text) IS NULL OR user_id = :user_id)
-      AND (CAST(:operation AS text) IS NULL OR operation = :operation)
-      AND (CAST(:target AS text) IS NULL OR target = :target)
-      AND (CAST(:since AS float) IS NULL OR at >= to_timestamp(:since))
-      AND (CAST(:until AS float) IS NULL OR at < to_timestamp(:until))
-      AND (CAST(:before_id AS bigint) IS NULL OR id < :before_id)
-    ORDER BY id DESC LIMIT :limit"""
-)
+# The conditions of the filters. Each statement has only those that are used, so that PostgreSQL chooses the index for
+# them. Ids ascend with time, apart from transactions that take long: the id at a time is looked up with a margin.
+_CONDITIONS = {
+    "project_id": "project_id = :project_id",
+    "application_id": "application_id = :application_id",
+    "user_id": "user_id = :user_id",
+    "operation": "operation = :operation",
+    "target": "target = :target",
+    "since": """at >= to_timestamp(:since) AND id >= coalesce(
+        (SELECT min(id) FROM (SELECT id FROM audit WHERE at >= to_timestamp(:since) - interval '5 minutes'
+            ORDER BY at LIMIT 100) first), 0)""",
+    "until": """at < to_timestamp(:until) AND id <= coalesce(
+        (SELECT max(id) FROM (SELECT id FROM audit WHERE at >= to_timestamp(:until) + interval '5 minutes'
+            ORDER BY at LIMIT 100) last), 9223372036854775807)""",
+    "before_id": "id < :before_id",
+}
 
 
 @dataclass(frozen=True)
@@ -91,16 +96,19 @@ async def write(
 
 async def read(runner: Runner, audit_filter: AuditFilter) -> list[dict[str, Any]]:
     """The entries that match, newest first."""
-    rows = await runner.rows(
-        _READ,
-        project_id=audit_filter.project_id,
-        application_id=audit_filter.application_id,
-        user_id=audit_filter.user_id,
-        operation=audit_filter.operation,
-        target=audit_filter.target,
-        since=None if audit_filter.since is None else float(audit_filter.since),
-        until=None if audit_filter.until is None else float(audit_filter.until),
-        before_id=audit_filter.before_id,
-        limit=audit_filter.limit,
-    )
+    values: dict[str, Any] = {
+        name: getattr(audit_filter, name) for name in _CONDITIONS if getattr(audit_filter, name) is not None
+    }
+    statement = _read_statement(tuple(values))
+    values |= {name: float(values[name]) for name in ("since", "until") if name in values}
+    rows = await runner.rows(statement, limit=audit_filter.limit, **values)
     return [{**dict(row), "at": rfc3339(row["at"])} for row in rows]
+
+
+@cache
+def _read_statement(filters: tuple[str, ...]) -> Statement:
+    where = " AND ".join(_CONDITIONS[name] for name in filters) or "true"
+    return Statement(
+        f"SELECT * FROM audit WHERE {where} ORDER BY id DESC LIMIT :limit",  # noqa: S608 - the conditions are constants
+        name="perm.stores.audit.READ",
+    )

@@ -1,16 +1,16 @@
 """Loads the facts about a user at an application that the engine needs; concurrent requests share a statement.
 
-Facts are read in each request. Only the compiled schema and roles of an application are cached, under the
-application's revision, which is read together with the facts. So every request that starts after the commit of a
+Each request reads the version of the facts, and uses cached facts of that version or reads them. The compiled schema
+and roles of an application are cached under its revision. So every request that starts after the commit of a
 change sees it, on every worker, without notifications between workers.
 """
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+import orjson
 import trio
 
 from sso.core.errors import NotFound
@@ -23,56 +23,34 @@ from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 from sso.perm.engine.compiled_application import CompiledApplication, compile_application
 from sso.perm.engine.decode import decode_group, decode_own_record, decode_project
-from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
-from sso.perm.engine.explanation.explain import explain_rule
 from sso.perm.engine.facts import Group, PermissionFacts, ProjectApplication, ProjectFacts
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.records import RoleRecord
-from sso.perm.engine.render import render
 from sso.perm.engine.service_rights import ServiceRights, compute_service_rights
 from sso.perm.engine.user_facts import UserFacts
 from sso.perm.errors import InvalidInput
 from sso.perm.stores.builtin_roles import complete_schema
-from sso.perm.stores.facts_sql import application_sql, facts_sql
+from sso.perm.stores.facts_cache import NO_VERSIONS, FactsCache, FactsVersion, KnownVersions
+from sso.perm.stores.facts_sql import application_sql, facts_sql, version_sql
+from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.past_facts_sql import LATEST, PAST_FACTS
 from sso.perm.stores.timestamps import rfc3339
 
 MAX_CACHED_APPLICATIONS = 1000
 
-_FACTS = BatchStatement(facts_sql("{items}"), columns={"user_id": "text", "application_id": "int"})
+_COLUMNS = {"user_id": "text", "application_id": "int"}
+_FACTS = BatchStatement(facts_sql("{items}"), columns=_COLUMNS)
+_FACTS_AND_VERSION = BatchStatement(
+    facts_sql("{items}", more=f", {version_sql('item.user_id')} AS version"), columns=_COLUMNS
+)
+_VERSION = BatchStatement(
+    f"""SELECT item.n, a.revision, {version_sql("item.user_id")} AS version
+    FROM {{items}}
+    JOIN applications a ON a.application_id = item.application_id
+    LEFT JOIN users u ON u.user_id = item.user_id""",  # noqa: S608 - the parts are ours
+    columns=_COLUMNS,
+)
 _APPLICATION = Statement(application_sql(":application_id"))
-
-
-@dataclass(frozen=True)
-class LoadedFacts:
-    """The facts about a user at an application."""
-
-    application: CompiledApplication
-    facts: PermissionFacts
-    user_exists: bool
-    name: str  # of the application
-    settings: dict[str, Any]  # of the application
-
-    @property
-    def project_id(self) -> str | None:
-        return self.facts.home.id if self.facts.home else None
-
-    @property
-    def is_removed(self) -> bool:
-        """Whether the application or its project is removed."""
-        return self.facts.removed or (self.facts.home is not None and self.facts.home.removed)
-
-    def effective(self, now: int) -> EffectivePermissions:
-        """The user's permissions at the application."""
-        return compute_permissions(self.application, self.facts, now)
-
-    def render(self, list_type: str, now: int) -> Any:
-        """The user's permissions as one of `LIST_TYPES`, with all sections and projects."""
-        return render(list_type, self.application, self.facts, self.effective(now))
-
-    def explain(self, rule: str, now: int) -> dict[str, Any]:
-        """The sources of a rule that the user has, or the most likely reasons why the user does not have it."""
-        return explain_rule(self.application, self.facts, self.effective(now), rule)
 
 
 class FactsRow(NamedTuple):
@@ -91,17 +69,54 @@ class FactsRow(NamedTuple):
 class FactsStore:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._facts = Batch(database, _FACTS)
-        self._compiled: OrderedDict[int, CompiledApplication] = OrderedDict()
+        self._version = Batch(database, _VERSION)
+        self._facts = Batch(database, _FACTS_AND_VERSION)
+        self._cache = FactsCache()
+        self._compiled: OrderedDict[int, tuple[int, CompiledApplication]] = OrderedDict()  # with the epoch
 
-    async def load(self, user_id: str, application_id: int, address: Address | None) -> LoadedFacts | None:
-        """Returns None if the application does not exist; the user need not exist."""
+    async def load(
+        self, user_id: str, application_id: int, address: Address | None, version: FactsVersion | None = None
+    ) -> LoadedFacts | None:
+        """Returns None if the application does not exist; the user need not exist.
+
+        ``version`` is the version of the facts, if the request has read it.
+        """
+        if version is not None:
+            return await self._load_version(user_id, application_id, version, address)
+        if (user_id, application_id) in self._cache:
+            epoch = self._database.epoch
+            row = await self._version(user_id=user_id, application_id=application_id)
+            if row is None:
+                return None
+            if epoch == self._database.epoch:
+                version = FactsVersion(row["version"], row["revision"], epoch)
+                return await self._load_version(user_id, application_id, version, address)
+        return await self._read(user_id, application_id, address)
+
+    async def _load_version(
+        self, user_id: str, application_id: int, version: FactsVersion, address: Address | None
+    ) -> LoadedFacts:
+        """Facts of this version, which this request has read, or of a later one."""
+        loaded = self._cache.find(user_id, application_id, version, address)
+        if loaded is None:
+            loaded = await self._read(user_id, application_id, address)
+            assert loaded is not None  # applications are never deleted
+        return loaded
+
+    async def _read(self, user_id: str, application_id: int, address: Address | None) -> LoadedFacts | None:
+        epoch = self._database.epoch
         row = await self._facts(user_id=user_id, application_id=application_id)
         if row is None:
             return None
         application = await self._application(application_id, row["revision"])
-        facts = _facts(row, user_id, address)
-        return LoadedFacts(application, facts, row["known"], row["app_name"], row["app_settings"])
+        size = len(orjson.dumps([row["record"], row["home"], row["projects"]]))
+        loaded = LoadedFacts(
+            application, _facts(row, user_id, None), row["known"], row["app_name"], row["app_settings"], size
+        )
+        if epoch != self._database.epoch:
+            return loaded.at_address(address)
+        version = FactsVersion(row["version"], row["revision"], epoch)
+        return self._cache.add(user_id, application_id, version, loaded, address)
 
     async def load_at(
         self, user_id: str, application_id: int, address: Address | None, at: int, where: str
@@ -129,33 +144,53 @@ class FactsStore:
             application, _facts(row, user_id, address), row["known"], row["app_name"], row["app_settings"]
         )
 
-    async def load_many(self, user_id: str, addresses: Mapping[int, Address | None]) -> dict[int, LoadedFacts | None]:
+    async def load_many(
+        self, user_id: str, addresses: Mapping[int, Address | None], versions: KnownVersions = NO_VERSIONS
+    ) -> dict[int, LoadedFacts | None]:
         """Load the facts at several applications concurrently, so that they share a statement.
 
         ``addresses`` has the address of the user for each application.
         """
-        loaded: dict[int, LoadedFacts | None] = {}
+        loaded = self._find_many(user_id, addresses, versions)
+        if len(loaded) == len(addresses):
+            return loaded
         errors: list[DatabaseError] = []
 
         async def load(application_id: int) -> None:
             try:
-                loaded[application_id] = await self.load(user_id, application_id, addresses[application_id])
+                loaded[application_id] = await self.load(
+                    user_id, application_id, addresses[application_id], versions.find(user_id, application_id)
+                )
             except DatabaseError as error:
                 errors.append(error)  # raised below, because the nursery would wrap it in an ExceptionGroup
 
         async with trio.open_nursery() as nursery:
-            for application_id in addresses:
+            for application_id in addresses.keys() - loaded.keys():
                 nursery.start_soon(load, application_id)
         if errors:
             raise errors[0]
         return loaded
 
+    def _find_many(
+        self, user_id: str, addresses: Mapping[int, Address | None], versions: KnownVersions
+    ) -> dict[int, LoadedFacts | None]:
+        """The facts that are cached in the version that the request has read."""
+        loaded: dict[int, LoadedFacts | None] = {}
+        for application_id, address in addresses.items():
+            version = versions.find(user_id, application_id)
+            if version is not None:
+                cached = self._cache.find(user_id, application_id, version, address)
+                if cached is not None:
+                    loaded[application_id] = cached
+        return loaded
+
     async def _application(self, application_id: int, revision: int) -> CompiledApplication:
-        compiled = self._compiled.get(application_id)
-        if compiled is None or compiled.version < revision:
+        epoch = self._database.epoch
+        read_in, compiled = self._compiled.get(application_id, (epoch, None))
+        if compiled is None or compiled.version < revision or read_in != epoch:
             compiled = await read_application(self._database, application_id)
             assert compiled is not None  # applications are never deleted
-            self._compiled[application_id] = compiled
+            self._compiled[application_id] = epoch, compiled
             if len(self._compiled) > MAX_CACHED_APPLICATIONS:
                 self._compiled.popitem(last=False)
         self._compiled.move_to_end(application_id)
@@ -164,7 +199,7 @@ class FactsStore:
     async def read_compiled(self, runner: Runner, application_id: int, revision: int) -> CompiledApplication:
         """The compiled schema and roles of a revision that a transaction sees. One that may be rolled back is not
         cached."""
-        compiled = self._compiled.get(application_id)
+        _, compiled = self._compiled.get(application_id, (0, None))
         if compiled is None or compiled.version != revision:
             compiled = await read_application(runner, application_id)
             assert compiled is not None  # applications are never deleted

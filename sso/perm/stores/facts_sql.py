@@ -4,8 +4,10 @@ _PRESENT_PROJECT_APPLICATIONS = """(
     SELECT project_id, application_id, name, removed, service_meta <> '{}' AS is_service FROM applications)"""
 
 
-def facts_sql(items: str, suffix: str = "") -> str:
+def facts_sql(items: str, suffix: str = "", more: str = "") -> str:
     """Selects the facts about each user and application of ``items``, a table ``item`` with ``n`` and both ids.
+
+    ``more`` is added to the selected columns.
 
     ``suffix`` is added to the names of the tables; ``project_applications`` is then one of them. Project access is
     reported with the central application only, so memberships are read only for it.
@@ -40,10 +42,35 @@ def facts_sql(items: str, suffix: str = "") -> str:
         CASE WHEN item.application_id = 1 THEN
             (SELECT jsonb_agg({project}) FROM projects{suffix} p
              WHERE p.id IN (SELECT m.project_id FROM project_members{suffix} m WHERE m.user_id = item.user_id))
-        END AS projects
+        END AS projects{more}
     FROM {items}
     JOIN applications{suffix} a ON a.application_id = item.application_id
     LEFT JOIN users{suffix} u ON u.user_id = item.user_id"""  # noqa: S608 - the parts are ours
+
+
+def version_sql(user_id: str, user: str = "u", application: str = "a") -> str:
+    """A text that changes with every row that `facts_sql` reads about a user at an application.
+
+    It has the id of the transaction that wrote each of the rows (``xmin``). A transaction that changes or adds a row
+    has an id that no row had before, and one that only removes rows makes the text shorter. So a text never comes back
+    with other rows. ``user`` and ``application`` are rows of their tables; ``user`` may be missing.
+    """
+    project = f"""concat(p.xmin, ':',
+        (SELECT string_agg(CAST(x.xmin AS text), ',') FROM applications x WHERE x.project_id = p.id), ':',
+        (SELECT string_agg(CAST(g.xmin AS text), ',') FROM user_groups g WHERE g.project_id = p.id), ':',
+        (SELECT string_agg(CAST(m.xmin AS text), ',') FROM project_members m
+         WHERE m.project_id = p.id AND m.user_id = {user_id}))"""  # noqa: S608 - the parts are ours
+    return f"""concat({user}.xmin, ';', {application}.xmin, ';',
+        (SELECT r.xmin FROM user_records r
+         WHERE r.user_id = {user_id} AND r.application_id = {application}.application_id), ';',
+        (SELECT string_agg(CAST(s.xmin AS text), ',') FROM role_assignments s
+         WHERE s.user_id = {user_id} AND s.application_id = {application}.application_id), ';',
+        (SELECT string_agg(CAST(gu.xmin AS text), ',') FROM group_users gu WHERE gu.user_id = {user_id}), ';',
+        (SELECT {project} FROM projects p WHERE p.id = {application}.project_id), ';',
+        CASE WHEN {application}.application_id = 1 THEN
+            (SELECT string_agg({project}, ' ') FROM projects p
+             WHERE p.id IN (SELECT m.project_id FROM project_members m WHERE m.user_id = {user_id}))
+        END)"""  # noqa: S608 - the parts are ours
 
 
 def application_sql(application_id: str, suffix: str = "") -> str:

@@ -170,5 +170,5 @@ async def test_key_of_a_node_that_is_gone_can_be_removed(add_node: Any, keys: An
     one, two = await add_node("one"), await add_node("two")
     one.write(keys[0])
     await one.importing.import_changes()
-    assert await delete_custom_key(database, APPLICATION, key_id(keys[0].public_key()))
+    assert await database.transaction(delete_custom_key, APPLICATION, key_id(keys[0].public_key()))
     assert not await two.trusts(keys[0])

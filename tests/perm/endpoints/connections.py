@@ -30,7 +30,10 @@ class Connection:
         self._connection.connect()
 
     def call(self, path: str, **body: Any) -> ApiResponse:
-        self._connection.request("POST", f"/api/permissions/{path}", orjson.dumps(body), self.headers)
+        return self.request("POST", f"/api/permissions/{path}", body)
+
+    def request(self, method: str, path: str, body: dict[str, Any]) -> ApiResponse:
+        self._connection.request(method, path, orjson.dumps(body), self.headers)
         response = self._connection.getresponse()
         return ApiResponse(response.status, orjson.loads(response.read()))
 

@@ -61,10 +61,10 @@ def test_custom_key_is_published_and_trusted_until_it_is_removed(studio: Studio)
         trio.run(run)
 
     assert studio.root.call("user/info", token).status == 401
-    change(lambda s: add_custom_key(s.database, app, key.pem))
+    change(lambda s: s.database.transaction(add_custom_key, app, key.pem))
     assert studio.client.get(url).json()["keys"] == [{"id": key.kid, "data": key.pem}]
     assert studio.root.call("user/info", token).status == 200
-    change(lambda s: delete_custom_key(s.database, app, key.kid))
+    change(lambda s: s.database.transaction(delete_custom_key, app, key.kid))
     assert studio.client.get(url).json()["keys"] == []
     assert studio.root.call("user/info", token).status == 401
 

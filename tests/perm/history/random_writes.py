@@ -11,7 +11,7 @@ from tests.perm.history.audit_replay import AuditReplay
 from tests.perm.random_scenarios import ScenarioGenerator
 
 NAMES = ("a", "b-c", "chat", "can_create_projects")
-ROLES = ("default", "r1", "r2", "Zed")
+ROLES = ("r1", "r2", "default")
 GENERIC_ROLES = ("g1", "g2", "viewer")
 TAGS = ("t1", "t2")
 DOMAINS = ("example.com", "Other.org", "straße.de")
@@ -44,12 +44,16 @@ class WriteGenerator(ScenarioGenerator):
         super().__init__(seed, size=7)
         self.world = world
         self.now = now
+        self.next_writes: list[PermissionWrite] = []
 
-    def write(self) -> PermissionWrite:
+    def write(self, *, late: bool) -> PermissionWrite:
+        """A write. Only a ``late`` one may remove a project or an application: most writes after it are refused."""
+        if self.next_writes:
+            return self.next_writes.pop()
         kinds: tuple[tuple[Callable[[], PermissionWrite], int], ...] = (
-            (self.record, 8),
-            (self.application_role, 5),
-            (self.generic_role, 3),
+            (self.record, 12),
+            (self.application_role, 8),
+            (self.generic_role, 4),
             (self.schema, 2),
             (self.membership, 6),
             (self.services, 4),
@@ -57,11 +61,11 @@ class WriteGenerator(ScenarioGenerator):
             (self.new_group, 2),
             (self.group_tags, 1),
             (self.removed_group, 1),
-            (self.removed_role, 2),
+            (self.removed_role, 4),
             (self.account, 4),
             (self.moved_application, 2),
-            (self.removed_application, 1),
-            (self.removed_project, 1),
+            (self.removed_application, 2 * late),
+            (self.removed_project, 2 * late),
         )
         (chosen,) = self.random.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])
         return chosen()
@@ -87,9 +91,18 @@ class WriteGenerator(ScenarioGenerator):
     def tree(self, *, own: bool = False, names: tuple[str, ...] = NAMES, depth: int = 0) -> dict[str, Any]:
         return super().tree(own=own, names=names, depth=depth)
 
+    def data(self, *, own: bool = False) -> dict[str, Any]:
+        return super().data(own=own) or {"private_data": self.tree(own=own)}
+
     def moment(self) -> int:
         """An end that is far from now: a run takes less than an hour."""
         return int(self.one((0, 0, 1, self.now - HOUR, self.now + HOUR, self.now + 2 * HOUR)))
+
+    def known(self, application_id: int) -> tuple[str, ...]:
+        """The roles of an application, sometimes with one that may not exist."""
+        stored = tuple(self.world.state.roles[application_id])
+        names = GENERIC_ROLES if application_id == 1 else ROLES
+        return names if self.sometimes(0.1) else tuple(name for name in names if name in stored)
 
     def assigned(self, names: tuple[str, ...], most: int) -> list[Any]:
         return [
@@ -97,9 +110,20 @@ class WriteGenerator(ScenarioGenerator):
             for name in self.some(names, most)
         ]
 
+    def assigned_roles(self) -> tuple[tuple[int, str], ...]:
+        """The roles that users of this world have, by application; without the built-in ones."""
+        return tuple(
+            (application_id, role["name"])
+            for (user_id, application_id), record in self.world.state.records.items()
+            for role in record["roles"]
+            if user_id in self.world.users and role["name"] in (*ROLES, *GENERIC_ROLES[:2])
+        )
+
     @property
     def application_id(self) -> int:
-        return int(self.one(tuple(self.world.applications)))
+        """Mostly the first application, so that writes meet."""
+        first, second = self.world.applications
+        return first if self.sometimes(0.7) else second
 
     @property
     def project_id(self) -> str:
@@ -109,7 +133,8 @@ class WriteGenerator(ScenarioGenerator):
         return tuple(group["id"] for group in self.world.state.groups.values() if group["project_id"] == project_id)
 
     def any_group(self) -> str:
-        return str(self.one(tuple(self.world.state.groups) or ("0" * 24,)))
+        groups = [group_id for project_id in self.world.projects for group_id in self.groups_of(project_id)]
+        return str(self.one(tuple(groups) or ("0" * 24,)))
 
     # Writes
 
@@ -118,7 +143,7 @@ class WriteGenerator(ScenarioGenerator):
         application_id = 1 if central else self.application_id
         data = {"user_id": self.one(tuple(self.world.users)), **self.data(own=True)}
         if self.sometimes(0.8):
-            data["roles"] = self.assigned(GENERIC_ROLES if central else ROLES, 3)
+            data["roles"] = self.assigned(self.known(application_id), 3)
         return self.saving("meta/data", data, application_id=application_id)
 
     def application_role(self) -> PermissionWrite:
@@ -132,8 +157,11 @@ class WriteGenerator(ScenarioGenerator):
         return self.saving("meta/schema", self.data(), application_id=self.application_id)
 
     def removed_role(self) -> PermissionWrite:
-        application_id, names = (1, GENERIC_ROLES[:2]) if self.sometimes(0.4) else (self.application_id, ROLES)
-        body = {"action": "delete", "application_id": application_id, "data": {"name": self.one(names)}}
+        application_id, name = self.one(self.assigned_roles() or ((self.application_id, self.one(ROLES)),))
+        if self.sometimes(0.7):  # assignments of the old role must not give the new one
+            again = self.role(name, generic=application_id == 1)
+            self.next_writes.append(self.saving("roles", again, application_id=application_id))
+        body = {"action": "delete", "application_id": application_id, "data": {"name": name}}
         return PermissionWrite("roles", body)
 
     def membership(self) -> PermissionWrite:
@@ -153,13 +181,13 @@ class WriteGenerator(ScenarioGenerator):
         state = self.world.state.applications
         applications = tuple(str(key) for key in state if state[key]["project_id"] == project_id)
         services = tuple(key for key in applications if state[int(key)]["is_service"])
-        levels: dict[str, Any] = {"project": self.assigned(GENERIC_ROLES, 2)}
+        levels: dict[str, Any] = {"project": self.assigned(self.known(1), 2)}
         for level, resources in (
             ("applications", applications),
             ("services", services),
             ("groups", self.groups_of(project_id)),
         ):
-            levels[level] = {resource: self.assigned(GENERIC_ROLES, 2) for resource in self.some(resources, 2)}
+            levels[level] = {resource: self.assigned(self.known(1), 2) for resource in self.some(resources, 2)}
         return levels
 
     def services(self) -> PermissionWrite:
@@ -167,7 +195,9 @@ class WriteGenerator(ScenarioGenerator):
         state = self.world.state.applications
         groups = self.groups_of(project_id)
         services = {
-            str(key): {"groups": [self.action(groups) for _ in range(self.random.randint(0, 4)) if groups]}
+            str(key): {
+                "groups": [self.action(groups, self.known(key)) for _ in range(self.random.randint(0, 4)) if groups]
+            }
             for key in state
             if state[key]["project_id"] == project_id
         }
@@ -176,9 +206,9 @@ class WriteGenerator(ScenarioGenerator):
             settings["allowed_domains"] = self.some(DOMAINS, 2)
         return self.saving("project", {"id": project_id, "settings": settings})
 
-    def action(self, groups: tuple[str, ...]) -> dict[str, Any]:
+    def action(self, groups: tuple[str, ...], roles: tuple[str, ...]) -> dict[str, Any]:
         action = self.one(("grant", "grant", "revoke"))
-        return {"group_id": self.one(groups), "role": self.one(ROLES), "action": action}
+        return {"group_id": self.one(groups), "role": self.one(roles or ROLES), "action": action}
 
     def new_group(self) -> PermissionWrite:
         title = f"Group {self.random.randrange(10**9)}"

@@ -1,0 +1,183 @@
+"""/api/admin/state: exports the state of the service, and compares and applies documents of desired state."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from sso.admin.errors import Conflict
+from sso.admin.request import (
+    AdminModel,
+    AdminRequest,
+    AdminResponse,
+    AdminRoute,
+    JsonRecord,
+    WriteQuery,
+    record_response,
+)
+from sso.admin.rights import AdminRight
+from sso.bus.bus import Bus
+from sso.core.encryption import Keyring
+from sso.core.errors import ApiError, Forbidden
+from sso.core.passwords import Hasher
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.perm.changes.writer import PermissionWriter, WriteMode
+from sso.state.apply import Applier, ApplyReport
+from sso.state.document import Document, parse
+from sso.state.export import SECTIONS, export
+from sso.state.location import DocumentError
+from sso.upstream.provider_store import TOPIC as PROVIDERS_TOPIC
+from sso.web.body import BodyLimit
+from sso.web.request_model import Flag, at_most
+
+MAX_EXPORTED_USERS = 10_000  # building a larger document would delay all requests of the worker
+DOCUMENT_BODY = BodyLimit(4 * 1024 * 1024, 200_000)
+SECRETS = ("password", "totp_secret", "client_secret")
+_COUNT_USERS = Statement("SELECT count(*) FROM (SELECT FROM users LIMIT :limit) u")
+
+
+class ExportQuery(AdminModel):
+    sections: Annotated[str, at_most(256)] | None = None  # separated by commas
+
+
+class ApplyQuery(WriteQuery):
+    override: Flag = False  # as in the body
+
+
+class DesiredState(AdminModel):
+    """A document of `sso apply`. The sections are read by ``sso/state``."""
+
+    users: list[Any] = Field(default_factory=list)
+    clients: list[Any] = Field(default_factory=list)
+    identity_providers: list[Any] = Field(default_factory=list)
+    applications: list[Any] = Field(default_factory=list)
+    schemas: dict[str, Any] = Field(default_factory=dict)
+    roles: dict[str, Any] = Field(default_factory=dict)
+    projects: list[Any] = Field(default_factory=list)
+    permissions: list[Any] = Field(default_factory=list)
+    groups: list[Any] = Field(default_factory=list)
+    memberships: list[Any] = Field(default_factory=list)
+    access_keys: list[Any] = Field(default_factory=list)
+
+
+class DesiredStateToApply(DesiredState):
+    override: bool = False  # apply it although an assertion of an application fails
+
+
+class StateResource:
+    def __init__(
+        self, database: Database, hasher: Hasher, keyring: Keyring, writer: PermissionWriter, bus: Bus
+    ) -> None:
+        self._database = database
+        self._hasher = hasher
+        self._keyring = keyring
+        self._writer = writer
+        self._bus = bus
+
+    async def export(self, request: AdminRequest) -> AdminResponse:
+        """Returns the document that `sso export` prints, without secrets."""
+        query: ExportQuery = request.query
+        return record_response(await self._export(_read_sections(query.sections)))
+
+    async def diff(self, request: AdminRequest) -> AdminResponse:
+        """Returns what applying the document would change, record by record. Nothing is changed."""
+        report = await self._run(request, WriteMode(dry_run=True, actor=request.caller.actor))
+        return AdminResponse({"data": _counts(report) | _changes(report), "warnings": list(report.counts.warnings)})
+
+    async def apply(self, request: AdminRequest) -> AdminResponse:
+        """Applies the document as a whole or not at all. A dry run says who would gain and lose which permissions."""
+        query: ApplyQuery = request.query
+        body: DesiredStateToApply = request.body
+        if request.if_match is not None:
+            request.check_version(await self._export(SECTIONS))
+        if not query.dry_run and not request.caller.is_root:
+            raise Forbidden("the role root is required to apply a document; with dry_run=1 you can try it out")
+        report = await self._run(
+            request, WriteMode(query.dry_run, query.override or body.override, request.caller.actor)
+        )
+        if query.dry_run:
+            return AdminResponse(report.json | {"data": _counts(report) | _changes(report)})
+        if body.identity_providers:
+            self._bus.publish(PROVIDERS_TOPIC)
+        return AdminResponse({"data": _counts(report), "warnings": list(report.counts.warnings)})
+
+    async def _run(self, request: AdminRequest, mode: WriteMode) -> ApplyReport:
+        """Raises ApiError if the document is not valid."""
+        applier = Applier(self._database, self._hasher, self._keyring, request.caller.actor, self._writer)
+        try:
+            document = parse(request.body.model_dump(exclude_unset=True, exclude={"override"}))
+            if not request.caller.is_root:
+                _refuse_secrets(document)
+            return await applier.run(document, mode)
+        except DocumentError as error:
+            raise ApiError(str(error)) from None
+
+    async def _export(self, sections: tuple[str, ...]) -> JsonRecord:
+        if {"users", "permissions", "memberships"} & {*sections}:
+            users = await self._database.value(_COUNT_USERS, limit=MAX_EXPORTED_USERS + 1)
+            if users > MAX_EXPORTED_USERS:
+                raise Conflict(
+                    f"there are more than {MAX_EXPORTED_USERS} users: use `sso export`, or leave out users, "
+                    "permissions and memberships with the parameter sections"
+                )
+        return await export(self._database, sections)
+
+
+def _read_sections(text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return SECTIONS
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if name not in SECTIONS:
+            raise ApiError(f"sections: expected names among {', '.join(SECTIONS)}, separated by commas")
+    return names
+
+
+def _refuse_secrets(document: Document) -> None:
+    """Trying out a secret tells whether it is the present one, without the limits and records of a login."""
+    parts = (*document.users, *document.clients)
+    has_secret = (
+        any(getattr(part, name, None) is not None for part in parts for name in SECRETS)
+        or any(part.secret is not None for part in document.identity_providers)
+        or any((part.fields.get("service_meta") or {}).get("private_key") for part in document.applications)
+        or bool(document.access_keys)
+    )
+    if has_secret:
+        raise Forbidden("the role root is required for documents with passwords, secrets or access keys")
+
+
+def _counts(report: ApplyReport) -> JsonRecord:
+    counts = report.counts
+    return {"created": counts.created, "changed": counts.changed, "unchanged": counts.unchanged}
+
+
+def _changes(report: ApplyReport) -> JsonRecord:
+    return {"changes": [difference.json for difference in report.differences]}
+
+
+def state_routes(resource: StateResource) -> tuple[AdminRoute, ...]:
+    example = {"users": [{"login": "ann@example.com", "nick": "Ann"}]}
+    return (
+        AdminRoute("GET", "/state", AdminRight.VIEW_STATE, resource.export, ExportQuery, summary="Export the state"),
+        AdminRoute(
+            "POST",
+            "/state/diff",
+            AdminRight.VIEW_STATE,
+            resource.diff,
+            body=DesiredState,
+            body_limit=DOCUMENT_BODY,
+            summary="Compare a document with the state",
+            example=example,
+        ),
+        AdminRoute(
+            "POST",
+            "/state/apply",
+            AdminRight.MANAGE_STATE,
+            resource.apply,
+            ApplyQuery,
+            DesiredStateToApply,
+            body_limit=DOCUMENT_BODY,
+            summary="Apply a document",
+            example=example,
+        ),
+    )

@@ -1,0 +1,126 @@
+"""/api/admin/system and /api/admin/figures: the state of the installation, and what the service has done."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+import sso
+from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute
+from sso.admin.rights import AdminRight
+from sso.db.database import Database
+from sso.db.migrate import HEAD
+from sso.db.statement import Statement
+from sso.figures.request_figures import LATENCY_NAMES, quantile_ms
+from sso.figures.store import NAMES, FigureStore
+from sso.nodes.node_list import Node, load_nodes, notes_on
+from sso.nodes.problems import node_problems
+from sso.web.request_model import WholeNumber
+
+MAX_DAYS = 30
+MAX_COUNTED = 10_000  # a larger table is estimated
+MAX_FUNNEL_ROWS = 100
+
+_DATABASE = Statement(
+    """SELECT current_setting('server_version') AS version, pg_database_size(current_database()) AS size,
+        current_setting('max_connections')::int AS max_connections,
+        (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database())::int AS connections,
+        (SELECT version_num FROM alembic_version) AS schema"""
+)
+_MAIL = Statement(
+    """SELECT count(*) AS waiting, count(*) FILTER (WHERE tries > 0) AS tried,
+        coalesce(CAST(extract(epoch FROM now() - min(created)) AS int), 0) AS oldest_s
+    FROM (SELECT created, tries FROM outbox WHERE recipient <> '' LIMIT 10000) waiting"""
+)
+_TOTALS = {
+    table: Statement(
+        f"""SELECT CASE WHEN counted.rows <= {MAX_COUNTED} THEN counted.rows ELSE greatest(
+            counted.rows, (SELECT reltuples FROM pg_class WHERE oid = CAST('{table}' AS regclass))::bigint) END
+        FROM (SELECT count(*) AS rows FROM (SELECT FROM {table} LIMIT {MAX_COUNTED + 1}) t) counted""",  # noqa: S608
+        name=f"admin.system.TOTAL_{table}",
+    )
+    for table in ("users", "applications", "projects", "oauth_clients")
+}
+
+
+class FiguresQuery(AdminModel):
+    days: Annotated[WholeNumber, Field(ge=1, le=MAX_DAYS)] = 7  # of the funnel
+
+
+class SystemResource:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._figures = FigureStore(database)
+
+    async def system(self, request: AdminRequest) -> AdminResponse:
+        """Returns nodes, versions, the database and the queue of mails."""
+        nodes = await load_nodes(self._database)
+        database = await self._database.row(_DATABASE)
+        mail = await self._database.row(_MAIL)
+        assert database is not None
+        assert mail is not None
+        return AdminResponse(
+            {
+                "data": {
+                    "version": sso.__version__,
+                    "expected_schema": HEAD,
+                    "database": dict(database),
+                    "mail": dict(mail),
+                    "nodes": [_node_json(node, nodes) for node in nodes],
+                    "problems": [
+                        {"name": problem.name, "detail": problem.detail, "advice": problem.advice}
+                        for problem in node_problems(nodes)
+                    ],
+                }
+            }
+        )
+
+    async def figures(self, request: AdminRequest) -> AdminResponse:
+        """Returns sums over all workers: the last 60 minutes, and the steps of logins by games of the last days.
+
+        Totals of more than 10,000 are estimates.
+        """
+        query: FiguresQuery = request.query
+        series = await self._figures.last_hour((*NAMES, *LATENCY_NAMES))
+        minutes = list(zip(*(series.pop(name) for name in LATENCY_NAMES), strict=True))
+        buckets = [sum(counts) for counts in zip(*minutes, strict=True)]
+        p95 = [round(quantile_ms(list(counts), 0.95) or 0, 1) for counts in minutes]
+        funnel = await self._figures.funnel(query.days, MAX_FUNNEL_ROWS)
+        return AdminResponse(
+            {
+                "data": {
+                    "minutes": {**series, "latency_p95_ms": p95},
+                    "latency_ms": {"p50": quantile_ms(buckets, 0.5), "p95": quantile_ms(buckets, 0.95)},
+                    "totals": {table: await self._database.value(_TOTALS[table]) for table in _TOTALS},
+                    "funnel": [
+                        {"application_id": row.application_id, "name": row.name, "store": row.store, **row.steps}
+                        for row in funnel
+                    ],
+                }
+            }
+        )
+
+
+def _node_json(node: Node, nodes: list[Node]) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "is_silent": node.is_silent,
+        "seen_s_ago": round(node.age_s),
+        "up_s": round(node.uptime_s),
+        "workers": node.workers,
+        "expected_workers": node.expected_workers,
+        "held_polls": node.held_polls,
+        "sockets": node.sockets,
+        "clock_offset_s": round(node.clock_offset_s, 3),
+        "hosts": list(node.hosts),
+        "versions": list(node.versions),
+        "schema_versions": list(node.schema_versions),
+        "notes": notes_on(node, nodes),
+    }
+
+
+def system_routes(resource: SystemResource) -> tuple[AdminRoute, ...]:
+    view = AdminRight.VIEW_SYSTEM
+    return (
+        AdminRoute("GET", "/system", view, resource.system, summary="Read the state of the installation"),
+        AdminRoute("GET", "/figures", view, resource.figures, FiguresQuery, summary="Read figures of the service"),
+    )

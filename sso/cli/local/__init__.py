@@ -1,0 +1,1 @@
+"""Commands on the machine of the service: with its database."""

@@ -1,0 +1,45 @@
+"""The interfaces of ``sso/cli/administration.py`` with the database of this machine, each imported when it is used."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sso.cli.local.clients import LocalClients
+    from sso.cli.local.permissions import LocalAudit, LocalPermissions
+    from sso.cli.local.state import LocalState
+    from sso.cli.local.users import LocalUsers
+    from sso.cli.services import CommandServices
+
+
+class LocalAdministration:
+    def __init__(self, services: "CommandServices") -> None:
+        self._services = services
+
+    @property
+    def users(self) -> "LocalUsers":
+        from sso.cli.local.users import LocalUsers
+
+        return LocalUsers(self._services)
+
+    @property
+    def clients(self) -> "LocalClients":
+        from sso.cli.local.clients import LocalClients
+
+        return LocalClients(self._services)
+
+    @property
+    def audit(self) -> "LocalAudit":
+        from sso.cli.local.permissions import LocalAudit
+
+        return LocalAudit(self._services)
+
+    @property
+    def permissions(self) -> "LocalPermissions":
+        from sso.cli.local.permissions import LocalPermissions
+
+        return LocalPermissions(self._services)
+
+    @property
+    def state(self) -> "LocalState":
+        from sso.cli.local.state import LocalState
+
+        return LocalState(self._services)

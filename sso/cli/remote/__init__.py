@@ -1,0 +1,1 @@
+"""Commands on a server: with its management API, and the Python client."""

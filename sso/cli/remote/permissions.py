@@ -1,0 +1,43 @@
+"""Permissions and the audit trail of a server."""
+
+from typing import Any
+
+from sso.cli.administration import AuditCriteria, Fields
+from sso.cli.context import CommandFailure
+from sso.cli.remote.users import RemoteUsers
+from sso.client import AsyncSsoClient, RecordNotFound, audit, effective_permissions, explain_rule
+
+PAGE = 200
+
+
+class RemoteAudit:
+    def __init__(self, api: AsyncSsoClient, users: RemoteUsers) -> None:
+        self._api = api
+        self._users = users
+
+    async def entries(self, criteria: AuditCriteria, most: int) -> list[Fields]:
+        if criteria.project or criteria.application_id:
+            raise CommandFailure("--project and --app work only on the machine of the service, without --server")
+        actor = (await self._users.find(criteria.user))["user_id"] if criteria.user else None
+        query = audit.list(limit=min(PAGE, most), actor=actor, operation=criteria.operation, since=criteria.since)
+        return list(await self._api.records(query, most))
+
+
+class RemotePermissions:
+    def __init__(self, api: AsyncSsoClient, users: RemoteUsers) -> None:
+        self._api = api
+        self._users = users
+
+    async def render(self, user: str, application_id: int, kind: str, at: int | None) -> Any:
+        account = await self._users.find(user)
+        try:
+            return await self._api.send(effective_permissions(account["user_id"], application_id, kind, at))
+        except RecordNotFound as error:
+            raise CommandFailure(error.text) from None
+
+    async def explain(self, user: str, rule: str, application_id: int, at: int | None) -> tuple[str, Fields]:
+        account = await self._users.find(user)
+        try:
+            return account["login"], await self._api.send(explain_rule(account["user_id"], rule, application_id, at))
+        except RecordNotFound as error:
+            raise CommandFailure(error.text) from None

@@ -1,0 +1,85 @@
+"""Users of a server."""
+
+from datetime import datetime
+
+from sso.cli.administration import Fields
+from sso.cli.context import CommandFailure
+from sso.client import ApiCall, AsyncSsoClient, RecordNotFound, RequestRefused, users
+from sso.client.call import Record, read_record
+
+CENTRAL_APPLICATION, ROOT_ROLE = 1, "root"
+PAGE = 200
+
+
+class RemoteUsers:
+    def __init__(self, api: AsyncSsoClient) -> None:
+        self._api = api
+
+    async def add(self, fields: Fields, *, admin: bool) -> str:
+        try:
+            user_id = str((await self._api.send(users.create(fields)))["user_id"])
+        except RequestRefused as error:
+            if error.status == 409:
+                raise CommandFailure("there is already a user with this login or user id") from None
+            raise
+        if admin:
+            await self._api.send(_assignment(user_id, [ROOT_ROLE]))
+        return user_id
+
+    async def list(self, search: str, most: int, skip: int) -> list[Fields]:
+        call = users.list(search=search or None, limit=max(1, min(PAGE, skip + most)))
+        return [_listed(user) for user in (await self._api.records(call, skip + most))[skip:]]
+
+    async def find(self, id_or_login: str) -> Fields:
+        user = await self._by_id(id_or_login) if id_or_login.isdecimal() else await self._by_login(id_or_login)
+        if user is None:
+            raise CommandFailure(f"there is no user {id_or_login}")
+        user["disabled"] = user.pop("disabled")  # in the order of local records
+        user["reg_time"] = int(datetime.fromisoformat(user["reg_time"]).timestamp())
+        if user["deletion_due"]:
+            user["deletion_due"] = int(datetime.fromisoformat(user["deletion_due"]).timestamp())
+        else:
+            del user["deletion_due"]
+        return user
+
+    async def set_disabled(self, user: Fields, *, disabled: bool) -> None:
+        await self._api.send(users.change(user["user_id"], fields={"disabled": disabled}))
+
+    async def set_password(self, user: Fields, password: str) -> None:
+        await self._api.send(users.change(user["user_id"], fields={"password": password}))
+
+    async def reset_factors(self, user: Fields) -> None:
+        await self._api.send(users.reset_factors(user["user_id"]))
+
+    async def end_sessions(self, user: Fields) -> None:
+        await self._api.send(users.end_sessions(user["user_id"]))
+
+    async def delete(self, user: Fields) -> str:
+        closed = await self._api.send(users.delete(user["user_id"]))
+        return str(closed["deletion_due"])[:10]
+
+    async def restore(self, user: Fields) -> Fields:
+        kept = await self._api.send(users.change(user["user_id"], fields={"disabled": False}))
+        return {"login": kept["login"], "disabled": kept["disabled"]}
+
+    async def _by_id(self, user_id: str) -> Record | None:
+        try:
+            return await self._api.send(users.get(user_id))
+        except RecordNotFound:
+            return None
+
+    async def _by_login(self, login: str) -> Record | None:
+        """The search is for the beginning of a login, and also finds nicknames."""
+        found = await self._api.records(users.list(search=login, limit=PAGE), PAGE)
+        return next((user for user in found if user["login"].casefold() == login.strip().casefold()), None)
+
+
+def _assignment(user_id: str, roles: list[str]) -> ApiCall[Record]:
+    body = {"application_id": CENTRAL_APPLICATION, "roles": roles}
+    return ApiCall("PATCH", f"/api/admin/users/{user_id}/permissions", read_record, json=body)
+
+
+def _listed(user: Record) -> Fields:
+    state = "deleted" if user["deletion_due"] else "disabled" if user["disabled"] else ""
+    flags = [*([state] if state else []), *user["second_factors"]]
+    return {"user_id": user["user_id"], "login": user["login"], "nick": user["nick"], "flags": flags}

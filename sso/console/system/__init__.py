@@ -1,0 +1,1 @@
+"""The section "System": nodes, versions, the database, the queue of mails, and findings of ``sso doctor``."""

@@ -1,0 +1,1 @@
+"""Figures of the service for the admin console: small sums in the database, which all workers add to."""

@@ -1,0 +1,37 @@
+"""How long permissions stay as they were computed, if the facts do not change."""
+
+from collections.abc import Iterator
+
+from sso.perm.engine import rules
+from sso.perm.engine.facts import PermissionFacts
+from sso.perm.engine.names import SECTIONS
+from sso.perm.engine.project_access import membership_assignments
+from sso.perm.engine.records import Assignment
+
+NEVER_ENDS = 2**62
+
+
+def valid_until(facts: PermissionFacts, now: int) -> int:
+    """The second, after ``now``, from which permissions have to be computed again: the first end of anything.
+
+    The end time of an assignment with a ttl moves with each evaluation, so permissions with one are valid for a second.
+    """
+    ends = NEVER_ENDS
+    for assignment in _assignments(facts):
+        if assignment.ttl:
+            return now + 1
+        if now < assignment.expired < ends:
+            ends = assignment.expired
+    for section in SECTIONS:
+        for _, node in rules.rule_nodes(getattr(facts.own, section), section):
+            expired = node.get("expired")
+            if type(expired) is int and now < expired < ends:
+                ends = expired
+    return ends
+
+
+def _assignments(facts: PermissionFacts) -> Iterator[Assignment]:
+    yield from facts.own.roles
+    for project in facts.projects:
+        for _, _, assignment in membership_assignments(project):
+            yield assignment

@@ -1,0 +1,77 @@
+"""Reads the credentials of a caller and the versions of facts with one statement, before the caller is authenticated.
+
+The statement is only run for a request whose credentials may be valid: a user JWT with a valid signature, or an access
+key. What it returns is used only for these credentials, and only in this request.
+"""
+
+from typing import Any
+
+from sso.accounts.token_holder import TokenHolder
+from sso.accounts.user_jwt import UserJwts
+from sso.core.ids import digest, is_user_id
+from sso.perm.caller import EXPIRED_FOR_S, PresentedCredentials
+from sso.perm.credentials.access_keys import AccessKey, AccessKeys
+from sso.perm.stores.caller_read import CallerReads, CallerRow, ReadQuery
+from sso.perm.stores.facts_cache import KnownVersions
+
+
+class PrefetchedLookup:
+    """Answers from the row that was read for this request."""
+
+    def __init__(self, caller_row: CallerRow, jwts: UserJwts, keys: AccessKeys) -> None:
+        self._caller_row = caller_row
+        self._jwts = jwts
+        self._keys = keys
+
+    @property
+    def versions(self) -> KnownVersions:
+        return self._caller_row.versions
+
+    async def find_holder(self, user_id: str, sign_in_id: str) -> TokenHolder | None:
+        query = self._caller_row.query
+        if (user_id, sign_in_id) != (query.user_id, query.sign_in_id):
+            return await self._jwts.find_holder(user_id, sign_in_id)
+        return self._caller_row.holder
+
+    async def find_access_key(self, secret: str) -> AccessKey | None:
+        row = self._caller_row.row
+        if digest(secret) != self._caller_row.query.key_digest:
+            return await self._keys.authenticate(secret)
+        if row["key_id"] is None:
+            return None
+        return await self._keys.use(row["key_id"], row["key_application_id"], is_stale=row["is_stale"])
+
+
+class ReadAhead:
+    def __init__(self, reads: CallerReads, jwts: UserJwts, keys: AccessKeys) -> None:
+        self._reads = reads
+        self._jwts = jwts
+        self._keys = keys
+
+    async def begin(
+        self, credentials: PresentedCredentials, application_id: int, fields: dict[str, Any]
+    ) -> PrefetchedLookup | None:
+        """Read what a request about this application needs; 0 stands for none.
+
+        Returns None if the credentials cannot be valid, or if the request has none of these.
+        """
+        key = credentials.access_key
+        token = credentials.jwt if key else credentials.bearer or credentials.jwt
+        user_id, sign_in_id = self._jwts.claimed_holder(token, EXPIRED_FOR_S) if token else ("", "")
+        if not user_id and not key:
+            return None
+        query = ReadQuery(
+            user_id,
+            sign_in_id,
+            digest(key) if key else None,
+            application_id,
+            _target_id(fields, user_id),
+        )
+        return PrefetchedLookup(await self._reads.read(query), self._jwts, self._keys)
+
+
+def _target_id(fields: dict[str, Any], user_id: str) -> str | None:
+    """The user whose data the request reads. Returns None for the caller, and if the field is not valid."""
+    data = fields.get("data")
+    target_id = data.get("user_id") if isinstance(data, dict) else None
+    return target_id if isinstance(target_id, str) and target_id != user_id and is_user_id(target_id) else None

@@ -1,0 +1,99 @@
+"""One statement for a request that reads permissions: its credentials, and the versions of the facts that it needs.
+
+Concurrent requests share the statement.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sso.db.batch.statement import BatchStatement
+from sso.db.batch.statement_batch import Batch
+from sso.db.database import Database
+from sso.db.transaction import Row
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.stores.access_keys import VALID_KEY_SQL
+from sso.perm.stores.facts_cache import NO_VERSIONS, FactsVersion, KnownVersions
+from sso.perm.stores.facts_sql import version_sql
+
+# Versions are not computed for an unknown access key, which anybody can send.
+_IS_CALLER = "(u.user_id IS NOT NULL OR key.id IS NOT NULL)"
+_READ = BatchStatement(
+    f"""SELECT item.n, u.disabled, u.valid_from,
+        u.user_id IS NOT NULL AND NOT EXISTS (
+            SELECT FROM sign_ins s WHERE s.id = item.sign_in AND s.ended) AS is_holder,
+        key.id AS key_id, key.application_id AS key_application_id, key.is_stale,
+        c.revision AS central_revision,
+        CASE WHEN {_IS_CALLER} THEN {version_sql("item.user_id", "u", "c")} END AS central_version,
+        a.revision, CASE WHEN {_IS_CALLER} THEN {version_sql("item.user_id", "u", "a")} END AS version,
+        CASE WHEN {_IS_CALLER} AND item.target_id IS NOT NULL THEN {version_sql("item.target_id", "t", "a")}
+        END AS target_version
+    FROM {{items}}
+    JOIN applications c ON c.application_id = {CENTRAL_APPLICATION_ID}
+    LEFT JOIN applications a ON a.application_id = item.application_id
+    LEFT JOIN users u ON u.user_id = item.user_id
+    LEFT JOIN users t ON t.user_id = item.target_id
+    LEFT JOIN LATERAL ({VALID_KEY_SQL} AND k.digest = item.digest) key ON true""",  # noqa: S608 - constants only
+    columns={"user_id": "text", "sign_in": "text", "digest": "bytea", "application_id": "int", "target_id": "text"},
+)
+
+
+class KnownHolder(NamedTuple):
+    """The user of a user JWT."""
+
+    disabled: bool
+    valid_from: int
+
+
+class ReadQuery(NamedTuple):
+    """What a request reads; an empty id, or None, reads nothing."""
+
+    user_id: str  # of the caller
+    sign_in_id: str = ""
+    key_digest: bytes | None = None
+    application_id: int = 0
+    target_id: str | None = None  # another user
+
+
+@dataclass(frozen=True)
+class CallerRow:
+    """The result for one request."""
+
+    query: ReadQuery
+    row: Row
+    versions: KnownVersions
+
+    @property
+    def holder(self) -> KnownHolder | None:
+        """Returns None if the user does not exist or the sign-in has ended."""
+        return KnownHolder(self.row["disabled"], self.row["valid_from"]) if self.row["is_holder"] else None
+
+
+class CallerReads:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._read = Batch(database, _READ)
+
+    async def read(self, query: ReadQuery) -> CallerRow:
+        epoch = self._database.epoch
+        row = await self._read(
+            user_id=query.user_id,
+            sign_in=query.sign_in_id,
+            digest=query.key_digest,
+            application_id=query.application_id,
+            target_id=query.target_id,
+        )
+        assert row is not None  # the central application exists
+        is_known = row["central_version"] is not None and epoch == self._database.epoch
+        return CallerRow(query, row, _versions(query, row, epoch) if is_known else NO_VERSIONS)
+
+
+def _versions(query: ReadQuery, row: Row, epoch: int) -> KnownVersions:
+    by_key = {
+        (query.user_id, CENTRAL_APPLICATION_ID): FactsVersion(row["central_version"], row["central_revision"], epoch)
+    }
+    revision = row["revision"]
+    if revision is not None:
+        by_key[query.user_id, query.application_id] = FactsVersion(row["version"], revision, epoch)
+        if query.target_id is not None:
+            by_key[query.target_id, query.application_id] = FactsVersion(row["target_version"], revision, epoch)
+    return KnownVersions(by_key)

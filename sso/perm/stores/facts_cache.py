@@ -1,0 +1,114 @@
+"""The facts of recent requests, decoded, by version.
+
+The version of facts is read in each request, so a cached value is never stale: it is used only if the database still
+has the version that it was read with. The cache has a limited number of entries and of bytes.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sso.core.net import Address
+from sso.perm.stores.loaded_facts import LoadedFacts
+
+MAX_ENTRIES = 4096
+MAX_BYTES = 16 * 1024 * 1024  # estimated
+MAX_ADDRESSES = 4  # of one user, at an application with conditions on addresses
+ENTRY_BYTES = 4096  # an estimate of the objects of one entry, without the user's own data
+
+
+class FactsVersion(NamedTuple):
+    """The version of the facts about a user at an application. It changes with every row that they are read from."""
+
+    rows: str  # the ids of the transactions that wrote the rows
+    revision: int  # of the application
+    epoch: int  # of the connections: after a failover, transactions that were lost may have had the same ids
+
+
+@dataclass(frozen=True)
+class KnownVersions:
+    """The versions of facts that a request has read, by user and application."""
+
+    by_key: dict[tuple[str, int], FactsVersion] = field(default_factory=dict)
+
+    def find(self, user_id: str, application_id: int) -> FactsVersion | None:
+        """Returns None if the request has not read it; the facts are then read without it."""
+        return self.by_key.get((user_id, application_id))
+
+
+NO_VERSIONS = KnownVersions()
+
+
+@dataclass
+class _Entry:
+    version: FactsVersion
+    loaded: LoadedFacts  # without an address
+    by_address: OrderedDict[Address, LoadedFacts]
+    counted_bytes: int = 0
+
+
+class FactsCache:
+    def __init__(self, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES) -> None:
+        self._entries: OrderedDict[tuple[str, int], _Entry] = OrderedDict()
+        self._max_entries = max_entries
+        self._max_bytes = max_bytes
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def bytes(self) -> int:
+        return self._bytes
+
+    def __contains__(self, key: tuple[str, int]) -> bool:
+        return key in self._entries
+
+    def find(
+        self, user_id: str, application_id: int, version: FactsVersion, address: Address | None
+    ) -> LoadedFacts | None:
+        """The facts of this version, for a user at this address. Returns None if they are not cached."""
+        key = user_id, application_id
+        entry = self._entries.get(key)
+        if entry is None or entry.version != version:
+            return None
+        self._entries.move_to_end(key)
+        self._count(entry)
+        return _at_address(entry, address)
+
+    def add(
+        self, user_id: str, application_id: int, version: FactsVersion, loaded: LoadedFacts, address: Address | None
+    ) -> LoadedFacts:
+        """Add facts without an address; returns them for a user at this address."""
+        key = user_id, application_id
+        self._remove(key)
+        entry = self._entries[key] = _Entry(version, loaded, OrderedDict())
+        self._count(entry)
+        while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
+            self._remove(next(iter(self._entries)))
+        return _at_address(entry, address)
+
+    def _remove(self, key: tuple[str, int]) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._bytes -= entry.counted_bytes
+
+    def _count(self, entry: _Entry) -> None:
+        """Permissions are computed after the facts were added, so an entry grows."""
+        size = ENTRY_BYTES + entry.loaded.estimated_bytes
+        for loaded in entry.by_address.values():
+            size += loaded.estimated_bytes
+        if size != entry.counted_bytes:
+            self._bytes += size - entry.counted_bytes
+            entry.counted_bytes = size
+
+
+def _at_address(entry: _Entry, address: Address | None) -> LoadedFacts:
+    if address is None or not entry.loaded.application.depends_on_address:
+        return entry.loaded
+    loaded = entry.by_address.get(address)
+    if loaded is None:
+        loaded = entry.by_address[address] = entry.loaded.at_address(address)
+        if len(entry.by_address) > MAX_ADDRESSES:
+            entry.by_address.popitem(last=False)
+    return loaded

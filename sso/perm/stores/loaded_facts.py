@@ -1,0 +1,105 @@
+"""The facts about a user at an application, and what is computed from them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast
+
+from sso.core.net import Address
+from sso.perm.engine.compiled_application import CompiledApplication
+from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
+from sso.perm.engine.explanation.explain import explain_rule
+from sso.perm.engine.facts import PermissionFacts
+from sso.perm.engine.render import render
+from sso.perm.engine.rights import SecretRights, secret_rights
+from sso.perm.engine.validity import valid_until
+
+T = TypeVar("T")
+
+RULE_BYTES = 256  # an estimate of a rule with its sources and its name
+MAX_VALUES = 16  # computed from the same facts, such as responses with different options
+_FACTS_SHARE = 8  # decoded JSON takes about as many times its length
+
+
+class Memo:
+    """Values computed from facts, for the seconds in which nothing of the facts ends."""
+
+    __slots__ = ("rendered_bytes", "since", "until", "values")
+
+    def __init__(self) -> None:
+        self.since, self.until = 0, 0
+        self.values: dict[Any, Any] = {}
+        self.rendered_bytes = 0
+
+    def clear(self) -> None:
+        self.values.clear()
+        self.rendered_bytes = 0
+
+    def add(self, name: object, value: object) -> None:
+        if len(self.values) >= MAX_VALUES:
+            self.clear()
+        self.values[name] = value
+        if isinstance(value, bytes):
+            self.rendered_bytes += len(value)
+
+
+@dataclass(frozen=True)
+class LoadedFacts:
+    """The facts about a user at an application."""
+
+    application: CompiledApplication
+    facts: PermissionFacts
+    user_exists: bool
+    name: str  # of the application
+    settings: dict[str, Any]  # of the application
+    json_bytes: int = 0  # of the user's own data
+    memo: Memo = field(default_factory=Memo, repr=False, compare=False)
+
+    @property
+    def project_id(self) -> str | None:
+        return self.facts.home.id if self.facts.home else None
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether the application or its project is removed."""
+        return self.facts.removed or (self.facts.home is not None and self.facts.home.removed)
+
+    @property
+    def estimated_bytes(self) -> int:
+        effective: EffectivePermissions | None = self.memo.values.get("effective")
+        rules = len(effective.rules) if effective else 0
+        return self.json_bytes * _FACTS_SHARE + rules * RULE_BYTES + self.memo.rendered_bytes
+
+    def at_address(self, address: Address | None) -> "LoadedFacts":
+        """The same facts for a user at another address."""
+        facts = replace(self.facts, user=replace(self.facts.user, address=address))
+        return replace(self, facts=facts, memo=Memo())
+
+    def remember(self, name: object, now: int, compute: Callable[[], T]) -> T:
+        """The value of ``compute()``, which must depend only on the facts and the time, and must not be changed."""
+        memo = self.memo
+        if not memo.since <= now < memo.until:
+            memo.clear()
+            memo.since, memo.until = now, valid_until(self.facts, now)
+        try:
+            return cast(T, memo.values[name])
+        except KeyError:
+            value = compute()
+            memo.add(name, value)
+            return value
+
+    def effective(self, now: int) -> EffectivePermissions:
+        """The user's permissions at the application."""
+        computed = self.remember("effective", now, lambda: compute_permissions(self.application, self.facts, now))
+        return computed if computed.now == now else replace(computed, now=now)
+
+    def secret_rights(self, now: int) -> SecretRights:
+        """The user's rights in secret_data of the application."""
+        return self.remember("secret_rights", now, lambda: secret_rights(self.application.schema, self.facts.own, now))
+
+    def render(self, list_type: str, now: int) -> Any:
+        """The user's permissions as one of `LIST_TYPES`, with all sections and projects."""
+        return render(list_type, self.application, self.facts, self.effective(now))
+
+    def explain(self, rule: str, now: int) -> dict[str, Any]:
+        """The sources of a rule that the user has, or the most likely reasons why the user does not have it."""
+        return explain_rule(self.application, self.facts, self.effective(now), rule)

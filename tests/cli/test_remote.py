@@ -1,0 +1,199 @@
+"""Commands on a server: sign-in, the same commands as on its machine, and what is stored about the sign-in."""
+
+import itertools
+import json
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.kit.browser import Browser
+from tests.kit.builders import PASSWORD
+from tests.kit.server import SSO, Server, clean_environment, run_sso
+
+_numbers = itertools.count(1)
+ROOT = "remote-root@example.com"
+
+
+@pytest.fixture(scope="module")
+def administered(server: Server) -> Server:
+    service = {"profile": "oidc", "grant_types": ["client_credentials"], "application_id": 1}
+    browser = {"profile": "oidc", "public": True, "first_party": True, "redirect_uris": ["http://127.0.0.1/callback"]}
+    server.apply(
+        {
+            "users": [{"login": ROOT, "password": PASSWORD, "user_id": "780001", "email_verified": True}],
+            "clients": [
+                {"client_id": "remote", "client_secret": "a secret of the remote client", **service},
+                {"client_id": "sso-cli", **browser},
+            ],
+            "permissions": [{"user_id": "780001", "application_id": 1, "data": {"roles": ["root"]}}],
+        }
+    )
+    return server
+
+
+class Operator:
+    """A person at another machine, with a configuration folder of their own."""
+
+    def __init__(self, server: Server, folder: Path) -> None:
+        self.url = server.base_url
+        self.folder = folder
+        self.file = folder / "sso" / "logins.json"
+
+    def try_sso(self, *arguments: str, stdin: str = "", server: str | None = None) -> subprocess.CompletedProcess[str]:
+        chosen = ("--server", server or self.url)
+        return run_sso(self.folder, *chosen, *arguments, stdin=stdin, XDG_CONFIG_HOME=str(self.folder))
+
+    def sso(self, *arguments: str, stdin: str = "") -> str:
+        done = self.try_sso(*arguments, stdin=stdin)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def failure(self, *arguments: str, stdin: str = "") -> str:
+        done = self.try_sso(*arguments, stdin=stdin)
+        assert done.returncode in (1, 2), done.stdout
+        assert "Traceback" not in done.stderr
+        return done.stderr
+
+
+@pytest.fixture(scope="module")
+def operator(administered: Server, tmp_path_factory: pytest.TempPathFactory) -> Operator:
+    """Signed in with a password."""
+    operator = Operator(administered, tmp_path_factory.mktemp("operator"))
+    operator.sso("login", "--login", ROOT, "--password-stdin", stdin=f"{PASSWORD}\n")
+    return operator
+
+
+def new_login() -> str:
+    return f"remote{next(_numbers)}@example.com"
+
+
+def test_tokens_are_stored_for_this_user_only_and_passwords_not_at_all(operator: Operator) -> None:
+    assert stat.S_IMODE(operator.file.stat().st_mode) == 0o600
+    assert PASSWORD not in operator.file.read_text()
+
+
+def test_user_commands_act_on_the_server(operator: Operator, administered: Server) -> None:
+    login = new_login()
+    user_id = operator.sso("user", "add", login, "--password-stdin", stdin="a password for tests\n").split()[-1]
+    assert administered.sso("user", "show", user_id, "--tsv").stdout == operator.sso("user", "show", login, "--tsv")
+    assert login in operator.sso("user", "list", "--search", login)
+    operator.sso("user", "disable", login)
+    assert json.loads(administered.sso("user", "show", login, "--json").stdout)["disabled"] is True
+    operator.sso("user", "enable", login)
+    operator.sso("user", "set-password", login, "--password-stdin", stdin="another password for tests\n")
+    operator.sso("user", "end-sessions", login)
+    operator.sso("user", "reset-2fa", login)
+    assert "will be erased on" in operator.sso("user", "delete", login, "--yes")
+    assert f"{login} is kept" in operator.sso("user", "restore", login)
+
+
+def test_client_commands_act_on_the_server(operator: Operator, administered: Server) -> None:
+    added = operator.sso("client", "add", "remote-shop", "--profile", "oidc", "--host", "shop.example.com")
+    assert "client_secret" in added
+    operator.sso("client", "set", "remote-shop", "--name", "Shop")
+    assert "Shop" in operator.sso("client", "list")
+    shown = json.loads(operator.sso("client", "show", "remote-shop"))
+    assert (shown["name"], shown["secrets"], "client_secret" in shown) == ("Shop", 1, False)
+    assert "client_secret" in operator.sso("client", "rotate-secret", "remote-shop", "--overlap", "1h")
+    operator.sso("client", "rotate-secret", "remote-shop", "--finish")
+    operator.sso("client", "disable", "remote-shop")
+    assert json.loads(administered.sso("client", "show", "remote-shop").stdout)["disabled"] is True
+
+
+def test_permissions_and_audit_trail_are_read_from_the_server(operator: Operator, administered: Server) -> None:
+    arguments = ("perm", "explain", ROOT, "can_manage_users")
+    assert operator.sso(*arguments) == administered.sso(*arguments).stdout
+    assert operator.sso("perm", "list", ROOT) == administered.sso("perm", "list", ROOT).stdout
+    login = new_login()
+    operator.sso("user", "add", login, "--password-stdin", stdin="a password for tests\n")
+    assert "user.create" in operator.sso("audit", "--user", ROOT, "--most", "5")
+
+
+def test_state_is_applied_tried_out_and_exported_on_the_server(operator: Operator, administered: Server) -> None:
+    login, again = new_login(), ("created 0, changed 0, unchanged 1\n", "created 1, changed 0, unchanged 0\n")
+    document = json.dumps({"users": [{"login": login, "nick": "Ann"}]})
+    assert "would create 1, change 0" in operator.sso("apply", "--dry-run", "-", stdin=document)
+    assert operator.sso("apply", "-", stdin=document) == again[1]
+    assert operator.sso("apply", "-", stdin=document) == again[0]
+    tried = json.loads(operator.sso("apply", "--dry-run", "--json", "-", stdin=document))
+    assert (tried["unchanged"], tried["total"]) == (1, 0)
+    assert "users[0].nick" in operator.failure("apply", "-", stdin=json.dumps({"users": [{"login": login, "nick": 1}]}))
+    exported = json.loads(operator.sso("export"))
+    assert login in {user["login"] for user in exported["users"]}
+    assert exported == json.loads(administered.sso("export").stdout)
+
+
+def test_administrator_is_added_on_the_server(operator: Operator, administered: Server) -> None:
+    login = new_login()
+    operator.sso("user", "add", login, "--admin", "--password-stdin", stdin="a password for tests\n")
+    assert administered.sso("perm", "list", login, "--type", "roles").stdout.split() == ["root"]
+
+
+def test_errors_of_the_server_are_one_line(operator: Operator) -> None:
+    assert operator.failure("user", "show", "nobody@example.com") == "sso: there is no user nobody@example.com\n"
+    login = new_login()
+    operator.sso("user", "add", login, "--password-stdin", stdin="a password for tests\n")
+    again = operator.failure("user", "add", login, "--password-stdin", stdin="a password for tests\n")
+    assert again == "sso: there is already a user with this login or user id\n"
+
+
+@pytest.mark.parametrize("arguments", [("backup", "x.tar"), ("key", "list"), ("user", "unblock-2fa", ROOT), ("serve",)])
+def test_commands_that_need_the_machine_of_the_service_say_so(operator: Operator, arguments: tuple[str, ...]) -> None:
+    assert "works only on the machine of the service" in operator.failure(*arguments)
+
+
+def test_last_names_the_server_of_the_last_login(operator: Operator) -> None:
+    done = operator.try_sso("user", "list", "--most", "1", server="last")
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_a_sign_in_the_command_says_how_to_sign_in(administered: Server, tmp_path: Path) -> None:
+    stranger = Operator(administered, tmp_path)
+    assert f"run `sso --server {stranger.url} login`" in stranger.failure("user", "list")
+    assert "invalid credentials" in stranger.failure("login", "--login", ROOT, "--password-stdin", stdin="wrong\n")
+    assert not stranger.file.exists()
+
+
+def test_service_client_signs_in_and_out(administered: Server, tmp_path: Path) -> None:
+    program = Operator(administered, tmp_path)
+    program.sso("login", "--client-id", "remote", "--secret-stdin", stdin="a secret of the remote client\n")
+    assert "a secret of the remote client" not in program.file.read_text()
+    assert ROOT in program.sso("user", "list", "--search", ROOT)
+    assert program.sso("logout") == f"signed out of {program.url}\n"
+    assert "login" in program.failure("user", "list")
+
+
+def test_expired_jwt_is_renewed_and_stored(operator: Operator) -> None:
+    stored = json.loads(operator.file.read_text())
+    stored["servers"][operator.url]["jwt_ends"] = 1
+    operator.file.write_text(json.dumps(stored))
+    operator.sso("user", "list", "--most", "1")
+    renewed = json.loads(operator.file.read_text())["servers"][operator.url]
+    assert renewed["jwt_ends"] > 1
+    assert renewed["token"] != stored["servers"][operator.url]["token"]
+
+
+def test_passwords_are_not_sent_without_tls(tmp_path: Path, administered: Server) -> None:
+    done = Operator(administered, tmp_path).try_sso("login", server="http://sso.example.com")
+    assert (done.returncode, "expected https" in done.stderr) == (2, True)
+
+
+def test_sign_in_with_a_browser(administered: Server, tmp_path: Path) -> None:
+    operator = Operator(administered, tmp_path)
+    environment = clean_environment(XDG_CONFIG_HOME=str(tmp_path))
+    command = [*SSO, "--server", operator.url, "login", "--browser"]
+    with subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        address = program.stdout.readline().strip()
+        with Browser(administered) as browser:
+            browser.get(address)
+            answer = browser.submit("/login", login=ROOT, password=PASSWORD)
+            while "127.0.0.1" not in (location := answer.headers["Location"]) or "/callback" not in location:
+                answer = browser.get(location)
+            assert "You are signed in" in browser.get(location).text
+        assert program.stdout.read() == f"signed in to {operator.url}\n"
+        assert program.wait(20) == 0
+    assert ROOT in operator.sso("user", "list", "--search", ROOT)
+    operator.sso("logout")

@@ -1,0 +1,139 @@
+"""Cached facts are always those of the database: random changes, each followed by reads with and without a cache."""
+
+from random import Random
+
+import pytest
+
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts_cache import FactsVersion
+from sso.perm.stores.loaded_facts import LoadedFacts
+from sso.perm.stores.seed import seed_central_application
+from tests.perm.endpoints.connections import ROUNDS
+
+USERS, APPLICATIONS = ("1", "2"), (1, 10, 11)
+PAIRS = [(user_id, application_id) for user_id in USERS for application_id in APPLICATIONS]
+STEPS = ROUNDS or 60
+
+_SETUP = (
+    "INSERT INTO projects (id, title) VALUES ('p1', 'One'), ('p2', 'Two')",
+    """INSERT INTO applications (application_id, name, project_id) OVERRIDING SYSTEM VALUE
+    VALUES (10, 'ten', 'p1'), (11, 'eleven', NULL)""",
+    "INSERT INTO user_groups (id, project_id, title) VALUES ('g1', 'p1', 'G1'), ('g2', 'p1', 'G2'), ('g3', 'p2', 'G3')",
+    "INSERT INTO users (user_id, login, login_key) VALUES ('1', 'ann@x.org', 'ann@x.org')",
+)
+# Every kind of change that facts depend on. {u}, {a}, {g}, {p} and {n} are a user, application, group, project, number.
+_CHANGES = (
+    "UPDATE users SET tags = ARRAY['t{n}'] WHERE user_id = '{u}'",
+    "UPDATE users SET purchases = ARRAY['t{n}'] WHERE user_id = '{u}'",
+    "UPDATE users SET login = 'u{n}@x.org' WHERE user_id = '{u}'",
+    "DELETE FROM users WHERE user_id = '2'",
+    "INSERT INTO users (user_id, login, login_key) VALUES ('2', 'bob@x.org', 'bob@x.org') ON CONFLICT DO NOTHING",
+    """INSERT INTO user_records (user_id, application_id, private_data) VALUES ('{u}', {a}, '{{"x": {{"value": {n}}}}}')
+    ON CONFLICT (user_id, application_id) DO UPDATE SET private_data = excluded.private_data""",
+    """UPDATE user_records SET secret_data = '{{"y": {{"value": {n}}}}}'
+    WHERE user_id = '{u}' AND application_id = {a}""",
+    "DELETE FROM user_records WHERE user_id = '{u}' AND application_id = {a}",
+    "INSERT INTO role_assignments (user_id, application_id, name) VALUES ('{u}', {a}, 'r{n}') ON CONFLICT DO NOTHING",
+    "UPDATE role_assignments SET expired = {n} WHERE user_id = '{u}' AND application_id = {a}",
+    "DELETE FROM role_assignments WHERE user_id = '{u}' AND application_id = {a} AND name = 'r{n}'",
+    "INSERT INTO group_users (group_id, user_id) VALUES ('{g}', '{u}') ON CONFLICT DO NOTHING",
+    "DELETE FROM group_users WHERE group_id = '{g}' AND user_id = '{u}'",
+    """UPDATE user_groups SET conditions = '[{{"title": "c", "condition": {{"tag": "t{n}"}}}}]' WHERE id = '{g}'""",
+    "UPDATE user_groups SET project_id = '{p}' WHERE id = '{g}'",
+    "UPDATE user_groups SET tags = ARRAY['project'] WHERE id = '{g}'",
+    """INSERT INTO project_members (project_id, user_id, level, role) VALUES ('{p}', '{u}', 'project', 'r{n}')
+    ON CONFLICT DO NOTHING""",
+    "UPDATE project_members SET ttl = {n} WHERE project_id = '{p}' AND user_id = '{u}'",
+    "DELETE FROM project_members WHERE project_id = '{p}' AND user_id = '{u}' AND role = 'r{n}'",
+    "UPDATE projects SET removed = NOT removed WHERE id = '{p}'",
+    "UPDATE projects SET allow = ARRAY['{g}'] WHERE id = '{p}'",
+    "UPDATE projects SET settings = '{{\"allowed_domains\": [\"d{n}.org\"]}}' WHERE id = '{p}'",
+    "UPDATE applications SET project_id = '{p}' WHERE application_id = {a} AND {a} <> 1",
+    "UPDATE applications SET project_id = NULL WHERE application_id = {a}",
+    "UPDATE applications SET removed = NOT removed WHERE application_id = {a} AND {a} <> 1",
+    "UPDATE applications SET name = 'n{n}' WHERE application_id = {a}",
+    "UPDATE applications SET settings = '{{\"s\": {n}}}' WHERE application_id = {a}",
+    "UPDATE applications SET service_meta = '{{\"s\": {n}}}' WHERE application_id = {a}",
+    """UPDATE applications SET public_data = '{{"x": {{"value": {n}}}}}', revision = revision + 1
+    WHERE application_id = {a}""",
+)
+
+
+def random_change(random: Random) -> Statement:
+    return Statement(
+        random.choice(_CHANGES).format(
+            u=random.choice(USERS),
+            a=random.choice(APPLICATIONS),
+            g=random.choice(("g1", "g2", "g3")),
+            p=random.choice(("p1", "p2")),
+            n=random.randint(0, 2),
+        )
+    )
+
+
+async def change(tx: Transaction, statements: list[Statement]) -> None:
+    for statement in statements:
+        await tx.value(statement)
+
+
+async def load(store: FactsStore, user_id: str, application_id: int) -> LoadedFacts:
+    loaded = await store.load(user_id, application_id, None)
+    assert loaded is not None
+    return loaded
+
+
+def contents(loaded: LoadedFacts) -> tuple[object, ...]:
+    return loaded.facts, loaded.user_exists, loaded.name, loaded.settings, loaded.application.schema
+
+
+@pytest.fixture
+async def filled(database: Database) -> Database:
+    await seed_central_application(database)
+    await database.transaction(change, [Statement(sql) for sql in _SETUP])
+    return database
+
+
+async def test_cached_facts_are_those_of_the_database_after_every_change(filled: Database) -> None:
+    random = Random(20)
+    await filled.open_connections()
+    cached = FactsStore(filled)
+    reused = 0
+    previous: dict[tuple[str, int], LoadedFacts] = {}
+    for _ in range(STEPS):
+        statements = [random_change(random) for _ in range(random.randint(1, 2))]
+        await filled.transaction(change, statements)
+        for pair in PAIRS:
+            loaded = await load(cached, *pair)
+            assert contents(loaded) == contents(await load(FactsStore(filled), *pair)), [
+                item.sql for item in statements
+            ]
+            reused += previous.get(pair) is loaded
+            previous[pair] = loaded
+    assert reused > STEPS  # most changes are not about most pairs
+
+
+async def test_a_new_connection_makes_cached_facts_invalid(filled: Database) -> None:
+    """It may be to another server, after a failover."""
+    store = FactsStore(filled)
+    first = await load(store, "1", 10)
+    assert await load(store, "1", 10) is first
+    filled.epoch += 1
+    assert await load(store, "1", 10) is not first
+
+
+async def test_facts_of_an_outdated_version_are_read_again(filled: Database) -> None:
+    store = FactsStore(filled)
+    first = await load(store, "1", 10)
+    version = FactsVersion("1;2;;;;;", first.application.version, filled.epoch)
+    loaded = await store.load("1", 10, None, version)
+    assert loaded is not first
+    assert loaded is not None
+    assert contents(loaded) == contents(first)
+
+
+async def test_facts_at_an_application_that_does_not_exist_are_none(filled: Database) -> None:
+    store = FactsStore(filled)
+    assert [await store.load("1", 99, None) for _ in range(2)] == [None, None]
