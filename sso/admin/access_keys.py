@@ -1,6 +1,6 @@
 """/api/admin/access-keys: lists, creates and deletes access keys of applications. A value is shown only at creation."""
 
-from sso.admin.permission_access import RecordAccess, call_endpoint, change_record
+from sso.admin.permission_access import RecordAccess, call_endpoint, change_record, permission_route
 from sso.admin.permission_bodies import AccessKeyChanges, NewAccessKey
 from sso.admin.request import (
     AdminRequest,
@@ -113,9 +113,18 @@ def access_key_routes(keys: AccessKeyResource) -> tuple[AdminRoute, ...]:
     view, manage = AdminRight.VIEW_APPLICATIONS, AdminRight.MANAGE_APPLICATIONS
     one = "/access-keys/<key_id>"
     return (
-        AdminRoute("GET", "/access-keys", view, keys.list, AccessKeyQuery, by_permissions=True),
-        AdminRoute("POST", "/access-keys", manage, keys.create, body=NewAccessKey, by_permissions=True),
-        AdminRoute("GET", one, view, keys.get, by_permissions=True),
-        AdminRoute("PATCH", one, manage, keys.change, body=AccessKeyChanges, by_permissions=True),
-        AdminRoute("DELETE", one, manage, keys.delete, by_permissions=True),
+        permission_route("GET", "/access-keys", view, keys.list, AccessKeyQuery),
+        permission_route(
+            "POST",
+            "/access-keys",
+            manage,
+            keys.create,
+            body=NewAccessKey,
+            example={"application_id": 10, "comment": "game server"},
+        ),
+        permission_route("GET", one, view, keys.get),
+        permission_route(
+            "PATCH", one, manage, keys.change, body=AccessKeyChanges, example={"comment": "game server in Oslo"}
+        ),
+        permission_route("DELETE", one, manage, keys.delete),
     )

@@ -1,11 +1,18 @@
 """/api/admin/applications: lists, creates, changes and removes applications."""
 
-from sso.admin.permission_access import RecordAccess, change_record, create_record, path_application_id
+from sso.admin.permission_access import (
+    RecordAccess,
+    change_record,
+    create_record,
+    path_application_id,
+    permission_route,
+)
 from sso.admin.permission_bodies import ApplicationChanges, NewApplication
 from sso.admin.request import (
     AdminRequest,
     AdminResponse,
     AdminRoute,
+    DeleteQuery,
     JsonRecord,
     SearchQuery,
     WriteQuery,
@@ -121,11 +128,25 @@ def application_routes(applications: ApplicationResource) -> tuple[AdminRoute, .
     view, manage = AdminRight.VIEW_APPLICATIONS, AdminRight.MANAGE_APPLICATIONS
     one = "/applications/<application_id>"
     return (
-        AdminRoute("GET", "/applications", view, applications.list, ApplicationQuery, by_permissions=True),
-        AdminRoute(
-            "POST", "/applications", manage, applications.create, WriteQuery, NewApplication, by_permissions=True
+        permission_route("GET", "/applications", view, applications.list, ApplicationQuery),
+        permission_route(
+            "POST",
+            "/applications",
+            manage,
+            applications.create,
+            WriteQuery,
+            NewApplication,
+            example={"name": "Shop", "description": "Items of all games"},
         ),
-        AdminRoute("GET", one, view, applications.get, by_permissions=True),
-        AdminRoute("PATCH", one, manage, applications.change, WriteQuery, ApplicationChanges, by_permissions=True),
-        AdminRoute("DELETE", one, manage, applications.delete, WriteQuery, by_permissions=True),
+        permission_route("GET", one, view, applications.get),
+        permission_route(
+            "PATCH",
+            one,
+            manage,
+            applications.change,
+            WriteQuery,
+            ApplicationChanges,
+            example={"description": "Items and skins"},
+        ),
+        permission_route("DELETE", one, manage, applications.delete, DeleteQuery),
     )

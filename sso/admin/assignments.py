@@ -11,6 +11,7 @@ from sso.admin.permission_access import (
     change_record,
     path_application_id,
     path_user_id,
+    permission_route,
 )
 from sso.admin.permission_bodies import AssignmentChanges
 from sso.admin.request import (
@@ -35,7 +36,6 @@ from sso.perm.endpoints.user_data import UserDataEndpoint
 from sso.perm.engine.operations import Operation
 from sso.perm.stores.user_data import read_record, record_json
 from sso.perm.visibility import Visibility
-from sso.web.body import SCHEMA_BODY
 from sso.web.request_model import at_most
 
 _SELECT = """SELECT user_id, name, expired, ttl, (SELECT login FROM users u WHERE u.user_id = s.user_id) AS login
@@ -149,31 +149,28 @@ async def _read(runner: Runner, user_id: str, application_id: int) -> JsonRecord
 def assignment_routes(assignments: AssignmentResource) -> tuple[AdminRoute, ...]:
     permissions = "/users/<user_id>/permissions"
     return (
-        AdminRoute(
+        permission_route(
             "GET",
             permissions,
             AdminRight.VIEW_USERS,
             assignments.get,
             PermissionsQuery,
-            by_permissions=True,
             other_right=AdminRight.VIEW_APPLICATIONS,
         ),
-        AdminRoute(
+        permission_route(
             "PATCH",
             permissions,
             AdminRight.MANAGE_APPLICATIONS,
             assignments.change,
             WriteQuery,
             AssignmentChanges,
-            by_permissions=True,
-            body_limit=SCHEMA_BODY,
+            example={"application_id": 10, "roles": ["player"]},
         ),
-        AdminRoute(
+        permission_route(
             "GET",
             "/applications/<application_id>/holders",
             AdminRight.VIEW_APPLICATIONS,
             assignments.holders,
             HolderQuery,
-            by_permissions=True,
         ),
     )

@@ -1,11 +1,12 @@
 """/api/admin/groups: lists, creates, changes and deletes groups of projects."""
 
-from sso.admin.permission_access import RecordAccess, change_record, create_record
+from sso.admin.permission_access import RecordAccess, change_record, create_record, permission_route
 from sso.admin.permission_bodies import GroupChanges, NewGroup
 from sso.admin.request import (
     AdminRequest,
     AdminResponse,
     AdminRoute,
+    DeleteQuery,
     JsonRecord,
     SearchQuery,
     WriteQuery,
@@ -119,9 +120,23 @@ def group_routes(groups: GroupResource) -> tuple[AdminRoute, ...]:
     view, manage = AdminRight.VIEW_PROJECTS, AdminRight.MANAGE_PROJECTS
     one = "/groups/<group_id>"
     return (
-        AdminRoute("GET", "/groups", view, groups.list, GroupQuery, by_permissions=True),
-        AdminRoute("POST", "/groups", manage, groups.create, WriteQuery, NewGroup, by_permissions=True),
-        AdminRoute("GET", one, view, groups.get, by_permissions=True),
-        AdminRoute("PATCH", one, manage, groups.change, WriteQuery, GroupChanges, by_permissions=True),
-        AdminRoute("DELETE", one, manage, groups.delete, WriteQuery, by_permissions=True),
+        permission_route("GET", "/groups", view, groups.list, GroupQuery),
+        permission_route(
+            "POST",
+            "/groups",
+            manage,
+            groups.create,
+            WriteQuery,
+            NewGroup,
+            example={
+                "project_id": "space_game",
+                "title": "Testers",
+                "conditions": [{"title": "Tag", "condition": {"tag": "tester"}}],
+            },
+        ),
+        permission_route("GET", one, view, groups.get),
+        permission_route(
+            "PATCH", one, manage, groups.change, WriteQuery, GroupChanges, example={"users": ["1001", "1002"]}
+        ),
+        permission_route("DELETE", one, manage, groups.delete, DeleteQuery),
     )

@@ -7,12 +7,14 @@ from sso.admin.permission_access import (
     create_record,
     path_project_id,
     path_user_id,
+    permission_route,
 )
 from sso.admin.permission_bodies import MemberChanges, NewMember
 from sso.admin.request import (
     AdminRequest,
     AdminResponse,
     AdminRoute,
+    DeleteQuery,
     JsonRecord,
     ListQuery,
     WriteQuery,
@@ -100,9 +102,25 @@ def member_routes(members: MemberResource) -> tuple[AdminRoute, ...]:
     collection = "/projects/<project_id>/members"
     one = f"{collection}/<user_id>"
     return (
-        AdminRoute("GET", collection, view, members.list, ListQuery, by_permissions=True),
-        AdminRoute("POST", collection, manage, members.create, WriteQuery, NewMember, by_permissions=True),
-        AdminRoute("GET", one, view, members.get, by_permissions=True),
-        AdminRoute("PATCH", one, manage, members.change, WriteQuery, MemberChanges, by_permissions=True),
-        AdminRoute("DELETE", one, manage, members.delete, WriteQuery, by_permissions=True),
+        permission_route("GET", collection, view, members.list, ListQuery),
+        permission_route(
+            "POST",
+            collection,
+            manage,
+            members.create,
+            WriteQuery,
+            NewMember,
+            example={"user_id": "1001", "roles": {"project": ["viewer"]}},
+        ),
+        permission_route("GET", one, view, members.get),
+        permission_route(
+            "PATCH",
+            one,
+            manage,
+            members.change,
+            WriteQuery,
+            MemberChanges,
+            example={"roles": {"project": [{"name": "viewer", "expired": 4102444800}]}},
+        ),
+        permission_route("DELETE", one, manage, members.delete, DeleteQuery),
     )

@@ -7,10 +7,11 @@ gets 403 with the right that is missing.
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import orjson
 
-from sso.admin.request import AdminRequest, AdminResponse, JsonRecord, record_response
+from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, record_response
 from sso.admin.rights import AdminRight
 from sso.core.errors import Forbidden, NotFound
 from sso.core.ids import is_user_id
@@ -22,6 +23,10 @@ from sso.perm.errors import InvalidInput
 from sso.perm.request import Handler as PermissionHandler
 from sso.perm.request import PermissionRequest, Precondition
 from sso.perm.visibility import Visibility, Visible
+from sso.web.body import SCHEMA_BODY
+
+# A route of the management API whose handler also serves callers with permissions in place of the right.
+permission_route = partial(AdminRoute, by_permissions=True, body_limit=SCHEMA_BODY)
 
 AT_CENTRAL_APPLICATION = "the role root is required at the central application"
 
@@ -80,7 +85,7 @@ async def call_endpoint(
 ) -> JsonRecord:
     """Returns the members of the response of a permission endpoint."""
     fields = {**fields, "options": {"dry_run": True}} if is_dry_run(request) else fields
-    if getattr(request.body, "override", False):
+    if getattr(request.body, "override", False) or getattr(request.query, "override", False):
         fields = {**fields, "override": True}
     try:
         response = await endpoint(PermissionRequest(fields, request.caller.permissions, precondition=precondition))

@@ -1,11 +1,12 @@
 """/api/admin/projects: lists, creates, changes and removes projects."""
 
-from sso.admin.permission_access import RecordAccess, change_record, create_record, path_project_id
+from sso.admin.permission_access import RecordAccess, change_record, create_record, path_project_id, permission_route
 from sso.admin.permission_bodies import NewProject, ProjectChanges
 from sso.admin.request import (
     AdminRequest,
     AdminResponse,
     AdminRoute,
+    DeleteQuery,
     JsonRecord,
     SearchQuery,
     WriteQuery,
@@ -23,7 +24,6 @@ from sso.perm.engine.operations import Operation
 from sso.perm.request import Handler as PermissionHandler
 from sso.perm.stores.projects import project_json, read_project
 from sso.perm.visibility import Visibility
-from sso.web.body import SCHEMA_BODY
 from sso.web.request_model import Flag
 
 _PAGE = Statement(
@@ -112,27 +112,25 @@ def project_routes(projects: ProjectResource) -> tuple[AdminRoute, ...]:
     view, manage = AdminRight.VIEW_PROJECTS, AdminRight.MANAGE_PROJECTS
     one = "/projects/<project_id>"
     return (
-        AdminRoute("GET", "/projects", view, projects.list, ProjectQuery, by_permissions=True),
-        AdminRoute(
+        permission_route("GET", "/projects", view, projects.list, ProjectQuery),
+        permission_route(
             "POST",
             "/projects",
             manage,
             projects.create,
             WriteQuery,
             NewProject,
-            by_permissions=True,
-            body_limit=SCHEMA_BODY,
+            example={"title": "Space Game", "admins": ["ann@example.com"]},
         ),
-        AdminRoute("GET", one, view, projects.get, by_permissions=True),
-        AdminRoute(
+        permission_route("GET", one, view, projects.get),
+        permission_route(
             "PATCH",
             one,
             manage,
             projects.change,
             WriteQuery,
             ProjectChanges,
-            by_permissions=True,
-            body_limit=SCHEMA_BODY,
+            example={"description": "Ships and planets"},
         ),
-        AdminRoute("DELETE", one, manage, projects.delete, WriteQuery, by_permissions=True),
+        permission_route("DELETE", one, manage, projects.delete, DeleteQuery),
     )

@@ -33,6 +33,10 @@ class WriteQuery(AdminModel):
     dry_run: Flag = False  # report the effect of the change and change nothing
 
 
+class DeleteQuery(WriteQuery):
+    override: Flag = False  # delete even if an assertion of an application fails; other requests have it in the body
+
+
 class ListQuery(AdminModel):
     limit: Annotated[WholeNumber, Field(ge=1, le=MAX_PAGE)] = 50
     after: Annotated[str, at_most(512)] = ""

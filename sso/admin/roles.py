@@ -1,12 +1,19 @@
 """/api/admin/roles: lists, creates, changes and deletes roles of applications."""
 
 from sso.admin.errors import Conflict
-from sso.admin.permission_access import RecordAccess, change_record, create_record, path_application_id
+from sso.admin.permission_access import (
+    RecordAccess,
+    change_record,
+    create_record,
+    path_application_id,
+    permission_route,
+)
 from sso.admin.permission_bodies import NewRole, RoleChanges
 from sso.admin.request import (
     AdminRequest,
     AdminResponse,
     AdminRoute,
+    DeleteQuery,
     JsonRecord,
     SearchQuery,
     WriteQuery,
@@ -28,7 +35,6 @@ from sso.perm.engine.records import RoleRecord
 from sso.perm.input.field_types import ApplicationId
 from sso.perm.stores.roles import read_role, role_json
 from sso.perm.visibility import Visibility
-from sso.web.body import SCHEMA_BODY
 
 _PAGE = Statement(
     """SELECT r.application_id, to_jsonb(r) - 'application_id' AS role
@@ -128,13 +134,19 @@ def role_routes(roles: RoleResource) -> tuple[AdminRoute, ...]:
     view, manage = AdminRight.VIEW_APPLICATIONS, AdminRight.MANAGE_APPLICATIONS
     one = "/roles/<application_id>/<name>"
     return (
-        AdminRoute("GET", "/roles", view, roles.list, RoleQuery, by_permissions=True),
-        AdminRoute(
-            "POST", "/roles", manage, roles.create, WriteQuery, NewRole, by_permissions=True, body_limit=SCHEMA_BODY
+        permission_route("GET", "/roles", view, roles.list, RoleQuery),
+        permission_route(
+            "POST",
+            "/roles",
+            manage,
+            roles.create,
+            WriteQuery,
+            NewRole,
+            example={"application_id": 10, "name": "player", "meta": {"private_data": {"play": {"value": True}}}},
         ),
-        AdminRoute("GET", one, view, roles.get, by_permissions=True),
-        AdminRoute(
-            "PATCH", one, manage, roles.change, WriteQuery, RoleChanges, by_permissions=True, body_limit=SCHEMA_BODY
+        permission_route("GET", one, view, roles.get),
+        permission_route(
+            "PATCH", one, manage, roles.change, WriteQuery, RoleChanges, example={"condition": {"tag": "player"}}
         ),
-        AdminRoute("DELETE", one, manage, roles.delete, WriteQuery, by_permissions=True),
+        permission_route("DELETE", one, manage, roles.delete, DeleteQuery),
     )

@@ -6,10 +6,11 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
+from sso.admin.caller import AdminCaller
 from sso.admin.errors import TooManyAdminRequests
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, EventStreamRequest
 from sso.admin.wiring import ManagementApi
-from sso.core.errors import ApiError
+from sso.core.errors import ApiError, NotFound
 from sso.perm.caller import PresentedCredentials
 from sso.web.body import InvalidBody, ParsedBody
 from sso.web.client_connection import ClientConnection, client_connection
@@ -35,11 +36,13 @@ def _view(management: ManagementApi, route: AdminRoute) -> Callable[..., Awaitab
             raise TooManyAdminRequests(wait_s)
         caller = await management.authenticator.authenticate(_credentials())
         await management.authorize(caller, route)
+        if any("\0" in value for value in path.values()):  # no id has one, and PostgreSQL accepts none
+            raise NotFound
         query = validate(route.query, ParsedBody(_query_fields(), is_form=True))
         body = await _read_body(route) if route.body else None
         if_match = request.headers.get("If-Match")
         if route.waits:
-            stream = _event_stream_request(management, route)
+            stream = _event_stream_request(management, route, caller)
             return await _wait_for_response(route, AdminRequest(caller, path, query, event_stream=stream))
         response = await route.handler(AdminRequest(caller, path, query, body, if_match))
         return _reply(response)
@@ -70,7 +73,9 @@ async def _until_disconnect(connection: ClientConnection, frames: AsyncGenerator
                 yield frame
 
 
-def _event_stream_request(management: ManagementApi, route: AdminRoute) -> EventStreamRequest | None:
+def _event_stream_request(
+    management: ManagementApi, route: AdminRoute, caller: AdminCaller
+) -> EventStreamRequest | None:
     """Returns None if the client does not want server-sent events, or only the head of the response."""
     if (
         request.method == "HEAD"
@@ -81,10 +86,11 @@ def _event_stream_request(management: ManagementApi, route: AdminRoute) -> Event
 
     async def is_still_allowed() -> bool:
         try:
-            (await management.authenticator.authenticate(credentials)).require(route.right)
+            again = await management.authenticator.authenticate(credentials)
+            await management.authorize(again, route)
         except ApiError:
             return False
-        return True
+        return again.application_id == caller.application_id
 
     return EventStreamRequest(text_header("Last-Event-ID") or "", is_still_allowed)
 

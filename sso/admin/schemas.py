@@ -1,6 +1,6 @@
 """/api/admin/schemas: lists and changes schemas of applications."""
 
-from sso.admin.permission_access import RecordAccess, change_record, path_application_id
+from sso.admin.permission_access import RecordAccess, change_record, path_application_id, permission_route
 from sso.admin.permission_bodies import SchemaChanges
 from sso.admin.request import (
     AdminRequest,
@@ -25,7 +25,6 @@ from sso.perm.stores.applications import read_application_row
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.schemas import schema_json
 from sso.perm.visibility import Visibility
-from sso.web.body import SCHEMA_BODY
 
 _PAGE = Statement(
     """SELECT a.* FROM applications a LEFT JOIN projects p ON p.id = a.project_id
@@ -88,9 +87,15 @@ def schema_routes(schemas: SchemaResource) -> tuple[AdminRoute, ...]:
     view, manage = AdminRight.VIEW_APPLICATIONS, AdminRight.MANAGE_APPLICATIONS
     one = "/schemas/<application_id>"
     return (
-        AdminRoute("GET", "/schemas", view, schemas.list, SearchQuery, by_permissions=True),
-        AdminRoute("GET", one, view, schemas.get, by_permissions=True),
-        AdminRoute(
-            "PATCH", one, manage, schemas.change, WriteQuery, SchemaChanges, by_permissions=True, body_limit=SCHEMA_BODY
+        permission_route("GET", "/schemas", view, schemas.list, SearchQuery),
+        permission_route("GET", one, view, schemas.get),
+        permission_route(
+            "PATCH",
+            one,
+            manage,
+            schemas.change,
+            WriteQuery,
+            SchemaChanges,
+            example={"private_data": {"play": {"value": False, "protected": False, "description": "May play."}}},
         ),
     )

@@ -16,5 +16,11 @@ NOTICES: Mapping[str, str] = {
     "game-ended": "The user has been signed out of that game.",
     "factors-reset": "The second factors have been removed. The user has been signed out and gets an e-mail about it.",
     "invitation-revoked": "The invitation has been revoked. Its link no longer works.",
+    "client-saved": "The changes have been saved.",
+    "client-disabled": "The client has been disabled. Its tokens no longer work.",
+    "client-enabled": "The client can be used again.",
+    "client-deleted": "The client has been deleted, with everything that it was granted.",
+    "rotation-finished": "The old secret no longer works.",
+    "game-session-ended": "The login has been ended.",
     "undone": "The change has been undone. The undo is a new entry of the audit trail.",
 }

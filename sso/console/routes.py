@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from quart import Blueprint
 
 from sso.console.audit.pages import audit_pages
+from sso.console.clients.pages import client_pages
+from sso.console.game_sessions.pages import game_session_pages
 from sso.console.overview.pages import overview_pages
 from sso.console.system.findings import InstallationFindings
 from sso.console.system.pages import system_pages
@@ -19,6 +21,8 @@ def console_routes(console: ConsoleView, findings: InstallationFindings) -> Iter
     user_detail_pages(console, users)
     user_permission_pages(console, users)
     yield users
+    yield client_pages(console)
+    yield game_session_pages(console)
     yield audit_pages(console)
     yield system_pages(console, findings)
     yield overview_pages(console)

@@ -26,7 +26,16 @@ AUDIT = ConsoleSection("audit", "Audit trail", f"{BASE}/audit", frozenset({Admin
 
 SYSTEM = ConsoleSection("system", "System", f"{BASE}/system", frozenset({AdminRight.VIEW_SYSTEM}), "Service")
 
-SECTIONS = (OVERVIEW, USERS, AUDIT, SYSTEM)
+CLIENTS = ConsoleSection("clients", "OAuth clients", f"{BASE}/clients", frozenset({AdminRight.VIEW_CLIENTS}), "Sign-in")
+GAME_SESSIONS = ConsoleSection(
+    "game_sessions",
+    "Game sessions",
+    f"{BASE}/game-sessions",
+    frozenset({AdminRight.VIEW_GAME_SESSIONS}),
+    "Sign-in",
+)
+
+SECTIONS = (OVERVIEW, USERS, CLIENTS, GAME_SESSIONS, AUDIT, SYSTEM)
 
 
 def open_sections(caller: AdminCaller) -> dict[str, list[ConsoleSection]]:

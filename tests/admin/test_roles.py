@@ -194,3 +194,24 @@ def test_manager_of_a_project_changes_roles_without_reading_them(studio: Studio)
     add_role(caller, application_id, "player")
     assert caller.get(f"/roles/{application_id}/player").status_code == 403
     assert caller.request("DELETE", f"/roles/{application_id}/player").status_code == 200
+
+
+def test_failing_assertion_refuses_a_change_unless_it_is_overridden(
+    studio: Studio, applications: Administrator, app: int
+) -> None:
+    user = studio.user()
+    add_role(applications, app, "player", meta=PLAY)
+    studio.save_data(user, app, roles=["player"])
+    body = {"assertions": [f"{user.login} may play"]}
+    assert applications.request("PUT", f"/applications/{app}/assertions", json=body).status_code == 200
+    path = f"/roles/{app}/player"
+    refused = applications.request("PATCH", path, json={"meta": {}})
+    assert (refused.status_code, f"{user.login} may play" in refused.json()["error"]) == (409, True)
+    tried = applications.request("PATCH", f"{path}?dry_run=1", json={"meta": {}}).json()
+    assert [failed["assertion"] for failed in tried["failed_assertions"]] == [f"{user.login} may play"]
+    assert applications.data(path)["meta"] == PLAY
+    assert applications.request("PATCH", path, json={"meta": {}, "override": True}).status_code == 200
+    assert applications.data(path)["meta"] == {}
+    assert applications.request("PATCH", path, json={"meta": PLAY}).status_code == 200
+    assert applications.request("DELETE", path).status_code == 409
+    assert applications.request("DELETE", f"{path}?override=1").status_code == 200

@@ -1,5 +1,7 @@
 """Changes of effective permissions are events: one for each user and application, and none without effect."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 from tests.admin.conftest import Administrator
@@ -34,3 +36,41 @@ def test_client_of_an_application_follows_its_permissions(server: Server, studio
         studio.save_data(user, each, private_data={"chat": {"kick": {"value": True}}})
     events = changes_of(client, start, user.user_id, 1)
     assert {event["application_id"] for event in events} == {application_id}
+
+
+def test_tag_that_meets_the_condition_of_a_role_is_a_gain(studio: Studio, root: Administrator) -> None:
+    user, application_id = studio.user(), studio.application()
+    studio.role(application_id, "tester", "kick", condition={"tag": "tester"})
+    start = newest_cursor(root)
+    for tags in (["tester"], []):
+        response = root.request("PATCH", f"/users/{user.user_id}", json={"tags": tags})
+        assert response.status_code == 200, response.text
+    gain, loss = of_application(changes_of(root, start, user.user_id, 2), application_id)
+    assert (gain["gained"], gain["lost"]) == (loss["lost"], loss["gained"])
+    assert any("kick" in rule for rule in gain["gained"])
+
+
+def test_apply_and_commands_record_changes(server: Server, studio: Studio, root: Administrator, tmp_path: Path) -> None:
+    user, application_id = studio.user(), studio.application()
+    studio.role(application_id, "tester", "kick")
+    start = newest_cursor(root)
+    assigned = {"user_id": user.user_id, "application_id": application_id, "data": {"roles": ["tester"]}}
+    document = tmp_path / "state.json"
+    document.write_text(json.dumps({"permissions": [assigned]}))
+    server.sso("apply", str(document))
+    server.sso("apply", str(document))  # changes nothing
+    server.sso("role", "unassign", user.login, "tester", "--app", str(application_id))
+    gain, loss = of_application(changes_of(root, start, user.user_id, 2), application_id)
+    assert (gain["gained"], gain["lost"]) == (loss["lost"], loss["gained"])
+    assert any("kick" in rule for rule in gain["gained"])
+
+
+def test_dry_run_records_nothing(studio: Studio, root: Administrator) -> None:
+    user, application_id = studio.user(), studio.application()
+    start = newest_cursor(root)
+    data = {"user_id": user.user_id, "private_data": {"chat": {"kick": {"value": True}}}}
+    save = {"action": "save", "application_id": application_id, "data": data}
+    assert studio.root.call("meta/data", **save, options={"dry_run": True}).body["total"] == 1
+    studio.save_data(user, application_id, private_data={"chat": {"mute": {"value": True}}})
+    (event,) = of_application(changes_of(root, start, user.user_id, 1), application_id)
+    assert not any("kick" in rule for rule in event["gained"])

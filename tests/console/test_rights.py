@@ -34,6 +34,13 @@ FORMS = {
     "/console/users/<user_id>/sessions/<session_id>/end": AdminRight.MANAGE_USERS,
     "/console/users/<user_id>/games/end": AdminRight.MANAGE_USERS,
     "/console/users/<user_id>/factors/reset": AdminRight.MANAGE_USERS,
+    "/console/clients/new": AdminRight.MANAGE_CLIENTS,
+    "/console/clients/<client_id>": AdminRight.MANAGE_CLIENTS,
+    "/console/clients/<client_id>/rotate-secret": AdminRight.MANAGE_CLIENTS,
+    "/console/clients/<client_id>/disable": AdminRight.MANAGE_CLIENTS,
+    "/console/clients/<client_id>/enable": AdminRight.MANAGE_CLIENTS,
+    "/console/clients/<client_id>/delete": AdminRight.MANAGE_CLIENTS,
+    "/console/game-sessions/<gsid>/end": AdminRight.MANAGE_GAME_SESSIONS,
     "/console/audit/<entry_id>/undo": AdminRight.VIEW_AUDIT,
 }
 # Forms that need recent authentication.
@@ -43,9 +50,17 @@ DANGEROUS = {
     "/console/users/<user_id>/enable",
     "/console/users/<user_id>/delete",
     "/console/users/<user_id>/factors/reset",
+    "/console/clients/new",
+    "/console/clients/<client_id>/rotate-secret",
+    "/console/clients/<client_id>/disable",
+    "/console/clients/<client_id>/enable",
+    "/console/clients/<client_id>/delete",
     "/console/audit/<entry_id>/undo",
 }
-PAGES_THAT_CREATE = {"/console/users/new": AdminRight.MANAGE_USERS}
+PAGES_THAT_CREATE = {
+    "/console/users/new": AdminRight.MANAGE_USERS,
+    "/console/clients/new": AdminRight.MANAGE_CLIENTS,
+}
 PAYLOAD = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
 

@@ -90,6 +90,30 @@ def test_wrong_fields_are_400_and_named(root: Administrator, body: dict[str, obj
     assert SECRET not in response.text
 
 
+@pytest.mark.parametrize("webhook_id", ["x", "%00", "%FF", "%ED%A0%80", "..", "x" * 2000, "🔑"])
+def test_unknown_webhook_is_404(root: Administrator, webhook_id: str) -> None:
+    for method, path, body in (
+        ("GET", "", None),
+        ("PATCH", "", {"events": []}),
+        ("DELETE", "", None),
+        ("GET", "/failed", None),
+        ("POST", "/failed/retry", {"ids": ["1"]}),
+    ):
+        response = root.request(method, f"/webhooks/{webhook_id}{path}", json=body)
+        assert response.status_code in (400, 404, 405), (method, path, response.text)
+
+
+def test_failed_events_take_valid_ids_and_cursors_only(
+    root: Administrator, receiver: WebhookReceiver, add_webhook: AddWebhook
+) -> None:
+    path = f"/webhooks/{add_webhook(receiver.url)['id']}/failed"
+    assert root.get(path).json() == {"status": "OK", "data": []}
+    assert root.get(path, after="x").status_code == 400
+    assert root.request("POST", f"{path}/retry").json()["data"] == {"events": 0}
+    for ids in (["x"], [1], ["9" * 19], "1", ["-1"]):
+        assert root.request("POST", f"{path}/retry", json={"ids": ids}).status_code == 400, ids
+
+
 def test_right_is_required_and_includes_reading_changes(studio: Studio) -> None:
     holder, other = administrator(studio, "can_manage_webhooks"), administrator(studio, "can_view_changes")
     assert holder.get("/webhooks").status_code == 200

@@ -1,0 +1,182 @@
+"""OAuth clients: the list, the wizard that creates one, and the page of a client with its actions."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from quart import Blueprint, Response, current_app, request
+
+from sso.console.clients.quickstarts import FRAMEWORKS, Framework
+from sso.console.form_error import FormError
+from sso.console.sections import CLIENTS
+from sso.console.users.form import split_list
+from sso.console.users.pages import problem
+from sso.console.view import ConsoleView, done
+from sso.console.visit import ConsoleVisit, version_of
+from sso.core.errors import ApiError, NotFound
+from sso.web.body import InvalidBody
+
+CLIENT = "/clients/<client_id>"
+DAY_S = 86400
+
+
+def client_pages(console: ConsoleView) -> Blueprint:
+    routes = console.blueprint(CLIENTS)
+
+    @routes.get("")
+    async def show_list() -> Response:
+        visit = await console.open(CLIENTS)
+        search, after = request.args.get("search", "").strip(), request.args.get("after", "")
+        found = await visit.call("GET", "/clients", query={"search": search, "after": after})
+        providers = await visit.data("GET", "/identity-providers")
+        return await console.show(
+            visit,
+            "clients/list.html",
+            title="OAuth clients",
+            search=search,
+            clients=found.members["data"],
+            next=found.members.get("next"),
+            providers=providers,
+        )
+
+    @routes.get("/new")
+    async def show_wizard() -> Response:
+        visit = await console.open(CLIENTS)
+        visit.require("POST", "/clients")
+        framework = FRAMEWORKS.get(request.args.get("framework", ""))
+        return await wizard(visit, framework, {})
+
+    @routes.post("/new")
+    async def create() -> Response:
+        visit, form = await console.submitted(CLIENTS, "POST", "/clients", dangerous=True)
+        framework = FRAMEWORKS.get(form.get("framework", ""))
+        if framework is None:
+            raise NotFound("There is no such framework.")
+        try:
+            created = await visit.data("POST", "/clients", body=_new_client(framework, form))
+        except (ApiError, InvalidBody) as error:
+            return await wizard(visit, framework, form, FormError.of(error))
+        return await quickstart(visit, framework, created, f"The client {created['client_id']} has been created.")
+
+    async def wizard(
+        visit: ConsoleVisit, framework: Framework | None, form: dict[str, str], error: FormError | None = None
+    ) -> Response:
+        return await console.show(
+            visit,
+            "clients/new.html",
+            title="New OAuth client",
+            frameworks=FRAMEWORKS.values(),
+            framework=framework,
+            values=form,
+            **problem(error),
+        )
+
+    async def quickstart(visit: ConsoleVisit, framework: Framework, client: dict[str, Any], notice: str) -> Response:
+        issuer = current_app.config["BASE_URL"]
+        return await console.show(
+            visit,
+            "clients/quickstart.html",
+            title=f"Quickstart for {framework.title}",
+            crumbs=[(f"{CLIENTS.path}/{client['client_id']}", client["client_id"])],
+            client=client,
+            framework=framework,
+            program=framework.program(issuer, client["client_id"]),
+            issuer=issuer,
+            notice=notice,
+        )
+
+    @routes.get("/<client_id>")
+    async def show_client(client_id: str) -> Response:
+        visit = await console.open(CLIENTS)
+        return await client_page(visit, await visit.data("GET", CLIENT, client_id=client_id))
+
+    async def client_page(visit: ConsoleVisit, client: dict[str, Any], **context: Any) -> Response:
+        return await console.show(
+            visit,
+            "clients/client.html",
+            title=client["name"] or client["client_id"],
+            client=client,
+            version=version_of(client),
+            frameworks=FRAMEWORKS.values(),
+            **context,
+        )
+
+    @routes.get("/<client_id>/quickstart/<framework>")
+    async def show_quickstart(client_id: str, framework: str) -> Response:
+        visit = await console.open(CLIENTS)
+        client = await visit.data("GET", CLIENT, client_id=client_id)
+        if framework not in FRAMEWORKS:
+            raise NotFound("There is no such framework.")
+        return await quickstart(visit, FRAMEWORKS[framework], client, "")
+
+    @routes.post("/<client_id>")
+    async def save(client_id: str) -> Response:
+        visit, form = await console.submitted(CLIENTS, "PATCH", CLIENT)
+        body = {
+            "name": form.get("name", "").strip(),
+            "redirect_uris": split_list(form.get("redirect_uris", "")),
+            "consent": "consent" in form,
+        }
+        try:
+            await visit.call("PATCH", CLIENT, client_id=client_id, body=body, if_match=form.get("version") or None)
+        except (ApiError, InvalidBody) as error:
+            client = await visit.data("GET", CLIENT, client_id=client_id)
+            return await client_page(visit, {**client, **body}, **problem(FormError.of(error)))
+        return done(f"{CLIENTS.path}/{client_id}", "client-saved")
+
+    client_actions(console, routes, client_page)
+    return routes
+
+
+def client_actions(console: ConsoleView, routes: Blueprint, client_page: Callable[..., Awaitable[Response]]) -> None:
+    @routes.post("/<client_id>/rotate-secret")
+    async def rotate(client_id: str) -> Response:
+        """The new secret is shown once."""
+        visit, form = await console.submitted(CLIENTS, "POST", f"{CLIENT}/rotate-secret", dangerous=True)
+        finish = form.get("finish") == "1"
+        body: dict[str, Any] = {"finish": True} if finish else {"overlap": _days(form.get("days", ""))}
+        try:
+            client = await visit.data("POST", f"{CLIENT}/rotate-secret", client_id=client_id, body=body)
+        except InvalidBody as error:
+            client = await visit.data("GET", CLIENT, client_id=client_id)
+            return await client_page(visit, client, **problem(FormError.of(error)))
+        if finish:
+            return done(f"{CLIENTS.path}/{client_id}", "rotation-finished")
+        secret = client.pop("client_secret")
+        return await client_page(visit, client, new_secret=secret)
+
+    @routes.post("/<client_id>/disable")
+    async def disable(client_id: str) -> Response:
+        visit, _ = await console.submitted(CLIENTS, "PATCH", CLIENT, dangerous=True)
+        await visit.call("PATCH", CLIENT, client_id=client_id, body={"disabled": True})
+        return done(f"{CLIENTS.path}/{client_id}", "client-disabled")
+
+    @routes.post("/<client_id>/enable")
+    async def enable(client_id: str) -> Response:
+        visit, _ = await console.submitted(CLIENTS, "PATCH", CLIENT, dangerous=True)
+        await visit.call("PATCH", CLIENT, client_id=client_id, body={"disabled": False})
+        return done(f"{CLIENTS.path}/{client_id}", "client-enabled")
+
+    @routes.post("/<client_id>/delete")
+    async def delete(client_id: str) -> Response:
+        visit, _ = await console.submitted(CLIENTS, "DELETE", CLIENT, dangerous=True)
+        await visit.call("DELETE", CLIENT, client_id=client_id)
+        return done(CLIENTS.path, "client-deleted")
+
+
+def _days(text: str) -> Any:
+    return int(text) * DAY_S if text.isascii() and text.isdecimal() and len(text) < 6 else text
+
+
+def _new_client(framework: Framework, form: dict[str, str]) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "client_id": form.get("client_id", "").strip(),
+        "name": form.get("name", "").strip(),
+        "profile": "oidc",
+    }
+    if framework.redirect_uri:
+        return body | {"redirect_uris": split_list(form.get("redirect_uris", "")), "public": framework.is_public}
+    application_id = form.get("application_id", "").strip()
+    return body | {
+        "grant_types": ["client_credentials"],
+        "application_id": int(application_id) if application_id.isascii() and application_id.isdecimal() else None,
+    }

@@ -1,0 +1,1 @@
+"""The section "Game sessions": the logins of games that are in progress."""

@@ -1,0 +1,50 @@
+"""The logins of games that are in progress, live."""
+
+from urllib.parse import urlencode
+
+from quart import Blueprint, Response, request
+
+from sso.console.form_error import FormError
+from sso.console.sections import GAME_SESSIONS
+from sso.console.users.pages import problem
+from sso.console.view import ConsoleView, done
+from sso.core.errors import ApiError
+from sso.gsid.session_directory import STAGES
+from sso.web.body import InvalidBody
+
+FILTERS = ("stage", "application_id", "address", "user_id")
+
+
+def game_session_pages(console: ConsoleView) -> Blueprint:
+    routes = console.blueprint(GAME_SESSIONS)
+
+    @routes.get("")
+    async def show_list() -> Response:
+        visit = await console.open(GAME_SESSIONS)
+        filters = {name: request.args.get(name, "").strip() for name in FILTERS}
+        sessions, next_after, error = [], None, None
+        try:
+            query = {**filters, "after": request.args.get("after", "")}
+            found = await visit.call("GET", "/game-sessions", query=query)
+            sessions, next_after = found.members["data"], found.members.get("next")
+        except (ApiError, InvalidBody) as refused:
+            error = FormError.of(refused)
+        return await console.show(
+            visit,
+            "game_sessions/list.html",
+            title="Game sessions",
+            sessions=sessions,
+            next=next_after,
+            filters=filters,
+            stages=[(stage, stage.replace("_", " ").capitalize()) for stage in STAGES],
+            query=urlencode({name: value for name, value in filters.items() if value}),
+            **problem(error),
+        )
+
+    @routes.post("/<gsid>/end")
+    async def terminate(gsid: str) -> Response:
+        visit, _ = await console.submitted(GAME_SESSIONS, "DELETE", "/game-sessions/<gsid>")
+        await visit.call("DELETE", "/game-sessions/<gsid>", gsid=gsid)
+        return done(GAME_SESSIONS.path, "game-session-ended")
+
+    return routes

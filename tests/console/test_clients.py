@@ -1,0 +1,100 @@
+"""The sections "OAuth clients" and "Game sessions"."""
+
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sso.console.clients.quickstarts import FOLDER, FRAMEWORKS
+from tests.console.conftest import ConsoleBrowser, console_browser
+from tests.kit.browser import query
+from tests.kit.game import Game
+from tests.perm.endpoints.conftest import Studio
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(scope="module")
+def browser(studio: Studio) -> Iterator[ConsoleBrowser]:
+    with console_browser(studio, "can_manage_clients", "can_manage_game_sessions") as browser:
+        yield browser
+
+
+def new_client(browser: ConsoleBrowser, client_id: str, framework: str = "flask", **fields: str) -> str:
+    """Creates a client with the wizard. Returns the page with the quickstart."""
+    browser.open("/console/clients/new", params={"framework": framework})
+    answer = browser.submit("/console/clients/new", client_id=client_id, **fields)
+    return html.unescape(answer.text)
+
+
+def secret_on(page: str) -> str:
+    found = re.search(r'id="secret" type="text" value="([^"]+)"', page)
+    assert found
+    return found[1]
+
+
+@pytest.mark.parametrize("key", FRAMEWORKS)
+def test_programs_are_those_of_the_examples(key: str) -> None:
+    assert (FOLDER / f"{key}.txt").read_text() == (EXAMPLES / FRAMEWORKS[key].example).read_text()
+
+
+def test_wizard_ends_in_a_quickstart_with_the_values_of_the_client(browser: ConsoleBrowser) -> None:
+    assert "What do you build it with?" in browser.open("/console/clients/new")
+    page = new_client(browser, "console-shop", name="Shop")
+    secret = secret_on(page)
+    assert 'client_id="console-shop"' in page
+    assert f'ISSUER = "{browser.server.base_url}"' in page
+    assert f"export CLIENT_SECRET={secret}" in page
+    client = browser.server.client()
+    form = {"grant_type": "authorization_code", "code": "x", "redirect_uri": "http://127.0.0.1:5000/callback"}
+    with client:
+        answer = client.post("/proxy/oauth/token", data=form, auth=("console-shop", secret))
+        assert answer.json()["error"] == "invalid_grant"  # the client is authenticated
+    assert secret not in browser.open("/console/clients/console-shop")
+    row = query(
+        browser.server, "SELECT user_id FROM audit WHERE operation = 'client.create' AND target = 'console-shop'"
+    )
+    assert row[0]["user_id"] == browser.user_id
+
+
+def test_wizard_says_what_is_wrong(browser: ConsoleBrowser) -> None:
+    new_client(browser, "not an id")
+    assert (browser.page.status_code, "client_id" in browser.problem) == (422, True)
+    page = new_client(browser, "console-app", "single_page_app")
+    assert "CLIENT_SECRET" not in page
+
+
+def test_client_is_edited_disabled_and_deleted(browser: ConsoleBrowser) -> None:
+    new_client(browser, "console-edited")
+    path = "/console/clients/console-edited"
+    browser.open(path)
+    assert "saved" in browser.act(path, name="New name", redirect_uris="https://one.example/cb https://two.example/cb")
+    assert "https://two.example/cb" in browser.page.text
+    assert "disabled" in browser.act(f"{path}/disable")
+    assert "again" in browser.act(f"{path}/enable")
+    assert "deleted" in browser.act(f"{path}/delete")
+    assert browser.get(path).status_code == 404
+
+
+def test_secret_is_rotated_and_shown_once(browser: ConsoleBrowser) -> None:
+    first = secret_on(new_client(browser, "console-rotated"))
+    path = "/console/clients/console-rotated"
+    browser.open(path)
+    second = secret_on(html.unescape(browser.submit(f"{path}/rotate-secret", days="3").text))
+    assert second != first
+    assert second not in browser.open(path)
+    token = browser.form("/logout")["csrf"]
+    assert browser.post(f"{path}/rotate-secret", {"csrf": token, "finish": "1"}).status_code == 303
+    assert "<dd>1</dd>" in browser.open(path)
+
+
+def test_login_of_a_game_is_listed_and_ended(browser: ConsoleBrowser, studio: Studio) -> None:
+    with Game(browser.server) as game, console_browser(studio, "can_view_game_sessions") as viewer:
+        gsid = game.get_gsid(distr="console store").json()["gsid"]
+        filters = {"address": game.address}
+        assert gsid in browser.open("/console/game-sessions", params=filters)
+        text = viewer.open("/console/game-sessions", params=filters)
+        assert ("console store" in text, gsid in text) == (True, False)  # a gsid opens the login page
+        assert "ended" in browser.act(f"/console/game-sessions/{gsid}/end")
