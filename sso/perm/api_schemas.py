@@ -6,6 +6,9 @@ from pydantic import BaseModel
 
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.perm.accepted_credentials import ENDPOINT_RULES, Subject
+from sso.perm.input.options import MAX_RULE_NAME
+from sso.perm.input.questions import MAX_QUESTIONS
+from sso.perm.input.validators import MAX_TEXT
 from sso.web.api_description import (
     JSON_BODY,
     STRING,
@@ -44,6 +47,21 @@ WRITE_OPTIONS: JsonSchema = properties(
 )
 SECTION: JsonSchema = {"type": "object", "description": "A tree of rules; see the documentation of permissions."}
 SECTIONS = dict.fromkeys(("public_data", "private_data", "secret_data", "login"), SECTION)
+
+_QUESTION = properties(
+    ("rule",),
+    user_id=USER_ID,
+    application_id=APPLICATION_ID,
+    rule={**STRING, "minLength": 1, "maxLength": MAX_RULE_NAME},
+    param={**STRING, "maxLength": MAX_TEXT},
+    project_id=PROJECT_ID,
+)
+CHECK = properties(
+    ("data",),
+    application_id=APPLICATION_ID,
+    data=properties(("questions",), questions={"type": "array", "maxItems": MAX_QUESTIONS, "items": _QUESTION}),
+    options=properties(reason={"type": "boolean"}),
+)
 
 
 def fields_of(model: type[BaseModel], required: tuple[str, ...] = (), **more: JsonSchema) -> JsonSchema:
