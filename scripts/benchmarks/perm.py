@@ -1,4 +1,5 @@
-"""Measures permissions: the endpoint meta/data (list_short) with many roles, cold and warm, and the engine alone.
+"""Measures permissions: the endpoint meta/data (list_short) with many roles, cold and warm, the engine alone, and
+writes: the dry run of a role that 10,000 users hold, and saves of one user's record.
 
 A user has three of N roles with conditions. The warm cost should not grow with the number of roles.
 """
@@ -12,6 +13,7 @@ import casbin
 import httpx
 import trio
 
+from scripts.benchmarks.perm_writes import writes
 from scripts.benchmarks.report import Steps, arguments, cpu_seconds, show
 from sso.perm.engine.compiled_application import compile_application
 from sso.perm.engine.effective_permissions import compute_permissions
@@ -146,7 +148,7 @@ async def _load(
 def main() -> None:
     options = arguments(__doc__ or "").parse_args()
     rows: list[dict[str, Any]] = []
-    steps = Steps(2 * len(SIZES))
+    steps = Steps(2 * len(SIZES) + 2)
     for roles in SIZES:
         steps.next(f"engine, {roles} roles")
         rows.append(engine(roles, options.seconds))
@@ -157,7 +159,8 @@ def main() -> None:
             for roles in SIZES:
                 steps.next(f"meta/data, {roles} roles")
                 rows += endpoint(server, studio, roles, options.seconds)
-    names = ("what", "roles", "cold ms", "us", "per second", "pycasbin us", "ratio")
+            rows += writes(server, studio, steps)
+    names = ("what", "roles", "cold ms", "us", "per second", "seconds", "pycasbin us", "ratio")
     show([{name: row.get(name) for name in names} for row in rows], options.out)
 
 

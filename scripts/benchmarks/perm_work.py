@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from scripts.benchmarks.http_clients import Answer, RequestFailed, Scenario, Tally, request, run
+from scripts.benchmarks.http_clients import Answer, RequestFailed, Scenario, Tally, get, request, run
 from tests.kit.server import QUICK, SSO, Server, running
 from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey
@@ -24,6 +24,8 @@ SETTINGS = QUICK | {
 RULES = 5
 MET_ROLES = 3  # of the roles with conditions
 ENTRIES = 400
+QUESTIONS = 100
+PLAYERS, FIRST_PLAYER = 100, 5_000_000
 
 
 def role(number: int, rules: int = RULES) -> dict[str, Any]:
@@ -49,7 +51,8 @@ class PermissionTarget:
     player: ApiUser
     application_id: int
     access_key: str
-    service_key: ServiceKey
+    service_jwt: str
+    players: list[str]  # the ids of other users who hold the same roles
 
     def save_roles(self, roles: int, rules: int = RULES) -> None:
         data = {"roles": {f"role{number}": role(number, rules) for number in range(roles)}}
@@ -71,8 +74,10 @@ def running_target(dsn: str, **settings: str) -> Iterator[PermissionTarget]:
         studio = Studio(server, client)
         application_id = studio.application(studio.project())
         key = studio.root.call("accessKey", action="save", application_id=application_id, data={"comment": "bench"})
-        service_key = ServiceKey().trusted_by(studio, application_id)
-        target = PermissionTarget(server, studio, studio.user(), application_id, key.data["hash"], service_key)
+        service_jwt = ServiceKey().trusted_by(studio, application_id).sign(server, application_id)
+        players = [str(FIRST_PLAYER + number) for number in range(PLAYERS)]
+        server.apply({"users": [{"user_id": user_id, "login": f"p{user_id}@example.com"} for user_id in players]})
+        target = PermissionTarget(server, studio, studio.user(), application_id, key.data["hash"], service_jwt, players)
         target.save_roles(10)
         yield target
 
@@ -99,11 +104,18 @@ def roles_by_key(target: PermissionTarget) -> bytes:
 
 def list_by_service(target: PermissionTarget) -> bytes:
     """A game server reads its player: the user's JWT and the service JWT."""
-    headers = {
-        "Authorization": f"Bearer {target.player.jwt}",
-        "Service-Jwt": target.service_key.sign(target.server, target.application_id),
-    }
+    headers = {"Authorization": f"Bearer {target.player.jwt}", "Service-Jwt": target.service_jwt}
     return _post("meta/data", _get(target, "list_short"), headers)
+
+
+def check(target: PermissionTarget, questions: int = QUESTIONS) -> bytes:
+    """A game server asks about many players: half of the answers are yes."""
+    asked = [
+        {"user_id": target.players[number % len(target.players)], "rule": f"area{number % 6}.rule{number % RULES}"}
+        for number in range(questions)
+    ]
+    headers = {"Authorization": f"Bearer {target.player.jwt}", "Service-Jwt": target.service_jwt}
+    return _post("check", {"application_id": target.application_id, "data": {"questions": asked}}, headers)
 
 
 REQUESTS: Mapping[str, Callable[[PermissionTarget], bytes]] = {
@@ -113,6 +125,9 @@ REQUESTS: Mapping[str, Callable[[PermissionTarget], bytes]] = {
     "list by service": list_by_service,
     "roles by key": roles_by_key,
     "user info": lambda target: _own(target, "user/info"),
+    "check 100": check,
+    "check 1": lambda target: check(target, 1),
+    "key set": lambda _: get("/proxy/oauth/keys"),  # a constant response, to compare with
 }
 
 

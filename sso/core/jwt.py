@@ -104,6 +104,10 @@ class Verifier:
             raise InvalidToken("unknown kid")
         return self._checked(self._signed_claims(token, key), now, expired_for)
 
+    def is_cached(self, token: str, key: PublicKey) -> bool:
+        """Returns whether the signature was verified before, so that another verification is cheap."""
+        return self.verified is not None and self.verified.find(token, key, self.header_type) is not None
+
     def _signed_claims(self, token: str, key: PublicKey) -> Claims:
         if self.verified is None:
             return signed_claims(token, key, self.header_type)

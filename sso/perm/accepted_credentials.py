@@ -27,6 +27,10 @@ class EndpointRule:
     subject: Subject
     application_field: tuple[str, ...] = ()  # the path of the application id in the body
     harmless_get: bool = False  # the action get changes nothing and shows no other users
+    asks_questions: bool = False  # it has no action: it answers data.questions, which name users and applications
+
+    def is_get(self, fields: dict[str, Any]) -> bool:
+        return self.asks_questions or fields.get("action") == "get"
 
     def replaces_factor(self, *, has_service_jwt: bool, is_access_key_get: bool) -> bool:
         """Whether the credentials of a request replace a missing factor: a service JWT, or an access key in a get.
@@ -46,6 +50,8 @@ class EndpointRule:
 
         ``service_id`` is the application of the service JWT, 0 without one. meta/data uses it if the body names none.
         """
+        if self.asks_questions:
+            return _application_of_questions(fields, service_id)
         if not self.application_field:
             return 0
         value: Any = fields
@@ -53,10 +59,28 @@ class EndpointRule:
             value = value.get(name) if isinstance(value, dict) else None
         if value is None and self.subject is Subject.USER_DATA:
             return service_id
-        try:
-            return read_application_id(value, "application_id")
-        except InvalidInput:
-            return 0
+        return _application_id(value)
+
+
+def questions_of(fields: dict[str, Any]) -> list[dict[str, Any]]:
+    """The questions of a body that is not checked yet. Whatever is not an object is left out."""
+    data = fields.get("data")
+    questions = data.get("questions") if isinstance(data, dict) else None
+    return [item for item in questions if isinstance(item, dict)] if isinstance(questions, list) else []
+
+
+def _application_of_questions(fields: dict[str, Any], service_id: int) -> int:
+    """The application that all questions are about; 0 if they are about several."""
+    default = fields.get("application_id", service_id or None)
+    named = {_application_id(item.get("application_id", default)) for item in questions_of(fields)}
+    return named.pop() if len(named) == 1 else 0
+
+
+def _application_id(value: object) -> int:
+    try:
+        return read_application_id(value, "application_id")
+    except InvalidInput:
+        return 0
 
 
 _PROJECT = EndpointRule(Subject.PROJECT)
@@ -70,6 +94,7 @@ ENDPOINT_RULES: Mapping[str, EndpointRule] = {
     "/roles": _APPLICATION,
     "/meta/schema": _APPLICATION,
     "/meta/data": EndpointRule(Subject.USER_DATA, ("application_id",)),
+    "/check": EndpointRule(Subject.USER_DATA, asks_questions=True),
     "/publish": _PROJECT,
     "/project": EndpointRule(Subject.PROJECT, harmless_get=True),
     "/project/membership": _PROJECT,

@@ -6,6 +6,9 @@ from pydantic import BaseModel
 
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.perm.accepted_credentials import ENDPOINT_RULES, Subject
+from sso.perm.input.options import MAX_RULE_NAME
+from sso.perm.input.questions import MAX_QUESTIONS
+from sso.perm.input.validators import MAX_TEXT
 from sso.web.api_description import (
     JSON_BODY,
     STRING,
@@ -38,8 +41,27 @@ ROLES: JsonSchema = {
         "anyOf": [STRING, properties(("name",), name=STRING, expired={"type": "integer"}, ttl={"type": "integer"})]
     },
 }
+WRITE_OPTIONS: JsonSchema = properties(
+    dry_run={"type": "boolean", "description": "Change nothing, and show who would gain and lose which permissions."},
+    override={"type": "boolean", "description": "Save even if an assertion of an application fails."},
+)
 SECTION: JsonSchema = {"type": "object", "description": "A tree of rules; see the documentation of permissions."}
 SECTIONS = dict.fromkeys(("public_data", "private_data", "secret_data", "login"), SECTION)
+
+_QUESTION = properties(
+    ("rule",),
+    user_id=USER_ID,
+    application_id=APPLICATION_ID,
+    rule={**STRING, "minLength": 1, "maxLength": MAX_RULE_NAME},
+    param={**STRING, "maxLength": MAX_TEXT},
+    project_id=PROJECT_ID,
+)
+CHECK = properties(
+    ("data",),
+    application_id=APPLICATION_ID,
+    data=properties(("questions",), questions={"type": "array", "maxItems": MAX_QUESTIONS, "items": _QUESTION}),
+    options=properties(reason={"type": "boolean"}),
+)
 
 
 def fields_of(model: type[BaseModel], required: tuple[str, ...] = (), **more: JsonSchema) -> JsonSchema:
@@ -48,6 +70,8 @@ def fields_of(model: type[BaseModel], required: tuple[str, ...] = (), **more: Js
 
 
 def action(name: str, required: tuple[str, ...] = (), **members: JsonSchema) -> JsonSchema:
+    if name != "get":
+        members = {"options": WRITE_OPTIONS, "override": {"type": "boolean"}} | members
     return properties(("action", *required), action={"type": "string", "const": name}, **members) | {"title": name}
 
 

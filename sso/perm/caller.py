@@ -13,7 +13,7 @@ from sso.core.errors import Forbidden, Unauthorized
 from sso.core.jwt import ExpiredToken, InvalidToken, looks_like_jwt
 from sso.core.net import Address
 from sso.db.clock import DatabaseClock
-from sso.perm.accepted_credentials import EndpointRule, Subject
+from sso.perm.accepted_credentials import EndpointRule, Subject, questions_of
 from sso.perm.credentials.access_keys import AccessKey, AccessKeys
 from sso.perm.credentials.service_jwt import ServiceJwts
 from sso.perm.stores.audit import AuditActor
@@ -120,14 +120,15 @@ class CallerAuthenticator:
     ) -> Caller:
         """The caller, if the credentials suffice for this endpoint. `Authorizer` checks them against the application.
 
-        At meta/data, the user JWT may have expired if the request has a service JWT, or if it is a get with an access
-        key. A get of roles needs no user JWT at all then. ``lookup`` finds users and access keys that were read before.
+        At meta/data and check, the user JWT may have expired if the request has a service JWT, or if it is a get with
+        an access key. A get of roles needs no user JWT at all then. ``lookup`` finds users and access keys that were
+        read before.
         """
         lookup = lookup or self._lookup
         now = int(self._clock.now())
         service_id = await self._service_id(credentials)
         key = await self._access_key(credentials, lookup) if rule.subject is Subject.USER_DATA else None
-        is_access_key_get = key is not None and fields.get("action") == "get"
+        is_access_key_get = key is not None and rule.is_get(fields)
         factor_replaced = rule.replaces_factor(
             has_service_jwt=service_id is not None, is_access_key_get=is_access_key_get
         )
@@ -154,7 +155,7 @@ class CallerAuthenticator:
         if not has_proved_factor and not factor_replaced:
             raise _missing_factor(credentials)
         is_site = "fac" not in claims
-        if is_site and not (rule.subject is Subject.USER_DATA and fields.get("action") == "get"):
+        if is_site and not (rule.subject is Subject.USER_DATA and rule.is_get(fields)):
             raise Forbidden("a token that was exchanged for a web site can only read meta/data")
         if is_from_game(claims) and not self._game_admin and _is_administrative(rule, fields, user_id):
             raise Forbidden("a login from a game is not accepted for administrative requests")
@@ -223,6 +224,8 @@ def _is_administrative(rule: EndpointRule, fields: dict[str, Any], user_id: str)
     match rule.subject:
         case Subject.CALLER:
             return False
+        case Subject.USER_DATA if rule.asks_questions:
+            return any(item.get("user_id", user_id) != user_id for item in questions_of(fields))
         case Subject.USER_DATA:
             data = fields.get("data")
             return isinstance(data, dict) and data.get("user_id", user_id) != user_id

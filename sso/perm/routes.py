@@ -49,6 +49,7 @@ def endpoint_table(perm: PermissionEndpoints) -> tuple[Endpoint, ...]:
         Endpoint("/roles", by_action(get=perm.roles.get, save=perm.roles.save, delete=perm.roles.delete), SCHEMA_BODY),
         Endpoint("/meta/schema", by_action(get=perm.schemas.get, save=perm.schemas.save), SCHEMA_BODY),
         Endpoint("/meta/data", by_action(get=perm.user_data.get, save=perm.user_data.save), SCHEMA_BODY, True),
+        Endpoint("/check", perm.checks.check, reads_ahead=True),
         Endpoint("/audit", perm.audit.read),
     )
 

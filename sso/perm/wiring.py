@@ -21,6 +21,7 @@ from sso.perm.credentials.signed_address import SignedAddresses
 from sso.perm.endpoints.access_keys import AccessKeyEndpoint
 from sso.perm.endpoints.applications import ApplicationEndpoint
 from sso.perm.endpoints.audit import AuditEndpoint
+from sso.perm.endpoints.checks import CheckEndpoint
 from sso.perm.endpoints.groups import GroupEndpoint
 from sso.perm.endpoints.managed_groups import ManagedGroupEndpoint
 from sso.perm.endpoints.managed_projects import ManagedProjectEndpoint
@@ -43,6 +44,7 @@ class PermissionEndpoints:
     roles: RoleEndpoint
     schemas: SchemaEndpoint
     user_data: UserDataEndpoint
+    checks: CheckEndpoint
     projects: ProjectEndpoint
     memberships: MembershipEndpoint
     groups: GroupEndpoint
@@ -124,10 +126,11 @@ def _build_endpoints(
         roles=RoleEndpoint(writes, authorizer),
         schemas=SchemaEndpoint(database, writes, authorizer),
         user_data=UserDataEndpoint(writes, authorizer),
+        checks=CheckEndpoint(authorizer),
         projects=ProjectEndpoint(database, writes, authorizer, projects, find_user),
         memberships=MembershipEndpoint(database, writes, authorizer, projects),
         groups=groups,
-        access_keys=AccessKeyEndpoint(database, authorizer, keyring),
+        access_keys=AccessKeyEndpoint(database, writes, authorizer, keyring),
         managed_projects=ManagedProjectEndpoint(writes, authorizer, projects, find_user),
         managed_groups=ManagedGroupEndpoint(writes, authorizer, projects, groups),
         audit=AuditEndpoint(database, authorizer, projects),

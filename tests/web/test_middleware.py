@@ -33,7 +33,7 @@ PERMISSIONS = tuple(
     for path in (
         "application", "application/tags", "application/publicKeys/<app_id>", "application/publicKey/<key_id>",
         "user/info", "publish", "project", "project/membership", "group", "group/access", "group/tags", "accessKey",
-        "roles", "meta/schema", "meta/data", "audit",
+        "roles", "meta/schema", "meta/data", "check", "audit",
     )
 )  # fmt: skip
 ADMIN = tuple(

@@ -10,7 +10,7 @@ from sso.perm.engine.decode import decode_membership
 from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
 from sso.perm.engine.facts import PermissionFacts, ProjectFacts
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
-from sso.perm.stores.facts import member_roles
+from sso.perm.stores.facts_decoding import member_roles
 
 USERS_AT_ONCE = 100  # evaluated between two statements, so that other requests of the worker get their turn
 

@@ -5,9 +5,13 @@ Files of this node are read when they are needed. Files of other nodes are in th
 
 import re
 from collections.abc import Collection
+from functools import lru_cache
+from typing import NamedTuple
 
 from sso.core.errors import NotFound
 from sso.core.keys import PublicKey, UnusableKey, load_public
+from sso.db.batch.statement import BatchStatement
+from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.perm.credentials.key_files import KeyFiles
@@ -22,9 +26,11 @@ _KEYS_OF_APPLICATION = Statement(
     ORDER BY k.source DESC, k.created, k.id"""  # noqa: S608 - constants only
 )
 _APPLICATION_EXISTS = Statement("SELECT 1 FROM applications WHERE application_id = :application_id")
-_KEY_OF_APPLICATION = Statement(
-    f"""SELECT k.pem FROM application_keys k {_VALID_ONLY} AND k.application_id = :application_id AND k.id = :id
-        AND {_NOT_OF_THIS_NODE} LIMIT 1"""  # noqa: S608 - constants only
+_KEY_OF_APPLICATION = BatchStatement(
+    f"""SELECT item.n, key.pem FROM {{items}} JOIN LATERAL (
+        SELECT k.pem FROM application_keys k {_VALID_ONLY} AND k.application_id = item.application_id
+            AND k.id = item.id AND (k.source <> 'file' OR k.node <> item.node) LIMIT 1) key ON true""",  # noqa: S608 - constants only
+    columns={"application_id": "int", "id": "text", "node": "text"},
 )
 _KEY_BY_ID = Statement(
     f"SELECT k.pem FROM application_keys k {_VALID_ONLY} AND k.id = :id AND {_NOT_OF_THIS_NODE} LIMIT 1"  # noqa: S608
@@ -38,7 +44,13 @@ _IS_IMPORTED = Statement(
         AND {_NOT_OF_THIS_NODE})"""  # noqa: S608 - constants only
 )
 
+MAX_LOADED_KEYS = 1000
 _KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)  # other strings are not looked up at all
+
+
+class ApplicationKey(NamedTuple):
+    key: PublicKey
+    is_active: bool = False  # the application, and its project, are known to be not removed
 
 
 class ApplicationKeys:
@@ -46,19 +58,21 @@ class ApplicationKeys:
         self._database = database
         self._files = files
         self._node = node
+        self._find_key = Batch(database, _KEY_OF_APPLICATION)
 
-    async def find(self, application_id: int, key_id: str) -> PublicKey | None:
+    async def find(self, application_id: int, key_id: str) -> ApplicationKey | None:
         """The key with which the application may sign service JWTs. Returns None if there is no such key.
 
         A key in a file is returned for a removed application as well: `ServiceJwts` checks the application.
         """
         if not _KEY_ID.fullmatch(key_id):
             return None
-        pem = await self._database.value(_KEY_OF_APPLICATION, application_id=application_id, id=key_id, node=self._node)
-        if pem is not None:
-            return _load_usable(pem)
+        row = await self._find_key(application_id=application_id, id=key_id, node=self._node)
+        if row is not None:
+            key = _load_usable(row["pem"])
+            return ApplicationKey(key, is_active=True) if key is not None else None
         file_key = await self._files.find(application_id)
-        return file_key.key if file_key is not None and file_key.id == key_id else None
+        return ApplicationKey(file_key.key) if file_key is not None and file_key.id == key_id else None
 
     async def has_file(self, application_id: int) -> bool:
         """Whether a node has a file with a usable key of the application."""
@@ -98,6 +112,7 @@ class ApplicationKeys:
         return frozenset(row["application_id"] for row in rows)
 
 
+@lru_cache(MAX_LOADED_KEYS)
 def _load_usable(pem: str) -> PublicKey | None:
     """The key, or None if it exceeds the limits of today: it may have been stored when they were wider."""
     try:

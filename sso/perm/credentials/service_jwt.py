@@ -13,6 +13,7 @@ from sso.core.keys import algorithm_of, key_id, load_private
 from sso.core.net import Address
 from sso.core.service_token import claimed_application
 from sso.core.signature_verification import SignatureVerificationPool
+from sso.core.verified_signatures import VerifiedSignatures
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.perm.credentials.application_keys import ApplicationKeys
@@ -57,36 +58,42 @@ class ServiceJwts:
         self._verifications = verifications
         self._find_service_token = find_service_token
         self._audience = audience
-        self._verifier = Verifier(typ=TYP, audience=audience)
+        self._verifier = Verifier(typ=TYP, audience=audience, verified=VerifiedSignatures())
 
     async def verify(self, token: str, client: Address) -> int:
         """The id of the application that signed the token. Raises InvalidToken if the token is not valid.
 
         Any client can send a token, so a costly verification waits in the queue of the address ``client``.
         """
-        application_id = await self._verified_application_id(token, client)
-        if await self._database.value(_IS_ACTIVE, application_id=application_id) is None:
+        if claimed_application(token):
+            application_id = await self._find_service_token(token)
+            if application_id is None:
+                raise InvalidToken("unknown token")
+            is_active = False
+        else:
+            application_id, is_active = await self._verify_jwt(token, client)
+        if not is_active and await self._database.value(_IS_ACTIVE, application_id=application_id) is None:
             raise InvalidToken("removed application")
         return application_id
 
-    async def _verified_application_id(self, token: str, client: Address) -> int:
-        if claimed_application(token):
-            found = await self._find_service_token(token)
-            if found is None:
-                raise InvalidToken("unknown token")
-            return found
+    async def _verify_jwt(self, token: str, client: Address) -> tuple[int, bool]:
+        """The application of a service JWT, and whether it is known that the application is not removed."""
         application_id = claimed_application_id(token)
         if not application_id:
             raise InvalidToken("bad app_id")
         # Only keys of the named application count: a key of one application is not valid for another.
-        key = await self._keys.find(application_id, kid_of(token))
-        if key is None:
+        found = await self._keys.find(application_id, kid_of(token))
+        if found is None:
             raise InvalidToken("unknown kid")
+        key = found.key
         verify = partial(self._verifier.verify, token, lambda _: key, self._database.clock.now())
-        claims = await self._verifications.run(client, key, verify)
+        if self._verifier.is_cached(token, key):
+            claims = verify()
+        else:
+            claims = await self._verifications.run(client, key, verify)
         if claims["exp"] - claims["iat"] > MAX_LIFETIME_S:
             raise InvalidToken("lifetime too long")
-        return application_id
+        return application_id, found.is_active
 
     def issue(self, application_id: int, private_pem: str, now: int) -> str:
         """A service JWT of an application whose private key is stored."""

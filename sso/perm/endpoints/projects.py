@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from sso.core.errors import Forbidden, NotFound
+from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer
@@ -21,8 +22,8 @@ from sso.perm.input.project import read_project_fields
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.projects import (
+    COUNT_AUTHORED,
     MAX_REMOVED_PROJECTS,
-    count_authored,
     create_project,
     project_json,
     project_name_conflicts,
@@ -66,10 +67,13 @@ class ProjectEndpoint:
         self._authorizer = authorizer
         self._projects = projects
         self._find_user = find_user
+        self._count_authored = Batch(database, COUNT_AUTHORED)
 
     async def user_info(self, request: PermissionRequest) -> dict[str, Any]:
         """The number of projects whose author is the caller."""
-        return request.response(projects=await count_authored(self._database, request.caller.user_id))
+        row = await self._count_authored(user_id=request.caller.user_id)
+        assert row is not None
+        return request.response(projects=row["authored"])
 
     async def publish(self, request: PermissionRequest) -> dict[str, Any]:
         title = request.text("project", 1024)

@@ -52,10 +52,10 @@ class UserDataEndpoint:
         user_id = _read_user_id(data.get("user_id", caller.user_id or None))
         is_own = bool(caller.user_id) and user_id == caller.user_id
         rights = await self._authorizer.caller_rights(caller, application_id, request.versions)
-        target = _require_target(rights, "canRead", ())
+        target = require_target(rights, "canRead", ())
         if not caller.user_id and list_type != "roles":
             raise Forbidden
-        sections = _readable_sections(caller, rights, own=is_own)
+        sections = readable_sections(caller, rights, own=is_own)
         if at is not None:
             user = await self._authorizer.facts.load_at(user_id, application_id, caller.address, at, "options.at")
         else:
@@ -107,7 +107,7 @@ class UserDataEndpoint:
         )
 
     async def _authorize_save(self, rights: CallerRights, user_id: str, sections: set[str], *, own: bool) -> None:
-        target = _require_target(rights, "canWrite", sections)
+        target = require_target(rights, "canWrite", sections)
         writable = rights.granted.writable_sections(own=own)
         if not writable or not sections <= writable:
             raise missing_sections("canWrite", sections - writable)
@@ -157,14 +157,14 @@ def _read_user_id(value: object) -> str:
     return value
 
 
-def _require_target(rights: CallerRights, right: str, sections: Collection[str]) -> LoadedFacts:
+def require_target(rights: CallerRights, right: str, sections: Collection[str]) -> LoadedFacts:
     """The target application. If it does not exist, the error is the same as for a caller without rights there."""
     if rights.target_facts is None and not rights.is_root:
         raise missing_sections(right, sections)
     return rights.target
 
 
-def _readable_sections(caller: Caller, rights: CallerRights, *, own: bool) -> frozenset[str]:
+def readable_sections(caller: Caller, rights: CallerRights, *, own: bool) -> frozenset[str]:
     sections = rights.granted.readable_sections(own=own)
     if not caller.user_id:
         # Without a user, a service or an access key of the application may read roles there.

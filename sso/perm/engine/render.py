@@ -5,7 +5,7 @@ The formats are exact to the character, because other services compare these str
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.effective_permissions import EffectivePermissions
@@ -22,6 +22,9 @@ from sso.perm.engine.rules import (
     without_section,
 )
 from sso.perm.engine.user_overrides import tree_with_overrides
+
+# The sources of each path that a list entry stands for, usually one.
+SourceGroups: TypeAlias = tuple[tuple[RuleSource, ...], ...]
 
 ALL_SECTIONS = frozenset((*SECTIONS, "roles"))
 _TREE_SECTIONS = tuple(sorted(SECTIONS))
@@ -67,16 +70,30 @@ def render(
 
 
 def as_list(effective: EffectivePermissions, options: Options = DEFAULT_OPTIONS) -> list[str]:
-    entries = {path: (sources,) for path, sources in effective.rules.items() if section_of(path) in options.sections}
+    entries = list_entries(effective, options)
+    return sorted(_entry(name, sources, effective.now, options.with_exp) for name, sources in entries.items())
+
+
+def list_entries(effective: EffectivePermissions, options: Options) -> dict[str, SourceGroups]:
+    """The sources of each entry of the list, by its name."""
+    entries: dict[str, SourceGroups] = {
+        path: (sources,) for path, sources in effective.rules.items() if section_of(path) in options.sections
+    }
     for access, scope in _visible_scopes(effective, options):
         prefix = list_prefix(access.project.id, scope.level, scope.resource)
         entries.update((prefix + path, (sources,)) for path, sources in scope.rules.items())
-    return sorted(_entry(name, sources, effective.now, options.with_exp) for name, sources in entries.items())
+    return entries
 
 
 def as_list_short(effective: EffectivePermissions, options: Options = DEFAULT_OPTIONS) -> list[str]:
     """The list without sections: a path in public and private data is one entry, except where `short_name` says so."""
-    entries: dict[str, tuple[tuple[RuleSource, ...], ...]] = {}
+    entries = list_short_entries(effective, options)
+    return sorted(_entry(name, sources, effective.now, options.with_exp) for name, sources in entries.items())
+
+
+def list_short_entries(effective: EffectivePermissions, options: Options) -> dict[str, SourceGroups]:
+    """The sources of each entry of the short list, by its name."""
+    entries: dict[str, SourceGroups] = {}
     for path in sorted(effective.rules):  # private_data comes first, also where parameters merge
         if section_of(path) in options.sections:
             name = short_name(effective, path, options.sections)
@@ -84,7 +101,7 @@ def as_list_short(effective: EffectivePermissions, options: Options = DEFAULT_OP
     for access, scope in _visible_scopes(effective, options):
         prefix = short_prefix(access.project.id, scope.level, scope.resource)
         entries.update((prefix + path, (sources,)) for path, sources in scope.rules.items())
-    return sorted(_entry(name, sources, effective.now, options.with_exp) for name, sources in entries.items())
+    return entries
 
 
 def as_roles(effective: EffectivePermissions, options: Options = DEFAULT_OPTIONS) -> list[str]:
@@ -191,10 +208,14 @@ def _visible_scopes(effective: EffectivePermissions, options: Options) -> Iterat
                 yield access, scope
 
 
-def _entry(name: str, source_groups: tuple[tuple[RuleSource, ...], ...], now: int, with_exp: bool) -> str:
-    """One list entry. ``source_groups`` holds the sources of each path that the entry stands for, usually one."""
+def entry_params(source_groups: SourceGroups) -> tuple[str, ...]:
+    """The parameters of a list entry; none if the rule is unlimited."""
     first = source_groups[0]
-    params = first[0].params if len(source_groups) == len(first) == 1 else merged_params(source_groups)
+    return first[0].params if len(source_groups) == len(first) == 1 else merged_params(source_groups)
+
+
+def _entry(name: str, source_groups: SourceGroups, now: int, with_exp: bool) -> str:
+    params = entry_params(source_groups)
     entry = f"{name}|{','.join(params)}" if params else name
     if not with_exp:
         return entry

@@ -6,7 +6,7 @@ change sees it, on every worker, without notifications between workers.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -22,15 +22,14 @@ from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 from sso.perm.engine.compiled_application import CompiledApplication, compile_application
-from sso.perm.engine.decode import decode_group, decode_own_record, decode_project
-from sso.perm.engine.facts import Group, PermissionFacts, ProjectApplication, ProjectFacts
+from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.records import RoleRecord
 from sso.perm.engine.service_rights import ServiceRights, compute_service_rights
-from sso.perm.engine.user_facts import UserFacts
 from sso.perm.errors import InvalidInput
 from sso.perm.stores.builtin_roles import complete_schema
 from sso.perm.stores.facts_cache import NO_VERSIONS, FactsCache, FactsVersion, KnownVersions
+from sso.perm.stores.facts_decoding import decode_facts
 from sso.perm.stores.facts_sql import application_sql, facts_sql, version_sql
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.past_facts_sql import LATEST, PAST_FACTS
@@ -108,15 +107,57 @@ class FactsStore:
         row = await self._facts(user_id=user_id, application_id=application_id)
         if row is None:
             return None
+        return await self._add(user_id, application_id, row, epoch, address)
+
+    async def _add(
+        self, user_id: str, application_id: int, row: Row, epoch: int, address: Address | None
+    ) -> LoadedFacts:
+        """The facts of a row, which are cached from now on. ``epoch`` is that before the row was read."""
         application = await self._application(application_id, row["revision"])
         size = len(orjson.dumps([row["record"], row["home"], row["projects"]]))
-        loaded = LoadedFacts(
-            application, _facts(row, user_id, None), row["known"], row["app_name"], row["app_settings"], size
-        )
+        facts = decode_facts(row, user_id, None)
+        loaded = LoadedFacts(application, facts, row["known"], row["app_name"], row["app_settings"], size)
         if epoch != self._database.epoch:
             return loaded.at_address(address)
         version = FactsVersion(row["version"], row["revision"], epoch)
         return self._cache.add(user_id, application_id, version, loaded, address)
+
+    async def load_pairs(
+        self, pairs: Collection[tuple[str, int]], address: Address | None
+    ) -> tuple[dict[tuple[str, int], LoadedFacts], KnownVersions]:
+        """The facts about several users at applications, without applications that do not exist, and their versions.
+
+        One statement reads all versions, and one more the facts that are not cached.
+        """
+        epoch = self._database.epoch
+        users, applications = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        rows = await self._database.rows(_VERSION.statement, user_id=users, application_id=applications)
+        versions = {
+            (users[row["n"] - 1], applications[row["n"] - 1]): FactsVersion(row["version"], row["revision"], epoch)
+            for row in rows
+        }
+        known = KnownVersions(versions) if epoch == self._database.epoch else NO_VERSIONS
+        loaded: dict[tuple[str, int], LoadedFacts] = {}
+        for (user_id, application_id), version in known.by_key.items():
+            cached = self._cache.find(user_id, application_id, version, address)
+            if cached is not None:
+                loaded[user_id, application_id] = cached
+        missing = [pair for pair in versions if pair not in loaded]
+        if missing:
+            loaded |= await self._read_pairs(missing, address)
+        return loaded, known
+
+    async def _read_pairs(
+        self, pairs: Sequence[tuple[str, int]], address: Address | None
+    ) -> dict[tuple[str, int], LoadedFacts]:
+        epoch = self._database.epoch
+        users, applications = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        rows = await self._database.rows(_FACTS_AND_VERSION.statement, user_id=users, application_id=applications)
+        loaded: dict[tuple[str, int], LoadedFacts] = {}
+        for row in rows:
+            user_id, application_id = pair = pairs[row["n"] - 1]
+            loaded[pair] = await self._add(user_id, application_id, row, epoch, address)
+        return loaded
 
     async def load_at(
         self, user_id: str, application_id: int, address: Address | None, at: int, where: str
@@ -141,7 +182,7 @@ class FactsStore:
             raise NotFound("the user did not exist at that time")
         application = _compile(application_id, 0, row["application"])
         return LoadedFacts(
-            application, _facts(row, user_id, address), row["known"], row["app_name"], row["app_settings"]
+            application, decode_facts(row, user_id, address), row["known"], row["app_name"], row["app_settings"]
         )
 
     async def load_many(
@@ -211,7 +252,7 @@ async def read_facts(
 ) -> PermissionFacts | None:
     """The facts as a transaction sees them now. Returns None if the application does not exist."""
     row = await runner.row(_FACTS.statement, user_id=[user_id], application_id=[application_id])
-    return None if row is None else _facts(row, user_id, address)
+    return None if row is None else decode_facts(row, user_id, address)
 
 
 async def read_fact_rows(runner: Runner, pairs: Sequence[tuple[str, int]]) -> dict[tuple[str, int], FactsRow]:
@@ -224,7 +265,7 @@ async def read_fact_rows(runner: Runner, pairs: Sequence[tuple[str, int]]) -> di
     users, applications = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     rows = await runner.rows(_FACTS.statement, user_id=users, application_id=applications)
     return {
-        pairs[row["n"] - 1]: FactsRow(_facts(row, users[row["n"] - 1], None), row["known"], row["revision"])
+        pairs[row["n"] - 1]: FactsRow(decode_facts(row, users[row["n"] - 1], None), row["known"], row["revision"])
         for row in rows
     }
 
@@ -247,42 +288,3 @@ async def read_application(runner: Runner, application_id: int) -> CompiledAppli
 def _compile(application_id: int, revision: int, row: Mapping[str, Any]) -> CompiledApplication:
     records = [RoleRecord(**role) for role in row["roles"]]
     return compile_application(application_id, revision, complete_schema(row), records)
-
-
-def _facts(row: Row, user_id: str, address: Address | None) -> PermissionFacts:
-    user = UserFacts.from_login(
-        user_id, row["login"] or "", tuple(row["tags"] or ()), tuple(row["purchases"] or ()), address
-    )
-    return PermissionFacts(
-        user=user,
-        own=decode_own_record({**(row["record"] or {}), "roles": row["roles"]}),
-        removed=row["removed"],
-        home=_project(row["home"], user_id) if row["home"] else None,
-        projects=tuple(_project(project, user_id) for project in row["projects"] or ()),
-    )
-
-
-def _project(stored: dict[str, Any], user_id: str) -> ProjectFacts:
-    return decode_project(
-        stored,
-        applications=[ProjectApplication(*item) for item in stored["applications"]],
-        groups=[_group(item, user_id) for item in stored["groups"]],
-        member_roles=member_roles(stored["members"]),
-    )
-
-
-def _group(item: list[Any], user_id: str) -> Group:
-    group_id, title, conditions, tags, is_member = item
-    return decode_group(group_id, [user_id] if is_member else [], conditions, tags, title)
-
-
-def member_roles(rows: list[list[Any]]) -> dict[str, Any]:
-    """The roles of one member, by level and resource, from rows (level, resource, role, expired, ttl)."""
-    roles: dict[str, Any] = {"project": [], "applications": {}, "services": {}, "groups": {}}
-    for level, resource, role, expired, ttl in rows:
-        item = {"name": role, "expired": expired, "ttl": ttl}
-        if level == "project":
-            roles["project"].append(item)
-        else:
-            roles[level].setdefault(resource, []).append(item)
-    return roles

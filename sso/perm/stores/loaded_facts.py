@@ -40,6 +40,8 @@ class Memo:
         self.values[name] = value
         if isinstance(value, bytes):
             self.rendered_bytes += len(value)
+        elif isinstance(value, dict):
+            self.rendered_bytes += len(value) * RULE_BYTES
 
 
 @dataclass(frozen=True)

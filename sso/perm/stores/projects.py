@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sso.core.errors import Forbidden
+from sso.db.batch.statement import BatchStatement
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
@@ -30,7 +31,11 @@ _BY_NAME = Statement(
     "SELECT p.id, p.aliases FROM project_names n JOIN projects p ON p.id = n.project_id WHERE n.name = :key"
 )
 _LOCK_AUTHOR = Statement("SELECT pg_advisory_xact_lock(hashtextextended('author:' || :user_id, 0))")
-_COUNT_AUTHORED = Statement("SELECT count(*) FROM projects WHERE author = :user_id AND NOT removed")
+COUNT_AUTHORED = BatchStatement(
+    """SELECT item.n, (SELECT count(*) FROM projects p WHERE p.author = item.user_id AND NOT p.removed) AS authored
+    FROM {items}""",
+    columns={"user_id": "text"},
+)
 _COUNT_REMOVED = Statement("SELECT count(*) FROM projects WHERE author = :user_id AND removed")
 _CREATE = Statement(
     """INSERT INTO projects (id, title, description, aliases, settings, author)
@@ -64,8 +69,9 @@ async def resolve_project_id(runner: Runner, name: str) -> str:
 
 async def count_authored(runner: Runner, user_id: str) -> int:
     """How many projects, not counting removed ones, have this author."""
-    count: int = await runner.value(_COUNT_AUTHORED, user_id=user_id)
-    return count
+    row = await runner.row(COUNT_AUTHORED.statement, user_id=[user_id])
+    assert row is not None
+    return int(row["authored"])
 
 
 @contextmanager

@@ -174,7 +174,7 @@ CALLER_CALLS = [_call("user/info"), _call("user/info", application_id="$own")]
 
 def test_matrix_covers_every_endpoint() -> None:
     called = {f"/{call.path}" for call in (*PROJECT_CALLS, *APPLICATION_CALLS, *CALLER_CALLS)}
-    assert called == set(ENDPOINT_RULES)
+    assert called | {"/check"} == set(ENDPOINT_RULES)
 
 
 # With accepted credentials there is no 401 and no 403, because the caller has every right. 400, 404 and 409 are about
@@ -214,6 +214,22 @@ def expected(credential: str, call: Call) -> set[int]:
 def test_endpoint_accepts_only_the_credentials_of_its_target(office: Office, call: Call, credential: str) -> None:
     response = office.send(call.path, CREDENTIALS[credential](office), **call.body(office))
     assert response.status in expected(credential, call), response.body
+
+
+@pytest.mark.parametrize("credential", CREDENTIALS)
+@pytest.mark.parametrize("application", ["own", "sister", "stranger"])
+def test_check_accepts_the_credentials_of_a_get(office: Office, credential: str, application: str) -> None:
+    """If they are valid, but not for the application of a question, that question has the error of the get."""
+    application_id = getattr(office, application)
+    get = {"action": "get", "application_id": application_id, "data": {"user_id": office.bob_id}}
+    read = office.send("meta/data", CREDENTIALS[credential](office), **get)
+    question = {"user_id": office.bob_id, "application_id": application_id, "rule": "x"}
+    checked = office.send("check", CREDENTIALS[credential](office), data={"questions": [question]})
+    if read.status == 403:
+        assert checked.data == [{"allow": False, "error": read.body["error"]}]
+    else:
+        assert checked.status == read.status
+        assert read.status == 401 or checked.data == [{"allow": False}]
 
 
 def test_service_jwt_of_another_project_cannot_save_membership(studio: Studio, office: Office) -> None:

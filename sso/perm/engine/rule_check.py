@@ -1,0 +1,45 @@
+"""Whether a user has one rule: the answer is that of a list, without rendering the list."""
+
+from collections.abc import Mapping
+
+from sso.perm.engine.effective_permissions import EffectivePermissions
+from sso.perm.engine.project_access import PROJECT_LEVEL
+from sso.perm.engine.render import (
+    Options,
+    SourceGroups,
+    entry_params,
+    list_entries,
+    list_short_entries,
+    short_prefix,
+)
+from sso.perm.engine.rules import LISTED_SECTIONS
+
+_PREFIXES = tuple(f"{section}." for section in LISTED_SECTIONS)
+
+
+def sections_of(rule: str) -> frozenset[str]:
+    """The sections in which a rule can be. A name with a section is one of ``list``, others are of ``list_short``."""
+    if rule.startswith(_PREFIXES):
+        return frozenset((rule.partition(".")[0],))
+    return frozenset(LISTED_SECTIONS)
+
+
+def rule_index(effective: EffectivePermissions, sections: frozenset[str]) -> Mapping[str, SourceGroups]:
+    """The rules in these sections by name, both as in ``list`` and as in ``list_short``."""
+    options = Options(sections=sections)
+    # A name with a section in the short list stands for the same path as in the list.
+    return list_short_entries(effective, options) | list_entries(effective, options)
+
+
+def project_rule(effective: EffectivePermissions, project: str, rule: str) -> str:
+    """The name in ``list_short`` of a rule of a project, which may be named by an alias."""
+    named = (access.project.id for access in effective.projects if access.project.is_named(project))
+    return short_prefix(next(named, project), PROJECT_LEVEL, "") + rule
+
+
+def covers_param(source_groups: SourceGroups, param: str | None) -> bool:
+    """Whether a rule that the user has is valid for the parameter. A rule without parameters is unlimited."""
+    if param is None:
+        return True
+    params = entry_params(source_groups)
+    return not params or param in params

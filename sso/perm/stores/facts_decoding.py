@@ -1,0 +1,49 @@
+"""Converts rows of `facts_sql` to the types of the engine."""
+
+from typing import Any
+
+from sso.core.net import Address
+from sso.db.transaction import Row
+from sso.perm.engine.decode import decode_group, decode_own_record, decode_project
+from sso.perm.engine.facts import Group, PermissionFacts, ProjectApplication, ProjectFacts
+from sso.perm.engine.user_facts import UserFacts
+
+
+def decode_facts(row: Row, user_id: str, address: Address | None) -> PermissionFacts:
+    """The facts about a user at this address."""
+    user = UserFacts.from_login(
+        user_id, row["login"] or "", tuple(row["tags"] or ()), tuple(row["purchases"] or ()), address
+    )
+    return PermissionFacts(
+        user=user,
+        own=decode_own_record({**(row["record"] or {}), "roles": row["roles"]}),
+        removed=row["removed"],
+        home=_project(row["home"], user_id) if row["home"] else None,
+        projects=tuple(_project(project, user_id) for project in row["projects"] or ()),
+    )
+
+
+def _project(stored: dict[str, Any], user_id: str) -> ProjectFacts:
+    return decode_project(
+        stored,
+        applications=[ProjectApplication(*item) for item in stored["applications"]],
+        groups=[_group(item, user_id) for item in stored["groups"]],
+        member_roles=member_roles(stored["members"]),
+    )
+
+
+def _group(item: list[Any], user_id: str) -> Group:
+    group_id, title, conditions, tags, is_member = item
+    return decode_group(group_id, [user_id] if is_member else [], conditions, tags, title)
+
+
+def member_roles(rows: list[list[Any]]) -> dict[str, Any]:
+    """The roles of one member, by level and resource, from rows (level, resource, role, expired, ttl)."""
+    roles: dict[str, Any] = {"project": [], "applications": {}, "services": {}, "groups": {}}
+    for level, resource, role, expired, ttl in rows:
+        item = {"name": role, "expired": expired, "ttl": ttl}
+        if level == "project":
+            roles["project"].append(item)
+        else:
+            roles[level].setdefault(resource, []).append(item)
+    return roles
