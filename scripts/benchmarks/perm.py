@@ -1,4 +1,5 @@
-"""Measures permissions: reads and checks by one worker, with few and many roles, cold and warm, and the engine alone.
+"""Measures permissions: reads and checks by one worker, with few and many roles, cold and warm, the engine alone, and
+writes: the dry run of a role that 10,000 users hold, and saves of one user's record.
 
 A user has three of N roles with conditions. The warm cost should not grow with the number of roles.
 """
@@ -16,6 +17,7 @@ from scripts.benchmarks.perm_work import (
     role,
     running_target,
 )
+from scripts.benchmarks.perm_writes import writes
 from scripts.benchmarks.report import Steps, arguments, cpu_seconds, process_tree, show
 from sso.perm.engine.compiled_application import compile_application
 from sso.perm.engine.effective_permissions import compute_permissions
@@ -100,7 +102,7 @@ def _warm(target: PermissionTarget, database: postgres.Postgres, name: str, seco
 def main() -> None:
     options = arguments(__doc__ or "").parse_args()
     rows: list[dict[str, Any]] = []
-    steps = Steps(2 * len(SIZES) + len(REQUESTS) + 2)
+    steps = Steps(2 * len(SIZES) + len(REQUESTS) + 4)
     for roles in SIZES:
         steps.next(f"engine, {roles} roles")
         rows.append(engine(roles, options.seconds))
@@ -117,7 +119,8 @@ def main() -> None:
         target.save_entries()
         steps.next("400 entries")
         rows.append({"what": "list_short, 400 entries"} | _warm(target, database, "list_short", options.seconds))
-    names = ("what", "roles", "cold ms", "us", "database us", "per second", "pycasbin us", "ratio", "note")
+        rows += writes(target.server, target.studio, steps)
+    names = ("what", "roles", "cold ms", "us", "database us", "per second", "seconds", "pycasbin us", "ratio", "note")
     show([{name: row.get(name) for name in names} for row in rows], options.out)
 
 

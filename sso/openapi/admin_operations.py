@@ -13,10 +13,10 @@ from sso.web.api_description import (
     ApiResponse,
     JsonSchema,
     envelope,
-    ok,
 )
 
 TAG, PREFIX = "Management", "/api/admin"
+EVENTS = "text/event-stream"
 SECURITY = (("userJwt", "factor"), ("serviceToken",))
 _VERBS = {"POST": "Create", "PUT": "Replace", "PATCH": "Change", "DELETE": "Delete"}
 _IF_MATCH = ApiParameter("If-Match", "The ETag of the record that was read; another version gets 412.", "header")
@@ -36,13 +36,18 @@ def _operation(route: AdminRoute) -> ApiOperation:
         TAG,
         route.summary or _summary(route),
         _responses(route),
-        f"Requires the right `{route.right}`.{_details(route)}",
+        f"Requires {_rights(route)}.{_details(route)}",
         (_IF_MATCH,) if is_change else (_LAST_EVENT_ID,) if route.waits else (),
         _body(route),
         (401, 403, 404, *((409, 412) if is_change else ())),
         SECURITY,
         route.query,
     )
+
+
+def _rights(route: AdminRoute) -> str:
+    rights = f"the right `{route.right}`" + (f" or `{route.other_right}`" if route.other_right else "")
+    return f"{rights}, or permissions at the record that allow the same" if route.by_permissions else rights
 
 
 def _body(route: AdminRoute) -> ApiBody | None:
@@ -84,6 +89,12 @@ def _responses(route: AdminRoute) -> dict[int, ApiResponse]:
     if _is_list(route):
         items: JsonSchema = {"type": "array", "items": OBJECT}
         next_after = {**STRING, "description": "`after` of the next page; missing on the last one."}
-        return {200: ok("A page of records.", envelope(("data",), data=items, next=next_after))}
+        return {
+            200: ApiResponse(
+                "A page of records.",
+                envelope(("data",), data=items, next=next_after),
+                other_types={EVENTS: STRING} if route.waits else {},
+            )
+        }
     answer = ApiResponse("The record.", envelope(data={}), headers={} if route.method == "DELETE" else _ETAG)
     return {200: answer, **({201: answer} if route.method == "POST" else {})}

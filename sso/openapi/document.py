@@ -117,7 +117,8 @@ class _Builder:
             content: dict[str, Any] = {"schema": self.schemas.reference(answer.schema)}
             if answer.example is not None:
                 content["example"] = answer.example
-            response["content"] = {answer.media_type: content}
+            others = {name: {"schema": self.schemas.reference(schema)} for name, schema in answer.other_types.items()}
+            response["content"] = {answer.media_type: content, **others}
         return response
 
 

@@ -45,6 +45,7 @@ class ApiResponse:
     media_type: str = JSON_BODY
     example: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)  # the names of headers, and what they hold
+    other_types: Mapping[str, SchemaSource] = field(default_factory=dict)  # if the client asks for them with Accept
 
 
 @dataclass(frozen=True)
