@@ -21,6 +21,7 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.perm.endpoints.access_keys import AccessKeyEndpoint
+from sso.perm.engine.names import is_segment
 from sso.perm.engine.operations import Operation
 from sso.perm.input.field_types import ApplicationId
 from sso.perm.request import Handler as PermissionHandler
@@ -97,7 +98,8 @@ class AccessKeyResource:
     async def _require(self, request: AdminRequest) -> JsonRecord:
         """The key of the path. Raises NotFound if the caller may not see it."""
         visible = await self._access.visible(request)
-        key = _existing(await read_access_key(self._database, request.path["key_id"]))
+        key_id = request.path["key_id"]
+        key = _existing(await read_access_key(self._database, key_id) if is_segment(key_id) else None)
         if key["application_id"] not in visible:
             raise NotFound("access key not found")
         return key

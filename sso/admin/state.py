@@ -96,7 +96,8 @@ class StateResource:
             request, WriteMode(query.dry_run, query.override or body.override, request.caller.actor)
         )
         if query.dry_run:
-            return AdminResponse(report.json | {"data": _counts(report) | _changes(report)})
+            impact = {name: value for name, value in report.json.items() if name != "changes"}
+            return AdminResponse(impact | {"data": _counts(report) | _changes(report)})
         if body.identity_providers:
             self._bus.publish(PROVIDERS_TOPIC)
         return AdminResponse({"data": _counts(report), "warnings": list(report.counts.warnings)})

@@ -21,6 +21,13 @@ NOTICES: Mapping[str, str] = {
     "client-enabled": "The client can be used again.",
     "client-deleted": "The client has been deleted, with everything that it was granted.",
     "rotation-finished": "The old secret no longer works.",
+    "application-created": "The application has been created. Its schema and roles come next.",
+    "schema-saved": "The schema has been saved.",
+    "role-created": "The role has been created. Give it rules now.",
+    "role-saved": "The role has been saved.",
+    "role-deleted": "The role has been deleted.",
+    "assertions-saved": "The assertions have been saved.",
+    "key-deleted": "The access key no longer works.",
     "game-session-ended": "The login has been ended.",
     "undone": "The change has been undone. The undo is a new entry of the audit trail.",
 }

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from quart import Blueprint
 
+from sso.console.applications.editor_pages import editor_pages
+from sso.console.applications.pages import application_pages
 from sso.console.audit.pages import audit_pages
 from sso.console.clients.pages import client_pages
 from sso.console.game_sessions.pages import game_session_pages
@@ -21,6 +23,9 @@ def console_routes(console: ConsoleView, findings: InstallationFindings) -> Iter
     user_detail_pages(console, users)
     user_permission_pages(console, users)
     yield users
+    applications = application_pages(console)
+    editor_pages(console, applications)
+    yield applications
     yield client_pages(console)
     yield game_session_pages(console)
     yield audit_pages(console)

@@ -27,6 +27,9 @@ AUDIT = ConsoleSection("audit", "Audit trail", f"{BASE}/audit", frozenset({Admin
 SYSTEM = ConsoleSection("system", "System", f"{BASE}/system", frozenset({AdminRight.VIEW_SYSTEM}), "Service")
 
 CLIENTS = ConsoleSection("clients", "OAuth clients", f"{BASE}/clients", frozenset({AdminRight.VIEW_CLIENTS}), "Sign-in")
+APPLICATIONS = ConsoleSection(
+    "applications", "Applications", f"{BASE}/applications", frozenset({AdminRight.VIEW_APPLICATIONS}), "Permissions"
+)
 GAME_SESSIONS = ConsoleSection(
     "game_sessions",
     "Game sessions",
@@ -35,7 +38,7 @@ GAME_SESSIONS = ConsoleSection(
     "Sign-in",
 )
 
-SECTIONS = (OVERVIEW, USERS, CLIENTS, GAME_SESSIONS, AUDIT, SYSTEM)
+SECTIONS = (OVERVIEW, USERS, APPLICATIONS, CLIENTS, GAME_SESSIONS, AUDIT, SYSTEM)
 
 
 def open_sections(caller: AdminCaller) -> dict[str, list[ConsoleSection]]:

@@ -4,7 +4,7 @@ The session of a device is not among them: its gsid is part of what its client a
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import Any
@@ -16,7 +16,7 @@ from sso.gsid.model import CLOSED, CONFIRMED, DELIVERED, DENIED, GSID, OPENED, S
 REGISTERED, EXPIRED = "registered", "expired"
 STAGES = (REGISTERED, OPENED, SIGNING_IN, SECOND_FACTOR, CONFIRMED, DELIVERED, CLOSED, DENIED, EXPIRED)
 
-_CURSOR = re.compile(r"([0-9]{1,17})-([0-9a-f]{24})", re.ASCII)
+_CURSOR = re.compile(r"([0-9]{1,17})-((?:[0-9a-f]{2}){1,64})", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The gsid opens the login page of the session. This digest names the session without giving access to it.
 _ID = "substr(encode(sha256(convert_to(s.gsid, 'UTF8')), 'hex'), 1, 24)"
@@ -26,21 +26,24 @@ _STAGE = """CASE WHEN s.status = 'delivered' AND s.claimed_until IS NOT NULL THE
     WHEN s.ends <= now() THEN 'expired'
     WHEN s.status = 'confirmed' THEN 'confirmed'
     WHEN s.stage = '' THEN 'registered' ELSE s.stage END"""
-_SELECT = f"""SELECT s.gsid, {_ID} AS id, {_STAGE} AS stage, s.created, s.ends, s.expires, s.address, s.app_id,
+_SELECT = f"""SELECT s.gsid, s.location, {_ID} AS id, {_STAGE} AS stage, s.created, s.ends, s.address, s.app_id,
     s.gapp_id, s.distr, s.user_id,
     s.status IN ('pending', 'confirmed') AND coalesce(s.held_until > now(), false) AS is_polled,
     s.socket IS NOT NULL AS has_socket, CAST(extract(epoch FROM now() - s.created) AS int) AS age
     FROM game_sessions s"""  # noqa: S608 - fixed texts
-# All sessions live equally long at most, so the index of ``expires`` has them in the order of their creation.
+# Sessions of one moment are ordered by the digest of their secret, which a cursor may show. The digest of the gsid is
+# computed for the rows of the page only.
 _PAGE = Statement(
-    f"""{_SELECT} WHERE s.client_id IS NULL AND s.expires > now()
-        AND (CAST(:expires AS timestamptz) IS NULL
-            OR (s.expires <= :expires AND (s.expires < :expires OR {_ID} < :id)))
-        AND (CAST(:stage AS text) IS NULL OR {_STAGE} = :stage)
-        AND (CAST(:application_id AS int) IS NULL OR :application_id IN (s.app_id, s.gapp_id))
-        AND (CAST(:address AS text) IS NULL OR s.address = :address)
-        AND (CAST(:user_id AS text) IS NULL OR s.user_id = :user_id)
-    ORDER BY s.expires DESC, {_ID} DESC LIMIT :limit"""
+    f"""WITH newest AS (
+        SELECT * FROM game_sessions s WHERE s.client_id IS NULL AND s.expires > now()
+            AND (CAST(:created AS timestamptz) IS NULL OR (s.created, s.location) < (:created, :location))
+            AND (CAST(:stage AS text) IS NULL OR {_STAGE} = :stage)
+            AND (CAST(:application_id AS int) IS NULL OR :application_id IN (s.app_id, s.gapp_id))
+            AND (CAST(:address AS text) IS NULL OR s.address = :address)
+            AND (CAST(:user_id AS text) IS NULL OR s.user_id = :user_id)
+        ORDER BY s.created DESC, s.location DESC LIMIT :limit
+    )
+    {_SELECT.replace("game_sessions", "newest")} ORDER BY s.created DESC, s.location DESC"""  # noqa: S608 - fixed texts
 )
 _FIND = Statement(f"{_SELECT} WHERE s.gsid = :gsid AND s.client_id IS NULL AND s.expires > now()")
 
@@ -48,11 +51,11 @@ _FIND = Statement(f"{_SELECT} WHERE s.gsid = :gsid AND s.client_id IS NULL AND s
 @dataclass(frozen=True)
 class ListedSession:
     gsid: str
+    location: bytes = field(repr=False)  # the digest of its secret
     id: str  # a digest of the gsid
     stage: str  # one of STAGES
     created: datetime
     ends: datetime
-    expires: datetime  # then the row is deleted
     address: str
     app_id: int
     gapp_id: int
@@ -64,8 +67,8 @@ class ListedSession:
 
     @property
     def cursor(self) -> str:
-        microseconds = (self.expires - _EPOCH) // timedelta(microseconds=1)
-        return f"{microseconds}-{self.id}"
+        microseconds = (self.created - _EPOCH) // timedelta(microseconds=1)
+        return f"{microseconds}-{self.location.hex()}"
 
 
 _fields = itemgetter(*ListedSession.__dataclass_fields__)
@@ -81,11 +84,11 @@ class SessionFilter:
 
 async def list_sessions(runner: Runner, wanted: SessionFilter, after: str, limit: int) -> list[ListedSession]:
     """Returns the sessions after the one with the cursor ``after``. Raises ValueError if that is no cursor."""
-    expires, session_id = _read_cursor(after) if after else (None, "")
+    created, location = _read_cursor(after) if after else (None, b"")
     rows = await runner.rows(
         _PAGE,
-        expires=expires,
-        id=session_id,
+        created=created,
+        location=location,
         stage=wanted.stage,
         application_id=wanted.application_id,
         address=wanted.address,
@@ -104,8 +107,8 @@ def _listed(row: Any) -> ListedSession:
     return ListedSession(*_fields(row))
 
 
-def _read_cursor(text: str) -> tuple[datetime, str]:
+def _read_cursor(text: str) -> tuple[datetime, bytes]:
     match = _CURSOR.fullmatch(text)
     if match is None:
         raise ValueError("not a cursor")
-    return _EPOCH + timedelta(microseconds=int(match[1])), match[2]
+    return _EPOCH + timedelta(microseconds=int(match[1])), bytes.fromhex(match[2])

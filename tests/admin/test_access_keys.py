@@ -1,5 +1,7 @@
 """Access keys of applications in the management API."""
 
+from typing import Any
+
 import pytest
 
 from tests.admin.conftest import Administrator, administrator
@@ -33,6 +35,14 @@ def test_key_is_shown_once_and_works_until_it_is_deleted(studio: Studio, applica
     assert studio.client.post("/api/permissions/meta/data", json=body, headers=headers).status_code == 401
     assert applications.get(path).status_code == 404
     assert applications.request("DELETE", path).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/access-keys/%00", "/roles/10/%00", "/groups/%00", "/projects/%00", "/schemas/%00"])
+def test_text_that_is_no_id_names_no_record(root: Administrator, path: str) -> None:
+    for method in ("GET", "PATCH", "DELETE"):
+        body: dict[str, Any] = {"json": {}} if method == "PATCH" else {}
+        response = root.request(method, path, **body)
+        assert response.status_code == 404 or (method, path) == ("DELETE", "/schemas/%00"), (method, response.text)
 
 
 def test_comment_is_changed_with_the_current_version_only(applications: Administrator, app: int) -> None:

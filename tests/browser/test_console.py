@@ -126,3 +126,50 @@ def test_change_is_found_in_the_audit_trail_and_undone(page: Page, server: Serve
     expect(page.get_by_role("status")).to_contain_text("undone")
     page.goto(f"{server.base_url}/console/users/7100002")
     expect(page.get_by_label("Nickname")).to_have_value("Untouched")
+
+
+def test_client_is_created_with_the_wizard(page: Page, server: Server, administrator: str) -> None:
+    open_console(page, server, administrator)
+    page.get_by_role("link", name="OAuth clients").first.click()
+    page.get_by_role("link", name="New client").click()
+    look(page, "framework")
+    page.get_by_role("link", name="Express").click()
+    page.get_by_label("Client id").fill("browser-made")
+    page.get_by_role("button", name="Create client").click()
+    expect(page.locator("#program")).to_contain_text('"browser-made"')
+    expect(page.get_by_label("Client secret")).not_to_be_empty()
+    look(page, "quickstart")
+    page.get_by_role("link", name="Go to the client").click()
+    look(page, "client")
+
+
+def test_effect_of_a_role_is_shown_while_typing(page: Page, server: Server, administrator: str) -> None:
+    new_user(server, user_id="7100003")
+    server.apply(
+        {
+            "applications": [{"application_id": 7100, "name": "Typed game"}],
+            "schemas": {"7100": {"private_data": {"chat": {"mute": {"value": False}}}}},
+            "roles": {"7100": [{"name": "moderator", "meta": {}}]},
+            "permissions": [{"user_id": "7100003", "application_id": 7100, "data": {"roles": ["moderator"]}}],
+        }
+    )
+    open_console(page, server, administrator)
+    page.get_by_role("link", name="Applications").first.click()
+    page.get_by_role("link", name="Typed game").click()
+    look(page, "application")
+    page.get_by_role("link", name="moderator").click()
+    rules = page.get_by_label("Rules")
+    rules.fill('{"private_data": ')
+    expect(page.locator("#impact")).to_contain_text("this is not JSON")
+    rules.fill('{"private_data": {"chat": {"mute": {"value": true}}}}')
+    expect(page.locator("#impact .new")).to_have_text("private_data.chat.mute")
+    look(page, "role")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status").first).to_have_text("The role has been saved.")
+
+
+def test_state_of_the_installation_is_shown(page: Page, server: Server, administrator: str) -> None:
+    open_console(page, server, administrator)
+    page.get_by_role("link", name="System").first.click()
+    expect(page.locator("#findings table")).to_be_visible(timeout=30_000)
+    look(page, "system")

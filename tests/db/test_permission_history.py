@@ -128,6 +128,18 @@ async def test_failed_transaction_leaves_nothing_and_the_next_has_its_own_commit
     assert await database.value(COMMITS) == 3  # each statement is a transaction; the first one deleted nothing
 
 
+async def test_change_after_a_savepoint_that_was_rolled_back_has_a_commit(database: Database) -> None:
+    async def roll_back_a_part(tx: Transaction) -> None:
+        await tx.value(Statement("SAVEPOINT part"))
+        await assign(tx, "guard")
+        await tx.value(Statement("ROLLBACK TO SAVEPOINT part"))
+        await assign(tx, "cook")
+
+    await database.transaction(roll_back_a_part)
+    joined = "SELECT key FROM permission_versions v JOIN permission_commits c ON c.id = v.commit_id"
+    assert [row["key"] for row in await database.rows(Statement(joined))] == ["1/cook"]
+
+
 async def test_erased_user_leaves_no_versions(database: Database) -> None:
     await database.value(ADD_USER)
     await database.value(UPDATE_TAGS)

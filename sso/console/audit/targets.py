@@ -7,6 +7,8 @@ from sso.console.visit import ConsoleVisit
 
 # The kind of an operation, such as ``user`` in ``user.save`` → the operation that shows the thing, and its page.
 _PAGES = {
+    "application": ("/applications/<application_id>", "/console/applications/{target}"),
+    "schema": ("/schemas/<application_id>", "/console/applications/{target}/schema"),
     "client": ("/clients/<client_id>", "/console/clients/{target}"),
     "user": ("/users/<user_id>", "/console/users/{target}"),
 }

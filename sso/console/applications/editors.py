@@ -1,0 +1,51 @@
+"""Reads the JSON fields of the editors."""
+
+from typing import Any
+
+import orjson
+
+from sso.web.body import InvalidBody
+
+SCHEMA_SECTIONS = ("public_data", "private_data", "secret_data", "login")
+
+
+def json_field(form: dict[str, str], name: str) -> Any:
+    """Returns the value of a field with JSON text; an empty field is an empty object. Raises InvalidBody."""
+    text = form.get(name, "").strip()
+    try:
+        value = orjson.loads(text) if text else {}
+    except orjson.JSONDecodeError as error:
+        raise InvalidBody(f"{name}: line {error.lineno}, column {error.colno}: this is not JSON") from None
+    if not isinstance(value, dict):
+        raise InvalidBody(f"{name}: must be an object, such as {{}}")
+    return value
+
+
+def json_text(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() if value else ""
+
+
+def schema_body(form: dict[str, str]) -> dict[str, Any]:
+    return {name: json_field(form, name) for name in SCHEMA_SECTIONS if name in form} | override(form)
+
+
+def role_body(form: dict[str, str]) -> dict[str, Any]:
+    limit = form.get("user_limit", "").strip() or "0"
+    return {
+        "description": form.get("description", "").strip(),
+        "default": "default" in form,
+        "params": form.get("params", "").strip(),
+        "user_limit": int(limit) if limit.isascii() and limit.isdecimal() and len(limit) < 10 else limit,
+        "condition": json_field(form, "condition"),
+        "meta": json_field(form, "meta"),
+        **override(form),
+    }
+
+
+def assertions_body(form: dict[str, str]) -> dict[str, Any]:
+    lines = [line.strip() for line in form.get("assertions", "").splitlines()]
+    return {"assertions": [line for line in lines if line], **override(form)}
+
+
+def override(form: dict[str, str]) -> dict[str, Any]:
+    return {"override": True} if "override" in form else {}

@@ -1,0 +1,87 @@
+"""Applications: the list, the page of an application, and its access keys."""
+
+from typing import Any
+
+from quart import Blueprint, Response, request
+
+from sso.console.form_error import FormError
+from sso.console.sections import APPLICATIONS
+from sso.console.users.pages import problem
+from sso.console.view import ConsoleView, done
+from sso.console.visit import ConsoleVisit
+from sso.core.errors import ApiError
+from sso.web.body import InvalidBody
+
+APPLICATION = "/applications/<application_id>"
+
+
+def application_pages(console: ConsoleView) -> Blueprint:
+    routes = console.blueprint(APPLICATIONS)
+
+    @routes.get("")
+    async def show_list() -> Response:
+        return await application_list(await console.open(APPLICATIONS))
+
+    @routes.post("")
+    async def create() -> Response:
+        visit, form = await console.submitted(APPLICATIONS, "POST", "/applications")
+        body = {"name": form.get("name", "").strip(), "description": form.get("description", "").strip()}
+        try:
+            created = await visit.data("POST", "/applications", body=body)
+        except (ApiError, InvalidBody) as error:
+            return await application_list(visit, values=form, **problem(FormError.of(error)))
+        return done(path_of(created["application_id"]), "application-created")
+
+    async def application_list(visit: ConsoleVisit, **context: Any) -> Response:
+        search, after = request.args.get("search", "").strip(), request.args.get("after", "")
+        found = await visit.call("GET", "/applications", query={"search": search, "after": after})
+        return await console.show(
+            visit,
+            "applications/list.html",
+            title="Applications",
+            search=search,
+            applications=found.members["data"],
+            next=found.members.get("next"),
+            **{"values": {}, **context},
+        )
+
+    @routes.get("/<application_id>")
+    async def show_application(application_id: str) -> Response:
+        return await application_page(await console.open(APPLICATIONS), application_id)
+
+    async def application_page(visit: ConsoleVisit, application_id: str, **context: Any) -> Response:
+        application = await visit.data("GET", APPLICATION, application_id=application_id)
+        query = {"application_id": application_id}
+        roles = await visit.call("GET", "/roles", query={**query, "limit": "200"})
+        keys = await visit.call("GET", "/access-keys", query=query)
+        return await console.show(
+            visit,
+            "applications/application.html",
+            title=application["name"],
+            application=application,
+            base=path_of(application_id),
+            roles=roles.members["data"],
+            keys=keys.members["data"],
+            **context,
+        )
+
+    @routes.post("/<application_id>/keys")
+    async def create_key(application_id: str) -> Response:
+        """The value of the key is shown once."""
+        visit, form = await console.submitted(APPLICATIONS, "POST", "/access-keys", dangerous=True)
+        number = int(application_id) if application_id.isascii() and application_id.isdecimal() else application_id
+        body = {"application_id": number, "comment": form.get("comment", "").strip()}
+        key = await visit.data("POST", "/access-keys", body=body)
+        return await application_page(visit, application_id, new_key=key)
+
+    @routes.post("/<application_id>/keys/<key_id>/delete")
+    async def delete_key(application_id: str, key_id: str) -> Response:
+        visit, _ = await console.submitted(APPLICATIONS, "DELETE", "/access-keys/<key_id>", dangerous=True)
+        await visit.call("DELETE", "/access-keys/<key_id>", key_id=key_id)
+        return done(path_of(application_id), "key-deleted")
+
+    return routes
+
+
+def path_of(application_id: int | str) -> str:
+    return f"{APPLICATIONS.path}/{application_id}"

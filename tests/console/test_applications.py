@@ -1,0 +1,87 @@
+"""The section "Applications": editors, their previews, assertions and access keys."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.console.conftest import ConsoleBrowser, console_browser
+from tests.console.test_rights import PAYLOAD
+from tests.kit.browser import query
+from tests.perm.endpoints.conftest import Studio
+
+SCHEMA = '{"chat": {"mute": {"value": false}, "write": {"value": false}}}'
+ROLE = '{"private_data": {"chat": {"mute": {"value": true}}}}'
+
+
+@pytest.fixture(scope="module")
+def browser(studio: Studio) -> Iterator[ConsoleBrowser]:
+    with console_browser(studio, "can_manage_applications") as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def base(studio: Studio, browser: ConsoleBrowser) -> str:
+    """The path of an application with a schema and an empty role."""
+    base = f"/console/applications/{studio.application()}"
+    browser.open(f"{base}/schema")
+    assert browser.act(f"{base}/schema", private_data=SCHEMA) == "The schema has been saved."
+    assert "Give it rules" in browser.act(f"{base}/roles", name="moderator")
+    return base
+
+
+def test_application_is_created_by_root(root_browser: ConsoleBrowser) -> None:
+    root_browser.open("/console/applications")
+    assert "created" in root_browser.act("/console/applications", name="Console game", description=PAYLOAD)
+    assert "<img src=x" not in root_browser.page.text
+    assert "Console game" in root_browser.open("/console/applications", params={"search": "console g"})
+
+
+def test_editor_says_where_the_json_is_wrong(browser: ConsoleBrowser, base: str) -> None:
+    browser.open(f"{base}/schema")
+    answer = browser.submit(f"{base}/schema", private_data='{"chat": }')
+    assert (answer.status_code, "private_data: line 1" in browser.problem) == (422, True)
+    assert "{&#34;chat&#34;: }" in answer.text  # what was typed is still there
+    fields = browser.form(f"{base}/schema") | {"private_data": '{"chat": 5}'}
+    assert 'class="box bad"' in browser.post(f"{base}/schema/preview", fields).text
+
+
+def test_preview_shows_who_gains_what_and_changes_nothing(browser: ConsoleBrowser, base: str, studio: Studio) -> None:
+    user = studio.user()
+    application_id = int(base.rpartition("/")[2])
+    data = {"user_id": user.user_id, "roles": ["moderator"]}
+    assert studio.root.call("meta/data", action="save", application_id=application_id, data=data).status == 200
+    browser.open(f"{base}/roles/moderator")
+    fields = browser.form(f"{base}/roles/moderator") | {"meta": ROLE}
+    part = browser.post(f"{base}/roles/moderator/preview", fields).text
+    assert f"User {user.user_id}" in part
+    assert '<span class="new">private_data.chat.mute</span>' in part
+    assert studio.rules_of(user, application_id, "list") == []
+    assert "saved" in browser.act(f"{base}/roles/moderator", meta=ROLE)
+    assert studio.rules_of(user, application_id, "list") == ["private_data.chat.mute"]
+
+
+def test_failing_assertion_refuses_a_save_until_it_is_overridden(browser: ConsoleBrowser, base: str) -> None:
+    browser.open(f"{base}/assertions")
+    assert "saved" in browser.act(f"{base}/assertions", assertions="only moderator may chat.write")
+    browser.open(f"{base}/schema")
+    opened = SCHEMA.replace('"write": {"value": false}', '"write": {"value": true}')
+    answer = browser.submit(f"{base}/schema", private_data=opened)
+    assert (answer.status_code, "would fail" in browser.problem) == (409, True)
+    browser.open(f"{base}/schema")
+    assert "saved" in browser.act(f"{base}/schema", private_data=opened, override="1")
+
+
+def test_access_key_is_shown_once_and_deleted(browser: ConsoleBrowser, base: str) -> None:
+    browser.open(base)
+    answer = browser.submit(f"{base}/keys", comment="console key")
+    assert "not shown again" in answer.text
+    application_id = int(base.rpartition("/")[2])
+    [row] = query(browser.server, "SELECT id FROM access_keys WHERE application_id = $1", application_id)
+    assert "no longer works" in browser.act(f"{base}/keys/{row['id']}/delete")
+
+
+def test_role_is_deleted(browser: ConsoleBrowser, base: str) -> None:
+    browser.open(base)
+    browser.act(f"{base}/roles", name="short_lived")
+    assert "deleted" in browser.act(f"{base}/roles/short_lived/delete")
+    assert browser.get(f"{base}/roles/short_lived").status_code == 404
