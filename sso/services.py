@@ -221,7 +221,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         reset_requests=ResetRequests(database, links, outbox, brand.name),
         password_reset=PasswordReset(database, users, links, password_changes, outbox),
         email_verification=EmailVerification(database, users, links, outbox, brand.name),
-        email_change=EmailChange(database, users, links, outbox, brand.name),
+        email_change=EmailChange(database, users, links, outbox, brand.name, permissions.writer),
         sign_in_notices=sign_in_notices,
         known_devices=known_devices,
         registration=registration,

@@ -1,11 +1,22 @@
 """Interfaces of other packages that logins need. ``sso.services`` passes in the implementations."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from sso.accounts.model import User
 from sso.core.net import Address
+from sso.db.transaction import Transaction
+
+Result = TypeVar("Result")
+
+
+class LoginWrites(Protocol):
+    """Changes of logins. Permissions may depend on the domain of a login."""
+
+    async def write_login(self, user_id: str, work: Callable[[Transaction], Awaitable[Result]]) -> Result:
+        """Returns ``work(tx)``, called in one transaction that records which permissions of the user change."""
 
 
 class ApplicationDirectory(Protocol):

@@ -11,6 +11,7 @@ from sso.perm.api_schemas import (
     TAG,
     TAGS,
     USER_ID,
+    WRITE_OPTIONS,
     action,
     actions,
     endpoint,
@@ -35,6 +36,7 @@ from sso.web.api_description import (
 )
 
 _OF_APPLICATION = properties(("application_id",), application_id=APPLICATION_ID)
+_TAGS = properties(("tags",), tags=TAGS)
 _PROJECT = properties(("id",), id=PROJECT_ID)
 _IF_MATCH = ApiParameter("If-Match", "The version of the schema that was read.", "header")
 _APPLICATION_EXAMPLE = {"status": "OK", "data": {"application_id": 100, "name": "chat", "project_id": "p1"}}
@@ -58,7 +60,7 @@ _RESOURCES = (
     endpoint(
         "/application/tags",
         "Set the tags of an application",
-        properties(("application_id", "data"), application_id=APPLICATION_ID, data=properties(("tags",), tags=TAGS)),
+        properties(("application_id", "data"), application_id=APPLICATION_ID, data=_TAGS, options=WRITE_OPTIONS),
         {"tags": {"application_id": 100, "data": {"tags": ["eu"]}}},
         _APPLICATION_EXAMPLE,
     ),
@@ -66,7 +68,12 @@ _RESOURCES = (
     endpoint(
         "/publish",
         "Create a project",
-        properties(("project",), project={**STRING, "maxLength": 32}, user={**STRING, "maxLength": 320}),
+        properties(
+            ("project",),
+            project={**STRING, "maxLength": 32},
+            user={**STRING, "maxLength": 320},
+            options=WRITE_OPTIONS,
+        ),
         {"project": {"project": "Space Game"}},
         {"status": "OK", "data": {"id": "space_game", "title": "Space Game"}},
     ),
@@ -118,6 +125,7 @@ _RESOURCES = (
         properties(
             ("group_id", "data"),
             group_id=GROUP_ID,
+            options=WRITE_OPTIONS,
             data=properties(
                 users={"type": "array", "items": USER_ID},
                 conditions={
@@ -132,7 +140,7 @@ _RESOURCES = (
     endpoint(
         "/group/tags",
         "Set the tags of a group",
-        properties(("group_id", "data"), group_id=GROUP_ID, data=properties(("tags",), tags=TAGS)),
+        properties(("group_id", "data"), group_id=GROUP_ID, data=_TAGS, options=WRITE_OPTIONS),
         {"tags": {"group_id": "0123456789abcdef01234567", "data": {"tags": ["project"]}}},
         {"status": "OK", "data": {"id": "0123456789abcdef01234567", "tags": ["project"]}},
     ),

@@ -41,6 +41,10 @@ ROLES: JsonSchema = {
         "anyOf": [STRING, properties(("name",), name=STRING, expired={"type": "integer"}, ttl={"type": "integer"})]
     },
 }
+WRITE_OPTIONS: JsonSchema = properties(
+    dry_run={"type": "boolean", "description": "Change nothing, and show who would gain and lose which permissions."},
+    override={"type": "boolean", "description": "Save even if an assertion of an application fails."},
+)
 SECTION: JsonSchema = {"type": "object", "description": "A tree of rules; see the documentation of permissions."}
 SECTIONS = dict.fromkeys(("public_data", "private_data", "secret_data", "login"), SECTION)
 
@@ -66,6 +70,8 @@ def fields_of(model: type[BaseModel], required: tuple[str, ...] = (), **more: Js
 
 
 def action(name: str, required: tuple[str, ...] = (), **members: JsonSchema) -> JsonSchema:
+    if name != "get":
+        members = {"options": WRITE_OPTIONS, "override": {"type": "boolean"}} | members
     return properties(("action", *required), action={"type": "string", "const": name}, **members) | {"title": name}
 
 

@@ -130,7 +130,7 @@ def _build_endpoints(
         projects=ProjectEndpoint(database, writes, authorizer, projects, find_user),
         memberships=MembershipEndpoint(database, writes, authorizer, projects),
         groups=groups,
-        access_keys=AccessKeyEndpoint(database, authorizer, keyring),
+        access_keys=AccessKeyEndpoint(database, writes, authorizer, keyring),
         managed_projects=ManagedProjectEndpoint(writes, authorizer, projects, find_user),
         managed_groups=ManagedGroupEndpoint(writes, authorizer, projects, groups),
         audit=AuditEndpoint(database, authorizer, projects),

@@ -23,6 +23,7 @@ from sso.accounts.mailed_links import MailedLink, MailedLinks
 from sso.accounts.model import User, login_key, mailbox_key, stored_login
 from sso.accounts.own_changes import audit_new_login
 from sso.accounts.password_reset import requests
+from sso.accounts.ports import LoginWrites
 from sso.accounts.users import UserStore, get_user, lock_user, revoke_everything
 from sso.core.mail_address import check_mail_address
 from sso.db.database import Database
@@ -79,13 +80,20 @@ class AddressLink:
 
 class EmailChange:
     def __init__(
-        self, database: Database, users: UserStore, links: MailedLinks, outbox: Outbox, service_name: str
+        self,
+        database: Database,
+        users: UserStore,
+        links: MailedLinks,
+        outbox: Outbox,
+        service_name: str,
+        logins: LoginWrites,
     ) -> None:
         self._database = database
         self._users = users
         self._links = links
         self._outbox = outbox
         self._service_name = service_name
+        self._logins = logins
 
     async def request(self, user: User, login: str, language: str) -> int:
         """Mails a link to the new address. Returns 0, or the seconds to wait if the last mail was sent too recently.
@@ -157,7 +165,7 @@ class EmailChange:
             await self._outbox.put(tx, found.user.login, mail, found.user.lang)
             return await get_user(tx, found.user.user_id)
 
-        return await self._run(work)
+        return await self._run(found.user.user_id, work)
 
     async def undo(self, secret: str) -> str | None:
         """Restores the address that the account had before, whatever has changed since, and revokes everything issued.
@@ -188,7 +196,7 @@ class EmailChange:
             )
             return reset_url.rpartition("=")[2]
 
-        return await self._run(work)
+        return await self._run(found.user.user_id, work)
 
     async def _set_login(self, tx: Transaction, link: MailedLink, old_key: str | None) -> bool:
         """Sets the address of the link for a locked user. Links that were sent to the address before become invalid."""
@@ -203,9 +211,9 @@ class EmailChange:
             await self._links.revoke(tx, purpose, link.user_id)
         return True
 
-    async def _run(self, work: Callable[[Transaction], Awaitable[Result]]) -> Result:
+    async def _run(self, user_id: str, work: Callable[[Transaction], Awaitable[Result]]) -> Result:
         try:
-            result = await self._database.transaction(work)
+            result = await self._logins.write_login(user_id, work)
         except UniqueViolation:
             raise AddressTaken from None
         self._outbox.wake_senders()

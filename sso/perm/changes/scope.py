@@ -28,7 +28,7 @@ class Scope:
     projects: frozenset[str] = frozenset()
     # Users, by id or login, whose attributes (login, tags, purchases) the write may change.
     accounts: frozenset[str] = frozenset()
-    # Applications whose roles the write names, so that they must not change meanwhile.
+    # Applications that the write reads, such as their roles, and that must not change meanwhile.
     read_applications: frozenset[int] = frozenset()
 
     @classmethod

@@ -7,7 +7,9 @@ Two writes that could change the permissions at one application never run at the
   central application, and the exclusive lock of the project. Two of them that both concern an application belong to
   the same project.
 * A write of attributes of users holds the exclusive locks of the applications where these attributes matter. It takes
-  them after the write, when it knows them, and before it reads the permissions there.
+  them after the write, when it knows them, and before it reads the permissions there. So that no condition can appear
+  meanwhile that it does not see, and whose write does not see the new attributes, writes of applications and projects
+  share a lock of all conditions, and a write that has changed attributes takes it exclusively.
 
 So the permissions that a write computes, and with which it checks the assertions of an application, are those that
 are valid when it commits.
@@ -22,6 +24,8 @@ from sso.perm.changes.scope import Scope
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.locks import lock_projects
 
+_SHARE_CONDITIONS = Statement("SELECT pg_advisory_xact_lock_shared(hashtextextended('permission conditions', 0))")
+_LOCK_CONDITIONS = Statement("SELECT pg_advisory_xact_lock(hashtextextended('permission conditions', 0))")
 _OF_PROJECTS = Statement("SELECT application_id FROM applications WHERE project_id = ANY(CAST(:ids AS text[]))")
 _LOCK = Statement(
     """SELECT application_id, assertions FROM applications WHERE application_id = ANY(CAST(:ids AS int[]))
@@ -35,6 +39,8 @@ _SHARE = Statement(
 async def lock_scope(tx: Transaction, scope: Scope) -> None:
     """Lock everything that the scope names, in the order of `sso.perm.stores.locks`."""
     exclusive = scope.changed_applications
+    if exclusive or scope.projects:
+        await tx.value(_LOCK_CONDITIONS if scope.accounts else _SHARE_CONDITIONS)
     if not scope.projects:
         await lock_applications(tx, exclusive)
         return
@@ -46,6 +52,11 @@ async def lock_scope(tx: Transaction, scope: Scope) -> None:
     # An application may have moved into a project before the project was locked.
     if not await _applications_of(tx, scope.projects) <= exclusive | shared:
         raise TransactionConflict("an application was moved meanwhile")
+
+
+async def lock_conditions(tx: Transaction) -> None:
+    """Keep all conditions unchanged until the transaction ends, because attributes of users were changed."""
+    await tx.value(_LOCK_CONDITIONS)
 
 
 async def lock_applications(tx: Transaction, application_ids: Collection[int]) -> dict[int, list[str]]:

@@ -15,7 +15,7 @@ from sso.perm.changes.candidates import Candidates, find_candidates, is_removed
 from sso.perm.changes.evaluation import chunks, evaluate, read_member_projects
 from sso.perm.changes.impact import MAX_EXACT_USERS, Impact, PermissionChange, permission_change
 from sso.perm.changes.scope import Scope
-from sso.perm.changes.scope_locks import lock_applications
+from sso.perm.changes.scope_locks import lock_applications, lock_conditions
 from sso.perm.changes.state import PermissionState
 from sso.perm.changes.unknown_rules import unknown_rule_warnings
 from sso.perm.changes.user_rows import UserAccount, UserRow, read_accounts, read_user_rows, user_ids_by_name
@@ -149,6 +149,8 @@ class StateComparison:
         for user_id in accounts.keys() & self._accounts.keys():
             old, new = self._accounts[user_id].facts, accounts[user_id].facts
             if old != new:
+                if not applications:
+                    await lock_conditions(tx)
                 attributes = _changed_attributes(old, new)
                 if attributes not in applications:
                     applications[attributes] = await _applications_with_conditions(tx, attributes)

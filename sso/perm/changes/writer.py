@@ -79,6 +79,11 @@ class PermissionWriter:
         seconds = TRANSACTION_S if scope.is_few_records else EVALUATION_S
         return await self.write_within(seconds, mode, scope, work, *args, **kwargs)
 
+    async def write_login(self, user_id: str, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Run a change of a user's own login. Assertions cannot stop it; those that fail are in the audit trail."""
+        mode = WriteMode(override=True, actor=AuditActor(user_id=user_id))
+        return (await self.write(mode, Scope.account(user_id), work)).result
+
     async def write_within(
         self,
         seconds: float,
@@ -118,7 +123,7 @@ class PermissionWriter:
     async def _compare_records(
         self, tx: Transaction, scope: Scope, work: Callable[[Transaction], Awaitable[T]]
     ) -> Written[T]:
-        assertions = await lock_applications(tx, scope.changed_applications)
+        assertions = await lock_applications(tx, scope.changed_applications | scope.read_applications)
         comparison = RecordComparison(self._facts, sorted(scope.records), self._now)
         await comparison.begin(tx)
         result = await work(tx)

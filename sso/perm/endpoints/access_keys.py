@@ -8,6 +8,8 @@ from sso.core.errors import NotFound
 from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.perm.authorization import Authorizer
+from sso.perm.changes.scope import Scope
+from sso.perm.endpoints.permission_writes import EndpointWrite, PermissionWrites
 from sso.perm.engine.operations import Operation
 from sso.perm.input import validators
 from sso.perm.request import PermissionRequest
@@ -27,8 +29,9 @@ FIELDS = frozenset(("id", "application_id", "comment", "created", "modified", "l
 
 
 class AccessKeyEndpoint:
-    def __init__(self, database: Database, authorizer: Authorizer, keyring: Keyring) -> None:
+    def __init__(self, database: Database, writes: PermissionWrites, authorizer: Authorizer, keyring: Keyring) -> None:
         self._database = database
+        self._writes = writes
         self._authorizer = authorizer
         self._keyring = keyring
 
@@ -42,14 +45,14 @@ class AccessKeyEndpoint:
         application_id = request.application_id()
         comment = self._read_comment(request, request.required_data())
         target = await self._authorize(request, application_id)
-        key = await self._write(
+        write = await self._write(
             request,
             target,
             lambda tx: add_access_key(
                 tx, request.caller.actor, self._keyring, application_id, target.project_id, comment
             ),
         )
-        return request.response(data=key)
+        return write.response(lambda key: {"data": key})
 
     async def save_comment(self, request: PermissionRequest) -> dict[str, Any]:
         """Changes the comment of a key, for the management API."""
@@ -58,12 +61,12 @@ class AccessKeyEndpoint:
         comment = self._read_comment(request, data)
         key_id = validators.read_text(data.get("id"), "data.id", 64, min_length=1)
         target = await self._authorize(request, application_id)
-        await self._write(
+        write = await self._write(
             request,
             target,
             lambda tx: _set_comment(tx, request.caller.actor, application_id, target.project_id, key_id, comment),
         )
-        return request.response()
+        return write.response()
 
     async def delete(self, request: PermissionRequest) -> dict[str, Any]:
         application_id = request.application_id()
@@ -71,27 +74,27 @@ class AccessKeyEndpoint:
         self._read_comment(request, data)
         key_id = validators.read_text(data.get("id"), "data.id", 64, min_length=1)
         target = await self._authorize(request, application_id)
-        deleted = await self._write(
+        write = await self._write(
             request,
             target,
             lambda tx: delete_access_key(tx, request.caller.actor, application_id, target.project_id, key_id),
         )
-        if not deleted:
+        if not write.result:
             raise NotFound("access key not found")
-        return request.response()
+        return write.response()
 
     async def _write(
         self, request: PermissionRequest, target: LoadedFacts, work: Callable[[Transaction], Awaitable[T]]
-    ) -> T:
-        """Run the work in a transaction, with the application locked, after the precondition of the request."""
+    ) -> EndpointWrite[T]:
+        """Run the work in a transaction with the application locked. Keys give no permissions to users."""
+
+        application_id = target.application.application_id
 
         async def locked(tx: Transaction) -> T:
-            await lock_application(tx, target.application.application_id, target.project_id)
-            if request.precondition is not None:
-                await request.precondition(tx)
+            await lock_application(tx, application_id, target.project_id)
             return await work(tx)
 
-        return await self._database.transaction(locked)
+        return await self._writes.run(request, Scope(read_applications=frozenset((application_id,))), locked)
 
     def _read_comment(self, request: PermissionRequest, data: dict[str, Any]) -> str:
         request.warn_unknown(data, FIELDS)

@@ -219,3 +219,12 @@ def test_dry_run_hides_permissions_that_the_caller_may_not_read(
     assert hidden["warnings"] == ["2 of the users are not shown, because you may not read their permissions"]
     studio.give_secret(editor, app, "canModifySchema", private={"canRead": "all"})
     assert len(trial.dry_run("roles", editor, **role(trial, "mod", meta=chat(kick=True)))["users"]) == 2
+
+
+def test_dry_run_creates_and_deletes_no_access_key(studio: Studio, trial: Trial, app: int) -> None:
+    key = studio.root.call("accessKey", action="save", application_id=app, data={"comment": "kept"}).data["id"]
+    before = dump(studio)
+    created = trial.dry_run("accessKey", action="save", application_id=app, data={"comment": "never"})
+    assert "data" not in created
+    trial.dry_run("accessKey", action="delete", application_id=app, data={"id": key})
+    assert dump(studio) == before

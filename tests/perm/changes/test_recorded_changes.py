@@ -1,0 +1,89 @@
+"""What writes record for the change stream: one event for each effective change, one for a whole application."""
+
+from typing import Any
+
+import pytest
+
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+from sso.perm.changes.impact import MAX_EXACT_USERS, MAX_EXAMPLES
+from sso.perm.changes.scope import Scope
+from sso.perm.changes.writer import WRITE, WriteMode
+from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.builtin_roles import complete_schema
+from sso.perm.stores.locks import lock_application
+from sso.perm.stores.roles import read_roles
+from sso.perm.stores.schemas import save_schema
+from sso.services import Services
+from sso.state.apply import Applier
+from sso.state.document import parse
+
+APP = 60
+EVENTS = Statement("SELECT type, user_id, application_id, data FROM change_events ORDER BY id")
+FORGET = Statement("DELETE FROM change_events")
+ADD_USERS = Statement(
+    """INSERT INTO users (user_id, login, login_key)
+    SELECT CAST(5000000 + n AS text), 'u' || n || '@example.com', 'u' || n || '@example.com'
+    FROM generate_series(CAST(:first AS int), CAST(:last AS int)) n"""
+)
+SET_LOGIN = Statement("UPDATE users SET login = :login, login_key = :login WHERE user_id = '8001'")
+
+DOCUMENT: dict[str, Any] = {
+    "users": [{"user_id": "8001", "login": "ann@one.example"}],
+    "applications": [{"application_id": APP, "name": "Tanks", "assertions": ["ann@one.example may chat.kick"]}],
+    "roles": {
+        str(APP): [
+            {
+                "name": "staff",
+                "meta": {"private_data": {"chat": {"kick": {"value": True}}}},
+                "condition": {"domain": "one.example"},
+            }
+        ]
+    },
+}
+
+
+async def events(services: Services) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in await services.database.rows(EVENTS)]
+
+
+@pytest.fixture
+async def applied(services: Services) -> Services:
+    writer = services.permissions.writer
+    await Applier(services.database, services.hasher, services.keyring, writer=writer).apply(parse(DOCUMENT))
+    await services.database.value(FORGET)
+    return services
+
+
+async def test_own_change_of_a_login_is_recorded_and_never_refused(applied: Services) -> None:
+    async def work(tx: Transaction) -> str:
+        await tx.value(SET_LOGIN, login="ann@two.example")
+        return "changed"
+
+    assert await applied.permissions.writer.write_login("8001", work) == "changed"
+    lost = {"gained": [], "lost": ["private_data.chat.kick"]}
+    assert await events(applied) == [("permissions_changed", "8001", APP, lost)]
+
+
+async def test_change_for_too_many_users_is_one_event(applied: Services) -> None:
+    for first in range(0, MAX_EXACT_USERS, 2000):
+        await applied.database.value(ADD_USERS, first=first, last=first + 1999)
+
+    async def work(tx: Transaction) -> None:
+        row = await lock_application(tx, APP)
+        schema = complete_schema(row, {"private_data": {"chat": {"read": {"value": True}}}})
+        await save_schema(tx, AuditActor(), row, schema, await read_roles(tx, APP))
+
+    dry = await applied.permissions.writer.write(WriteMode(dry_run=True), Scope.application(APP), work)
+    shown = dry.impact.json()
+    assert (shown["total"], shown["exact"], len(shown["users"])) == (MAX_EXACT_USERS + 1, False, MAX_EXAMPLES)
+    assert shown["users"][0]["gained"] == ["private_data.chat.read"]
+    assert await events(applied) == []
+    await applied.permissions.writer.write(WRITE, Scope.application(APP), work)
+    [(kind, user_id, application_id, data)] = await events(applied)
+    assert (kind, user_id, application_id, data) == (
+        "application_changed",
+        None,
+        APP,
+        {"users": MAX_EXACT_USERS + 1},
+    )
