@@ -146,6 +146,7 @@ def with_services(
         from sso.db.database import Database
 
         async with Database.open(dsn, settings.database_pool) as database:
+            database.is_patient = True
             if with_permissions:
                 from sso.perm.stores.seed import seed_central_application
 

@@ -39,6 +39,7 @@ T = TypeVar("T")
 QUEUE_S = 1.5  # how long a call waits for a free connection
 STATEMENT_S = 2.0  # how long a single statement may take, with the wait for a connection
 TRANSACTION_S = 5.0  # how long a transaction may take once it has a connection
+PATIENT_S = 70.0  # instead of TRANSACTION_S
 MAX_QUEUE = 2000  # calls that may wait for a connection; further ones fail at once
 MAX_ATTEMPTS = 5  # of a transaction that conflicts with others
 
@@ -59,6 +60,7 @@ class Database:
         self.scheduler = BatchScheduler()
         self.clock = DatabaseClock()
         self.telemetry = telemetry
+        self.is_patient = False  # transactions wait long for the locks of others; set by commands
         self.publish_topic: Callable[[str], None] = lambda _topic: None  # set to a function of the bus
         self._monitor = StatementMonitor(slow_ms, telemetry) if slow_ms or telemetry else None
 
@@ -108,7 +110,9 @@ class Database:
             return await self._run_transaction(call, seconds)
 
     async def _run_transaction(self, call: Callable[[Transaction], Awaitable[T]], seconds: float) -> T:
-        run = partial(run_in_transaction, call, self._monitor)
+        run = partial(run_in_transaction, call, self._monitor, patient=self.is_patient)
+        if self.is_patient:
+            seconds = max(seconds, PATIENT_S)
         for attempt in range(MAX_ATTEMPTS):
             try:
                 result, topics = await self._run(run, QUEUE_S + seconds)

@@ -11,7 +11,12 @@ Row = Any
 
 # Transactions have more time than single statements, because they wait for each other's locks.
 TRANSACTION_SETTINGS = {"statement_timeout": "4500", "lock_timeout": "3000"}
-_BEGIN = ";".join(["BEGIN", *(f"SET LOCAL {name} = {value}" for name, value in TRANSACTION_SETTINGS.items())])
+# A command has no user who waits for a page, and holds up nobody else.
+PATIENT_SETTINGS = {"statement_timeout": "60000", "lock_timeout": "50000"}
+_BEGIN, _BEGIN_PATIENTLY = (
+    ";".join(["BEGIN", *(f"SET LOCAL {name} = {value}" for name, value in settings.items())])
+    for settings in (TRANSACTION_SETTINGS, PATIENT_SETTINGS)
+)
 
 
 class Runner(Protocol):
@@ -54,13 +59,17 @@ class Transaction:
 
 
 async def run_in_transaction(
-    function: Callable[[Transaction], Awaitable[T]], monitor: StatementMonitor | None, connection: Any
+    function: Callable[[Transaction], Awaitable[T]],
+    monitor: StatementMonitor | None,
+    connection: Any,
+    *,
+    patient: bool = False,
 ) -> tuple[T, set[str]]:
     """Calls ``function`` between BEGIN and COMMIT; rolls back and raises if it fails.
 
-    Returns its result, and the topics that are to be published.
+    Returns its result, and the topics that are to be published. ``patient``: waits long for the locks of others.
     """
-    await connection.execute(_BEGIN)
+    await connection.execute(_BEGIN_PATIENTLY if patient else _BEGIN)
     transaction = Transaction(connection, monitor)
     try:
         result = await function(transaction)
