@@ -18,7 +18,7 @@ from sso.web.request_model import WholeNumber
 MAX_WAIT_S = 60
 HEARTBEAT_S = 15.0
 RECHECK_S = 20.0  # how often the caller of a stream is authenticated again
-READ_PAUSE_S = 0.02  # between two reads of a stream, so that quick changes are read together
+READ_PAUSE_S = 0.01  # between two reads of a stream, so that quick changes are read together
 STREAM_PAGE = 100
 RECONNECT_MS = 1000
 

@@ -29,7 +29,7 @@ from sso.db.transaction import Transaction
 
 TOPIC = "changes"  # there are new events in the stream
 MAX_EVENTS = 1000  # numbered at a time
-MERGE_S = 0.01  # changes that follow each other quickly share a transaction
+MERGE_S = 0.005  # changes that follow each other quickly share a transaction
 
 _HAS_PENDING = Statement("SELECT EXISTS (SELECT FROM change_events WHERE position IS NULL)")
 # A statement of its own: the next one then sees everything that was committed before the lock was acquired.
