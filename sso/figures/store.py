@@ -16,11 +16,14 @@ _MINUTES = Statement(
     WHERE name = ANY (CAST(:names AS text[]))
         AND minute > date_trunc('minute', now()) - make_interval(mins => :minutes)"""
 )
+# The names are joined after the limit: a week may have tens of thousands of rows.
 _FUNNEL = Statement(
-    f"""SELECT f.application_id, a.name, f.store, {", ".join(f"sum(f.{step})::bigint AS {step}" for step in STEPS)}
-    FROM login_funnel f LEFT JOIN applications a ON a.application_id = f.application_id
-    WHERE f.day > CAST(now() AT TIME ZONE 'UTC' AS date) - CAST(:days AS int)
-    GROUP BY f.application_id, a.name, f.store ORDER BY registered DESC, f.application_id, f.store LIMIT :limit"""  # noqa: S608
+    f"""SELECT f.*, a.name FROM (
+        SELECT application_id, store, {", ".join(f"CAST(sum({step}) AS bigint) AS {step}" for step in STEPS)}
+        FROM login_funnel WHERE day > CAST(now() AT TIME ZONE 'UTC' AS date) - CAST(:days AS int)
+        GROUP BY application_id, store ORDER BY registered DESC, application_id, store LIMIT :limit
+    ) f LEFT JOIN applications a ON a.application_id = f.application_id
+    ORDER BY f.registered DESC, f.application_id, f.store"""  # noqa: S608 - the names are constants
 )
 
 

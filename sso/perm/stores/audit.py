@@ -38,6 +38,7 @@ _CONDITIONS = {
             ORDER BY at LIMIT 100) last), 9223372036854775807)""",
     "before_id": "id < :before_id",
 }
+_INDEXED = ("target", "user_id", "operation")  # those with an index (filter, id), the most selective first
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,13 @@ async def read(runner: Runner, audit_filter: AuditFilter) -> list[dict[str, Any]
 
 @cache
 def _read_statement(filters: tuple[str, ...]) -> Statement:
-    where = " AND ".join(_CONDITIONS[name] for name in filters) or "true"
+    where, order = " AND ".join(_CONDITIONS[name] for name in filters) or "true", "id DESC"
+    if leading := next((name for name in _INDEXED if name in filters), None):
+        # The order of the index, and no equality: the planner could not guess how rare a value is, and would read the
+        # primary key backwards until it finds enough entries.
+        where = where.replace(_CONDITIONS[leading], f"{leading} >= :{leading} AND {leading} <= :{leading}")
+        order = f"{leading} DESC, id DESC"
     return Statement(
-        f"SELECT * FROM audit WHERE {where} ORDER BY id DESC LIMIT :limit",  # noqa: S608 - the conditions are constants
+        f"SELECT * FROM audit WHERE {where} ORDER BY {order} LIMIT :limit",  # noqa: S608 - the conditions are constants
         name="perm.stores.audit.READ",
     )
