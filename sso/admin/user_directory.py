@@ -14,18 +14,20 @@ MIN_NICK_PREFIX = 3  # shorter ones match too many nicknames
 _PAGE = Statement(
     """SELECT * FROM users WHERE login_key COLLATE "C" > :after ORDER BY login_key COLLATE "C" LIMIT :limit"""
 )
+# The array makes PostgreSQL look the users up by id; with IN, it would read all users in the order of their logins.
 # Each part of the union reads an index in its order and stops at the limit, or reads the users of one nickname prefix.
 _SEARCH = Statement(
-    """SELECT * FROM users WHERE user_id IN (
+    """SELECT * FROM users WHERE user_id = ANY (ARRAY(
         (SELECT user_id FROM users WHERE login_key COLLATE "C" >= :prefix AND login_key COLLATE "C" < :prefix_end
             AND login_key COLLATE "C" > :after ORDER BY login_key COLLATE "C" LIMIT :limit)
         UNION
-        (SELECT user_id FROM users WHERE :search_nick AND lower(nick) COLLATE "C" >= :nick
-            AND lower(nick) COLLATE "C" < :nick_end AND login_key COLLATE "C" > :after
-            ORDER BY login_key COLLATE "C" LIMIT :limit)
+        (SELECT user_id FROM (
+            SELECT user_id, login_key FROM users WHERE :search_nick AND lower(nick) COLLATE "C" >= :nick
+                AND lower(nick) COLLATE "C" < :nick_end AND login_key COLLATE "C" > :after OFFSET 0
+            ) named ORDER BY login_key COLLATE "C" LIMIT :limit)
         UNION
         (SELECT user_id FROM users WHERE user_id = :user_id AND login_key COLLATE "C" > :after)
-    ) ORDER BY login_key COLLATE "C" LIMIT :limit"""
+    )) ORDER BY login_key COLLATE "C" LIMIT :limit"""
 )
 
 

@@ -5,13 +5,14 @@ after the write, by the difference of the states. Their own records did not chan
 record that is read after the write is also the one before it. Records that the scope names are read before the write.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.changes.assertion_check import AssertionCheck, check_application
 from sso.perm.changes.candidates import Candidates, find_candidates, is_removed
+from sso.perm.changes.equal_users import EqualUsers
 from sso.perm.changes.evaluation import chunks, evaluate, read_member_projects
 from sso.perm.changes.impact import MAX_EXACT_USERS, Impact, PermissionChange, permission_change
 from sso.perm.changes.scope import Scope
@@ -182,16 +183,26 @@ class StateComparison:
         self._evaluations += min(limit, len(user_ids))
         created = accounts.keys() - self._accounts.keys()
         changes = []
+        equal_users = EqualUsers(application_id, (self.before, self.after))
+        known: dict[Hashable, PermissionChange | None] = {}
         for chunk in chunks(user_ids[:limit]):
             rows = await read_user_rows(tx, application_id, chunk)
             kept = [self._records[pair] for user_id in rows if (pair := (user_id, application_id)) in self._records]
             await self._read_projects(tx, application_id, [*rows.values(), *kept])
             for user_id, row in rows.items():
+                named = user_id in accounts or (user_id, application_id) in self._records
+                key = None if named or application_id in check.assertions else equal_users.key(row)
+                if key is not None and key in known:
+                    if (same := known[key]) is not None:
+                        changes.append(same._replace(user_id=user_id))
+                    continue
                 before = None if user_id in created else self._evaluate_before(application_id, row)
                 after = self._evaluate(self.after, application_id, row)
                 if after is not None:
                     check.see(after, user_id, self.after.home(application_id))
                 change = permission_change(user_id, application_id, _entries(before), _entries(after))
+                if key is not None:
+                    known[key] = change
                 if change is not None:
                     changes.append(change)
         return changes

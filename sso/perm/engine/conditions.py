@@ -74,6 +74,12 @@ def required_attributes(condition: Condition) -> frozenset[tuple[str, str]] | No
     return min(alternatives, key=_breadth) if alternatives else None
 
 
+def named_users(condition: Condition) -> frozenset[str]:
+    """The user ids that occur anywhere in the condition."""
+    parts = (*(condition.all_of or ()), *(condition.any_of or ()))
+    return frozenset(condition.uid or ()).union(*map(named_users, parts))
+
+
 def _breadth(attributes: frozenset[tuple[str, str]]) -> tuple[bool, int]:
     """How many users may have one of the attributes, roughly: ids name few."""
     return any(name != "uid" for name, _ in attributes), len(attributes)

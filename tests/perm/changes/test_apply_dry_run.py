@@ -69,14 +69,14 @@ def test_dry_run_shows_records_and_users(studio: Studio, people: People, app: in
 
 def test_attributes_of_users_in_a_document(studio: Studio, people: People) -> None:
     app = studio.application(**CHAT)
-    role = {"name": "vips", "meta": chat(ban=True), "condition": {"tag": "gold"}}
+    role = {"name": "vips", "meta": chat(ban=True), "condition": {"tag": "platinum"}}
     studio.server.apply({"roles": {str(app): [role]}})
     bob = people[1]
-    report = dry_run(studio, {"users": [{"login": bob.login, "tags": ["gold"]}]})
+    report = dry_run(studio, {"users": [{"login": bob.login, "tags": ["platinum"]}]})
     change = {"user_id": bob.user_id, "application_id": app, "gained": ["private_data.chat.ban"], "lost": []}
     assert report["users"] == [change]
-    with_condition = {"roles": {str(app): [role | {"condition": {"tag": "silver"}}]}}
-    both = dry_run(studio, {"users": [{"login": bob.login, "tags": ["silver"]}], **with_condition})
+    with_condition = {"roles": {str(app): [role | {"condition": {"tag": "titanium"}}]}}
+    both = dry_run(studio, {"users": [{"login": bob.login, "tags": ["titanium"]}], **with_condition})
     assert both["users"] == [change]
 
 

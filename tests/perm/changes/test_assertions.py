@@ -135,8 +135,8 @@ def test_override_saves_and_is_audited(root: Administrator, trial: Trial, people
 
 
 def test_attributes_of_users_are_checked(studio: Studio, root: Administrator, trial: Trial, app: int) -> None:
-    eve = studio.user(login="eve@changes.example", tags=["crew"])
-    condition = {"tag": "crew"}
+    eve = studio.user(login="eve@changes.example", tags=["deckhand"])
+    condition = {"tag": "deckhand"}
     body = role(trial, "crew", meta=chat(ban=True), condition=condition)
     assert studio.root.call("roles", **body).status == 200
     assert put(root, app, "eve@changes.example may chat.ban").status_code == 200
@@ -147,7 +147,7 @@ def test_attributes_of_users_are_checked(studio: Studio, root: Administrator, tr
     assert dry["users"] == [
         {"user_id": eve.user_id, "application_id": app, "gained": [], "lost": ["private_data.chat.ban"]}
     ]
-    assert root.data(path)["tags"] == ["crew"]
+    assert root.data(path)["tags"] == ["deckhand"]
     assert root.request("PATCH", path, json={"nick": "Eve"}).status_code == 200
     assert root.request("PATCH", path, json={"tags": [], "override": True}).status_code == 200
     assert root.data(path)["tags"] == []

@@ -115,6 +115,36 @@ async def test_cached_facts_are_those_of_the_database_after_every_change(filled:
     assert reused > STEPS  # most changes are not about most pairs
 
 
+_SWAPS = tuple(
+    (
+        "DELETE FROM group_users WHERE user_id = '1'",
+        f"INSERT INTO group_users (group_id, user_id) VALUES ('{group}', '1')",
+    )
+    for group in ("g1", "g2")
+)
+
+
+async def test_every_kind_of_change_is_seen(filled: Database) -> None:
+    """One after another, with rows that exist already, so that each statement changes something."""
+    cached = FactsStore(filled)
+    rows = (
+        "INSERT INTO role_assignments (user_id, application_id, name) VALUES ('1', 10, 'r')",
+        "INSERT INTO project_members (project_id, user_id, level, role) VALUES ('p1', '1', 'project', 'r')",
+        "INSERT INTO group_users (group_id, user_id) VALUES ('g1', '1')",
+        "INSERT INTO user_records (user_id, application_id) VALUES ('1', 10)",
+    )
+    await filled.transaction(change, [Statement(sql) for sql in rows])
+    for number in (1, 2):
+        for changes in (*((sql,) for sql in _CHANGES), *_SWAPS):
+            statements = [Statement(sql.format(u="1", a=10, g="g1", p="p1", n=number)) for sql in changes]
+            for application_id in (1, 10):
+                await load(cached, "1", application_id)
+            await filled.transaction(change, statements)
+            for application_id in (1, 10):
+                loaded = await load(cached, "1", application_id)
+                assert contents(loaded) == contents(await load(FactsStore(filled), "1", application_id)), changes
+
+
 async def test_a_new_connection_makes_cached_facts_invalid(filled: Database) -> None:
     """It may be to another server, after a failover."""
     store = FactsStore(filled)

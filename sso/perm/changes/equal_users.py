@@ -1,0 +1,32 @@
+"""Users who must have the same permissions at an application, so that one of them is evaluated for all."""
+
+from collections.abc import Hashable, Iterable
+
+from sso.perm.changes.state import PermissionState
+from sso.perm.changes.user_rows import UserRow
+from sso.perm.engine.conditions import named_users
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+
+
+class EqualUsers:
+    """Users are equal if they have the same roles and attributes, no own data, and nothing names them by their id."""
+
+    def __init__(self, application_id: int, states: Iterable[PermissionState]) -> None:
+        self._is_possible = application_id != CENTRAL_APPLICATION_ID  # memberships differ
+        self._named: set[str] = set()
+        for state in states:
+            application, home = state.compiled.get(application_id), state.home(application_id)
+            for role in application.roles.values() if application else ():
+                if role.condition is not None:
+                    self._named |= named_users(role.condition)
+            for group in home.groups if home else ():
+                self._named |= group.users
+                for item in group.conditions:
+                    self._named |= named_users(item.condition)
+
+    def key(self, row: UserRow) -> Hashable | None:
+        """Equal users have the same key. Returns None for a user who may differ from all others."""
+        own, user = row.own, row.user
+        if not self._is_possible or own.public_data or own.private_data or user.user_id in self._named:
+            return None
+        return own.roles, user.domain, user.tags, user.purchases
