@@ -86,6 +86,7 @@ POSTS = tuple(
         "/account/enrol",
         "/account/history",
         "/language",
+        "/docs/api",
         "/openapi.json",
         "/login/identity",
         "/healthz",

@@ -31,7 +31,7 @@ def test_every_rule_of_a_builtin_role_is_in_the_schema() -> None:
 
 def test_projects_cannot_give_roles_with_rights_over_the_service() -> None:
     refused = {name for name, role in APPLICATION.roles.items() if not assignable_through_project(role, generic=True)}
-    assert refused == {"root", "user_manager", "auditor"}
+    assert refused == {"root", "user_manager", "auditor", "application_manager", "project_manager"}
     assert all(APPLICATION.roles[name].protected for name in refused)
 
 
