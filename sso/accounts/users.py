@@ -144,16 +144,7 @@ class UserStore:
         await self._database.value(_REHASH, user_id=user.user_id, old=user.password_hash, new=new_hash)
 
     async def set_disabled(self, user_id: str, disabled: bool) -> None:
-        """Disables or enables a user. Disabling revokes everything issued before; enabling does not restore it."""
-
-        async def work(tx: Transaction) -> None:
-            if await tx.value(_SET_DISABLED, user_id=user_id, disabled=disabled):
-                change = ChangeType.USER_DISABLED if disabled else ChangeType.USER_ENABLED
-                await record_changes(tx, [Change(change, user_id)])
-            if disabled:
-                await revoke_everything(tx, user_id)
-
-        await self._database.transaction(work)
+        await self._database.transaction(set_disabled, user_id, disabled=disabled)
         self._wake_senders()
 
     async def revoke_all(self, user_id: str) -> None:
@@ -236,6 +227,15 @@ async def create_user(
             return User.from_row(row)
         if await is_login_used(tx, login):
             return None
+
+
+async def set_disabled(tx: Transaction, user_id: str, *, disabled: bool) -> None:
+    """Disables or enables a user. Disabling revokes everything issued before; enabling does not restore it."""
+    if await tx.value(_SET_DISABLED, user_id=user_id, disabled=disabled):
+        change = ChangeType.USER_DISABLED if disabled else ChangeType.USER_ENABLED
+        await record_changes(tx, [Change(change, user_id)])
+    if disabled:
+        await revoke_everything(tx, user_id)
 
 
 async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "") -> None:

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from sso.admin.caller import AdminCaller
+from sso.admin.permission_access import AT_CENTRAL_APPLICATION
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, WriteQuery, record_response
 from sso.admin.rights import AdminRight
 from sso.core.errors import Forbidden, NotFound
@@ -30,6 +31,7 @@ class AssertionResource:
 
     async def get(self, request: AdminRequest) -> AdminResponse:
         application_id = _read_application_id(request)
+        _require_root_for_central(request.caller, application_id)
         return record_response(_json(application_id, await self._require(application_id)))
 
     async def save(self, request: AdminRequest) -> AdminResponse:
@@ -80,7 +82,7 @@ def _read_application_id(request: AdminRequest) -> int:
 
 def _require_root_for_central(caller: AdminCaller, application_id: int) -> None:
     if application_id == CENTRAL_APPLICATION_ID and not caller.is_root:
-        raise Forbidden("the role root is required to change the central application")
+        raise Forbidden(AT_CENTRAL_APPLICATION)
 
 
 def _json(application_id: int, statements: list[str]) -> JsonRecord:

@@ -1,7 +1,7 @@
 """/api/admin/users: lists, creates, changes and closes accounts."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 from sso.accounts.model import User, login_key
 from sso.accounts.users import UserStore
@@ -27,8 +27,9 @@ from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.changes.scope import Scope
-from sso.perm.changes.writer import WRITE, PermissionWriter, WriteMode, Written
+from sso.perm.changes.writer import PermissionWriter, WriteMode, Written
 from sso.perm.stores.timestamps import rfc3339
+from sso.personal_data.administrators import keep_administrators
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.errors import DeletionRefused
 from sso.state.location import DocumentError
@@ -43,6 +44,10 @@ _BY_LOGIN = Statement("SELECT * FROM users WHERE login_key = :login_key")
 
 class _RolledBack(Exception):
     """Ends a transaction whose changes are not wanted."""
+
+
+class UserCreation(UserPart):
+    override: bool = False  # create the user even if an assertion of an application fails
 
 
 class UserPatch(UserChanges):
@@ -78,7 +83,8 @@ class UserResource:
         return record_response(user_json(await self.require(request.path["user_id"])))
 
     async def create(self, request: AdminRequest) -> AdminResponse:
-        part: UserPart = request.body
+        body: UserCreation = request.body
+        part = UserPart.model_validate(body.model_dump(exclude_none=True, exclude={"override"}))
         password_hash = await self._hasher.hash(part.password) if part.password is not None else None
 
         async def work(tx: Transaction) -> User:
@@ -92,7 +98,8 @@ class UserResource:
             await self._protected.require_manageable(request.caller, created.user_id, tx)
             return created
 
-        return record_response(user_json((await self._write(WRITE, Scope.account(part.login), work)).result), 201)
+        mode = WriteMode(override=body.override, actor=request.caller.actor)
+        return record_response(user_json((await self._write(mode, Scope.account(part.login), work)).result), 201)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         user = await self.require_manageable(request.caller, request.path["user_id"])
@@ -107,7 +114,8 @@ class UserResource:
             request.check_version(user_json(locked))
             await _refuse_taken_login(tx, changes.login, user.user_id)
             part = UserPart.model_validate({"login": locked.login, **given, "user_id": user.user_id})
-            await users.apply(tx, request.caller.actor, self._keyring, "", part, password_hash)
+            async with keep_administrators(tx, user.user_id) if part.disabled else nullcontext():
+                await users.apply(tx, request.caller.actor, self._keyring, "", part, password_hash)
             await self._protected.require_manageable(request.caller, user.user_id, tx)
             return User.from_row(await tx.row(_LOCK, user_id=user.user_id))
 
@@ -171,6 +179,8 @@ class UserResource:
             return await self._writer.write(mode, scope, work)
         except DocumentError as error:
             raise ApiError(str(error).removeprefix(".")) from None
+        except DeletionRefused as error:
+            raise Conflict(str(error.text)) from None
         except UniqueViolation:  # a concurrent request was faster
             raise Conflict(LOGIN_TAKEN) from None
 

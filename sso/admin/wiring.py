@@ -19,7 +19,7 @@ from sso.admin.rights import AdminRight
 from sso.admin.service_wiring import ServiceParts, service_routes
 from sso.admin.system import SystemResource, system_routes
 from sso.admin.user_details import UserDetails
-from sso.admin.users import UserPatch, UserResource
+from sso.admin.users import UserCreation, UserPatch, UserResource
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.db.database import Database
@@ -32,7 +32,6 @@ from sso.perm.stores.facts import FactsStore
 from sso.perm.visibility import Visibility
 from sso.perm.wiring import PermissionEndpoints
 from sso.personal_data.deletion import AccountDeletion
-from sso.state.sections.users import UserPart
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute,
     user = "/users/<user_id>"
     return (
         AdminRoute("GET", "/users", view, users.list, SearchQuery),
-        AdminRoute("POST", "/users", manage, users.create, body=UserPart),
+        AdminRoute("POST", "/users", manage, users.create, body=UserCreation),
         AdminRoute("GET", user, view, users.get),
         AdminRoute("PATCH", user, manage, users.change, WriteQuery, UserPatch),
         AdminRoute("DELETE", user, manage, users.delete),

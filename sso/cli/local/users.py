@@ -1,9 +1,10 @@
 """Users in the database of this machine."""
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from sso.accounts.second_factor.attempts import SecondFactorAttempts
-from sso.accounts.users import exportable_fields
+from sso.accounts.users import exportable_fields, set_disabled
 from sso.cli.administration import Fields
 from sso.cli.context import CommandFailure, write_audit_entry
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
@@ -11,6 +12,7 @@ from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 if TYPE_CHECKING:
     from sso.accounts.model import User
     from sso.cli.services import CommandServices
+    from sso.db.transaction import Transaction
 
 
 class LocalUsers:
@@ -52,8 +54,17 @@ class LocalUsers:
         return record
 
     async def set_disabled(self, user: Fields, *, disabled: bool) -> None:
-        await self._audit("user.disable" if disabled else "user.enable", user, {"disabled": disabled})
-        await self._services.users.set_disabled(user["user_id"], disabled=disabled)
+        from sso.perm.stores import audit
+        from sso.personal_data.administrators import keep_administrators
+
+        operation, user_id = "user.disable" if disabled else "user.enable", user["user_id"]
+
+        async def work(tx: "Transaction") -> None:
+            async with keep_administrators(tx, user_id) if disabled else nullcontext():
+                await set_disabled(tx, user_id, disabled=disabled)
+            await audit.write(tx, self._services.actor, operation, user_id, None, {"disabled": disabled})
+
+        await self._services.database.transaction(work)
 
     async def set_password(self, user: Fields, password: str) -> None:
         password_hash = await self._services.hasher.hash(password)

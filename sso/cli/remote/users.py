@@ -19,7 +19,7 @@ class RemoteUsers:
         try:
             user_id = str((await self._api.send(users.create(fields)))["user_id"])
         except RequestRefused as error:
-            if error.status == 409:
+            if error.status == 409 and error.text.startswith(("login:", "user_id:")):
                 raise CommandFailure("there is already a user with this login or user id") from None
             raise
         if admin:

@@ -144,22 +144,38 @@ class StateComparison:
 
     async def _explicit_candidates(self, tx: Transaction, accounts: dict[str, UserAccount]) -> dict[int, set[str]]:
         candidates: dict[int, set[str]] = {}
-        applications: dict[frozenset[str], set[int]] = {}  # by the attributes that changed
         for user_id, application_id in (*self._records, *self._user_pairs(accounts)):
             candidates.setdefault(application_id, set()).add(user_id)
-        for user_id in accounts.keys() & self._accounts.keys():
-            old, new = self._accounts[user_id].facts, accounts[user_id].facts
-            if old != new:
-                if not applications:
-                    await lock_conditions(tx)
-                attributes = _changed_attributes(old, new)
-                if attributes not in applications:
-                    applications[attributes] = await _applications_with_conditions(tx, attributes)
-                for application_id in applications[attributes]:
-                    candidates.setdefault(application_id, set()).add(user_id)
-        await lock_applications(tx, {item for ids in applications.values() for item in ids})
+        by_attributes = await self._candidates_by_attributes(tx, accounts)
+        await lock_applications(tx, by_attributes)
+        for application_id, user_ids in by_attributes.items():
+            candidates.setdefault(application_id, set()).update(user_ids)
         await self._add_applications(tx, candidates)
         return candidates
+
+    async def _candidates_by_attributes(self, tx: Transaction, accounts: dict[str, UserAccount]) -> dict[int, set[str]]:
+        """The users whose attributes the write changed, and those that it created, where these attributes matter."""
+        candidates: dict[int, set[str]] = {}
+        applications: dict[frozenset[str], set[int]] = {}
+        for user_id, attributes in self._attributes_that_differ(accounts):
+            if not applications:
+                await lock_conditions(tx)
+            if attributes not in applications:
+                applications[attributes] = await _applications_with_conditions(tx, attributes)
+            # At the central application, projects may admit a member or not. A new user is a member of none.
+            central = {CENTRAL_APPLICATION_ID} if user_id in self._accounts else set()
+            for application_id in applications[attributes] | central:
+                candidates.setdefault(application_id, set()).add(user_id)
+        return candidates
+
+    def _attributes_that_differ(self, accounts: dict[str, UserAccount]) -> Iterator[tuple[str, frozenset[str]]]:
+        """See `_changed_attributes`. A user whom the write created had no attributes before."""
+        for user_id, account in accounts.items():
+            if user_id in self._accounts:
+                if self._accounts[user_id].facts != account.facts:
+                    yield user_id, _changed_attributes(self._accounts[user_id].facts, account.facts)
+            elif self.scope.accounts:
+                yield user_id, _changed_attributes(UserFacts(""), account.facts)
 
     async def _add_applications(self, tx: Transaction, application_ids: Iterable[int]) -> None:
         """Read applications that the write does not change, but where it changes permissions."""
@@ -252,13 +268,14 @@ def _entries(effective: EffectivePermissions | None) -> list[str]:
 def _changed_attributes(old: UserFacts, new: UserFacts) -> frozenset[str]:
     """The strings of which a stored condition has one if the difference of the attributes matters to it."""
     domain = ("domain",) if old.domain != new.domain else ()
-    return frozenset((*(old.tags ^ new.tags), *(old.purchases ^ new.purchases), *domain))
+    user_id = ("uid",) if old.user_id != new.user_id else ()
+    return frozenset((*(old.tags ^ new.tags), *(old.purchases ^ new.purchases), *domain, *user_id))
 
 
 async def _applications_with_conditions(tx: Transaction, attributes: frozenset[str]) -> set[int]:
     """The applications where the difference of the attributes may matter."""
     rows = await tx.rows(_WITH_CONDITIONS, values=list(attributes), domain="domain" in attributes)
-    return {CENTRAL_APPLICATION_ID, *(row["application_id"] for row in rows)}
+    return {row["application_id"] for row in rows}
 
 
 def _by_application(pairs: Iterable[tuple[str, int]]) -> list[tuple[int, list[str]]]:

@@ -58,6 +58,8 @@ class UserDataEndpoint:
         sections = readable_sections(caller, rights, own=is_own)
         if at is not None:
             user = await self._authorizer.facts.load_at(user_id, application_id, caller.address, at, "options.at")
+            if not rights.is_root and not (is_own and explain is False):
+                _refuse_other_project(target, user)
         else:
             user = target if is_own else await self._load(user_id, application_id, caller, request.versions)
         if not user.user_exists:
@@ -162,6 +164,12 @@ def require_target(rights: CallerRights, right: str, sections: Collection[str]) 
     if rights.target_facts is None and not rights.is_root:
         raise missing_sections(right, sections)
     return rights.target
+
+
+def _refuse_other_project(present: LoadedFacts, past: LoadedFacts) -> None:
+    """The rights of callers are those in the present project, which do not show how another project gave roles."""
+    if past.project_id not in (None, present.project_id):
+        raise Forbidden("the application was in another project")
 
 
 def readable_sections(caller: Caller, rights: CallerRights, *, own: bool) -> frozenset[str]:

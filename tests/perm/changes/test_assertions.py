@@ -200,6 +200,13 @@ def test_rights_of_assertions(studio: Studio, root: Administrator, trial: Trial,
     assert put(viewer, app).status_code == 403
     assert put(manager, app, "only staff may chat.kick").status_code == 200
     assert put(manager, 1, "only root may can_manage_users").status_code == 403
+    assert root.get("/applications/1/assertions").status_code == 200
+    for caller in (viewer, manager):
+        refused = caller.get("/applications/1/assertions")
+        assert (refused.status_code, refused.json()["error"]) == (
+            403,
+            "the role root is required at the central application",
+        )
     assert administrator(studio).get(path).status_code == 403
     assert root.get("/applications/999999/assertions").status_code == 404
     assert root.get("/applications/x/assertions").status_code == 404

@@ -232,3 +232,24 @@ def test_management_api_and_command_line(studio: Studio, timeline: Timeline) -> 
     assert json.loads(studio.server.sso(*arguments, "--at", str(at)).stdout)["held"] is True
     failed = studio.server.sso("perm", "list", ann.login, "--app", str(app), "--at", "2001-01-01", check=False)
     assert (failed.returncode, "--at: the history begins at" in failed.stderr) == (1, True)
+
+
+def test_past_in_another_project_is_for_root(studio: Studio, timeline: Timeline) -> None:
+    ann, owner = studio.user(), studio.user()
+    old, new = studio.project(), studio.project(owner)
+    app = studio.application(old)
+    studio.role(app, "guard", "patrol")
+    group = studio.group(old, ann.user_id)
+    services = {str(app): {"groups": [{"group_id": group, "role": "guard", "action": "grant"}]}}
+    saved(studio.root, "project", action="save", data={"id": old, "settings": {"services": services}})
+    studio.give_secret(owner, app, private={"canRead": "all"}, roles={"canRead": "all"})
+    then = timeline.mark()
+    saved(studio.root, "application", action="save", data={"application_id": app, "project_id": new})
+    moved = timeline.mark()
+    past, present = {"at": timeline.at(then)}, {"at": timeline.at(moved)}
+    for options in (past, past | {"explain": True}, past | {"explain": "patrol"}):
+        refused = get(owner, app, options, user_id=ann.user_id)
+        assert (refused.status, refused.body.get("error")) == (403, "the application was in another project")
+    assert get(owner, app, present | {"explain": "patrol"}, user_id=ann.user_id).status == 200
+    assert get(ann, app, past, type="list_short").data == ["patrol"]
+    assert get(studio.root, app, past | {"explain": "patrol"}, user_id=ann.user_id).body["explain"]["held"] is True
