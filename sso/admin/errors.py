@@ -2,6 +2,8 @@
 
 from sso.core.errors import ApiError, RetryLater
 
+HELD_RETRY_S = 5
+
 
 class Conflict(ApiError):
     """The request is valid but conflicts with stored data."""
@@ -22,3 +24,11 @@ class PreconditionFailed(ApiError):
 class TooManyAdminRequests(RetryLater):
     status = 429
     message = "too many requests, try again later"
+
+
+class TooManyHeldRequests(RetryLater):
+    status = 429
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(HELD_RETRY_S)
+        self.message = f"too many open streams and long polls (at most {limit} at a time): end one, then try again"
