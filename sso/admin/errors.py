@@ -2,8 +2,6 @@
 
 from sso.core.errors import ApiError, RetryLater
 
-HELD_RETRY_S = 5
-
 
 class Conflict(ApiError):
     """The request is valid but conflicts with stored data."""
@@ -28,7 +26,4 @@ class TooManyAdminRequests(RetryLater):
 
 class TooManyHeldRequests(RetryLater):
     status = 429
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(HELD_RETRY_S)
-        self.message = f"too many open streams and long polls (at most {limit} at a time): end one, then try again"
+    message = "too many open streams and long polls (at most 10 at a time): end one, then try again"

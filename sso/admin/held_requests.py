@@ -6,7 +6,8 @@ from weakref import WeakSet
 from sso.admin.caller import AdminCaller
 from sso.admin.errors import TooManyHeldRequests
 
-MAX_HELD = 10  # of a user, or of all service clients of an application
+MAX_HELD = 10  # of a user, or of all service clients of an application; also in the text of TooManyHeldRequests
+RETRY_S = 5
 
 
 class HeldRequests:
@@ -18,7 +19,7 @@ class HeldRequests:
         actor = caller.actor
         holder = f"user {actor.user_id}" if actor.user_id else f"application {actor.service_id}"
         if sum(place.holder == holder for place in self._places) >= MAX_HELD:
-            raise TooManyHeldRequests(MAX_HELD)
+            raise TooManyHeldRequests(RETRY_S)
         place = HeldPlace(self._places, holder)
         self._places.add(place)
         return place

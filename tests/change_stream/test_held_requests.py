@@ -58,5 +58,5 @@ def test_caller_has_a_limit_of_streams_and_long_polls(studio: Studio) -> None:
 def assert_refused(response: httpx.Response) -> None:
     body: dict[str, Any] = response.json()
     assert (response.status_code, body["status"]) == (429, "ERROR")
-    assert "at most 10 at a time" in body["error"]
+    assert f"at most {MAX_HELD} at a time" in body["error"]
     assert int(response.headers["Retry-After"]) > 0
