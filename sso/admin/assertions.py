@@ -9,6 +9,7 @@ from sso.admin.rights import AdminRight
 from sso.core.errors import Forbidden, NotFound
 from sso.db.database import Database
 from sso.db.transaction import Transaction
+from sso.perm.changes.assertion_check import AssertionFailed
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import PermissionWriter, WriteMode
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, is_application_key
@@ -50,9 +51,13 @@ class AssertionResource:
 
         query: WriteQuery = request.query
         mode = WriteMode(query.dry_run, body.override, request.caller.actor)
-        written = await self._writer.write(mode, Scope.application(application_id), work)
+        sees_users = AdminRight.VIEW_USERS in request.caller.rights
+        try:
+            written = await self._writer.write(mode, Scope.application(application_id), work)
+        except AssertionFailed as error:
+            raise (error if sees_users else error.without_users()) from None
         if query.dry_run:
-            return AdminResponse(written.impact.json())
+            return AdminResponse((written.impact if sees_users else written.impact.without_violators()).json())
         response = record_response(_json(application_id, statements))
         warnings = list(written.warnings)
         return AdminResponse(response.members | ({"warnings": warnings} if warnings else {}), 200, response.headers)

@@ -8,6 +8,7 @@ import structlog
 import trio
 from pydantic import Field
 
+from sso.admin.held_requests import HeldPlace, HeldRequests
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, EventStreamRequest, ListQuery
 from sso.admin.rights import AdminRight
 from sso.change_stream.reader import ChangeReader, ExpiredCursor, StreamEvent, StreamPage, UnknownCursor
@@ -35,6 +36,7 @@ class ChangesQuery(ListQuery):
 class ChangeStream:
     def __init__(self, reader: ChangeReader) -> None:
         self._reader = reader
+        self._held = HeldRequests()
 
     async def read(self, request: AdminRequest) -> AdminResponse:
         """Returns the events after ``after``. Without events, waits up to ``wait`` seconds for one.
@@ -44,26 +46,31 @@ class ChangeStream:
         query: ChangesQuery = request.query
         if request.event_stream is not None:
             return await self._open_stream(request, request.event_stream)
-        page = await self._page(request, query.after, query.limit, query.wait)
+        if query.wait:
+            with self._held.begin(request.caller):
+                page = await self._page(request, query.after, query.limit, query.wait)
+        else:
+            page = await self._page(request, query.after, query.limit)
         return AdminResponse({"data": [event.content for event in page.events], "next": page.next})
 
     async def _open_stream(self, request: AdminRequest, stream: EventStreamRequest) -> AdminResponse:
         after = stream.last_event_id or request.query.after
         page = await self._page(request, after, STREAM_PAGE)  # an invalid cursor is an error of the request
+        place = self._held.begin(request.caller)
         headers = {"X-Accel-Buffering": "no"}  # nginx then passes the events on at once
-        return AdminResponse(headers=headers, event_stream=self._frames(request, stream, page))
+        return AdminResponse(headers=headers, event_stream=self._frames(request, stream, page, place))
 
     async def _frames(
-        self, request: AdminRequest, stream: EventStreamRequest, page: StreamPage
+        self, request: AdminRequest, stream: EventStreamRequest, page: StreamPage, place: HeldPlace
     ) -> AsyncGenerator[bytes]:
         """Yields the events until the worker stops, or the caller may no longer read them.
 
         One page is in memory at a time: the next one is read when the client has taken this one.
         """
-        yield b"retry: %d\n\n" % RECONNECT_MS
         heartbeat_at, recheck_at = _in(HEARTBEAT_S), _in(RECHECK_S)
         try:
-            with self._reader.signals() as signals:
+            with place, self._reader.signals() as signals:
+                yield b"retry: %d\n\n" % RECONNECT_MS
                 while not self._reader.draining:
                     if trio.current_time() >= recheck_at:
                         if not await stream.is_still_allowed():

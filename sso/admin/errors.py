@@ -22,3 +22,8 @@ class PreconditionFailed(ApiError):
 class TooManyAdminRequests(RetryLater):
     status = 429
     message = "too many requests, try again later"
+
+
+class TooManyHeldRequests(RetryLater):
+    status = 429
+    message = "too many open streams and long polls (at most 10 at a time): end one, then try again"

@@ -22,7 +22,7 @@ from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.perm.changes.writer import PermissionWriter, WriteMode
-from sso.state.apply import Applier, ApplyReport
+from sso.state.apply import APPLY_SECONDS, Applier, ApplyReport
 from sso.state.document import Document, parse
 from sso.state.export import SECTIONS, export
 from sso.state.location import DocumentError
@@ -30,6 +30,8 @@ from sso.upstream.provider_store import TOPIC as PROVIDERS_TOPIC
 from sso.web.body import BodyLimit
 from sso.web.request_model import Flag, at_most
 
+# While a document is compared, writers of the records that it names wait. Only root may make them wait for long.
+MAX_COMPARED_RECORDS, COMPARE_S = 500, 10.0
 MAX_EXPORTED_USERS = 10_000  # building a larger document would delay all requests of the worker
 DOCUMENT_BODY = BodyLimit(4 * 1024 * 1024, 200_000)
 SECRETS = ("password", "totp_secret", "client_secret")
@@ -104,11 +106,14 @@ class StateResource:
 
     async def _run(self, request: AdminRequest, mode: WriteMode) -> ApplyReport:
         """Raises ApiError if the document is not valid."""
-        applier = Applier(self._database, self._hasher, self._keyring, request.caller.actor, self._writer)
+        caller = request.caller
+        seconds = APPLY_SECONDS if caller.is_root else COMPARE_S
+        applier = Applier(self._database, self._hasher, self._keyring, caller.actor, self._writer, seconds)
         try:
             document = parse(request.body.model_dump(exclude_unset=True, exclude={"override"}))
-            if not request.caller.is_root:
+            if not caller.is_root:
                 _refuse_secrets(document)
+                _refuse_large(document)
             return await applier.run(document, mode)
         except DocumentError as error:
             raise ApiError(str(error)) from None
@@ -145,6 +150,11 @@ def _refuse_secrets(document: Document) -> None:
     )
     if has_secret:
         raise Forbidden("the role root is required for documents with passwords, secrets or access keys")
+
+
+def _refuse_large(document: Document) -> None:
+    if document.record_count > MAX_COMPARED_RECORDS:
+        raise ApiError(f"the document: expected at most {MAX_COMPARED_RECORDS} records, or the role root")
 
 
 def _counts(report: ApplyReport) -> JsonRecord:

@@ -128,10 +128,14 @@ class ConsoleView:
         if path:
             visit.require(method, path)
         if dangerous:
-            await self._require_recent(visit, form)
+            await self.require_recent(visit, form)
         return visit, form
 
-    async def _require_recent(self, visit: ConsoleVisit, form: dict[str, str]) -> None:
+    async def require_recent(self, visit: ConsoleVisit, form: dict[str, str]) -> None:
+        """Continues if the user has authenticated recently, or the form has the proof. Otherwise asks for it.
+
+        For forms that are dangerous depending on what they change.
+        """
         sends_code = form.pop("send_code", "") and visit.session.user.email_2fa
         if sends_code:
             await self._factors.send_code(visit.session.user)

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.perm.accepted_credentials import ENDPOINT_RULES, Subject
 from sso.perm.input.options import MAX_RULE_NAME
-from sso.perm.input.questions import MAX_QUESTIONS
+from sso.perm.input.questions import MAX_QUESTIONS, MAX_QUESTIONS_WITH_REASON
 from sso.perm.input.validators import MAX_TEXT
 from sso.web.api_description import (
     JSON_BODY,
@@ -60,7 +60,12 @@ CHECK = properties(
     ("data",),
     application_id=APPLICATION_ID,
     data=properties(("questions",), questions={"type": "array", "maxItems": MAX_QUESTIONS, "items": _QUESTION}),
-    options=properties(reason={"type": "boolean"}),
+    options=properties(
+        reason={
+            "type": "boolean",
+            "description": f"Explain the answers. At most {MAX_QUESTIONS_WITH_REASON} questions are accepted then.",
+        }
+    ),
 )
 
 

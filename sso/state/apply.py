@@ -163,7 +163,9 @@ class Applier:
         keyring: Keyring,
         actor: AuditActor | None = None,
         writer: PermissionWriter | None = None,
+        seconds: float = APPLY_SECONDS,
     ) -> None:
+        self._seconds = seconds
         self._actor = actor or AuditActor()
         self._writer = writer or PermissionWriter(database, FactsStore(database))
         self._database = database
@@ -188,7 +190,7 @@ class Applier:
             await seed_central_application(self._database)
         application = DocumentApplication(self._keyring, self._actor, document, hashes, mode.dry_run, progress)
         try:
-            written = await self._writer.write_within(APPLY_SECONDS, mode, application.begin, application.apply)
+            written = await self._writer.write_within(self._seconds, mode, application.begin, application.apply)
         except UniqueViolation as error:
             problem = _CONSTRAINT_ERRORS.get(error.constraint, f"is already in use ({error.constraint})")
             raise DocumentError(with_location(application.summary.location, problem)) from None

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from sso.admin.state import MAX_COMPARED_RECORDS
 from tests.admin.conftest import Administrator, administrator
 from tests.kit.browser import each_worker, query
 from tests.kit.builders import PASSWORD
@@ -193,3 +194,14 @@ def test_large_state_is_exported_without_users(server: Server, viewer: Administr
         assert viewer.get("/state", sections="clients,schemas").status_code == 200
     finally:
         query(server, "DELETE FROM users WHERE user_id LIKE 'mass%'")
+
+
+def test_only_root_compares_large_documents(
+    root: Administrator, viewer: Administrator, preparer: Administrator
+) -> None:
+    """Writers of the records that a document names wait while it is compared."""
+    document = {"users": [{"login": new_login()} for _ in range(MAX_COMPARED_RECORDS + 1)]}
+    for caller, path in ((viewer, "/state/diff"), (preparer, "/state/apply?dry_run=1")):
+        refused = caller.request("POST", path, json=document)
+        assert (refused.status_code, "at most 500 records" in refused.text) == (400, True)
+    assert post(root, "diff", document)["data"]["created"] == MAX_COMPARED_RECORDS + 1

@@ -44,6 +44,21 @@ def test_entry_shows_differences_and_is_undone(auditor: ConsoleBrowser, changed_
     assert tuple(row) == ("Before", ["one"])
 
 
+def test_undo_does_not_overwrite_a_later_change(auditor: ConsoleBrowser, changed_user: str) -> None:
+    stored = "SELECT nick, tags, phone FROM users WHERE login = $1"
+    entry = last_entry(auditor, "user.save")["id"]
+    auditor.act(page_of(auditor, changed_user), phone="+1555")  # another field does not matter
+    auditor.act(page_of(auditor, changed_user), tags="one two three")
+    auditor.open(f"/console/audit/{entry}")
+    answer = auditor.submit(f"/console/audit/{entry}/undo")
+    assert (answer.status_code, "changed again since: tags." in auditor.problem) == (409, True)
+    assert tuple(query(auditor.server, stored, changed_user)[0]) == ("After", ["one", "two", "three"], "+1555")
+    auditor.act(page_of(auditor, changed_user), tags="one two")
+    auditor.open(f"/console/audit/{entry}")
+    assert "undone" in auditor.act(f"/console/audit/{entry}/undo")
+    assert tuple(query(auditor.server, stored, changed_user)[0]) == ("Before", ["one"], "+1555")
+
+
 def test_undo_needs_the_right_of_the_operation(studio: Studio, auditor: ConsoleBrowser, changed_user: str) -> None:
     entry = last_entry(auditor, "user.save")["id"]
     with console_browser(studio, "can_view_audit") as browser:

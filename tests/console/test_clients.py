@@ -10,6 +10,7 @@ import pytest
 from sso.console.clients.quickstarts import FOLDER, FRAMEWORKS
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.kit.browser import query
+from tests.kit.builders import PASSWORD
 from tests.kit.game import Game
 from tests.perm.endpoints.conftest import Studio
 
@@ -76,6 +77,21 @@ def test_client_is_edited_disabled_and_deleted(browser: ConsoleBrowser) -> None:
     assert "again" in browser.act(f"{path}/enable")
     assert "deleted" in browser.act(f"{path}/delete")
     assert browser.get(path).status_code == 404
+
+
+def test_edit_that_may_give_tokens_needs_proof(studio: Studio) -> None:
+    path, stored = "/console/clients/console-guarded", "SELECT * FROM oauth_clients WHERE client_id = 'console-guarded'"
+    with console_browser(studio, "can_manage_clients") as browser:
+        new_client(browser, "console-guarded", redirect_uris="https://one.example/cb")
+        browser.forget_authentication()
+        browser.open(path)
+        assert "saved" in browser.act(path, name="Renamed")  # nothing that gives tokens
+        before = query(studio.server, stored)
+        answer = browser.submit(path, redirect_uris="https://evil.example/cb")
+        assert (answer.status_code, "Confirm that it is you" in answer.text) == (403, True)
+        assert query(studio.server, stored) == before
+        assert "saved" in browser.act(path, current_password=PASSWORD)
+    assert query(studio.server, stored)[0]["redirect_uris"] == ["https://evil.example/cb"]
 
 
 def test_secret_is_rotated_and_shown_once(browser: ConsoleBrowser) -> None:

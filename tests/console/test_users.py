@@ -143,6 +143,23 @@ def test_proof_is_asked_for_and_the_action_goes_on(studio: Studio, login: str) -
             assert user.sign_in(login, "another long password").status_code == 303
 
 
+@pytest.mark.parametrize("change", [{"login": "taken.over@example.com"}, {"tags": "beta staff"}, {"purchases": "gold"}])
+def test_edit_that_may_give_access_needs_proof(studio: Studio, login: str, change: dict[str, str]) -> None:
+    user_id = user_id_of(studio.server, login)
+    stored = "SELECT login, nick, tags, purchases FROM users WHERE user_id = $1"
+    with console_browser(studio, "can_manage_users") as browser:
+        path = page_of(browser, login)
+        browser.forget_authentication()
+        assert browser.act(path, nick="Renamed") == "The changes have been saved."  # nothing that gives access
+        before = query(studio.server, stored, user_id)
+        answer = browser.submit(path, **change)
+        assert (answer.status_code, "Confirm that it is you" in answer.text) == (403, True)
+        assert query(studio.server, stored, user_id) == before
+        assert browser.act(path, current_password=PASSWORD) == "The changes have been saved."
+    (name, value), row = *change.items(), query(studio.server, stored, user_id)[0]
+    assert (row["nick"], row[name]) == ("Renamed", value if name == "login" else value.split())
+
+
 def test_values_of_users_are_escaped_everywhere(manager: ConsoleBrowser, root_browser: ConsoleBrowser) -> None:
     login = new_user(manager.server, nick=PAYLOAD[:60], country=PAYLOAD[:60], phone=PAYLOAD[:60], meta={"a": PAYLOAD})
     path = page_of(manager, login)

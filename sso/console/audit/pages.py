@@ -16,7 +16,7 @@ from sso.console.lists import read_all
 from sso.console.sections import AUDIT
 from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
-from sso.console.visit import ConsoleVisit
+from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import ApiError, Forbidden
 from sso.web.body import InvalidBody
 
@@ -88,12 +88,22 @@ def audit_pages(console: ConsoleView) -> Blueprint:
         if undo is None:
             raise Forbidden("this change cannot be undone")
         try:
-            await visit.call(undo.method, undo.path, body=undo.body, **undo.variables)
+            visit.require(undo.method, undo.path)
+            current = await visit.data("GET", undo.path, **undo.variables)
+            if changed := undo.changed_since(current):
+                return await entry_page(visit, entry, _changed_since(changed))
+            version = version_of(current)
+            await visit.call(undo.method, undo.path, body=undo.body, if_match=version, **undo.variables)
         except (ApiError, InvalidBody) as error:
             return await entry_page(visit, entry, FormError.of(error))
         return done(AUDIT.path, "undone")
 
     return routes
+
+
+def _changed_since(fields: list[str]) -> FormError:
+    names = ", ".join(fields)
+    return FormError(f"This was changed again since: {names}. Undo the later change first, or edit the user.", 409)
 
 
 def _query(filters: dict[str, str]) -> dict[str, str]:

@@ -13,6 +13,11 @@ class Undo:
     path: str
     variables: dict[str, Any]
     body: dict[str, Any]
+    after: dict[str, Any]  # the values that the change has stored
+
+    def changed_since(self, current: dict[str, Any]) -> list[str]:
+        """Returns the fields whose values are not those of the change any more."""
+        return [name for name in self.body if current.get(name) != self.after.get(name)]
 
 
 def undo_of(entry: dict[str, Any]) -> Undo | None:
@@ -31,4 +36,4 @@ def _undo_user(entry: dict[str, Any]) -> Undo | None:
     body = {name: value for name, value in before.items() if name in UserChanges.model_fields and value is not None}
     if not body or body.keys() != before.keys() - {"deletion_due"}:
         return None
-    return Undo("PATCH", "/users/<user_id>", {"user_id": entry["target"]}, body)
+    return Undo("PATCH", "/users/<user_id>", {"user_id": entry["target"]}, body, entry["after"] or {})

@@ -17,6 +17,7 @@ from sso.web.body import InvalidBody
 
 CLIENT = "/clients/<client_id>"
 DAY_S = 86400
+CONFIRMED_FIELDS = ("redirect_uris", "consent")  # who changes these can get the tokens of users
 
 
 def client_pages(console: ConsoleView) -> Blueprint:
@@ -116,6 +117,9 @@ def client_pages(console: ConsoleView) -> Blueprint:
             "redirect_uris": split_list(form.get("redirect_uris", "")),
             "consent": "consent" in form,
         }
+        client = await visit.data("GET", CLIENT, client_id=client_id)
+        if any(body[name] != client[name] for name in CONFIRMED_FIELDS):
+            await console.require_recent(visit, form)
         try:
             await visit.call("PATCH", CLIENT, client_id=client_id, body=body, if_match=form.get("version") or None)
         except (ApiError, InvalidBody) as error:

@@ -6,7 +6,7 @@ from quart import Blueprint, Response
 
 from sso.console.form_error import FormError
 from sso.console.sections import USERS
-from sso.console.users.form import changed_fields, typed_fields
+from sso.console.users.form import CONFIRMED_FIELDS, changed_fields, typed_fields
 from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
@@ -28,6 +28,9 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
         visit, form = await console.submitted(USERS, "PATCH", USER)
         fields, version = typed_fields(form), form.get("version") or None
         fields.pop("password", None)
+        user = await visit.data("GET", USER, user_id=user_id)
+        if any(fields.get(name, user[name]) != user[name] for name in CONFIRMED_FIELDS):
+            await console.require_recent(visit, form)
         try:
             await visit.call("PATCH", USER, user_id=user_id, body=fields, if_match=version)
         except (ApiError, InvalidBody) as error:

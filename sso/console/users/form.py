@@ -5,6 +5,9 @@ from typing import Any
 TEXTS = ("login", "nick", "country", "lang", "level", "phone")
 LISTS = ("tags", "purchases")
 FLAGS = ("email_verified", "phone_verified")
+# Who changes these can take over the account, or give it roles: passwords are reset by e-mail, conditions of roles
+# look at the rest.
+CONFIRMED_FIELDS = ("login", "email_verified", "tags", "purchases")
 
 
 def typed_fields(form: dict[str, str]) -> dict[str, Any]:

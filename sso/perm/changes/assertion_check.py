@@ -44,6 +44,11 @@ class AssertionFailed(PermissionConflict):
             f"application {first.application_id}: the assertion '{first.statement}' would fail: {first.reason}{more}"
         )
         self.extra = {"failed_assertions": [item.json for item in failed]}
+        self._failed = failed
+
+    def without_users(self) -> "AssertionFailed":
+        """The same error for callers who may not read which users there are, and what they may do."""
+        return AssertionFailed([item.without_users() for item in self._failed])
 
 
 @dataclass

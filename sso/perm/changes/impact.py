@@ -42,6 +42,10 @@ class FailedAssertion(NamedTuple):
     reason: str
     users: tuple[str, ...] = ()  # the ids of users who violate it; at most a few
 
+    def without_users(self) -> "FailedAssertion":
+        """For callers who may not read which users there are, and what they may do."""
+        return self._replace(reason="it does not hold", users=())
+
     @property
     def json(self) -> dict[str, Any]:
         return {
@@ -81,6 +85,10 @@ class Impact:
             return replace(self, changes=shown)
         warning = f"{hidden} of the users are not shown, because you may not read their permissions"
         return replace(self, changes=shown, warnings=(*self.warnings, warning))
+
+    def without_violators(self) -> "Impact":
+        """The impact without the names of users who violate an assertion."""
+        return replace(self, failed_assertions=[failed.without_users() for failed in self.failed_assertions])
 
     def json(self, *, with_application: bool = True) -> dict[str, Any]:
         """The members of the response to a dry run. ``with_application`` shows the application of each change."""

@@ -5,11 +5,16 @@ is recorded for the change stream. A dry run does the same and is rolled back. C
 count as not met, because a write has no client.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
+import trio
+
+from sso.core.errors import ServerBusy
 from sso.db.database import TRANSACTION_S, Database
+from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.changes.assertion_check import AssertionFailed
 from sso.perm.changes.impact import FailedAssertion, Impact
@@ -23,6 +28,9 @@ from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.facts import FactsStore
 
 EVALUATION_S = 30.0  # how long a write may take that may affect many users
+DRY_RUN_WAIT_S = 10.0  # how long a dry run waits for those of others
+# Dry runs share locks with each other, so many at once could keep writers of the central application waiting for ever.
+_ONE_DRY_RUN = Statement("SELECT pg_advisory_xact_lock(hashtextextended('sso dry run', 0))")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -63,6 +71,7 @@ class PermissionWriter:
         self._database = database
         self._facts = facts
         self._recorder = recorder or NoRecorder()
+        self._dry_runs = trio.Semaphore(1)  # before the database, so that waiting takes no connection
 
     async def write(
         self,
@@ -76,8 +85,23 @@ class PermissionWriter:
 
         ``work`` must change only what ``scope`` names. It may be called again, see `Database.transaction`.
         """
-        seconds = TRANSACTION_S if scope.is_few_records else EVALUATION_S
-        return await self.write_within(seconds, mode, scope, work, *args, **kwargs)
+        if scope.is_few_records:
+            return await self.write_within(TRANSACTION_S, mode, scope, work, *args, **kwargs)
+        if not mode.dry_run:
+            return await self.write_within(EVALUATION_S, mode, scope, work, *args, **kwargs)
+        async with self._one_dry_run():
+            return await self.write_within(EVALUATION_S, mode, scope, work, *args, **kwargs)
+
+    @asynccontextmanager
+    async def _one_dry_run(self) -> AsyncIterator[None]:
+        with trio.move_on_after(DRY_RUN_WAIT_S) as waiting:
+            await self._dry_runs.acquire()
+        if waiting.cancelled_caught:
+            raise ServerBusy
+        try:
+            yield
+        finally:
+            self._dry_runs.release()
 
     async def write_login(self, user_id: str, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run a change of a user's own login. Assertions cannot stop it; those that fail are in the audit trail."""
@@ -108,6 +132,8 @@ class PermissionWriter:
     ) -> Written[T]:
         if not isinstance(scope, Scope):
             scope = await scope(tx)
+        elif mode.dry_run and not scope.is_few_records:
+            await tx.value(_ONE_DRY_RUN)
         compare = self._compare_records if scope.is_few_records else self._compare_states
         written = await compare(tx, scope, work)
         if mode.dry_run:

@@ -37,18 +37,20 @@ class CheckEndpoint:
         caller = request.caller
         with_reason, warnings = read_check_options(request.fields.get("options", {}))
         default_application = request.fields.get("application_id")
-        questions, more = read_questions(request.required_data(), caller.user_id, default_application)
+        questions, more = read_questions(
+            request.required_data(), caller.user_id, default_application, with_reason=with_reason
+        )
         request.warnings.extend((*warnings, *more))
         applications = {question.application_id for question in questions}
         pairs = {(caller.user_id, application_id) for application_id in (CENTRAL_APPLICATION_ID, *applications)}
         pairs.update(question.pair for question in questions)
         loaded, versions = await self._authorizer.facts.load_pairs(pairs, caller.address)
         rights = {item: await self._rights(caller, item, versions) for item in applications}
-        answers = []
+        answers, reasons = [], Reasons() if with_reason else None
         for number, question in enumerate(questions, 1):
-            answers.append(_answer(caller, question, rights[question.application_id], loaded, with_reason))
+            answers.append(_answer(caller, question, rights[question.application_id], loaded, reasons))
             PERMISSION_CHECKS.add("check")
-            if with_reason or number % QUESTIONS_PER_TURN == 0:
+            if reasons is not None or number % QUESTIONS_PER_TURN == 0:
                 await trio.lowlevel.checkpoint()
         return orjson.dumps(request.response(data=answers))
 
@@ -65,7 +67,7 @@ def _answer(
     question: Question,
     rights: CallerRights | Forbidden,
     loaded: dict[tuple[str, int], LoadedFacts],
-    with_reason: bool,
+    reasons: "Reasons | None",
 ) -> dict[str, Any]:
     try:
         if isinstance(rights, Forbidden):
@@ -79,8 +81,8 @@ def _answer(
         answer: dict[str, Any] = {"allow": _is_allowed(question, user, sections, caller.now)}
     except ApiError as error:
         return {"allow": False, "error": str(error.message)}
-    if with_reason:
-        answer["reason"] = _reason(question, rights, user, sections, caller.now)
+    if reasons is not None:
+        answer["reason"] = reasons.get(question, rights, user, sections, caller.now)
     return answer
 
 
@@ -116,13 +118,29 @@ def _name(question: Question, user: LoadedFacts, now: int) -> str:
     return question.rule if home is not None and home.is_named(project) else ""
 
 
-def _reason(
-    question: Question, rights: CallerRights, user: LoadedFacts, sections: frozenset[str], now: int
+class Reasons:
+    """The explanations of one request, by one caller. Each rule of a user at an application is explained once."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, int, str], dict[str, Any]] = {}
+
+    def get(
+        self, question: Question, rights: CallerRights, user: LoadedFacts, sections: frozenset[str], now: int
+    ) -> dict[str, Any]:
+        """The explanation of the rule, as with ``options.explain`` of a get."""
+        name = _name(question, user, now)
+        if not name:
+            other_project = [{"reason": "other_project", "text": _OTHER_PROJECT}]
+            return {"rule": question.rule, "held": False, "reasons": other_project}
+        key = (*question.pair, name)
+        if key not in self._made:
+            self._made[key] = _explained(name, rights, user, sections, now)
+        return self._made[key]
+
+
+def _explained(
+    name: str, rights: CallerRights, user: LoadedFacts, sections: frozenset[str], now: int
 ) -> dict[str, Any]:
-    """The explanation of the rule, as with ``options.explain`` of a get."""
-    name = _name(question, user, now)
-    if not name:
-        return {"rule": question.rule, "held": False, "reasons": [{"reason": "other_project", "text": _OTHER_PROJECT}]}
     try:
         explained = explain_json(name, rights, user, user.effective(now), Options(sections=sections), short=True)
     except Forbidden as error:

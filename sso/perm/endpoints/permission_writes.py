@@ -2,7 +2,7 @@
 
 A dry run shows the permissions of other users only as far as the caller may read them: entries of an application in the
 sections that its ``secret_data.meta`` lets the caller read, and entries of a project if the caller may read its
-membership. ``total`` counts all affected users.
+membership. ``total`` counts all affected users. Only root learns which users violate an assertion.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,6 +12,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 from sso.core.errors import Forbidden
 from sso.db.transaction import Transaction
 from sso.perm.authorization import Authorizer, CallerRights
+from sso.perm.changes.assertion_check import AssertionFailed
 from sso.perm.changes.impact import Impact, PermissionChange
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import PermissionWriter
@@ -65,7 +66,10 @@ class PermissionWrites:
                 await request.precondition(tx)
             return await work(tx, *args, **kwargs)
 
-        written = await self._writer.write(mode, scope, checked)
+        try:
+            written = await self._writer.write(mode, scope, checked)
+        except AssertionFailed as error:
+            raise (error if await self._is_root(request) else error.without_users()) from None
         one_application = len(scope.changed_applications) == 1 and not scope.projects
         impact = written.impact
         if mode.dry_run:
@@ -88,7 +92,12 @@ class PermissionWrites:
             granted = rights[change.application_id]
             return _readable(change, granted) if granted is not None else None
 
+        if impact.failed_assertions and not await self._is_root(request):
+            impact = impact.without_violators()
         return impact.visible(select)
+
+    async def _is_root(self, request: PermissionRequest) -> bool:
+        return (await self._authorizer.caller_rights(request.caller)).is_root
 
 
 def _readable(change: PermissionChange, rights: CallerRights) -> PermissionChange | None:

@@ -10,6 +10,7 @@ from sso.perm.input.options import MAX_RULE_NAME
 from sso.perm.input.validators import read_array, read_flag, read_object, read_text, unknown_field_warnings
 
 MAX_QUESTIONS = 100
+MAX_QUESTIONS_WITH_REASON = 20  # an explanation looks at every role of the application
 _FIELDS = frozenset(("user_id", "application_id", "rule", "param", "project_id"))
 
 
@@ -27,12 +28,15 @@ class Question:
 
 
 def read_questions(
-    data: dict[str, Any], default_user_id: str, default_application_id: object
+    data: dict[str, Any], default_user_id: str, default_application_id: object, *, with_reason: bool
 ) -> tuple[list[Question], list[str]]:
     """The questions in ``data``, and warnings. Both defaults apply to questions without that field."""
     warnings = unknown_field_warnings(data, ("questions",), "data")
     questions = []
-    for index, value in enumerate(read_array(data.get("questions"), "data.questions", MAX_QUESTIONS)):
+    items = read_array(data.get("questions"), "data.questions", MAX_QUESTIONS)
+    if with_reason and len(items) > MAX_QUESTIONS_WITH_REASON:
+        raise InvalidInput(f"data.questions: must have at most {MAX_QUESTIONS_WITH_REASON} items with options.reason")
+    for index, value in enumerate(items):
         where = f"data.questions[{index}]"
         item = read_object(value, where)
         if item.keys() - _FIELDS:

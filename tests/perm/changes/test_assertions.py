@@ -4,7 +4,17 @@ from typing import Any
 
 import httpx
 import pytest
+import trio
 
+from sso.core.errors import ServerBusy
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+from sso.perm.changes import writer as writer_module
+from sso.perm.changes.scope import Scope
+from sso.perm.changes.writer import PermissionWriter, WriteMode
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.stores.facts import FactsStore
+from sso.services import Services
 from tests.admin.conftest import Administrator, administrator, root
 from tests.perm.changes.conftest import Trial, dump
 from tests.perm.changes.test_dry_run import CHAT, People, assign, chat, role
@@ -210,3 +220,46 @@ def test_rights_of_assertions(studio: Studio, root: Administrator, trial: Trial,
     assert administrator(studio).get(path).status_code == 403
     assert root.get("/applications/999999/assertions").status_code == 404
     assert root.get("/applications/x/assertions").status_code == 404
+
+
+def test_only_callers_who_may_see_users_learn_who_violates_an_assertion(
+    studio: Studio, root: Administrator, trial: Trial, app: int
+) -> None:
+    statements = ("only nobody may chat.kick", "nobody@nowhere.example may chat.kick")
+    stranger = administrator(studio, "can_manage_applications")
+    path = f"/applications/{app}/assertions"
+    for query in ("", "?dry_run=1"):
+        body = {"assertions": list(statements)}
+        for caller, sees in ((root, True), (stranger, False)):
+            response = caller.request("PUT", path + query, json=body)
+            assert response.status_code == (200 if query else 409)
+            assert (ANN in response.text) is sees
+            assert ("there is no user" in response.text) is sees
+            assert [item["assertion"] for item in response.json()["failed_assertions"]] == [*reversed(statements)]
+
+
+async def test_dry_runs_that_evaluate_many_users_run_one_at_a_time(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their shared locks would keep writers of the central application waiting if they overlapped."""
+    writer = PermissionWriter(services.database, FactsStore(services.database))
+    running, most = 0, 0
+
+    async def work(tx: Transaction) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await tx.value(Statement("SELECT pg_sleep(0.05)"))
+        running -= 1
+
+    async def dry_run() -> None:
+        await writer.write(WriteMode(dry_run=True), Scope.application(CENTRAL_APPLICATION_ID), work)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(4):
+            nursery.start_soon(dry_run)
+    assert most == 1
+    monkeypatch.setattr(writer_module, "DRY_RUN_WAIT_S", 0.01)
+    async with writer._one_dry_run():
+        with pytest.raises(ServerBusy):
+            await dry_run()

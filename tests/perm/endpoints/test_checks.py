@@ -4,8 +4,14 @@ from typing import Any
 
 import pytest
 
+from sso.perm.authorization import CallerRights
+from sso.perm.endpoints.checks import Reasons
+from sso.perm.engine.rights import Rights
+from sso.perm.input.questions import Question
+from sso.perm.stores.loaded_facts import LoadedFacts
 from tests.perm.endpoints.conftest import FACTOR, ApiResponse, ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey
+from tests.perm.evaluation import NOW, application_of, evaluate, facts_of
 
 
 class Shop:
@@ -91,6 +97,34 @@ def test_reasons_are_those_of_explain(shop: Shop) -> None:
         assert answer["reason"] == shop.ann.call("meta/data", **body).body["explain"]
     assert answers[2]["reason"]["reasons"][0]["reason"] == "other_project"
     assert [answer["allow"] for answer in answers] == [True, False, False]
+
+
+def test_repeated_question_has_the_reason_of_its_user(shop: Shop) -> None:
+    questions = [{"rule": rule, "user_id": user.user_id} for rule in ("sell", "x") for user in (shop.ann, shop.bob)]
+    answers = shop.answers(shop.studio.root, *questions * 5, options={"reason": True})
+    assert answers == answers[:4] * 5
+    assert [answer["reason"]["held"] for answer in answers[:4]] == [True, False, False, False]
+
+
+def test_questions_with_reasons_are_fewer(shop: Shop) -> None:
+    refused = shop.ask(shop.ann, *[{"rule": "sell"}] * 21, options={"reason": True})
+    expected = "data.questions: must have at most 20 items with options.reason"
+    assert (refused.status, refused.body["error"]) == (400, expected)
+    assert len(shop.answers(shop.ann, *[{"rule": "sell"}] * 21)) == 21
+
+
+def test_rule_is_explained_once_in_a_request() -> None:
+    facts = LoadedFacts(application_of({}), facts_of({}), True, "", {})
+    reasons, sections = Reasons(), frozenset({"roles", "private_data"})
+    rights = CallerRights(Rights(evaluate(application_id=1).effective))
+
+    def reason(user_id: str, application_id: int, rule: str) -> dict[str, Any]:
+        return reasons.get(Question(user_id, application_id, rule), rights, facts, sections, NOW)
+
+    first = reason("1", 5, "sell")
+    assert reason("1", 5, "sell") is first
+    others = [reason("2", 5, "sell"), reason("1", 6, "sell"), reason("1", 5, "buy")]
+    assert all(other is not first for other in others)
 
 
 def test_question_that_the_caller_may_not_ask_has_the_error_of_a_get(shop: Shop) -> None:
