@@ -29,6 +29,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if http := config.getoption("http"):
         set_default_settings(SSO_HTTP=http)
     share_default_context()
+    # Tracebacks of structlog take seconds if the package rich is installed, which a tool for tests needs.
+    default = structlog.get_config()["processors"]
+    plain = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[*default[:-1], plain])
     # A cached logger would keep the configuration of the test that used it first.
     structlog.configure = _without_cache(structlog.configure)
 
