@@ -66,8 +66,8 @@ REPLACED_METHODS = [
     (Quart.preprocess_websocket, "5a64354af8a60eb2", APP),
     (Quart.finalize_websocket, "65933c902d887f82", APP),
     (Quart.postprocess_websocket, "b96e2cc009c288b9", APP),
-    (WebsocketContext.push, "35d28dd45d6c2b6a", WEBSOCKET),
-    (WebsocketContext.pop, "718d3b53267a71d8", WEBSOCKET),
+    (WebsocketContext.push, "35d28dd45d6c2b6a", CONTEXT),
+    (WebsocketContext.pop, "718d3b53267a71d8", CONTEXT),
 ]
 # The attributes that Request.__init__ sets. FastRequest sets them itself, as it does not call that method.
 REQUEST_ATTRIBUTES = {

@@ -25,9 +25,15 @@ from werkzeug.routing import MapAdapter
 
 from sso.web.client_connection import FAST_EXTENSION, FastExchange, RawHeaders
 from sso.web.deferred_response import DeferredResponse
-from sso.web.fast_quart.context import FastAppContext, FastRequestContext, FixedRules, fixed_rules
+from sso.web.fast_quart.context import (
+    FastAppContext,
+    FastRequestContext,
+    FastWebsocketContext,
+    FixedRules,
+    fixed_rules,
+)
 from sso.web.fast_quart.request import FastRequest, LazyBodyRequest, read_headers
-from sso.web.fast_quart.websocket import FastWebSocketConnection, FastWebsocketContext
+from sso.web.fast_quart.websocket import FastWebSocketConnection
 from sso.web.request_tracing import started_span
 
 MAX_CACHED_NAMES = 256

@@ -1,9 +1,9 @@
-"""Quart's request contexts without signals, sessions and teardown, and with a fast path to most routes."""
+"""Quart's contexts without signals, sessions and teardown; those of requests have a fast path to most routes."""
 
 from typing import Protocol
 
-from quart.ctx import AppContext, RequestContext
-from quart.globals import _cv_app, _cv_request
+from quart.ctx import AppContext, RequestContext, WebsocketContext
+from quart.globals import _cv_app, _cv_request, _cv_websocket
 from quart.sessions import NullSession
 from werkzeug.routing import Map, Rule
 
@@ -60,5 +60,18 @@ class FastRequestContext(RequestContext):
     async def pop(self, exc: BaseException | None = None) -> None:
         token, app_context = self._cv_tokens.pop()
         _cv_request.reset(token)
+        if app_context is not None:
+            await app_context.pop(exc)
+
+
+class FastWebsocketContext(WebsocketContext):
+    async def push(self) -> None:
+        self.session = _SESSION
+        await self._push_appctx(_cv_websocket.set(self))
+        self.match_request()
+
+    async def pop(self, exc: BaseException | None = None) -> None:
+        token, app_context = self._cv_tokens.pop()
+        _cv_websocket.reset(token)
         if app_context is not None:
             await app_context.pop(exc)

@@ -5,9 +5,6 @@ from typing import Any
 
 import trio
 from quart.asgi import ASGIWebsocketConnection
-from quart.ctx import WebsocketContext
-from quart.globals import _cv_websocket
-from quart.sessions import NullSession
 from quart_trio import QuartTrio
 from quart_trio.wrappers import TrioWebsocket
 from werkzeug.datastructures import Headers
@@ -15,23 +12,6 @@ from werkzeug.datastructures import Headers
 from sso.web.fast_quart.request import read_headers
 from sso.web.request_tracing import started_span
 from sso.web.websocket import CLIENT_LEFT
-
-_SESSION = NullSession()
-
-
-class FastWebsocketContext(WebsocketContext):
-    """Quart's context without signals, sessions and teardown."""
-
-    async def push(self) -> None:
-        self.session = _SESSION
-        await self._push_appctx(_cv_websocket.set(self))
-        self.match_request()
-
-    async def pop(self, exc: BaseException | None = None) -> None:
-        token, app_context = self._cv_tokens.pop()
-        _cv_websocket.reset(token)
-        if app_context is not None:
-            await app_context.pop(exc)
 
 
 class TasklessWebsocket(TrioWebsocket):
