@@ -1,19 +1,15 @@
 """A statement, compiled once to the SQL text that the driver runs.
 
-SQLAlchemy only compiles expressions; text has its own small compiler, because SQLAlchemy takes longer to import than a
-command such as ``sso user list`` to run. Running the text with the driver costs a fifth of running it with an
-SQLAlchemy engine.
+It has its own small compiler, because SQLAlchemy takes longer to import than a command such as ``sso user list`` to
+run. Running the text with the driver costs a fifth of running it with an SQLAlchemy engine.
 """
 
 import re
 import sys
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sso.db.statement_name import StatementOrigin
-
-if TYPE_CHECKING:
-    from sqlalchemy.sql.elements import ClauseElement
 
 _PARAMETER = re.compile(r"(?<![:\w\\]):(\w+)(?!:)")  # :name, but neither ::type nor an escaped \:name
 _ESCAPED_COLON = re.compile(r"\\(:\w*)(?![:\w])")
@@ -26,17 +22,17 @@ class CompiledStatement(NamedTuple):
 
 
 class Statement:
-    """``clause`` is SQL text with parameters such as ``:user_id``, or an expression of SQLAlchemy."""
+    """``text`` is SQL with parameters such as ``:user_id``."""
 
-    def __init__(self, clause: "ClauseElement | str", name: str = "") -> None:
+    def __init__(self, text: str, name: str = "") -> None:
         """``name`` is used in logs and traces; by default it is that of the constant that holds the statement."""
-        self.clause = clause
+        self.text = text
         self._name = name
         self._origin = StatementOrigin(sys._getframe(1))
 
     @cached_property
     def _compiled(self) -> CompiledStatement:
-        return compile_text(self.clause) if isinstance(self.clause, str) else _compile_clause(self.clause)
+        return compile_text(self.text)
 
     @property
     def sql(self) -> str:
@@ -64,15 +60,3 @@ def compile_text(sql: str) -> CompiledStatement:
     numbers: dict[str, int] = {}
     numbered = _PARAMETER.sub(lambda match: f"${numbers.setdefault(match[1], len(numbers) + 1)}", sql)
     return CompiledStatement(_ESCAPED_COLON.sub(r"\1", numbered), tuple(numbers), dict.fromkeys(numbers))
-
-
-def _compile_clause(clause: "ClauseElement") -> CompiledStatement:
-    from sqlalchemy.dialects.postgresql.asyncpg import dialect
-    from sqlalchemy.sql.compiler import SQLCompiler
-
-    compiled = clause.compile(
-        dialect=dialect(),  # type: ignore[no-untyped-call]
-        compile_kwargs={"render_postcompile": True},
-    )
-    assert isinstance(compiled, SQLCompiler)
-    return CompiledStatement(compiled.string, tuple(compiled.positiontup or ()), dict(compiled.params))

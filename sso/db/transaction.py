@@ -11,7 +11,7 @@ Row = Any
 
 # Transactions have more time than single statements, because they wait for each other's locks.
 TRANSACTION_SETTINGS = {"statement_timeout": "4500", "lock_timeout": "3000"}
-# A command has no user who waits for a page, and holds up nobody else.
+# For commands: no request waits for them.
 PATIENT_SETTINGS = {"statement_timeout": "60000", "lock_timeout": "50000"}
 _BEGIN, _BEGIN_PATIENTLY = (
     ";".join(["BEGIN", *(f"SET LOCAL {name} = {value}" for name, value in settings.items())])

@@ -30,7 +30,7 @@ _ACCOUNTS = Statement(
 )
 
 
-_LOCK_ACCOUNTS = Statement(f"{_ACCOUNTS.clause} ORDER BY user_id FOR UPDATE")
+_LOCK_ACCOUNTS = Statement(f"{_ACCOUNTS.text} ORDER BY user_id FOR UPDATE")
 
 
 class UserRow(NamedTuple):
