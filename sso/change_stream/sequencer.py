@@ -7,8 +7,8 @@ hold up all others, and each change would wait for the disk of the one before.
 
 Events are therefore committed without a position, and a second, short transaction numbers those that it sees. It locks
 the row of the stream first, so one numbers at a time, and its events appear together with the new end of the stream.
-Whoever reads up to a position has seen every event that will ever have a smaller one. Changes wait for nothing, and
-those that are committed meanwhile share the next transaction.
+A reader that has read up to a position has seen every event that will ever have a smaller one. Changes wait for
+nothing, and those that are committed meanwhile share the next transaction.
 
 The order is that of the commits, up to changes that commit within the same few milliseconds; of these, events keep the
 order in which they were recorded, so two changes of one user, of which the second waits for the first, stay in order.
