@@ -22,7 +22,7 @@ from urllib.parse import parse_qs
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = (
@@ -41,7 +41,9 @@ IGNORED = (
     "Autofocus processing was blocked because a document already has a focused element",
     "[DOM] Password forms should have (optionally hidden) username fields",
 )
+TIMEOUT_MS = 60_000
 Screenshot = Callable[[str], None]
+expect.set_options(timeout=TIMEOUT_MS)
 _thread = ThreadPoolExecutor(1, thread_name_prefix="chromium")
 
 
@@ -79,7 +81,7 @@ class Window:
     def __init__(self, chromium: Browser, **options: Any) -> None:
         self.errors: list[str] = []
         self.context: BrowserContext = chromium.new_context(**options)
-        self.context.set_default_timeout(15_000)
+        self.context.set_default_timeout(TIMEOUT_MS)
         self.page: Page = self.context.new_page()
         self.page.on("console", lambda message: self._collect(message.text))
         self.page.on("pageerror", lambda error: self._collect(str(error)))

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from sso.db import embedded
-from tests.faults import ROUNDS, SLACK, is_alive, kill, open_folder, ports_of, seconds_since, serving, sql
+from tests.faults import ROUNDS, is_alive, kill, open_folder, ports_of, seconds_since, serving, sql
 from tests.kit.browser import new_user
 from tests.kit.held import (
     Connection,
@@ -30,6 +30,7 @@ from tests.kit.held import (
 )
 from tests.kit.load import LOGIN
 from tests.kit.server import Server, until
+from tests.kit.timing import SLACK
 
 LONG = ROUNDS > 3
 POLLS = 1000 if LONG else 120

@@ -18,7 +18,6 @@ import pytest
 from tests.faults import (
     PEOPLE,
     ROUNDS,
-    SLACK,
     add_people,
     apply,
     descendants,
@@ -38,6 +37,7 @@ from tests.faults import (
 from tests.kit.load import LOGIN, Answer, Connection, Load, Person, rejected_tokens
 from tests.kit.postgres import Postgres
 from tests.kit.server import Server, until
+from tests.kit.timing import SLACK
 
 STOPPED_S = 10.0
 REFUSED_S = 1.0
@@ -58,7 +58,7 @@ def test_sigterm_answers_requests_in_flight_and_stops_the_database_cleanly() -> 
         server.process.send_signal(signal.SIGTERM)
         signalled = time.monotonic()
         refused = until_refused(server) - signalled
-        code = server.process.wait(20)
+        code = server.process.wait(60)
         stopped = seconds_since(signalled)
         for visit in visits:
             visit.join()
@@ -125,7 +125,7 @@ class Visit(threading.Thread):
 
     def run(self) -> None:
         try:
-            with closing(http.client.HTTPConnection(self._address, timeout=30)) as connection:
+            with closing(http.client.HTTPConnection(self._address, timeout=60)) as connection:
                 connection.request("POST", LOGIN, json.dumps(self._person._asdict()))
                 self.port = connection.sock.getsockname()[1]
                 response = connection.getresponse()
@@ -185,7 +185,7 @@ def reload(server: Server, done: str) -> None:
     assert server.process is not None
     before = len(server.log_events(done))
     server.process.send_signal(signal.SIGHUP)
-    assert until(lambda: len(server.log_events(done)) > before, 40), server.log()[-3000:]
+    assert until(lambda: len(server.log_events(done)) > before), server.log()[-3000:]
 
 
 def set_vendor(config: Path, vendor: str) -> None:
