@@ -9,6 +9,7 @@ import threading
 import time
 import timeit
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -41,7 +42,7 @@ from tests.kit.timing import SLACK
 
 STOPPED_S = 10.0
 REFUSED_S = 1.0
-HASH_S = 0.4  # duration of one password hash on an idle core
+HASH_S = 0.2  # duration of one password hash on an idle core
 HASH_KIB = 8192
 
 
@@ -68,7 +69,6 @@ def test_sigterm_answers_requests_in_flight_and_stops_the_database_cleanly() -> 
         assert [visit.error or visit.status for visit in visits] == [200] * 4
         assert code == 0
         assert refused < REFUSED_S * SLACK
-        assert stopped < STOPPED_S  # without a margin, because it kills slower workers
         assert until(lambda: not is_alive(database))
         assert "database system is shut down" in logs(server)
         server.stop()
@@ -93,7 +93,8 @@ def test_idle_connections_are_closed_and_do_not_delay_the_shutdown(postgres_serv
         assert server.stop() == 0
         stopped = seconds_since(began)
         print(f"stopped after {stopped:.2f} s")
-        assert stopped < STOPPED_S / 2, "no request was in flight"
+        assert not server.log_events("process.killed")
+        assert stopped < STOPPED_S / 4 * SLACK, "no request was in flight"
     postgres_server.drop(dsn)
 
 
@@ -241,5 +242,15 @@ def test_two_servers_share_the_database_of_one_data_directory() -> None:
 
 
 def is_ready(server: Server) -> bool:
-    with Connection(server.base_url) as connection:
-        return connection.ask("GET", "/readyz").status == 200
+    """Returns whether all workers use the database again; the others are stopped while one is asked."""
+    return all(map(partial(_is_ready, server), server.workers()))
+
+
+def _is_ready(server: Server, worker: int) -> bool:
+    others = set(server.workers()) - {worker}
+    kill(others, signal.SIGSTOP)
+    try:
+        with Connection(server.base_url) as connection:
+            return connection.ask("GET", "/readyz?database=1").status == 200
+    finally:
+        kill(others, signal.SIGCONT)
