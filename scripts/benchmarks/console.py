@@ -28,7 +28,6 @@ from sso.health import Health
 from sso.metrics import Metrics
 from sso.services import open_services
 from tests.console.conftest import ConsoleBrowser
-from tests.kit import postgres
 from tests.kit.server import SSO, Server, running
 from tests.perm.endpoints.conftest import Studio
 
@@ -70,7 +69,8 @@ def console_paths(server: Server) -> list[str]:
     async def read() -> list[str]:
         async with open_services(load(None, server.settings), server.settings["SSO_DATABASE_URL"]) as services:
             rules = build_app(services, Health(), Metrics()).url_map.iter_rules()
-            return sorted(rule.rule for rule in rules if rule.rule.startswith("/console") and "GET" in rule.methods)
+            pages = [rule.rule for rule in rules if "GET" in (rule.methods or ())]
+            return sorted(path for path in pages if path.startswith("/console"))
 
     found = [rule for rule in trio.run(read) if not rule.endswith(".csv")]
     hour_ago = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(time.time() - 3600))
