@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sso.console.state.document import digest
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.console.test_rights import PAYLOAD
 from tests.kit.browser import query
@@ -94,9 +95,17 @@ def test_document_is_applied_by_root_with_proof_only(viewer: ConsoleBrowser, stu
     assert (viewer.page.status_code, "can_manage_state is required" in viewer.page.text) == (403, True)
     with console_browser(studio, "can_manage_state") as manager:
         assert "Nobody would gain" in compare(manager, document)
-        apply(manager)
+        apply(manager, compared=digest(json.dumps(document)))
         assert (manager.page.status_code, "the role root is required" in manager.problem) == (403, True)
     assert query(viewer.server, "SELECT FROM users WHERE login = 'not-applied@example.com'") == []
+
+
+def test_document_that_was_not_compared_is_not_applied(root_browser: ConsoleBrowser) -> None:
+    compare(root_browser, {"users": [{"login": "compared@example.com"}]})
+    apply(root_browser, document='{"users": [{"login": "edited-later@example.com"}]}')
+    assert (root_browser.page.status_code, "Compare it again" in root_browser.problem) == (409, True)
+    assert "edited-later@example.com" in root_browser.page.text
+    assert query(root_browser.server, "SELECT FROM users WHERE login = 'edited-later@example.com'") == []
 
 
 def test_large_document_survives_the_confirmation(studio: Studio) -> None:

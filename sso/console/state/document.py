@@ -1,5 +1,6 @@
 """The document of a form, and what it would change, for the page that shows it."""
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -19,6 +20,11 @@ class RecordChange(NamedTuple):
     target: str
     fields: list[FieldDifference]
     more: int  # fields that are not shown
+
+
+def digest(text: str) -> str:
+    """Returns a value by which the page that compares a document and the form that applies it know the same text."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 async def read_document(text: str) -> dict[str, Any]:

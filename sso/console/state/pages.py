@@ -8,7 +8,7 @@ from quart import Blueprint, Response, request
 from sso.admin.request import AdminResponse
 from sso.console.form_error import FormError
 from sso.console.sections import STATE
-from sso.console.state.document import MAX_FORM, read_document, record_changes
+from sso.console.state.document import MAX_FORM, digest, read_document, record_changes
 from sso.console.users.pages import problem
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
@@ -17,6 +17,7 @@ from sso.state.export import SECTIONS
 from sso.web.body import InvalidBody
 
 DIFF, APPLY = "/state/diff", "/state/apply"
+NOT_COMPARED = "The document was changed since it was compared. Compare it again, and then apply it."
 
 
 def state_pages(console: ConsoleView) -> Blueprint:
@@ -65,12 +66,15 @@ def state_pages(console: ConsoleView) -> Blueprint:
             changes=record_changes(found.members),
             warnings=found.members.get("warnings", ()),
             impact=found.members if "users" in found.members else None,
+            compared=digest(text),
         )
 
     @routes.post("/apply")
     async def apply() -> Response:
         visit, form = await console.submitted(STATE, "POST", APPLY, dangerous=True, max_bytes=MAX_FORM)
         text = form.get("document", "")
+        if form.get("compared") != digest(text):
+            return await state_page(visit, text, **problem(FormError(NOT_COMPARED, 409, "document")))
         try:
             body = await read_document(text) | ({"override": True} if "override" in form else {})
             applied = await visit.call("POST", APPLY, body=body)
