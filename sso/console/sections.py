@@ -30,6 +30,13 @@ CLIENTS = ConsoleSection("clients", "OAuth clients", f"{BASE}/clients", frozense
 APPLICATIONS = ConsoleSection(
     "applications", "Applications", f"{BASE}/applications", frozenset({AdminRight.VIEW_APPLICATIONS}), "Permissions"
 )
+EXPLORER = ConsoleSection(
+    "explorer",
+    "Explorer",
+    f"{BASE}/explorer",
+    frozenset({AdminRight.VIEW_USERS, AdminRight.VIEW_APPLICATIONS}),
+    "Permissions",
+)
 GAME_SESSIONS = ConsoleSection(
     "game_sessions",
     "Game sessions",
@@ -53,8 +60,8 @@ WEBHOOKS = ConsoleSection(
 STATE = ConsoleSection("state", "State", f"{BASE}/state", frozenset({AdminRight.VIEW_STATE}), "Service")
 
 SECTIONS = (
-    OVERVIEW, USERS, APPLICATIONS, CLIENTS, IDENTITY_PROVIDERS, GAME_SESSIONS, AUDIT, SIGNING_KEYS, WEBHOOKS, STATE,
-    SYSTEM,
+    OVERVIEW, USERS, APPLICATIONS, EXPLORER, CLIENTS, IDENTITY_PROVIDERS, GAME_SESSIONS, AUDIT, SIGNING_KEYS, WEBHOOKS,
+    STATE, SYSTEM,
 )  # fmt: skip
 
 

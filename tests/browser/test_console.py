@@ -101,14 +101,6 @@ def test_sessions_of_a_user_are_ended(page: Page, server: Server, administrator:
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")  # it was the administrator's own browser
 
 
-def test_permission_is_explained(page: Page, server: Server, administrator: str) -> None:
-    open_console(page, server, administrator)
-    page.goto(f"{server.base_url}/console/users/{ADMINISTRATOR}/permissions")
-    page.get_by_role("link", name="private_data.can_manage_users").click()
-    expect(page.locator("#explanation")).to_contain_text("role root")
-    look(page, "permissions")
-
-
 def test_change_is_found_in_the_audit_trail_and_undone(page: Page, server: Server, administrator: str) -> None:
     new_user(server, nick="Untouched", user_id="7100002")
     open_console(page, server, administrator)

@@ -24,7 +24,7 @@ from tests.kit.load import Person
 from tests.kit.server import QUICK, Server, until
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))
-SLACK = 2.0
+SLACK = 2.0 if "SSO_TEST_ROUNDS" in os.environ else 15.0
 TWO_WORKERS = QUICK | {"SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0", "SSO_RATE_AUTHORIZE": "0"}
 PEOPLE = [Person(f"person{n}@example.com", f"password of person {n}") for n in range(1, 7)]
 

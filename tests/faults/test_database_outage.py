@@ -52,7 +52,7 @@ def setup() -> Iterator[Setup]:
     with open_folder() as folder:
         database = embedded.join(folder / "elsewhere")
         try:
-            with serving(folder, SSO_DATABASE_URL=database.dsn()) as server:
+            with serving(folder, SSO_DATABASE_URL=database.dsn(), SSO_DATABASE_TIMEOUT_S="2") as server:
                 server.apply(people_document())
                 yield Setup(server, database)
         finally:

@@ -40,7 +40,9 @@ def setup() -> Iterator[Setup]:
         replication() as nodes,
         silent_host() as silent,
         open_folder() as folder,
-        serving(folder, SSO_DATABASE_URL=url(silent, nodes), SSO_GSID_HOLD_S="120") as server,
+        serving(
+            folder, SSO_DATABASE_URL=url(silent, nodes), SSO_GSID_HOLD_S="120", SSO_DATABASE_TIMEOUT_S="5"
+        ) as server,
     ):
         server.apply(people_document())
         make_synchronous(nodes[0])

@@ -28,8 +28,10 @@ COMMAND_S = 110
 QUICK = {"SSO_ARGON2_TIME": "1", "SSO_ARGON2_KIB": "8", "SSO_RATE_ACCOUNT": "0"}
 # The base URL has a port that is known after the start, and the master key is created in the data directory.
 SINGLE_NODE = {"SSO_SINGLE_NODE": "1"}
+# Statements may take this long, so that a machine that stalls for a moment fails no test.
+SLOW_MACHINE_S = 20
 SSO = (sys.executable, "-m", "sso")
-_default_settings: dict[str, str] = {}
+_default_settings = {"SSO_DATABASE_TIMEOUT_S": str(SLOW_MACHINE_S)}
 
 
 def set_default_settings(**settings: str) -> None:
