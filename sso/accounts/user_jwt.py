@@ -197,20 +197,33 @@ class UserJwts:
         return JwtUser(user, claims)
 
     async def verify_with(
-        self, find_holder: FindHolder, token: str, address: Address, *, expired_for: int = 0
+        self,
+        find_holder: FindHolder,
+        token: str,
+        address: Address,
+        *,
+        expired_for: int = 0,
+        signed: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """The claims of a valid user JWT or exchanged token, whose user ``find_holder`` reads. Raises InvalidToken."""
-        claims = await self._verify_claims(token, address, expired_for, exchanged=True)
+        """The claims of a valid user JWT or exchanged token, whose user ``find_holder`` reads. Raises InvalidToken.
+
+        ``signed`` are the result of ``signed_claims`` for this token, if the request has verified its signature.
+        """
+        if signed is None:
+            claims = await self._verify_claims(token, address, expired_for, exchanged=True)
+        else:
+            claims = signed
+            _check_end(claims, self._clock.now(), expired_for)
+            await self._check_use(claims, address)
         check_holder(claims, await find_holder(claims["sub"], sign_in_of(claims)))
         return claims
 
-    def claimed_holder(self, token: str, expired_for: int) -> tuple[str, str]:
-        """The user id and the sign-in of a token with a valid signature; empty for other tokens. Reads no data."""
+    def signed_claims(self, token: str, expired_for: int) -> dict[str, Any] | None:
+        """The claims of a token with a valid signature; None for other tokens. Reads no data."""
         try:
-            claims = self._verify_signature(token, expired_for, exchanged=True)
+            return self._verify_signature(token, expired_for, exchanged=True)
         except InvalidToken:
-            return "", ""
-        return claims["sub"], sign_in_of(claims)
+            return None
 
     async def find_holder(self, user_id: str, sign_in_id: str) -> TokenHolder | None:
         return await self._users.get_jwt_holder(user_id, sign_in_id)
@@ -221,19 +234,21 @@ class UserJwts:
         claims = verifier.verify(token, self._keys.find, now, expired_for=expired_for)
         if not isinstance(claims.get("sub"), str) or not is_user_id(claims["sub"]):
             raise InvalidToken("bad sub")
-        if claims.get("ends", claims["exp"] + expired_for) <= now:
-            raise ExpiredToken("expired")
+        _check_end(claims, now, expired_for)
         return claims
 
     async def _verify_claims(
         self, token: str, address: Address, expired_for: int, *, exchanged: bool
     ) -> dict[str, Any]:
         claims = self._verify_signature(token, expired_for, exchanged=exchanged)
+        await self._check_use(claims, address)
+        return claims
+
+    async def _check_use(self, claims: dict[str, Any], address: Address) -> None:
         if claims["typ"] == EXCHANGED_TYP:
             await self._check_exchanged(claims)
         if "ips" in claims and not contains([parse_network(text) for text in claims["ips"]], address):
             raise InvalidToken("wrong address")
-        return claims
 
     async def _check_exchanged(self, claims: dict[str, Any]) -> None:
         """Raises InvalidToken or ExpiredToken if the token has expired or its access token has ended.
@@ -249,6 +264,13 @@ class UserJwts:
             raise InvalidToken("bad jti") from None
         if not await self._access_tokens.is_access_token_valid(digest, first_party="fac" in claims):
             raise InvalidToken("its access token has ended")
+
+
+def _check_end(claims: dict[str, Any], now: float, expired_for: int) -> None:
+    """Raises ExpiredToken if the token expired more than ``expired_for`` seconds ago, or its sign-in has ended."""
+    end = claims["exp"] + expired_for
+    if end <= now or claims.get("ends", end) <= now:
+        raise ExpiredToken("expired")
 
 
 def has_factor(claims: dict[str, Any], factor: str) -> bool:
