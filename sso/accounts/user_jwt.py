@@ -1,14 +1,13 @@
 """The user JWT: issued to a device that has a factor, and verified here only."""
 
 import base64
-import hashlib
-import hmac
 from dataclasses import dataclass
 from typing import Any
 
 from sso.accounts.model import LoginOptions, User
 from sso.accounts.ports import AccessTokenLookup
 from sso.accounts.token_holder import FindHolder, TokenHolder, check_holder
+from sso.accounts.user_jwt_claims import check_end, factor_digest, has_factor, sign_in_of
 from sso.accounts.users import UserStore
 from sso.core.ids import is_user_id, record_id
 from sso.core.jwt import ExpiredToken, InvalidToken, Verifier
@@ -18,7 +17,6 @@ from sso.db.clock import DatabaseClock
 from sso.keys.keyset import KeySet
 
 USER_TYP = "user_token"
-GAME_AUTH = "gsid"  # the claim `auth` after a login for a game session, and for a device
 SITE_AUTH = "openid"  # after a login to a site
 EXCHANGED_TYP = "exchanged_token"  # made from an access token, accepted in place of a user JWT
 
@@ -213,7 +211,7 @@ class UserJwts:
             claims = await self._verify_claims(token, address, expired_for, exchanged=True)
         else:
             claims = signed
-            _check_end(claims, self._clock.now(), expired_for)
+            check_end(claims, self._clock.now(), expired_for)
             await self._check_use(claims, address)
         check_holder(claims, await find_holder(claims["sub"], sign_in_of(claims)))
         return claims
@@ -234,7 +232,7 @@ class UserJwts:
         claims = verifier.verify(token, self._keys.find, now, expired_for=expired_for)
         if not isinstance(claims.get("sub"), str) or not is_user_id(claims["sub"]):
             raise InvalidToken("bad sub")
-        _check_end(claims, now, expired_for)
+        check_end(claims, now, expired_for)
         return claims
 
     async def _verify_claims(
@@ -266,23 +264,6 @@ class UserJwts:
             raise InvalidToken("its access token has ended")
 
 
-def _check_end(claims: dict[str, Any], now: float, expired_for: int) -> None:
-    """Raises ExpiredToken if the token expired more than ``expired_for`` seconds ago, or its sign-in has ended."""
-    end = claims["exp"] + expired_for
-    if end <= now or claims.get("ends", end) <= now:
-        raise ExpiredToken("expired")
-
-
-def has_factor(claims: dict[str, Any], factor: str) -> bool:
-    """Returns True if a verified JWT was issued to the device with this factor."""
-    return hmac.compare_digest(str(claims.get("fac")), factor_digest(factor))
-
-
-def sign_in_of(claims: dict[str, Any]) -> str:
-    """Returns the id of the sign-in that a JWT derives from; JWTs of older versions have none."""
-    return str(claims.get("sid", ""))
-
-
 def inherited_from(claims: dict[str, Any]) -> InheritedLimits:
     """Returns the limits that a renewal of a verified user JWT keeps. Old JWTs have no claim ``auth_time``."""
     return InheritedLimits(
@@ -293,11 +274,6 @@ def inherited_from(claims: dict[str, Any]) -> InheritedLimits:
     )
 
 
-def is_from_game(claims: dict[str, Any]) -> bool:
-    """Returns True if the JWT derives from a login for a game session. Derived credentials keep the claim ``auth``."""
-    return claims.get("auth") == GAME_AUTH
-
-
 def _addresses(requested: tuple[str, ...], inherited: tuple[str, ...] | None) -> list[str] | None:
     """Returns the networks that a JWT works from; None means everywhere, an empty list nowhere."""
     if inherited is None:
@@ -305,10 +281,6 @@ def _addresses(requested: tuple[str, ...], inherited: tuple[str, ...] | None) ->
     if not requested:
         return list(inherited)
     return [str(network) for network in intersection(map(parse_network, requested), map(parse_network, inherited))]
-
-
-def factor_digest(factor: str) -> str:
-    return _base64url(hashlib.sha256(factor.encode()).digest())
 
 
 def _base64url(raw: bytes) -> str:
