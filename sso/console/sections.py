@@ -30,6 +30,13 @@ CLIENTS = ConsoleSection("clients", "OAuth clients", f"{BASE}/clients", frozense
 APPLICATIONS = ConsoleSection(
     "applications", "Applications", f"{BASE}/applications", frozenset({AdminRight.VIEW_APPLICATIONS}), "Permissions"
 )
+EXPLORER = ConsoleSection(
+    "explorer",
+    "Explorer",
+    f"{BASE}/explorer",
+    frozenset({AdminRight.VIEW_USERS, AdminRight.VIEW_APPLICATIONS}),
+    "Permissions",
+)
 GAME_SESSIONS = ConsoleSection(
     "game_sessions",
     "Game sessions",
@@ -38,7 +45,7 @@ GAME_SESSIONS = ConsoleSection(
     "Sign-in",
 )
 
-SECTIONS = (OVERVIEW, USERS, APPLICATIONS, CLIENTS, GAME_SESSIONS, AUDIT, SYSTEM)
+SECTIONS = (OVERVIEW, USERS, APPLICATIONS, EXPLORER, CLIENTS, GAME_SESSIONS, AUDIT, SYSTEM)
 
 
 def open_sections(caller: AdminCaller) -> dict[str, list[ConsoleSection]]:
