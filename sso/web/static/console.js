@@ -41,3 +41,30 @@ document.addEventListener("click", async (event) => {
   }
 });
 for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
+
+// A file that is chosen becomes the text of a field, which is sent and shown.
+for (const input of document.querySelectorAll("[data-into]")) {
+  input.closest("[data-needs-script]").hidden = false;
+  input.addEventListener("change", async () => {
+    if (input.files.length) document.getElementById(input.dataset.into).value = await input.files[0].text();
+  });
+}
+
+// A form whose action may take long says so until the next page arrives.
+for (const form of document.querySelectorAll("form[data-busy]")) {
+  form.addEventListener("submit", () => {
+    const box = document.createElement("div");
+    box.className = "box note busy";
+    box.setAttribute("role", "status");
+    const line = document.createElement("p");
+    line.textContent = form.dataset.busy;
+    box.append(line, document.createElement("progress"));
+    form.append(box);
+    setTimeout(() => form.querySelectorAll("button").forEach((button) => (button.disabled = true)));
+  });
+}
+addEventListener("pageshow", (event) => {
+  if (!event.persisted) return;  // the back button brings the page back as it was left
+  document.querySelectorAll(".busy").forEach((box) => box.remove());
+  document.querySelectorAll("form[data-busy] button").forEach((button) => (button.disabled = false));
+});
