@@ -24,9 +24,7 @@ TESTS = Path(__file__).parent
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--http", choices=["builtin", "hypercorn"], help="the HTTP server, unless a test selects one")
-    parser.addoption(
-        "--store-durations", action="store_true", help="write tests/durations.json"
-    )
+    parser.addoption("--store-durations", action="store_true", help="write tests/durations.json")
 
 
 def pytest_configure(config: pytest.Config) -> None:
