@@ -30,6 +30,7 @@ CLIENTS = ConsoleSection("clients", "OAuth clients", f"{BASE}/clients", frozense
 APPLICATIONS = ConsoleSection(
     "applications", "Applications", f"{BASE}/applications", frozenset({AdminRight.VIEW_APPLICATIONS}), "Permissions"
 )
+BRANDING = ConsoleSection("branding", "Branding", f"{BASE}/branding", frozenset({AdminRight.VIEW_CLIENTS}), "Sign-in")
 EXPLORER = ConsoleSection(
     "explorer",
     "Explorer",
@@ -45,7 +46,7 @@ GAME_SESSIONS = ConsoleSection(
     "Sign-in",
 )
 
-SECTIONS = (OVERVIEW, USERS, APPLICATIONS, EXPLORER, CLIENTS, GAME_SESSIONS, AUDIT, SYSTEM)
+SECTIONS = (OVERVIEW, USERS, APPLICATIONS, EXPLORER, CLIENTS, BRANDING, GAME_SESSIONS, AUDIT, SYSTEM)
 
 
 def open_sections(caller: AdminCaller) -> dict[str, list[ConsoleSection]]:

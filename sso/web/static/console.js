@@ -41,3 +41,17 @@ document.addEventListener("click", async (event) => {
   }
 });
 for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
+
+// Image files become data URIs in the field that they name.
+document.addEventListener("change", (event) => {
+  const name = event.target.dataset?.fileInto;
+  if (!name || !event.target.files.length) return;
+  const reader = new FileReader();
+  reader.addEventListener("load", () => {
+    const field = document.getElementById(name);
+    field.value = reader.result;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  reader.readAsDataURL(event.target.files[0]);
+});
+for (const field of document.querySelectorAll("[data-file-field]")) field.hidden = false;
