@@ -86,12 +86,18 @@ def _error(values: dict[str, str]) -> FormError | None:
                 check(values[name])
         except ValueError as error:
             return FormError(f"{name}: {error}", field=name)
-    try:
-        if values["logo"] and check_logo_uri(values["logo"]) and not values["logo"].startswith("data:"):
-            raise ValueError
-    except ValueError:
+    logo = values["logo"]
+    if logo and not (logo.startswith("data:") and _is_logo(logo)):
         return FormError(f"logo: {EXPECTED_LOGO}", field="logo")
     return None
+
+
+def _is_logo(uri: str) -> bool:
+    try:
+        check_logo_uri(uri)
+    except ValueError:
+        return False
+    return True
 
 
 def _preview_brand(brand: Brand, values: dict[str, str]) -> PreviewBrand:

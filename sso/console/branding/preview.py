@@ -84,7 +84,8 @@ def _values(brand: PreviewBrand, style: str) -> dict[str, Any]:
         "allowed": True,
         "same_network": True,
         "game": {
-            "title": site, "site": device, "match": "amber falcon", "age_s": 20, "address": "192.0.2.7", "parameters": {}
+            "title": site, "site": device, "match": "amber falcon", "age_s": 20, "address": "192.0.2.7",
+            "parameters": {},
         },
         "csrf": "", "problem": None, "notice": None, "action": "", "switcher_back": "", "status": 200,
     }  # fmt: skip
