@@ -116,4 +116,5 @@ def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPath
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
     settings |= {"SSO_RATE_AUTHORIZE": "0", "SSO_RATE_USER_CODE": "0"}
     with running(tmp_path_factory.mktemp("server"), **settings) as server:
+        server.keep_services_open()
         yield server

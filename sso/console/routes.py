@@ -12,12 +12,16 @@ from sso.console.branding.pages import branding_pages
 from sso.console.clients.pages import client_pages
 from sso.console.explorer.pages import explorer_pages
 from sso.console.game_sessions.pages import game_session_pages
+from sso.console.identity_providers.pages import identity_provider_pages
 from sso.console.overview.pages import overview_pages
+from sso.console.signing_keys.pages import signing_key_pages
+from sso.console.state.pages import state_pages
 from sso.console.system.findings import InstallationFindings
 from sso.console.system.pages import system_pages
 from sso.console.users.detail_pages import user_detail_pages
 from sso.console.users.pages import user_list_pages
 from sso.console.view import ConsoleView
+from sso.console.webhooks.pages import webhook_pages
 from sso.core.brand import Brand
 
 
@@ -33,6 +37,10 @@ def console_routes(console: ConsoleView, findings: InstallationFindings, brand: 
     client_branding_pages(console, clients, brand)
     yield clients
     yield branding_pages(console, brand)
+    yield identity_provider_pages(console)
+    yield signing_key_pages(console)
+    yield webhook_pages(console)
+    yield state_pages(console)
     yield game_session_pages(console)
     yield audit_pages(console)
     yield system_pages(console, findings)
