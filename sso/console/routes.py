@@ -7,6 +7,8 @@ from quart import Blueprint
 from sso.console.applications.editor_pages import editor_pages
 from sso.console.applications.pages import application_pages
 from sso.console.audit.pages import audit_pages
+from sso.console.branding.client_pages import client_branding_pages
+from sso.console.branding.pages import branding_pages
 from sso.console.clients.pages import client_pages
 from sso.console.explorer.pages import explorer_pages
 from sso.console.game_sessions.pages import game_session_pages
@@ -20,9 +22,10 @@ from sso.console.users.detail_pages import user_detail_pages
 from sso.console.users.pages import user_list_pages
 from sso.console.view import ConsoleView
 from sso.console.webhooks.pages import webhook_pages
+from sso.core.brand import Brand
 
 
-def console_routes(console: ConsoleView, findings: InstallationFindings) -> Iterator[Blueprint]:
+def console_routes(console: ConsoleView, findings: InstallationFindings, brand: Brand) -> Iterator[Blueprint]:
     users = user_list_pages(console)
     user_detail_pages(console, users)
     yield users
@@ -30,7 +33,10 @@ def console_routes(console: ConsoleView, findings: InstallationFindings) -> Iter
     editor_pages(console, applications)
     yield applications
     yield explorer_pages(console)
-    yield client_pages(console)
+    clients = client_pages(console)
+    client_branding_pages(console, clients, brand)
+    yield clients
+    yield branding_pages(console, brand)
     yield identity_provider_pages(console)
     yield signing_key_pages(console)
     yield webhook_pages(console)

@@ -30,6 +30,7 @@ CLIENTS = ConsoleSection("clients", "OAuth clients", f"{BASE}/clients", frozense
 APPLICATIONS = ConsoleSection(
     "applications", "Applications", f"{BASE}/applications", frozenset({AdminRight.VIEW_APPLICATIONS}), "Permissions"
 )
+BRANDING = ConsoleSection("branding", "Branding", f"{BASE}/branding", frozenset({AdminRight.VIEW_CLIENTS}), "Sign-in")
 EXPLORER = ConsoleSection(
     "explorer",
     "Explorer",
@@ -60,8 +61,8 @@ WEBHOOKS = ConsoleSection(
 STATE = ConsoleSection("state", "State", f"{BASE}/state", frozenset({AdminRight.VIEW_STATE}), "Service")
 
 SECTIONS = (
-    OVERVIEW, USERS, APPLICATIONS, EXPLORER, CLIENTS, IDENTITY_PROVIDERS, GAME_SESSIONS, AUDIT, SIGNING_KEYS, WEBHOOKS,
-    STATE, SYSTEM,
+    OVERVIEW, USERS, APPLICATIONS, EXPLORER, CLIENTS, IDENTITY_PROVIDERS, BRANDING, GAME_SESSIONS, AUDIT, SIGNING_KEYS,
+    WEBHOOKS, STATE, SYSTEM,
 )  # fmt: skip
 
 
