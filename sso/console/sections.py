@@ -30,6 +30,9 @@ CLIENTS = ConsoleSection("clients", "OAuth clients", f"{BASE}/clients", frozense
 APPLICATIONS = ConsoleSection(
     "applications", "Applications", f"{BASE}/applications", frozenset({AdminRight.VIEW_APPLICATIONS}), "Permissions"
 )
+PROJECTS = ConsoleSection(
+    "projects", "Projects", f"{BASE}/projects", frozenset({AdminRight.VIEW_PROJECTS}), "Permissions"
+)
 GAME_SESSIONS = ConsoleSection(
     "game_sessions",
     "Game sessions",
@@ -38,7 +41,7 @@ GAME_SESSIONS = ConsoleSection(
     "Sign-in",
 )
 
-SECTIONS = (OVERVIEW, USERS, APPLICATIONS, CLIENTS, GAME_SESSIONS, AUDIT, SYSTEM)
+SECTIONS = (OVERVIEW, USERS, PROJECTS, APPLICATIONS, CLIENTS, GAME_SESSIONS, AUDIT, SYSTEM)
 
 
 def open_sections(caller: AdminCaller) -> dict[str, list[ConsoleSection]]:
