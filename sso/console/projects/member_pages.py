@@ -66,7 +66,7 @@ def member_pages(console: ConsoleView, routes: Blueprint) -> None:
         )
 
     @routes.get("/<project_id>/members.csv")
-    async def export(project_id: str) -> Response:
+    async def export_members(project_id: str) -> Response:
         visit = await console.open(PROJECTS)
         found = await read_all(visit, MEMBERS, {}, PAGE, MAX_ROWS, project_id=project_id)
         records = [{**member, "roles": [row.key for row in role_rows(member["roles"])]} for member in found]

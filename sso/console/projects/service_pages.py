@@ -72,7 +72,7 @@ async def _body(_visit: ConsoleVisit, form: Form, variables: Variables, record: 
     actions = services.get(application_id, {}).get("groups", [])
     kept = [action for number, action in enumerate(actions) if f"keep:{number}" in form]
     if role := form.get("role", "").strip():
-        kept.append({"group_id": form.get("group_id", ""), "role": role, "action": form.get("action", "")})
+        kept.append({"group_id": form.get("group_id", ""), "role": role, "action": form.get("effect", "")})
     override = {"override": True} if "override" in form else {}
     return {"settings": {"services": {**services, application_id: {"groups": kept}}}, **override}
 
