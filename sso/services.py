@@ -45,6 +45,7 @@ from sso.core.passwords import Hasher
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.core.telemetry import Telemetry
 from sso.db.database import Database
+from sso.db.time_limits import TimeLimits
 from sso.device.wiring import DeviceLogin, build_device_login
 from sso.gsid import wiring as gsid_wiring
 from sso.gsid.wiring import GameLogin
@@ -122,7 +123,8 @@ class Services:
 async def open_services(settings: Settings, dsn: str, telemetry: Telemetry | None = None) -> AsyncIterator[Services]:
     """Connects to the database and yields the services."""
     ring = open_keyring(settings)
-    async with Database.open(dsn, settings.database_pool, settings.slow_statement_ms, telemetry) as database:
+    limits = TimeLimits.scaled(settings.database_timeout_s)
+    async with Database.open(dsn, settings.database_pool, settings.slow_statement_ms, telemetry, limits) as database:
         yield build(settings, database, ring)
 
 

@@ -86,6 +86,12 @@ class Settings:
         example="/backups/wal",
     )
     database_pool: int = setting(8, integer(2, 100), "Database connections of each worker.")
+    database_timeout_s: int = setting(
+        2,
+        integer(1, 60),
+        "Seconds that a statement may take before requests are answered with 503. Transactions may take 2.5 times as "
+        "long, and a new connection three quarters of it.",
+    )
     bus_url: SecretText | None = setting(
         None,
         values.bus_url,

@@ -11,10 +11,11 @@ import structlog
 from sso.config import Settings
 from sso.core.encryption import Keyring, MasterKey
 from sso.db.database import Database
+from sso.db.time_limits import TimeLimits
 from sso.perm.stores.seed import seed_central_application
 from sso.services import Services, build
 from tests.kit import postgres
-from tests.kit.server import QUICK, Server, running, set_default_settings
+from tests.kit.server import QUICK, SLOW_MACHINE_S, Server, running, set_default_settings
 from tests.kit.tls_context import share_default_context
 
 TESTS = Path(__file__).parent
@@ -85,7 +86,7 @@ def dsn(postgres_server: postgres.Postgres) -> Iterator[str]:
 
 @pytest.fixture
 async def database(dsn: str) -> AsyncIterator[Database]:
-    async with Database.open(dsn, 4) as database:
+    async with Database.open(dsn, 4, limits=TimeLimits.scaled(SLOW_MACHINE_S)) as database:
         yield database
 
 
@@ -115,4 +116,5 @@ def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPath
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
     settings |= {"SSO_RATE_AUTHORIZE": "0", "SSO_RATE_USER_CODE": "0"}
     with running(tmp_path_factory.mktemp("server"), **settings) as server:
+        server.keep_services_open()
         yield server

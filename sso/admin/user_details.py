@@ -22,11 +22,13 @@ from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.timestamps import rfc3339
 from sso.web.request_model import WholeNumber, at_most
 
+EVERY_RULE = "*"  # no rule has this name
+
 
 class PermissionsQuery(AdminModel):
     application_id: Annotated[WholeNumber, Field(ge=1, le=MAX_APPLICATION_ID)] = CENTRAL_APPLICATION_ID
     type: str = "list"
-    explain: Annotated[str, at_most(512)] = ""  # a rule
+    explain: Annotated[str, at_most(512)] = ""  # a rule; EVERY_RULE for all rules that the user has
     at: Annotated[WholeNumber, Field(ge=0)] | None = None  # a moment in the past, in Unix seconds
 
 
@@ -125,7 +127,9 @@ class UserDetails:
         user = await self._users.require(request.path["user_id"])
         loaded, now = await self._load(user.user_id, query)
         members = {"data": loaded.render(query.type, now)}
-        if query.explain:
+        if query.explain == EVERY_RULE:
+            members["explain"] = loaded.explain_all(now)
+        elif query.explain:
             members["explain"] = loaded.explain(query.explain, now)
         return AdminResponse(members)
 

@@ -10,6 +10,7 @@ from sso.console.applications.pages import application_pages
 from sso.console.applications.tester_pages import role_tester_pages
 from sso.console.audit.pages import audit_pages
 from sso.console.clients.pages import client_pages
+from sso.console.explorer.pages import explorer_pages
 from sso.console.game_sessions.pages import game_session_pages
 from sso.console.overview.pages import overview_pages
 from sso.console.projects.group_pages import group_pages
@@ -21,7 +22,6 @@ from sso.console.system.findings import InstallationFindings
 from sso.console.system.pages import system_pages
 from sso.console.users.detail_pages import user_detail_pages
 from sso.console.users.pages import user_list_pages
-from sso.console.users.permission_pages import user_permission_pages
 from sso.console.users.role_pages import user_role_pages
 from sso.console.view import ConsoleView
 
@@ -29,7 +29,6 @@ from sso.console.view import ConsoleView
 def console_routes(console: ConsoleView, findings: InstallationFindings) -> Iterator[Blueprint]:
     users = user_list_pages(console)
     user_detail_pages(console, users)
-    user_permission_pages(console, users)
     user_role_pages(console, users)
     yield users
     applications = application_pages(console)
@@ -40,6 +39,7 @@ def console_routes(console: ConsoleView, findings: InstallationFindings) -> Iter
     for add_pages in (member_pages, group_pages, service_pages, project_tester_pages):
         add_pages(console, projects)
     yield projects
+    yield explorer_pages(console)
     yield client_pages(console)
     yield game_session_pages(console)
     yield audit_pages(console)

@@ -33,6 +33,13 @@ APPLICATIONS = ConsoleSection(
 PROJECTS = ConsoleSection(
     "projects", "Projects", f"{BASE}/projects", frozenset({AdminRight.VIEW_PROJECTS}), "Permissions"
 )
+EXPLORER = ConsoleSection(
+    "explorer",
+    "Explorer",
+    f"{BASE}/explorer",
+    frozenset({AdminRight.VIEW_USERS, AdminRight.VIEW_APPLICATIONS}),
+    "Permissions",
+)
 GAME_SESSIONS = ConsoleSection(
     "game_sessions",
     "Game sessions",
@@ -41,7 +48,7 @@ GAME_SESSIONS = ConsoleSection(
     "Sign-in",
 )
 
-SECTIONS = (OVERVIEW, USERS, PROJECTS, APPLICATIONS, CLIENTS, GAME_SESSIONS, AUDIT, SYSTEM)
+SECTIONS = (OVERVIEW, USERS, PROJECTS, APPLICATIONS, EXPLORER, CLIENTS, GAME_SESSIONS, AUDIT, SYSTEM)
 
 
 def open_sections(caller: AdminCaller) -> dict[str, list[ConsoleSection]]:

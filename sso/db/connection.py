@@ -7,15 +7,12 @@ import asyncpg
 import orjson
 
 from sso.core.database_url import DatabaseHost
+from sso.db.time_limits import TimeLimits
 
-# PostgreSQL ends a slow statement shortly before our own deadline, so that its outcome is known.
 SESSION_SETTINGS = {
     "application_name": "sso",
     "timezone": "UTC",
     "jit": "off",
-    "statement_timeout": "1800",
-    "lock_timeout": "1500",
-    "idle_in_transaction_session_timeout": "10000",
     # Every statement finds its rows by a key. A plan is made once, perhaps while a table is empty, and is still used
     # when the table is large. So plans that read whole tables are disabled.
     "plan_cache_mode": "force_generic_plan",
@@ -23,8 +20,8 @@ SESSION_SETTINGS = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
 }
-# A statement, not startup parameters: PgBouncer refuses those.
-_SET = ";".join(f"SET {name} = '{value}'" for name, value in SESSION_SETTINGS.items())
+# Statements, not startup parameters: PgBouncer refuses those.
+_SET = [f"SET {name} = '{value}'" for name, value in SESSION_SETTINGS.items()]
 
 
 async def open_plain(
@@ -43,12 +40,12 @@ async def open_plain(
     )
 
 
-async def open_prepared(dsn: str, host: DatabaseHost | None, seconds: float) -> Any:
+async def open_prepared(dsn: str, host: DatabaseHost | None, limits: TimeLimits) -> Any:
     """Opens a connection with the settings and types that the service uses."""
-    async with asyncio.timeout(seconds):
-        connection = await open_plain(dsn, host, seconds)
+    async with asyncio.timeout(limits.connect_s):
+        connection = await open_plain(dsn, host, limits.connect_s)
         try:
-            await connection.execute(_SET)
+            await connection.execute(";".join([*_SET, *limits.session_sql]))
             await connection.set_type_codec(
                 "jsonb", schema="pg_catalog", encoder=lambda value: orjson.dumps(value).decode(), decoder=orjson.loads
             )

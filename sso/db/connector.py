@@ -15,16 +15,17 @@ from sso.db.connection import open_prepared
 from sso.db.driver_errors import DRIVER_ERRORS
 from sso.db.errors import Unreachable
 from sso.db.race import HEAD_START_S, find_primary, open_only_host
+from sso.db.time_limits import USUAL, TimeLimits
 
-CONNECT_S = 1.5
 MAX_ATTEMPTS = 3  # of one call: the primary may change or die meanwhile
 
 log = structlog.get_logger()
 
 
 class Connector:
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, limits: TimeLimits = USUAL) -> None:
         self._dsn = dsn
+        self._limits = limits
         self._hosts = database_hosts(dsn)
         self._primary: DatabaseHost | None = None  # None: it must be searched for
         self._last_primary: DatabaseHost | None = None
@@ -41,7 +42,7 @@ class Connector:
     async def connect(self) -> Any:
         """Returns a new connection to the primary. Raises Unreachable."""
         if not self.has_several_hosts:
-            return await open_only_host(self._hosts, open_prepared(self._dsn, None, CONNECT_S))
+            return await open_only_host(self._hosts, open_prepared(self._dsn, None, self._limits))
         for _ in range(MAX_ATTEMPTS):
             if self._primary is None:
                 await self._wait_for_search()
@@ -98,7 +99,7 @@ class Connector:
         return None
 
     async def _open_host(self, host: DatabaseHost) -> Any:
-        connection = await open_prepared(self._dsn, host, CONNECT_S)
+        connection = await open_prepared(self._dsn, host, self._limits)
         self._open[connection] = host
         connection.add_termination_listener(lambda closed: self._open.pop(closed, None))
         return connection
@@ -117,7 +118,7 @@ class Connector:
         return self._search
 
     async def _search_primary(self) -> None:
-        host, connection = await find_primary(self._hosts, self._open_host, self._last_primary, CONNECT_S)
+        host, connection = await find_primary(self._hosts, self._open_host, self._last_primary, self._limits.connect_s)
         if self._waiting:
             self._spare.append(connection)
         else:

@@ -5,8 +5,8 @@ runs in its own transaction (:meth:`Database.rows` and its shorter forms). Concu
 statement with :class:`sso.db.batch.statement_batch.Batch`. Each of them enters the asyncio loop once.
 
 Every call is shielded from cancellation and has a deadline instead, so cancellation never leaves it unknown whether a
-statement was committed. A request begins with a single statement, so its client learns within two seconds that the
-database is unavailable. Transactions have more time, because they wait for each other's locks.
+statement was committed. A request begins with a single statement, so its client learns within two seconds (with the
+usual :class:`sso.db.time_limits.TimeLimits`) that the database is unavailable.
 """
 
 import asyncio
@@ -31,28 +31,33 @@ from sso.db.pool import ConnectionPool
 from sso.db.statement import Statement
 from sso.db.statement_monitor import StatementMonitor
 from sso.db.statement_name import function_name
+from sso.db.time_limits import USUAL, TimeLimits
 from sso.db.transaction import Row, Transaction, run_in_transaction
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-QUEUE_S = 1.5  # how long a call waits for a free connection
-STATEMENT_S = 2.0  # how long a single statement may take, with the wait for a connection
-TRANSACTION_S = 5.0  # how long a transaction may take once it has a connection
-PATIENT_S = 70.0  # instead of TRANSACTION_S
 MAX_QUEUE = 2000  # calls that may wait for a connection; further ones fail at once
 MAX_ATTEMPTS = 5  # of a transaction that conflicts with others
 
 
 class Database:
     def __init__(
-        self, dsn: str, loop: FastAsyncioLoop, size: int, slow_ms: int = 0, telemetry: Telemetry | None = None
+        self,
+        dsn: str,
+        loop: FastAsyncioLoop,
+        size: int,
+        slow_ms: int = 0,
+        telemetry: Telemetry | None = None,
+        limits: TimeLimits = USUAL,
     ) -> None:
         self._loop = loop
+        self.limits = limits
+        self._begin_sql = limits.begin_sql
         self._size = size
         self._slots = trio.Semaphore(size)
         self.dsn = dsn
-        self.connector = Connector(dsn)
+        self.connector = Connector(dsn, limits)
         self._pool = ConnectionPool(self.connector)
         self._breaker = CircuitBreaker()
         self._lag = LoopLag()
@@ -60,21 +65,25 @@ class Database:
         self.scheduler = BatchScheduler()
         self.clock = DatabaseClock()
         self.telemetry = telemetry
-        self.is_patient = False  # transactions wait long for the locks of others; set by commands
         self.publish_topic: Callable[[str], None] = lambda _topic: None  # set to a function of the bus
         self._monitor = StatementMonitor(slow_ms, telemetry) if slow_ms or telemetry else None
 
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, dsn: str, size: int = 8, slow_ms: int = 0, telemetry: Telemetry | None = None
+        cls,
+        dsn: str,
+        size: int = 8,
+        slow_ms: int = 0,
+        telemetry: Telemetry | None = None,
+        limits: TimeLimits = USUAL,
     ) -> AsyncIterator["Database"]:
         """Yields a database with at most ``size`` connections, which are opened as needed.
 
         Statements that take ``slow_ms`` or longer are logged; 0 logs none.
         """
         async with FastAsyncioLoop.open() as loop:
-            database = cls(dsn, loop, size, slow_ms, telemetry)
+            database = cls(dsn, loop, size, slow_ms, telemetry, limits)
             trio.lowlevel.add_instrument(database._lag)
             try:
                 yield database
@@ -90,7 +99,7 @@ class Database:
 
         It is called again if the transaction conflicts with another, so it must only read and write the database.
         """
-        return await self.long_transaction(TRANSACTION_S, function, *args, **kwargs)
+        return await self.long_transaction(self.limits.transaction_s, function, *args, **kwargs)
 
     async def long_transaction(
         self,
@@ -99,7 +108,7 @@ class Database:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Like :meth:`transaction`, with another deadline."""
+        """Like :meth:`transaction`, with a deadline that may be later than the usual one."""
 
         def call(transaction: Transaction) -> Awaitable[T]:
             return function(transaction, *args, **kwargs)
@@ -110,12 +119,11 @@ class Database:
             return await self._run_transaction(call, seconds)
 
     async def _run_transaction(self, call: Callable[[Transaction], Awaitable[T]], seconds: float) -> T:
-        run = partial(run_in_transaction, call, self._monitor, patient=self.is_patient)
-        if self.is_patient:
-            seconds = max(seconds, PATIENT_S)
+        run = partial(run_in_transaction, call, self._monitor, self._begin_sql)
+        seconds = self.limits.queue_s + max(seconds, self.limits.transaction_s)
         for attempt in range(MAX_ATTEMPTS):
             try:
-                result, topics = await self._run(run, QUEUE_S + seconds)
+                result, topics = await self._run(run, seconds)
             except TransactionConflict:
                 if attempt + 1 == MAX_ATTEMPTS:
                     raise Unavailable("too many conflicts") from None
@@ -144,16 +152,16 @@ class Database:
         """Runs one statement. ``name`` is used in logs and traces; ``items`` is the size of a batch."""
         monitor = self._monitor
         if monitor is None:
-            return await self._run(lambda connection: connection.fetch(sql, *arguments), STATEMENT_S)
+            return await self._run(lambda connection: connection.fetch(sql, *arguments), self.limits.statement_s)
         return await self._run(
-            lambda connection: monitor.run(name, connection.fetch(sql, *arguments), items), STATEMENT_S
+            lambda connection: monitor.run(name, connection.fetch(sql, *arguments), items), self.limits.statement_s
         )
 
     async def open_connections(self) -> None:
         """Opens all connections, so that the first burst of requests does not wait for them."""
         async with trio.open_nursery() as nursery:
             for _ in range(self._size):
-                nursery.start_soon(self._run, _occupy, STATEMENT_S)
+                nursery.start_soon(self._run, _occupy, self.limits.statement_s)
 
     async def ping(self) -> None:
         await self.run_sql("SELECT 1", [], "ping")
@@ -197,7 +205,7 @@ class Database:
         return await self._run_until(began + seconds, function, began)
 
     async def _run_until(self, deadline: float, function: Callable[[Any], Awaitable[T]], began: float) -> T:
-        if not self._breaker.allows_call(STATEMENT_S):
+        if not self._breaker.allows_call(self.limits.statement_s):
             raise Unavailable("the database is unavailable")
         await trio.lowlevel.checkpoint_if_cancelled()
         try:
@@ -219,7 +227,7 @@ class Database:
         if self._slots.statistics().tasks_waiting >= MAX_QUEUE:
             raise Unavailable("too many calls are waiting")
         try:
-            with trio.fail_after(QUEUE_S):
+            with trio.fail_after(self.limits.queue_s):
                 await self._slots.acquire()
         except trio.TooSlowError:
             raise Unavailable("no connection became free") from None

@@ -9,15 +9,6 @@ from sso.db.statement_monitor import StatementMonitor
 T = TypeVar("T")
 Row = Any
 
-# Transactions have more time than single statements, because they wait for each other's locks.
-TRANSACTION_SETTINGS = {"statement_timeout": "4500", "lock_timeout": "3000"}
-# For commands: no request waits for them.
-PATIENT_SETTINGS = {"statement_timeout": "60000", "lock_timeout": "50000"}
-_BEGIN, _BEGIN_PATIENTLY = (
-    ";".join(["BEGIN", *(f"SET LOCAL {name} = {value}" for name, value in settings.items())])
-    for settings in (TRANSACTION_SETTINGS, PATIENT_SETTINGS)
-)
-
 
 class Runner(Protocol):
     """Runs statements: a Database runs each in its own transaction, a Transaction runs all of them in one."""
@@ -61,15 +52,14 @@ class Transaction:
 async def run_in_transaction(
     function: Callable[[Transaction], Awaitable[T]],
     monitor: StatementMonitor | None,
+    begin_sql: str,
     connection: Any,
-    *,
-    patient: bool = False,
 ) -> tuple[T, set[str]]:
-    """Calls ``function`` between BEGIN and COMMIT; rolls back and raises if it fails.
+    """Calls ``function`` between ``begin_sql`` and COMMIT; rolls back and raises if it fails.
 
-    Returns its result, and the topics that are to be published. ``patient``: waits long for the locks of others.
+    Returns its result, and the topics that are to be published.
     """
-    await connection.execute(_BEGIN_PATIENTLY if patient else _BEGIN)
+    await connection.execute(begin_sql)
     transaction = Transaction(connection, monitor)
     try:
         result = await function(transaction)

@@ -12,7 +12,7 @@ from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
-from sso.db.transaction import TRANSACTION_SETTINGS, Transaction
+from sso.db.transaction import Transaction
 from sso.perm.changes.impact import Impact
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import WRITE, PermissionWriter, WriteMode
@@ -45,6 +45,7 @@ APPLY_SECONDS = 600.0
 # Documents are applied one at a time. Waiting for the previous one may take long; afterwards the usual lock timeout
 # applies again.
 _SET_TIMEOUTS = Statement("SELECT set_config('lock_timeout', :lock, true), set_config('statement_timeout', :run, true)")
+_LOCK_TIMEOUT = Statement("SELECT current_setting('lock_timeout')")
 _LOCK_APPLY = Statement("SELECT pg_advisory_xact_lock(hashtextextended('sso apply', 0))")
 # Applications are locked before projects, in the same order everywhere, to avoid deadlocks.
 _LOCK_APPLICATIONS = Statement(
@@ -109,9 +110,10 @@ class DocumentApplication:
 
     async def begin(self, tx: Transaction) -> Scope:
         """Waits for other documents. Returns what the document may change."""
+        usual = await tx.value(_LOCK_TIMEOUT)
         await tx.value(_SET_TIMEOUTS, lock="60s", run="60s")
         await tx.value(_LOCK_APPLY)
-        await tx.value(_SET_TIMEOUTS, lock=TRANSACTION_SETTINGS["lock_timeout"], run="60s")
+        await tx.value(_SET_TIMEOUTS, lock=usual, run="60s")
         if self._dry_run:
             self._last_audit_entry = await last_audit_entry(tx)
             await seed(tx)

@@ -87,11 +87,11 @@ def test_edit_that_may_give_tokens_needs_proof(studio: Studio) -> None:
         browser.open(path)
         assert "saved" in browser.act(path, name="Renamed")  # nothing that gives tokens
         before = query(studio.server, stored)
-        answer = browser.submit(path, redirect_uris="https://evil.example/cb")
+        answer = browser.submit(path, redirect_uris="https://added.example/cb")
         assert (answer.status_code, "Confirm that it is you" in answer.text) == (403, True)
         assert query(studio.server, stored) == before
         assert "saved" in browser.act(path, current_password=PASSWORD)
-    assert query(studio.server, stored)[0]["redirect_uris"] == ["https://evil.example/cb"]
+    assert query(studio.server, stored)[0]["redirect_uris"] == ["https://added.example/cb"]
 
 
 def test_secret_is_rotated_and_shown_once(browser: ConsoleBrowser) -> None:

@@ -11,6 +11,7 @@ from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.loop_lag import ROUND_S, LoopLag
 from sso.db.statement import Statement
+from sso.db.time_limits import TimeLimits
 
 SLEEP = Statement("SELECT 1 FROM pg_sleep(CAST(:seconds AS float))")
 
@@ -40,7 +41,7 @@ async def test_long_round_extends_deadlines_by_its_duration(
 async def test_statement_is_not_cancelled_while_the_process_is_busy(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sso.db.database.STATEMENT_S", 1.0)
+    monkeypatch.setattr(database, "limits", TimeLimits.scaled(1.0))
     await database.ping()
 
     async def compute() -> None:
@@ -55,6 +56,6 @@ async def test_statement_is_not_cancelled_while_the_process_is_busy(
 
 async def test_statement_that_takes_too_long_is_cancelled(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     await database.ping()
-    monkeypatch.setattr("sso.db.database.STATEMENT_S", 0.2)
+    monkeypatch.setattr(database, "limits", TimeLimits.scaled(0.2))
     with pytest.raises(DatabaseError):
         await database.value(SLEEP, seconds=3.0)

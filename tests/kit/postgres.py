@@ -103,6 +103,6 @@ def running() -> Iterator[Postgres]:
 
 def _wait_until_ended(pid: int | None) -> None:
     """Waits for the process: it still writes files for a moment after it stops accepting connections."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
         time.sleep(0.02)

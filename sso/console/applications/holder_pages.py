@@ -112,7 +112,7 @@ async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord)
         "crumbs": [(base, record.values["application"]["name"]), (f"{base}/holders", "Users with roles")],
         "rows": [RoleRow.of(item) for item in record.values["roles"]],
         "roles": await roles_of(visit, application_id),
-        "user_path": f"/console/users/{user_id}" if sees_users else "",
+        "user_id": user_id,
         "application": record.values["application"],
     }
 

@@ -13,7 +13,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 import trio
 
 from sso.core.errors import ServerBusy
-from sso.db.database import TRANSACTION_S, Database
+from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.changes.assertion_check import AssertionFailed
@@ -86,7 +86,7 @@ class PermissionWriter:
         ``work`` must change only what ``scope`` names. It may be called again, see `Database.transaction`.
         """
         if scope.is_few_records:
-            return await self.write_within(TRANSACTION_S, mode, scope, work, *args, **kwargs)
+            return await self.write_within(self._database.limits.transaction_s, mode, scope, work, *args, **kwargs)
         if not mode.dry_run:
             return await self.write_within(EVALUATION_S, mode, scope, work, *args, **kwargs)
         async with self._one_dry_run():

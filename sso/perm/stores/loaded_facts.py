@@ -7,9 +7,9 @@ from typing import Any, TypeVar, cast
 from sso.core.net import Address
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
-from sso.perm.engine.explanation.explain import explain_rule
+from sso.perm.engine.explanation.explain import explain_all, explain_rule
 from sso.perm.engine.facts import PermissionFacts
-from sso.perm.engine.render import render
+from sso.perm.engine.render import DEFAULT_OPTIONS, render
 from sso.perm.engine.rights import SecretRights, secret_rights
 from sso.perm.engine.validity import valid_until
 
@@ -105,3 +105,7 @@ class LoadedFacts:
     def explain(self, rule: str, now: int) -> dict[str, Any]:
         """The sources of a rule that the user has, or the most likely reasons why the user does not have it."""
         return explain_rule(self.application, self.facts, self.effective(now), rule)
+
+    def explain_all(self, now: int) -> dict[str, Any]:
+        """The explanation of every rule that the user has, by its name in ``list``."""
+        return explain_all(self.application, self.facts, self.effective(now), DEFAULT_OPTIONS)

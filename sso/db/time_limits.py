@@ -1,0 +1,50 @@
+"""How long calls of the database may take.
+
+PostgreSQL ends a slow statement shortly before our own deadline, so that its outcome is known.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimits:
+    connect_s: float  # for a new connection to a host
+    queue_s: float  # for the wait for a free connection
+    statement_s: float  # for a single statement, with the wait for a connection
+    transaction_s: float  # for a transaction that has a connection
+
+    @classmethod
+    def scaled(cls, statement_s: float) -> "TimeLimits":
+        """Returns limits in fixed proportions. Transactions have more time, since they wait for each other's locks."""
+        return cls(
+            connect_s=0.75 * statement_s,
+            queue_s=0.75 * statement_s,
+            statement_s=statement_s,
+            transaction_s=2.5 * statement_s,
+        )
+
+    @property
+    def session_sql(self) -> list[str]:
+        """The statements that set the limits of a new connection."""
+        return [
+            f"SET statement_timeout = {_milliseconds(0.9 * self.statement_s)}",
+            f"SET lock_timeout = {_milliseconds(0.75 * self.statement_s)}",
+            f"SET idle_in_transaction_session_timeout = {_milliseconds(2 * self.transaction_s)}",
+        ]
+
+    @property
+    def begin_sql(self) -> str:
+        """The SQL that begins a transaction with its limits."""
+        return (
+            f"BEGIN;SET LOCAL statement_timeout = {_milliseconds(0.9 * self.transaction_s)}"
+            f";SET LOCAL lock_timeout = {_milliseconds(0.6 * self.transaction_s)}"
+        )
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+USUAL = TimeLimits.scaled(2.0)
+# For commands, since no request waits for them: their transactions wait long for the locks of others.
+PATIENT = TimeLimits(USUAL.connect_s, USUAL.queue_s, USUAL.statement_s, transaction_s=70.0)
