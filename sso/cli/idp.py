@@ -112,7 +112,7 @@ def list_providers(ctx: click.Context, form: Format | None) -> None:
     """
 
     async def work(services: CommandServices) -> list[Record]:
-        flags = ("trusted_email", "trusted_second_factor", "keep_tokens")
+        flags = ("trusted_email", "trusted_second_factor", "keep_tokens", "disabled")
         return [
             {
                 "id": provider.provider_id,

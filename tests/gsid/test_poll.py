@@ -8,7 +8,7 @@ import jwt as pyjwt
 import orjson
 import pytest
 
-from sso.accounts.user_jwt import factor_digest
+from sso.accounts.user_jwt_claims import factor_digest
 from tests.gsid.conftest import META
 from tests.kit.browser import Browser, new_user, query
 from tests.kit.builders import PASSWORD

@@ -23,21 +23,24 @@ _FACTS_SHARE = 8  # decoded JSON takes about as many times its length
 class Memo:
     """Values computed from facts, for the seconds in which nothing of the facts ends."""
 
-    __slots__ = ("rendered_bytes", "since", "until", "values")
+    __slots__ = ("changes", "rendered_bytes", "since", "until", "values")
 
     def __init__(self) -> None:
         self.since, self.until = 0, 0
         self.values: dict[Any, Any] = {}
         self.rendered_bytes = 0
+        self.changes = 0  # how often its size may have changed
 
     def clear(self) -> None:
         self.values.clear()
         self.rendered_bytes = 0
+        self.changes += 1
 
     def add(self, name: object, value: object) -> None:
         if len(self.values) >= MAX_VALUES:
             self.clear()
         self.values[name] = value
+        self.changes += 1
         if isinstance(value, bytes):
             self.rendered_bytes += len(value)
         elif isinstance(value, dict):
@@ -92,7 +95,9 @@ class LoadedFacts:
     def effective(self, now: int) -> EffectivePermissions:
         """The user's permissions at the application."""
         computed = self.remember("effective", now, lambda: compute_permissions(self.application, self.facts, now))
-        return computed if computed.now == now else replace(computed, now=now)
+        if computed.now != now:
+            computed = self.memo.values["effective"] = replace(computed, now=now)
+        return computed
 
     def secret_rights(self, now: int) -> SecretRights:
         """The user's rights in secret_data of the application."""
