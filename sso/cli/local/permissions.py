@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from sso.cli.administration import AuditCriteria, Fields
 from sso.cli.context import CommandFailure
-from sso.cli.lookups import require_user
+from sso.cli.local.lookups import require_user
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditFilter
 from sso.perm.stores.projects import resolve_project_id
