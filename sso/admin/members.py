@@ -25,12 +25,15 @@ from sso.admin.rights import AdminRight
 from sso.core.errors import NotFound
 from sso.core.ids import is_user_id
 from sso.db.database import Database
+from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.perm.endpoints.managed_projects import ManagedProjectEndpoint
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput
 from sso.perm.stores.memberships import read_member, read_members_after
 from sso.perm.visibility import Visibility
+
+_LOGINS = Statement("SELECT user_id, login FROM users WHERE user_id = ANY(CAST(:ids AS text[]))")
 
 
 class MemberResource:
@@ -40,10 +43,15 @@ class MemberResource:
         self._access = RecordAccess(visibility, "project", Operation.MEMBERSHIP_GET, AdminRight.VIEW_PROJECTS)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
+        """Lists the members. Callers who see users get logins too."""
         query: ListQuery = request.query
         project_id = path_project_id(request)
         await self._access.require(request, project_id)
         members = await read_members_after(self._database, project_id, query.after, query.limit + 1)
+        if AdminRight.VIEW_USERS in request.caller.rights:
+            rows = await self._database.rows(_LOGINS, ids=[member["user_id"] for member in members])
+            logins = {row["user_id"]: row["login"] for row in rows}
+            members = [{**member, "login": logins.get(member["user_id"])} for member in members]
         return page_response(members, query.limit, lambda member: str(member["user_id"]))
 
     async def get(self, request: AdminRequest) -> AdminResponse:

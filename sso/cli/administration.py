@@ -7,8 +7,10 @@ them.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol, TypeAlias
 
+from sso.cli.context import CommandFailure
 from sso.perm.engine.records import Assignment, RoleRecord
 
 Fields: TypeAlias = dict[str, Any]
@@ -193,6 +195,56 @@ class GroupAdministration(Protocol):
     async def delete(self, group: Fields) -> None: ...
 
 
+class ProviderAdministration(Protocol):
+    async def add(self, fields: Fields) -> str:
+        """Returns the callback address. Fails if there is such a provider."""
+        ...
+
+    async def list(self) -> Records:
+        """Returns the providers in the order of their buttons."""
+        ...
+
+    async def count_links(self, provider_id: str) -> tuple[int, int]:
+        """Returns how many users sign in with it, and how many of them have no other way. Fails if there is none."""
+        ...
+
+    async def remove(self, provider_id: str) -> None:
+        """Fails if there is none."""
+        ...
+
+
+@dataclass(frozen=True)
+class ListedKey:
+    kid: str
+    algorithm: str
+    side: bool
+    state: str  # waiting, signing, published, expired or retired
+    signs_from: datetime
+    published_until: datetime | None
+    retired: datetime | None
+
+
+class KeyAdministration(Protocol):
+    async def list(self) -> list[ListedKey]:
+        """Returns the signing keys in the order in which they begin to sign."""
+        ...
+
+    async def rotate(self, algorithm: str, *, side: bool) -> str:
+        """Returns the kid of the new key."""
+        ...
+
+    async def retire(self, kid: str) -> bool:
+        """Returns False if there is no such key, or it is retired. Raises KeySigns if it is the one that signs."""
+        ...
+
+
+class KeySigns(CommandFailure):
+    """A key that signs cannot be retired."""
+
+    def __init__(self) -> None:
+        super().__init__("this is the key that signs: create another one first, with `sso key rotate [--side]`")
+
+
 class ServiceAdministration(Protocol):
     @property
     def users(self) -> UserAdministration: ...
@@ -212,3 +264,7 @@ class ServiceAdministration(Protocol):
     def projects(self) -> ProjectAdministration: ...
     @property
     def groups(self) -> GroupAdministration: ...
+    @property
+    def providers(self) -> ProviderAdministration: ...
+    @property
+    def keys(self) -> KeyAdministration: ...

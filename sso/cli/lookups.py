@@ -1,4 +1,4 @@
-"""Finds the role or group that an argument names, and says what does not exist."""
+"""Finds the role or group that an argument names, and says what does not exist, or exists already."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -20,6 +20,14 @@ def unknown_project(name: str) -> CommandFailure:
 
 def unknown_application(application_id: int) -> CommandFailure:
     return CommandFailure(f"there is no application {application_id}; `sso app list` shows them")
+
+
+def unknown_provider(provider_id: str) -> CommandFailure:
+    return CommandFailure(f"there is no identity provider {provider_id}")
+
+
+def provider_exists(provider_id: str) -> CommandFailure:
+    return CommandFailure(f"there is already an identity provider {provider_id}")
 
 
 def require_role(roles: "Mapping[str, RoleRecord]", name: str, application_id: int) -> "RoleRecord":

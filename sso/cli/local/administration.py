@@ -6,8 +6,10 @@ if TYPE_CHECKING:
     from sso.cli.local.applications import LocalApplications
     from sso.cli.local.clients import LocalClients
     from sso.cli.local.groups import LocalGroups
+    from sso.cli.local.keys import LocalKeys
     from sso.cli.local.permissions import LocalAudit, LocalPermissions
     from sso.cli.local.projects import LocalProjects
+    from sso.cli.local.providers import LocalProviders
     from sso.cli.local.roles import LocalRoles
     from sso.cli.local.state import LocalState
     from sso.cli.local.users import LocalUsers
@@ -71,3 +73,15 @@ class LocalAdministration:
         from sso.cli.local.groups import LocalGroups
 
         return LocalGroups(self._services)
+
+    @property
+    def providers(self) -> "LocalProviders":
+        from sso.cli.local.providers import LocalProviders
+
+        return LocalProviders(self._services)
+
+    @property
+    def keys(self) -> "LocalKeys":
+        from sso.cli.local.keys import LocalKeys
+
+        return LocalKeys(self._services)

@@ -3,14 +3,11 @@
 from typing import TYPE_CHECKING
 
 from sso.cli.administration import Fields, Records
-from sso.cli.context import CommandFailure
 from sso.cli.local.lookups import require_application
 from sso.cli.local.permission_write import write_permissions
 from sso.core import keys as material
-from sso.core.keys import UnusableKey
 from sso.db.statement import Statement
 from sso.perm.changes.scope import Scope
-from sso.perm.stores import audit
 from sso.perm.stores.access_keys import list_access_keys
 from sso.perm.stores.application_keys import add_custom_key, delete_custom_key
 from sso.perm.stores.applications import application_name_conflicts, create_application, private_key
@@ -18,7 +15,7 @@ from sso.perm.stores.email_secret import get_or_create_email_secret
 
 if TYPE_CHECKING:
     from sso.cli.services import CommandServices
-    from sso.db.transaction import Row, Transaction
+    from sso.db.transaction import Transaction
 
 _LIST = Statement(
     """SELECT a.application_id, a.name, a.project_id, a.removed OR coalesce(p.removed, false) AS removed
@@ -62,14 +59,8 @@ class LocalApplications:
 
         require_shared_settings(self._services.settings)  # the base URL is the audience
         row = await require_application(self._database, application_id)
-        permissions = self._services.complete.permissions
-        pem = self._stored_private_key(row)
-        kid = material.key_id(material.load_private(pem).public_key())
-        if await permissions.application_keys.find(application_id, kid) is None:
-            raise CommandFailure(
-                "the public key that belongs to the stored private key is not among the application's keys"
-            )
-        return permissions.service_jwts.issue(application_id, pem, await self._services.database_time())
+        permissions, now = self._services.complete.permissions, await self._services.database_time()
+        return await permissions.service_jwts.issue(application_id, private_key(self._services.keyring, row), now)
 
     async def email_secret(self, application_id: int) -> str:
         await require_application(self._database, application_id)
@@ -89,36 +80,13 @@ class LocalApplications:
     async def add_public_key(self, application_id: int, pem: str) -> str:
         async def add(tx: "Transaction") -> str:
             row = await require_application(tx, application_id)
-            kid = await add_custom_key(tx, application_id, pem)
-            await self._audit(tx, "application.key.add", row, None, kid)
-            return kid
+            return await add_custom_key(tx, self._services.actor, row, pem)
 
         return await self._database.transaction(add)
 
     async def remove_public_key(self, application_id: int, kid: str) -> bool:
         async def remove(tx: "Transaction") -> bool:
             row = await require_application(tx, application_id)
-            removed = await delete_custom_key(tx, application_id, kid)
-            if removed:
-                await self._audit(tx, "application.key.remove", row, kid, None)
-            return removed
+            return await delete_custom_key(tx, self._services.actor, row, kid)
 
         return await self._database.transaction(remove)
-
-    def _stored_private_key(self, row: "Row") -> str:
-        pem = private_key(self._services.keyring, row)
-        if not pem:
-            raise CommandFailure(
-                "the service holds no private key of this application: store it in service_meta.private_key"
-            )
-        try:
-            material.load_private(pem)
-        except UnusableKey as error:
-            raise CommandFailure(f"the private key of this application cannot be used: {error}") from None
-        return pem
-
-    async def _audit(self, tx: "Transaction", operation: str, row: "Row", old: str | None, new: str | None) -> None:
-        names = {"project_id": row["project_id"], "application_id": row["application_id"]}
-        before, after = {"kid": old} if old else None, {"kid": new} if new else None
-        target = f"{row['application_id']}/{new or old}"
-        await audit.write(tx, self._services.actor, operation, target, before, after, **names)
