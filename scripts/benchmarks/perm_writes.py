@@ -21,12 +21,12 @@ AT_ONCE = 1000
 
 _ADD_USERS = Statement(
     """INSERT INTO users (user_id, login, login_key)
-    SELECT CAST(5000000 + n AS text), 'holder' || n || '@example.com', 'holder' || n || '@example.com'
+    SELECT CAST(7000000 + n AS text), 'holder' || n || '@example.com', 'holder' || n || '@example.com'
     FROM generate_series(CAST(:first AS int), CAST(:last AS int)) n"""
 )
 _ASSIGN = Statement(
     """INSERT INTO role_assignments (user_id, application_id, name, position)
-    SELECT CAST(5000000 + n AS text), :application_id, role.name, role.position
+    SELECT CAST(7000000 + n AS text), :application_id, role.name, role.position
     FROM generate_series(CAST(:first AS int), CAST(:last AS int)) n, LATERAL
         (VALUES ('role0', 1), ('role' || (1 + n % 40), 2), ('role' || (41 + n % 40), 3)) AS role (name, position)"""
 )

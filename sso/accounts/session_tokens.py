@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import LoginOptions, SignedIn, User
-from sso.accounts.user_jwt import GAME_AUTH, InheritedLimits
+from sso.accounts.user_jwt import InheritedLimits
+from sso.accounts.user_jwt_claims import GAME_AUTH
 from sso.core.domain_counters import LOGINS
 from sso.core.errors import ApiError
 from sso.core.ids import digest, record_id, secret_token

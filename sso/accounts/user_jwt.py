@@ -1,14 +1,13 @@
 """The user JWT: issued to a device that has a factor, and verified here only."""
 
 import base64
-import hashlib
-import hmac
 from dataclasses import dataclass
 from typing import Any
 
 from sso.accounts.model import LoginOptions, User
 from sso.accounts.ports import AccessTokenLookup
 from sso.accounts.token_holder import FindHolder, TokenHolder, check_holder
+from sso.accounts.user_jwt_claims import check_end, factor_digest, has_factor, sign_in_of
 from sso.accounts.users import UserStore
 from sso.core.ids import is_user_id, record_id
 from sso.core.jwt import ExpiredToken, InvalidToken, Verifier
@@ -18,7 +17,6 @@ from sso.db.clock import DatabaseClock
 from sso.keys.keyset import KeySet
 
 USER_TYP = "user_token"
-GAME_AUTH = "gsid"  # the claim `auth` after a login for a game session, and for a device
 SITE_AUTH = "openid"  # after a login to a site
 EXCHANGED_TYP = "exchanged_token"  # made from an access token, accepted in place of a user JWT
 
@@ -197,20 +195,33 @@ class UserJwts:
         return JwtUser(user, claims)
 
     async def verify_with(
-        self, find_holder: FindHolder, token: str, address: Address, *, expired_for: int = 0
+        self,
+        find_holder: FindHolder,
+        token: str,
+        address: Address,
+        *,
+        expired_for: int = 0,
+        signed: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """The claims of a valid user JWT or exchanged token, whose user ``find_holder`` reads. Raises InvalidToken."""
-        claims = await self._verify_claims(token, address, expired_for, exchanged=True)
+        """The claims of a valid user JWT or exchanged token, whose user ``find_holder`` reads. Raises InvalidToken.
+
+        ``signed`` are the result of ``signed_claims`` for this token, if the request has verified its signature.
+        """
+        if signed is None:
+            claims = await self._verify_claims(token, address, expired_for, exchanged=True)
+        else:
+            claims = signed
+            check_end(claims, self._clock.now(), expired_for)
+            await self._check_use(claims, address)
         check_holder(claims, await find_holder(claims["sub"], sign_in_of(claims)))
         return claims
 
-    def claimed_holder(self, token: str, expired_for: int) -> tuple[str, str]:
-        """The user id and the sign-in of a token with a valid signature; empty for other tokens. Reads no data."""
+    def signed_claims(self, token: str, expired_for: int) -> dict[str, Any] | None:
+        """The claims of a token with a valid signature; None for other tokens. Reads no data."""
         try:
-            claims = self._verify_signature(token, expired_for, exchanged=True)
+            return self._verify_signature(token, expired_for, exchanged=True)
         except InvalidToken:
-            return "", ""
-        return claims["sub"], sign_in_of(claims)
+            return None
 
     async def find_holder(self, user_id: str, sign_in_id: str) -> TokenHolder | None:
         return await self._users.get_jwt_holder(user_id, sign_in_id)
@@ -221,19 +232,21 @@ class UserJwts:
         claims = verifier.verify(token, self._keys.find, now, expired_for=expired_for)
         if not isinstance(claims.get("sub"), str) or not is_user_id(claims["sub"]):
             raise InvalidToken("bad sub")
-        if claims.get("ends", claims["exp"] + expired_for) <= now:
-            raise ExpiredToken("expired")
+        check_end(claims, now, expired_for)
         return claims
 
     async def _verify_claims(
         self, token: str, address: Address, expired_for: int, *, exchanged: bool
     ) -> dict[str, Any]:
         claims = self._verify_signature(token, expired_for, exchanged=exchanged)
+        await self._check_use(claims, address)
+        return claims
+
+    async def _check_use(self, claims: dict[str, Any], address: Address) -> None:
         if claims["typ"] == EXCHANGED_TYP:
             await self._check_exchanged(claims)
         if "ips" in claims and not contains([parse_network(text) for text in claims["ips"]], address):
             raise InvalidToken("wrong address")
-        return claims
 
     async def _check_exchanged(self, claims: dict[str, Any]) -> None:
         """Raises InvalidToken or ExpiredToken if the token has expired or its access token has ended.
@@ -251,16 +264,6 @@ class UserJwts:
             raise InvalidToken("its access token has ended")
 
 
-def has_factor(claims: dict[str, Any], factor: str) -> bool:
-    """Returns True if a verified JWT was issued to the device with this factor."""
-    return hmac.compare_digest(str(claims.get("fac")), factor_digest(factor))
-
-
-def sign_in_of(claims: dict[str, Any]) -> str:
-    """Returns the id of the sign-in that a JWT derives from; JWTs of older versions have none."""
-    return str(claims.get("sid", ""))
-
-
 def inherited_from(claims: dict[str, Any]) -> InheritedLimits:
     """Returns the limits that a renewal of a verified user JWT keeps. Old JWTs have no claim ``auth_time``."""
     return InheritedLimits(
@@ -271,11 +274,6 @@ def inherited_from(claims: dict[str, Any]) -> InheritedLimits:
     )
 
 
-def is_from_game(claims: dict[str, Any]) -> bool:
-    """Returns True if the JWT derives from a login for a game session. Derived credentials keep the claim ``auth``."""
-    return claims.get("auth") == GAME_AUTH
-
-
 def _addresses(requested: tuple[str, ...], inherited: tuple[str, ...] | None) -> list[str] | None:
     """Returns the networks that a JWT works from; None means everywhere, an empty list nowhere."""
     if inherited is None:
@@ -283,10 +281,6 @@ def _addresses(requested: tuple[str, ...], inherited: tuple[str, ...] | None) ->
     if not requested:
         return list(inherited)
     return [str(network) for network in intersection(map(parse_network, requested), map(parse_network, inherited))]
-
-
-def factor_digest(factor: str) -> str:
-    return _base64url(hashlib.sha256(factor.encode()).digest())
 
 
 def _base64url(raw: bytes) -> str:

@@ -1,6 +1,6 @@
 """Users in the database. Each method is one transaction."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sso.accounts.history.events import EventKind, record_event
@@ -17,6 +17,8 @@ from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 
 REVOKED_LINKS = ("password_reset", "email_change")  # purposes of mailed links that a revocation makes invalid
+# Those that an operator makes invalid who sets another address: they were sent to addresses before.
+ADDRESS_LINKS = (*REVOKED_LINKS, "email_undo", "email_verification")
 
 _GET = Statement("SELECT * FROM users WHERE user_id = :user_id")
 _GET_BY_IDS = BatchStatement(
@@ -253,9 +255,9 @@ async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "")
     await end_site_sessions(tx, user_id, kept_sid=kept_sid)
 
 
-async def revoke_links(tx: Runner, user_id: str) -> None:
-    """Makes mailed links that change the password or the address invalid."""
-    await tx.value(_REVOKE_LINKS, user_id=user_id, purposes=list(REVOKED_LINKS))
+async def revoke_links(tx: Runner, user_id: str, purposes: Sequence[str] = REVOKED_LINKS) -> None:
+    """Makes mailed links invalid: those that change the password or the address, unless other purposes are named."""
+    await tx.value(_REVOKE_LINKS, user_id=user_id, purposes=list(purposes))
 
 
 async def _revoke_and_record(tx: Transaction, user_id: str, kept_session_id: str = "") -> None:

@@ -26,7 +26,7 @@ from sso.admin.request import (
     read_pair_cursor,
 )
 from sso.admin.rights import AdminRight
-from sso.admin.user_details import PermissionsQuery, UserDetails
+from sso.admin.user_details import EVERY_RULE, PermissionsQuery, UserDetails
 from sso.core.errors import Forbidden, NotFound
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -69,7 +69,8 @@ class AssignmentResource:
             response = await self._details.permissions(request)
             record = await _read(self._database, user_id, query.application_id)
             return replace(response, members={**response.members, "record": record}, headers={"ETag": etag(record)})
-        options = {"explain": query.explain or None, "at": query.at}
+        explain = True if query.explain == EVERY_RULE else query.explain or None
+        options = {"explain": explain, "at": query.at}
         fields = {
             "application_id": query.application_id,
             "data": {"user_id": user_id, "type": query.type},

@@ -4,7 +4,7 @@ An operator binds a service client to the central application. Its access token 
 the service JWT of that application has. A service client of another application reads the changes of that application.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sso.admin.rights import ALL_RIGHTS, AdminRight, granted_rights
 from sso.core.errors import Forbidden, Unauthorized
@@ -62,7 +62,7 @@ class AdminAuthenticator:
         return await self._with_rights(caller)
 
     async def _with_rights(self, caller: Caller) -> AdminCaller:
-        caller = replace(caller, in_management=True)
+        caller = caller._replace(in_management=True)
         granted = (await self._authorizer.caller_rights(caller)).granted
         return AdminCaller(caller.actor, granted_rights(granted), granted.root_rules, granted.is_root, caller)
 

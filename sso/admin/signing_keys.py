@@ -63,26 +63,30 @@ class SigningKeyResource:
     async def retire(self, request: AdminRequest) -> AdminResponse:
         """Retires a key at once: every token that it signed becomes invalid."""
         key = await self._find(request.path["kid"])
-        request.check_version(key)
-        if key["state"] == "retired":
-            raise Conflict("the key is retired already")
+
+        async def check_version(tx: Transaction, kid: str) -> None:
+            nonlocal key
+            key = await self._find(kid, tx)
+            request.check_version(key)
+            if key["state"] == "retired":
+                raise Conflict("the key is retired already")
 
         async def record(tx: Transaction, kid: str) -> None:
             await audit.write(tx, request.caller.actor, "signing_key.retire", kid, key, key | {"state": "retired"})
 
         try:
-            await self._rotation.retire(key["kid"], record)
+            await self._rotation.retire(key["kid"], record, check_version)
         except LastKey:
             raise Conflict("this is the key that signs: rotate first, then retire it") from None
         return record_response(await self._find(key["kid"]))
 
-    async def _read(self) -> Sequence[JsonRecord]:
-        keys = await self._store.all()
+    async def _read(self, tx: Transaction | None = None) -> Sequence[JsonRecord]:
+        keys = await self._store.all(tx)
         states = key_states(keys)
         return [_key_json(key, states[key.kid]) for key in keys]
 
-    async def _find(self, kid: str) -> JsonRecord:
-        for key in await self._read():
+    async def _find(self, kid: str, tx: Transaction | None = None) -> JsonRecord:
+        for key in await self._read(tx):
             if key["kid"] == kid:
                 return key
         raise NotFound("signing key not found")

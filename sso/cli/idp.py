@@ -22,7 +22,7 @@ _OPTIONS = {
     "claims": "--claim",
 }
 
-FLAGS = ("trusted_email", "trusted_second_factor", "keep_tokens")
+FLAGS = ("trusted_email", "trusted_second_factor", "keep_tokens", "disabled")
 PROVIDER_ID = click.argument("provider_id", metavar="ID")
 
 

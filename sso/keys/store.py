@@ -8,6 +8,7 @@ from typing import Any
 from sso.core.encryption import column_purpose
 from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Runner
 
 TOPIC = "keys"  # published when the keys have changed
 
@@ -54,8 +55,8 @@ class KeyStore:
         """Returns the published keys, the newest signer last."""
         return [_stored(row) for row in await self._database.rows(PUBLISHED)]
 
-    async def all(self) -> list[StoredKey]:
-        return [_stored(row) for row in await self._database.rows(_ALL)]
+    async def all(self, tx: Runner | None = None) -> list[StoredKey]:
+        return [_stored(row) for row in await (tx or self._database).rows(_ALL)]
 
 
 def _stored(row: Any) -> StoredKey:

@@ -1,11 +1,11 @@
 """POST /proxy/oauth/introspect (RFC 7662): a resource server asks whether an access token is valid."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
+from sso.db.transaction import Row
 from sso.oauth.client_auth import ClientCredentials, authenticate_client
 from sso.oauth.client_store import ClientStore
 from sso.oauth.errors import InvalidClient, InvalidRequest, NoResourceServer
@@ -16,7 +16,7 @@ from sso.oauth.resources import has_identifier
 INACTIVE = {"active": False}
 
 # A valid access token of a user or of a service, if its client belongs to the application of the resource server, or if
-# it is meant for resource servers.
+# it names resources.
 _FIND = BatchStatement(
     """SELECT item.n, c.client_id, c.application_id, found.sub, found.scopes, found.dpop_jkt, found.resources,
         c.application_id = item.application_id AS is_of_application,
@@ -67,7 +67,7 @@ class Introspection:
         if not token:
             raise InvalidRequest("token is required")
         row = await self._find(digest=self._digests.of(token), application_id=client.application_id)
-        if row is None or not (row["is_of_application"] or self._is_meant_for(client, row["resources"])):
+        if row is None or not self._is_meant_for(client, row):
             return INACTIVE
         claims = {
             "active": True,
@@ -86,5 +86,9 @@ class Introspection:
             claims["cnf"] = {"jkt": row["dpop_jkt"]}
         return claims
 
-    def _is_meant_for(self, server: Client, resources: Sequence[str]) -> bool:
+    def _is_meant_for(self, server: Client, row: Row) -> bool:
+        """A token that names resources is meant for these alone, also among the servers of one application."""
+        resources = row["resources"]
+        if not resources:
+            return bool(row["is_of_application"])
         return any(has_identifier(server, resource, allow_http=self._allow_http) for resource in resources)

@@ -5,7 +5,8 @@ These are endpoints of their own (§4.2), not a grant type of the token endpoint
 
 from typing import Any
 
-from sso.accounts.user_jwt import GAME_AUTH, SITE_AUTH, ExchangeSource, UserJwts
+from sso.accounts.user_jwt import SITE_AUTH, ExchangeSource, UserJwts
+from sso.accounts.user_jwt_claims import GAME_AUTH
 from sso.core.jwt import InvalidToken
 from sso.core.net import Address
 from sso.db.clock import DatabaseClock

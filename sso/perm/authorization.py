@@ -1,8 +1,7 @@
 """Authorization: the rights of the caller of a request, and the check whether they suffice for an operation."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.errors import Forbidden, NotFound
@@ -18,8 +17,7 @@ from sso.perm.stores.facts_cache import NO_VERSIONS, KnownVersions
 from sso.perm.stores.loaded_facts import LoadedFacts
 
 
-@dataclass(frozen=True)
-class CallerRights:
+class CallerRights(NamedTuple):
     """The rights of the caller. They include those at the target, the application that the request is about."""
 
     granted: Rights
@@ -116,7 +114,7 @@ def rights_of(
     management = rights.root_rules & MANAGEMENT_RIGHTS
     if application_id == CENTRAL_APPLICATION_ID:
         management -= APPLICATION_RIGHTS
-    return replace(rights, management=management)
+    return rights._replace(management=management)
 
 
 def missing_sections(right: str, sections: Collection[str]) -> Forbidden:

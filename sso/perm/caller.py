@@ -4,11 +4,11 @@ At some endpoints a service JWT or an access key replaces the factor. Headers ta
 ``factor`` and ``service_jwt`` of the body, which are deprecated and still work.
 """
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from sso.accounts.token_holder import TokenHolder
-from sso.accounts.user_jwt import UserJwts, has_factor, is_from_game
+from sso.accounts.user_jwt import UserJwts
+from sso.accounts.user_jwt_claims import has_factor, is_from_game
 from sso.core.errors import Forbidden, Unauthorized
 from sso.core.jwt import ExpiredToken, InvalidToken, looks_like_jwt
 from sso.core.net import Address
@@ -18,11 +18,12 @@ from sso.perm.credentials.access_keys import AccessKey, AccessKeys
 from sso.perm.credentials.service_jwt import ServiceJwts
 from sso.perm.stores.audit import AuditActor
 
+T = TypeVar("T")
+
 EXPIRED_FOR_S = 30 * 86400  # how long ago a user JWT may have expired, at endpoints that accept expired ones
 
 
-@dataclass(frozen=True)
-class PresentedCredentials:
+class PresentedCredentials(NamedTuple):
     """The credentials that came with a request."""
 
     address: Address
@@ -39,14 +40,11 @@ class PresentedCredentials:
         cls, address: Address, authorization: str, factor: str | None, service_jwt: str | None, body: dict[str, Any]
     ) -> "PresentedCredentials":
         """A header takes precedence over the field of the body; a field that is not a string is ignored."""
-        in_body = {name: body[name] for name in ("jwt", "factor", "service_jwt") if isinstance(body.get(name), str)}
-        return cls(
-            address=address,
-            authorization=authorization,
-            factor=factor if factor is not None else in_body.get("factor"),
-            service_jwt=service_jwt if service_jwt is not None else in_body.get("service_jwt", ""),
-            jwt=in_body.get("jwt", ""),
-        )
+        if factor is None:
+            factor = _text_or(None, body, "factor")
+        if service_jwt is None:
+            service_jwt = _text_or("", body, "service_jwt")
+        return cls(address, authorization, factor, service_jwt, _text_or("", body, "jwt"))
 
     @property
     def bearer(self) -> str:
@@ -60,8 +58,7 @@ class PresentedCredentials:
         return "" if looks_like_jwt(bearer) else bearer
 
 
-@dataclass(frozen=True)
-class Caller:
+class Caller(NamedTuple):
     user_id: str  # empty if the request has only an access key or a service JWT
     address: Address
     service_id: int | None = None  # the application of a service JWT
@@ -87,8 +84,17 @@ class Caller:
         return None if self.address_signed_by else self.address
 
 
+def _text_or(default: T, body: dict[str, Any], name: str) -> str | T:
+    value = body.get(name)
+    return value if isinstance(value, str) else default
+
+
 class CallerLookup(Protocol):
     """Finds the user of a user JWT, and an access key by its value."""
+
+    def signed_claims(self, token: str) -> dict[str, Any] | None:
+        """The claims of a token whose signature this request has verified; None for other tokens."""
+        ...
 
     async def find_holder(self, user_id: str, sign_in_id: str) -> TokenHolder | None: ...
 
@@ -99,6 +105,9 @@ class _StoreLookup:
     def __init__(self, jwts: UserJwts, keys: AccessKeys) -> None:
         self.find_holder = jwts.find_holder
         self.find_access_key = keys.authenticate
+
+    def signed_claims(self, _token: str) -> None:
+        return None
 
 
 class CallerAuthenticator:
@@ -190,7 +199,9 @@ class CallerAuthenticator:
 
     async def _user(self, token: str, address: Address, max_expired_s: int, lookup: CallerLookup) -> dict[str, Any]:
         try:
-            return await self._jwts.verify_with(lookup.find_holder, token, address, expired_for=max_expired_s)
+            return await self._jwts.verify_with(
+                lookup.find_holder, token, address, expired_for=max_expired_s, signed=lookup.signed_claims(token)
+            )
         except ExpiredToken:
             raise Unauthorized("invalid token: the JWT has expired") from None
         except InvalidToken:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sso.accounts.token_holder import TokenHolder
 from sso.accounts.user_jwt import UserJwts
+from sso.accounts.user_jwt_claims import sign_in_of
 from sso.core.ids import digest, is_user_id
 from sso.perm.caller import EXPIRED_FOR_S, PresentedCredentials
 from sso.perm.credentials.access_keys import AccessKey, AccessKeys
@@ -18,14 +19,28 @@ from sso.perm.stores.facts_cache import KnownVersions
 class PrefetchedLookup:
     """Answers from the row that was read for this request."""
 
-    def __init__(self, caller_row: CallerRow, jwts: UserJwts, keys: AccessKeys) -> None:
+    __slots__ = ("_caller_row", "_claims", "_jwts", "_keys", "_token")
+
+    def __init__(
+        self, caller_row: CallerRow, jwts: UserJwts, keys: AccessKeys, token: str, claims: dict[str, Any] | None
+    ) -> None:
         self._caller_row = caller_row
         self._jwts = jwts
         self._keys = keys
+        self._token = token
+        self._claims = claims
 
     @property
     def versions(self) -> KnownVersions:
         return self._caller_row.versions
+
+    @property
+    def authored(self) -> int | None:
+        """How many projects the caller is the author of, if that was read."""
+        return self._caller_row.authored
+
+    def signed_claims(self, token: str) -> dict[str, Any] | None:
+        return self._claims if token == self._token else None
 
     async def find_holder(self, user_id: str, sign_in_id: str) -> TokenHolder | None:
         query = self._caller_row.query
@@ -49,17 +64,19 @@ class ReadAhead:
         self._keys = keys
 
     async def begin(
-        self, credentials: PresentedCredentials, application_id: int, fields: dict[str, Any]
+        self, credentials: PresentedCredentials, application_id: int, fields: dict[str, Any], *, author: bool = False
     ) -> PrefetchedLookup | None:
         """Read what a request about this application needs; 0 stands for none.
 
-        Returns None if the credentials cannot be valid, or if the request has none of these.
+        ``author`` reads the number of the caller's projects instead. Returns None if the credentials cannot be valid,
+        or if the request has none of these.
         """
         key = credentials.access_key
         token = credentials.jwt if key else credentials.bearer or credentials.jwt
-        user_id, sign_in_id = self._jwts.claimed_holder(token, EXPIRED_FOR_S) if token else ("", "")
-        if not user_id and not key:
+        claims = self._jwts.signed_claims(token, EXPIRED_FOR_S) if token else None
+        if claims is None and not key:
             return None
+        user_id, sign_in_id = (claims["sub"], sign_in_of(claims)) if claims else ("", "")
         query = ReadQuery(
             user_id,
             sign_in_id,
@@ -67,7 +84,8 @@ class ReadAhead:
             application_id,
             _target_id(fields, user_id),
         )
-        return PrefetchedLookup(await self._reads.read(query), self._jwts, self._keys)
+        row = await (self._reads.read_author(query) if author else self._reads.read(query))
+        return PrefetchedLookup(row, self._jwts, self._keys, token, claims)
 
 
 def _target_id(fields: dict[str, Any], user_id: str) -> str | None:

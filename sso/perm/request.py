@@ -22,6 +22,7 @@ class PermissionRequest:
     if_match: str | None = None
     warnings: list[str] = field(default_factory=list)  # collected while the request is handled, sent in the response
     versions: KnownVersions = NO_VERSIONS  # of facts, read in this request
+    authored: int | None = None  # the number of the caller's projects, if it was read in this request
     precondition: Precondition | None = None  # the first step of the transaction that makes the change
 
     @property

@@ -1,10 +1,9 @@
 """The routes of the permission endpoints: authenticate the caller, pass the request to its endpoint, reply."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response
 
 from sso.core.errors import NotFound
 from sso.perm.accepted_credentials import ENDPOINT_RULES, EndpointRule, Subject
@@ -18,7 +17,7 @@ from sso.perm.request import Handler, PermissionRequest, by_action
 from sso.perm.stores.facts_cache import NO_VERSIONS
 from sso.perm.wiring import PermissionEndpoints, Permissions
 from sso.web.body import MAX_SCHEMA_VALUES, SCHEMA_BODY, SMALL_BODY, BodyLimit
-from sso.web.request import client_address, read_body, read_model, text_header
+from sso.web.request import client_address, current_request, read_body, read_model, text_header
 from sso.web.request_model import RequestModel, at_most
 from sso.web.response import reply, reply_json_bytes
 
@@ -30,6 +29,7 @@ class Endpoint(NamedTuple):
     handler: Handler
     limit: BodyLimit = SMALL_BODY
     reads_ahead: bool = False  # a get reads the credentials and the versions of facts with one statement
+    reads_author: bool = False  # the statement reads the number of the caller's projects instead of versions
 
 
 def endpoint_table(perm: PermissionEndpoints) -> tuple[Endpoint, ...]:
@@ -38,7 +38,7 @@ def endpoint_table(perm: PermissionEndpoints) -> tuple[Endpoint, ...]:
     return (
         Endpoint("/application", by_action(get=application.get, save=application.save, delete=application.delete)),
         Endpoint("/application/tags", application.save_tags),
-        Endpoint("/user/info", project.user_info),
+        Endpoint("/user/info", project.user_info, reads_ahead=True, reads_author=True),
         Endpoint("/publish", project.publish),
         Endpoint("/project", by_action(get=project.get, save=project.save, delete=project.delete)),
         Endpoint("/project/membership", by_action(get=perm.memberships.get, save=perm.memberships.save), MEMBERS),
@@ -89,7 +89,7 @@ def exchange_routes(exchange: ExchangeJwt) -> Blueprint:
     @routes.post("/proxy/oauth/exchangeJwt")
     async def exchange_jwt() -> Response:
         form = await read_model(ExchangeRequest)
-        scheme, _, key = request.headers.get("Authorization", "").partition(" ")
+        scheme, _, key = current_request().headers.get("Authorization", "").partition(" ")
         access_key = key.strip() if scheme.lower() == "bearer" else ""
         return reply({"status": "OK", "jwt": await exchange.renew(access_key, form.jwt, form.factor, client_address())})
 
@@ -104,15 +104,20 @@ def _view(perm: Permissions, endpoint: Endpoint) -> Callable[[], Awaitable[Respo
         fields = (await read_body(forms=False, max_bytes=limit.max_bytes, max_values=limit.max_values)).fields
         credentials, application_id = await _credentials(perm.addresses, rule, fields)
         lookup = None
-        if endpoint.reads_ahead and fields.get("action", "get") == "get":
-            lookup = await perm.read_ahead.begin(credentials, application_id, fields)
+        if endpoint.reads_ahead and (endpoint.reads_author or fields.get("action", "get") == "get"):
+            author = endpoint.reads_author
+            lookup = await perm.read_ahead.begin(credentials, application_id, fields, author=author)
         caller = await perm.callers.authenticate(credentials, rule, fields, lookup)
         if rule.subject is Subject.USER_DATA and caller.service_id is not None:
             fields = {"application_id": caller.service_id, **fields}
-        versions = lookup.versions if lookup else NO_VERSIONS
-        response = await endpoint.handler(
-            PermissionRequest(fields, caller, request.headers.get("If-Match"), versions=versions)
+        handled = PermissionRequest(
+            fields,
+            caller,
+            current_request().headers.get("If-Match"),
+            versions=lookup.versions if lookup else NO_VERSIONS,
+            authored=lookup.authored if lookup else None,
         )
+        response = await endpoint.handler(handled)
         return reply_json_bytes(response) if isinstance(response, bytes) else reply(response)
 
     return view
@@ -125,23 +130,24 @@ async def _credentials(
 
     The address is that of the connection, or one signed with an access key of the application of the request.
     """
+    headers = current_request().headers
+    authorization = headers.get("Authorization", "")
     credentials = PresentedCredentials.collect(
-        client_address(),
-        request.headers.get("Authorization", ""),
-        text_header("Factor"),
-        request.headers.get("Service-Jwt"),
-        fields,
+        client_address(), authorization, text_header("Factor"), headers.get("Service-Jwt"), fields
     )
     service_jwt = credentials.service_jwt
     application_id = rule.application_of(fields, claimed_application_id(service_jwt) if service_jwt else 0)
-    signature = request.headers.get("Signature")
-    resolved = await addresses.resolve(credentials.address, _claimed_address(), signature, (application_id,))
+    claimed = headers.get("Ip", _address_of(authorization))
+    if claimed is None:
+        return credentials, application_id
+    signature = headers.get("Signature")
+    resolved = await addresses.resolve(credentials.address, claimed, signature, (application_id,))
     if signature is not None and resolved != credentials.address:
-        credentials = replace(credentials, address=resolved, address_signed_by=signing_key_id(signature))
+        credentials = credentials._replace(address=resolved, address_signed_by=signing_key_id(signature))
     return credentials, application_id
 
 
-def _claimed_address() -> str | None:
-    """The address that a server claims for its client: ``Ip: …`` or ``Authorization: Ip …``."""
-    scheme, _, claimed = request.headers.get("Authorization", "").partition(" ")
-    return request.headers.get("Ip", claimed if scheme.lower() == "ip" else None)
+def _address_of(authorization: str) -> str | None:
+    """The address that a server claims for its client with ``Authorization: Ip …``, in place of ``Ip: …``."""
+    scheme, _, claimed = authorization.partition(" ")
+    return claimed if scheme.lower() == "ip" else None

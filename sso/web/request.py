@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from quart import Request as QuartRequest
-from quart import Websocket, request
+from quart import Websocket
 from quart.globals import _cv_app, _cv_request, _cv_websocket
 from werkzeug.exceptions import RequestEntityTooLarge
 
@@ -103,8 +103,8 @@ class UnknownClient(ApiError):
 
 def text_header(name: str) -> str | None:
     """Returns a header that holds text: clients send UTF-8, but the server decodes headers as Latin-1."""
-    value = request.headers.get(name)
+    value = current_request().headers.get(name)
     try:
-        return value.encode("latin-1").decode() if value else value
+        return value if not value or value.isascii() else value.encode("latin-1").decode()
     except UnicodeError:
         return value

@@ -57,8 +57,9 @@ class SecurityHeaders:
         self._data = [(name.lower(), (name, value)) for name, value in data_headers(https=https)]
 
     def add(self, headers: Headers) -> None:
-        page = headers.get("Content-Type", "").startswith("text/html")
-        present = {name.lower() for name, _ in headers}
+        pairs = headers._list
+        present = {name.lower(): value for name, value in pairs}
+        page = present.get("content-type", "").startswith("text/html")
         candidates = self._page if page else self._data
         # Not `headers.add`, which would validate each value: these are constants.
-        headers._list += [pair for name, pair in candidates if name not in present]
+        pairs += [pair for name, pair in candidates if name not in present]

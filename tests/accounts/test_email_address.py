@@ -247,6 +247,17 @@ def test_undo_leaves_a_user_disabled(server: Server, browser: Browser, stranger:
         assert owner.sign_in(login).status_code == 401
 
 
+def test_address_that_an_operator_has_set_cannot_be_undone(
+    server: Server, browser: Browser, stranger: Browser, login: str
+) -> None:
+    user_id = user_id_of(server, login)
+    change(server, browser, stranger, f"second.{login}")
+    server.apply({"users": [{"user_id": user_id, "login": f"third.{login}"}]})
+    with Browser(server) as owner:
+        assert owner.get(path_of(link_in(wait_for_mails(server, login, CHANGED)[0]))).status_code == 410
+    assert user_row(server, user_id)["login"] == f"third.{login}"
+
+
 def use_link_to_undo(browser: Browser, mail: str) -> httpx.Response:
     browser.get(path_of(link_in(mail)))
     return browser.submit("/email/undo")

@@ -186,7 +186,7 @@ def test_logins_of_disconnected_clients_are_not_hashed(slow: Server) -> None:
         for number in range(DISCONNECTED):
             body = orjson.dumps({"login": f"nobody{number}@example.com", "password": "wrong"})
             head = f"POST {LOGIN} HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Type: application/json\r\n"
-            with socket.create_connection((url.hostname, url.port), timeout=30) as connection:
+            with socket.create_connection((url.hostname, url.port), timeout=60) as connection:
                 connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
     with slow.client() as client:
         assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).status_code == 200

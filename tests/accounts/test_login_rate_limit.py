@@ -261,7 +261,7 @@ async def concurrent_statuses(server: Server, address: str, bodies: list[dict[st
     """Returns the number of responses by status. Each request has its own connection, so both workers get some."""
     seen: Counter[int] = Counter()
     transport = httpx.AsyncHTTPTransport(local_address=address, limits=httpx.Limits(max_connections=len(bodies)))
-    async with httpx.AsyncClient(base_url=server.base_url, transport=transport, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=server.base_url, transport=transport, timeout=60) as client:
 
         async def send(body: dict[str, str]) -> None:
             seen[(await client.post(LOGIN, json=body)).status_code] += 1

@@ -40,7 +40,7 @@ def send_concurrently(server: Server, guesses: list[httpx.Request]) -> Counter[i
     messages = [_wire_form(guess) for guess in guesses]
     with ExitStack() as stack:
         connections = [
-            stack.enter_context(socket.create_connection((url.hostname, url.port), timeout=30)) for _ in messages
+            stack.enter_context(socket.create_connection((url.hostname, url.port), timeout=60)) for _ in messages
         ]
         for connection, message in zip(connections, messages, strict=True):
             connection.sendall(message[:-1])

@@ -13,7 +13,7 @@ import trio
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions
 from sso.accounts.session_tokens import MAX_SIGN_IN_TOKENS, MAX_USER_TOKENS, TokenSource
-from sso.accounts.user_jwt import GAME_AUTH
+from sso.accounts.user_jwt_claims import GAME_AUTH
 from sso.core.net import parse_address
 from sso.db.statement import Statement
 from sso.services import Services

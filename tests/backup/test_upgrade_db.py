@@ -94,8 +94,8 @@ def check_upgraded(folder: Path, old_major: str) -> None:
     assert (folder / f"data/postgres/data.old-{old_major}/PG_VERSION").read_text() == f"{old_major}\n"
     assert not (folder / "data/postgres/data.upgraded").exists()
     with running(folder, **QUICK) as server:
-        assert httpx.post(f"{server.base_url}/proxy/api/login", json=LOGIN, timeout=20).status_code == 200
-    assert until(lambda: not mentioning(folder), 30)  # the database stops after the service
+        assert httpx.post(f"{server.base_url}/proxy/api/login", json=LOGIN, timeout=60).status_code == 200
+    assert until(lambda: not mentioning(folder))  # the database stops after the service
     again = sso(folder, "upgrade-db", SSO_DATA_DIR=str(folder / "data"))
     assert (again.returncode, "nothing to do" in again.stdout) == (0, True), again.stderr
 

@@ -25,7 +25,7 @@ def test_viewer_shows_every_operation_in_the_colours_of_the_system(page: Page, s
     page.on("request", lambda request: hosts.add(request.url.split("/")[2]))
     page.emulate_media(color_scheme="dark")
     page.goto(f"{server.base_url}/docs/api#post-/proxy/api/login")
-    page.get_by_text("Sign in with a password or a session token").filter(visible=True).first.wait_for(timeout=60_000)
+    page.get_by_text("Sign in with a password or a session token").filter(visible=True).first.wait_for()
     assert page.locator("rapi-doc").get_attribute("theme") == "dark"
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.emulate_media(color_scheme="light")

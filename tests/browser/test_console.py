@@ -8,7 +8,19 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import DESKTOP, HEIGHT, PHONE, PICTURES, Window, _thread, assert_accessible, take_pictures
+from tests.browser.conftest import (
+    DESKTOP,
+    HEIGHT,
+    LONG,
+    PHONE,
+    PICTURES,
+    Window,
+    _thread,
+    assert_accessible,
+    assert_fits,
+    open_signed_in,
+    take_pictures,
+)
 from tests.browser.test_account_layout import sign_in_with_scripts
 from tests.kit.browser import new_user
 from tests.kit.server import Server
@@ -35,27 +47,26 @@ def administrator(server: Server) -> str:
 
 
 def open_console(page: Page, server: Server, administrator: str) -> None:
-    """Signs in and follows the link on the account page."""
-    sign_in_with_scripts(page, server, administrator)
-    page.get_by_role("link", name="Open the admin console").click()
+    open_signed_in(page, server, administrator, "/console")
     expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
 
 
 def look(page: Page, name: str) -> None:
-    for width in (PHONE, DESKTOP):
+    """Looks at a page in both sizes. Its elements are the same in both, so axe-core looks at them in one."""
+    for width in (DESKTOP, PHONE):
         page.set_viewport_size({"width": width, "height": HEIGHT})
         if PICTURES:
             take_pictures(page, f"console-{name}-{width}")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
-        for element in page.locator("main button:visible, main a.button:visible").all():
-            box = element.bounding_box()
-            assert box
-            assert box["height"] >= MIN_BUTTON[width], (name, element.inner_text())
-        assert_accessible(page)
+        assert_fits(page, MIN_BUTTON[width], within="main")
+        if LONG or width == PHONE:
+            assert_accessible(page)
+    page.set_viewport_size({"width": DESKTOP, "height": HEIGHT})
 
 
 def test_menu_of_a_phone_is_operated_with_the_keyboard(page: Page, server: Server, administrator: str) -> None:
-    open_console(page, server, administrator)
+    sign_in_with_scripts(page, server, administrator)
+    page.get_by_role("link", name="Open the admin console").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
     look(page, "overview")
     page.set_viewport_size({"width": PHONE, "height": HEIGHT})
     navigation = page.get_by_role("navigation", name="Console")
@@ -99,14 +110,6 @@ def test_sessions_of_a_user_are_ended(page: Page, server: Server, administrator:
     look(page, "sign-ins")
     page.get_by_role("button", name="Sign out everywhere").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")  # it was the administrator's own browser
-
-
-def test_permission_is_explained(page: Page, server: Server, administrator: str) -> None:
-    open_console(page, server, administrator)
-    page.goto(f"{server.base_url}/console/users/{ADMINISTRATOR}/permissions")
-    page.get_by_role("link", name="private_data.can_manage_users").click()
-    expect(page.locator("#explanation")).to_contain_text("role root")
-    look(page, "permissions")
 
 
 def test_change_is_found_in_the_audit_trail_and_undone(page: Page, server: Server, administrator: str) -> None:
@@ -171,5 +174,5 @@ def test_effect_of_a_role_is_shown_while_typing(page: Page, server: Server, admi
 def test_state_of_the_installation_is_shown(page: Page, server: Server, administrator: str) -> None:
     open_console(page, server, administrator)
     page.get_by_role("link", name="System").first.click()
-    expect(page.locator("#findings table")).to_be_visible(timeout=30_000)
+    expect(page.locator("#findings table")).to_be_visible()
     look(page, "system")

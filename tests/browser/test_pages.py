@@ -5,7 +5,7 @@ import hashlib
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import Window, assert_fits
+from tests.browser.conftest import Window, assert_fits, open_signed_in
 from tests.kit.browser import SESSION, AuthenticatorApp, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
@@ -105,7 +105,7 @@ def test_user_signs_in_with_a_mailed_code(page: Page, server: Server, with_mail:
 
 
 def test_user_sets_up_an_app_and_removes_it(page: Page, server: Server, login: str) -> None:
-    sign_in(page, server, login)
+    open_signed_in(page, server, login)
     page.get_by_role("link", name="Set up").click()
     expect(page.get_by_role("img", name="QR code with the key below")).to_be_visible()
     app = AuthenticatorApp(page.locator(".key code").inner_text())
@@ -138,7 +138,7 @@ def test_user_sets_up_an_app_and_removes_it(page: Page, server: Server, login: s
 
 
 def test_user_turns_mailed_codes_on(page: Page, server: Server, login: str) -> None:
-    sign_in(page, server, login)
+    open_signed_in(page, server, login)
     row = page.locator(".row").filter(has_text="Codes by e-mail")
     row.locator("summary").click()
     row.get_by_label("Current password").fill("wrong")
@@ -169,7 +169,7 @@ def test_user_turns_mailed_codes_off(page: Page, server: Server, with_mail: str)
 
 
 def test_user_changes_the_password(page: Page, server: Server, login: str) -> None:
-    sign_in(page, server, login)
+    open_signed_in(page, server, login)
     for current, outcome in (
         ("wrong", "Your current password is incorrect."),
         (PASSWORD, "Your password has been changed."),
@@ -189,7 +189,7 @@ def test_user_signs_out_other_sessions(page: Page, chromium: Browser, server: Se
     others = [Window(chromium, user_agent=f"Mozilla/5.0 ({name}) Firefox/130.0") for name in ("Android", "Windows")]
     for other in others:
         sign_in(other.page, server, login)
-    sign_in(page, server, login)
+    open_signed_in(page, server, login)
     expect(page.locator(".sessions h3")).to_have_count(3)
     assert_fits(page)
     page.locator(".sessions .row").filter(has_text="Firefox on Android").get_by_role("button").click()
@@ -217,7 +217,7 @@ def test_unknown_page_shows_an_error(page: Page, server: Server) -> None:
 @pytest.mark.parametrize("action", ["/logout", "/account/sessions/end-others", "/account/password"])
 def test_form_of_another_site_has_no_effect(page: Page, server: Server, login: str, action: str) -> None:
     """The browser sends its own headers and withholds the cookies."""
-    sign_in(page, server, login)
+    open_signed_in(page, server, login)
     before = page.context.cookies()
     site = f'<form method="post" action="{server.base_url}{action}"><button>Win!</button></form>'
     page.route("http://evil.example/", lambda route: route.fulfill(body=site, content_type="text/html"))
@@ -272,7 +272,7 @@ def test_games_are_listed_and_signed_out(page: Page, server: Server, login: str)
     with server.client() as game:
         token = game.post("/proxy/api/login", json={**fields, "app_id": 800_001}).json()["token"]
         game.post("/proxy/api/login", json=fields)
-        sign_in(page, server, login)
+        open_signed_in(page, server, login)
         games = page.get_by_role("region", name="Games you are signed in to")
         expect(games.get_by_role("heading", level=3)).to_have_text(["Game or app", "Red Dawn"])
         expect(games.get_by_role("listitem").last).to_contain_text("127.0.0.1 Last used just now First used just now")

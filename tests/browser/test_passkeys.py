@@ -24,7 +24,6 @@ from tests.kit.mailbox import link_in, wait_for_mails
 from tests.kit.server import QUICK, Server, running
 
 pytestmark = pytest.mark.browser
-expect.set_options(timeout=15_000)  # the first passkey imports a library, which takes long on a busy machine
 
 AUTHENTICATOR = {
     "protocol": "ctap2",

@@ -9,7 +9,7 @@ from sso.bus.wiring import build_bus
 from sso.config import Settings, load
 from sso.db.database import Database
 
-TIMEOUT_S = 20  # generous, for slow machines
+TIMEOUT_S = 60  # generous, for slow machines
 
 
 def nats_settings(url: str, ca_file: Path | None = None) -> Settings:

@@ -138,14 +138,12 @@ def test_long_poll_returns_when_another_worker_commits(studio: Studio, root: Adm
             answers.append(response.json()["data"])
 
     threads = [threading.Thread(target=poll) for _ in range(6)]
-    began = time.monotonic()
     for thread in threads:
         thread.start()
     set_disabled(root, user.user_id, True)
     for thread in threads:
         thread.join()
     assert [[event["user_id"] for event in events] for events in answers] == [[user.user_id]] * 6
-    assert time.monotonic() - began < 30
 
 
 def test_long_poll_without_events_returns_an_empty_page_with_a_cursor(root: Administrator) -> None:

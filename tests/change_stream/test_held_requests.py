@@ -27,7 +27,7 @@ def studio(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) 
 
 def open_stream(clients: ExitStack, server: Server, caller: Administrator) -> httpx.Response:
     """Opens a stream with a connection of its own."""
-    client = clients.enter_context(httpx.Client(base_url=server.base_url, timeout=30))
+    client = clients.enter_context(httpx.Client(base_url=server.base_url, timeout=60))
     headers = caller.headers | EVENT_STREAM
     return clients.enter_context(client.stream("GET", "/api/admin/changes", headers=headers))
 
@@ -52,7 +52,7 @@ def test_caller_has_a_limit_of_streams_and_long_polls(studio: Studio) -> None:
             assert_refused(long_poll(reader, after))
             assert reader.get("/changes", after=after).status_code == 200  # not held
             assert long_poll(root, newest_cursor(root)).status_code == 200  # another caller
-        assert until(lambda: long_poll(reader, after).status_code == 200, 30)
+        assert until(lambda: long_poll(reader, after).status_code == 200)
 
 
 def assert_refused(response: httpx.Response) -> None:

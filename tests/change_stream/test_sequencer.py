@@ -144,7 +144,7 @@ async def test_waiting_reader_returns_when_another_process_commits(dsn: str) -> 
             await first.transaction(record, "ann")
 
         nursery.start_soon(change_later)
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             page = await reader.wait(start, 10, 60)
         assert [event.content["user_id"] for event in page.events] == ["ann"]
         nursery.cancel_scope.cancel()

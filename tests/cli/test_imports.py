@@ -5,7 +5,18 @@ import sys
 
 import pytest
 
-SLOW = ("quart", "hypercorn", "jinja2", "sqlalchemy", "alembic", "pydantic", "argon2", "sso.services", "sso.app")
+SLOW = (
+    "rich.console",
+    "quart",
+    "hypercorn",
+    "jinja2",
+    "sqlalchemy",
+    "alembic",
+    "pydantic",
+    "argon2",
+    "sso.services",
+    "sso.app",
+)
 ONLY_WHILE_RUNNING = ("trio", "asyncio", "asyncpg", "structlog", "cryptography")
 
 PROGRAM = """

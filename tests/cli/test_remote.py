@@ -202,6 +202,6 @@ def test_sign_in_with_a_browser(administered: Server, tmp_path: Path) -> None:
                 answer = browser.get(location)
             assert "You are signed in" in browser.get(location).text
         assert program.stdout.read() == f"signed in to {operator.url}\n"
-        assert program.wait(20) == 0
+        assert program.wait(60) == 0
     assert ROOT in operator.sso("user", "list", "--search", ROOT)
     operator.sso("logout")

@@ -165,7 +165,7 @@ async def test_change_stream_yields_events_as_they_happen(administration: Admini
     async with AsyncSsoClient(administration.url, administration.service) as sso:
         user_id = (await sso.send(users.create({"login": new_login()})))["user_id"]
         after = ""
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while (page := await sso.send(changes_page(after, 0))).records:  # to the present end of the stream
                 after = page.next or after
             await sso.send(users.change(user_id, fields={"disabled": True}))

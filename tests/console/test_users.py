@@ -114,15 +114,6 @@ def test_invitation_is_created_and_revoked(studio: Studio, manager: ConsoleBrows
     assert (answer.status_code, "SSO_REGISTRATION" in manager.problem) == (409, True)
 
 
-def test_permissions_are_explained(manager: ConsoleBrowser) -> None:
-    path = f"/console/users/{manager.user_id}/permissions"
-    text = manager.open(path, params={"explain": "private_data.can_manage_users"})
-    assert "the user's own data" in text
-    text = manager.open(path, params={"explain": "private_data.can_view_audit"})
-    assert "The user does not have this rule" in text
-    assert "application not found" in manager.get(path, params={"application_id": "99999"}).text
-
-
 def test_manager_cannot_change_root(manager: ConsoleBrowser, studio: Studio) -> None:
     path = f"/console/users/{studio.root.user_id}"
     manager.open(path)

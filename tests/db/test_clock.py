@@ -28,7 +28,7 @@ def steady() -> Steady:
 
 
 def test_clock_follows_the_host_until_it_is_measured() -> None:
-    assert abs(DatabaseClock().now() - time.time()) < 5
+    assert abs(DatabaseClock().now() - time.time()) < 60
 
 
 async def test_measured_clock_agrees_with_the_database(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,7 @@ async def test_listener_ignores_a_silent_host(hosts_database: Database) -> None:
     async with trio.open_nursery() as nursery:
         listener = Listener(hosts_database.connector, ["sso"], received.append)
         nursery.start_soon(hosts_database.run_on_asyncio, listener.run(listening.set))
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             await listening.wait()
         await hosts_database.value(Statement("SELECT pg_notify('sso', 'topic')"))
         await until_true(lambda: received == ["topic"])

@@ -18,7 +18,7 @@ INSERT = Statement(
 )
 SLEEP = Statement("SELECT pg_sleep(:seconds)")
 SUM = Statement("SELECT sum(failures) FROM throttle")
-TIMEOUT_S = 20  # generous, for slow machines
+TIMEOUT_S = 60  # generous, for slow machines
 
 
 async def insert(tx: Transaction, key: bytes, failures: int = 1) -> int:

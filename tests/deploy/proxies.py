@@ -53,7 +53,7 @@ class Proxy:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         with (
-            socket.create_connection(("127.0.0.1", self.port), timeout=20) as plain,
+            socket.create_connection(("127.0.0.1", self.port), timeout=60) as plain,
             context.wrap_socket(plain, server_hostname=HOST) as connection,
         ):
             connection.sendall(request.encode())
@@ -187,7 +187,7 @@ def running_proxy(program: str, folder: Path, server: Server) -> Iterator[Proxy]
             yield proxy
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
 
 
 def answers(proxy: Proxy) -> bool:

@@ -28,7 +28,7 @@ EXPRESSIONS = [target["expr"] for panel in DASHBOARD["panels"] for target in pan
 class Prometheus:
     def __init__(self, server: Server, url: str) -> None:
         self.server = server
-        self.http = httpx.Client(base_url=url, timeout=20)
+        self.http = httpx.Client(base_url=url, timeout=60)
 
     def get(self, path: str, **parameters: str) -> Any:
         answer = self.http.get(f"/api/v1/{path}", params=parameters)
@@ -75,7 +75,7 @@ class StartedPrometheus:
     def __exit__(self, *_: object) -> None:
         self._prometheus.http.close()
         self._process.terminate()
-        self._process.wait(20)
+        self._process.wait(60)
 
     def _answers(self) -> bool:
         try:
@@ -103,7 +103,7 @@ def test_prometheus_has_the_gauges_of_the_service(prometheus: Prometheus) -> Non
             body = f'{{"gsid":"{gsid}"}}'
             head = f"POST {BASE}/getGsidResult HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
             poll.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
-            assert until(lambda: value_of(prometheus, 'sum(sso_held_polls{job="sso"})') == 1, 20)
+            assert until(lambda: value_of(prometheus, 'sum(sso_held_polls{job="sso"})') == 1)
 
 
 def test_prometheus_counts_slow_statements_by_name(prometheus: Prometheus) -> None:
@@ -112,7 +112,7 @@ def test_prometheus_counts_slow_statements_by_name(prometheus: Prometheus) -> No
         samples = prometheus.value('sso_database_slow_statements_total{job="sso"} > 0')
         return [sample["metric"]["statement"] for sample in samples]
 
-    assert until(lambda: [name for name in counted() if re.fullmatch(r"accounts\.[\w.]+\.[A-Z_]+", name)], 30)
+    assert until(lambda: [name for name in counted() if re.fullmatch(r"accounts\.[\w.]+\.[A-Z_]+", name)])
 
 
 def value_of(prometheus: Prometheus, expression: str) -> float | None:
@@ -232,4 +232,4 @@ def test_alert_fires_while_the_service_does_not_answer(prometheus: Prometheus) -
     assert until(lambda: prometheus.value('up{job="sso"}'))
     assert prometheus.value(expression) == []
     prometheus.server.stop()
-    assert until(lambda: prometheus.value(expression), 30)
+    assert until(lambda: prometheus.value(expression))

@@ -97,7 +97,7 @@ def test_node_example_works(server: Server, site: Site) -> None:
     script = (
         f"(async () => {{ {variables}{example('javascript', server, site)}\nconsole.log(JSON.stringify(tokens)); }})()"
     )
-    done = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True, timeout=60)
     assert site.claims(json.loads(done.stdout)["id_token"])
 
 
@@ -106,5 +106,5 @@ def test_php_example_works(server: Server, site: Site) -> None:
     code = new_browser(server).sign_in().code(site)
     variables = f"[$redirect_uri, $secret, $code] = {json.dumps([site.redirect_uri, site.secret, code])};\n"
     script = variables + example("php", server, site) + "\necho $tokens['id_token'];"
-    done = subprocess.run(["php", "-r", script], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run(["php", "-r", script], capture_output=True, text=True, check=True, timeout=60)
     assert site.claims(done.stdout)

@@ -23,7 +23,7 @@ COMMAND = (sys.executable, "-m", "scripts.run_demo")  # what scripts/run starts 
 
 def answers(url: str) -> bool:
     try:
-        return httpx.get(url, timeout=20).status_code == 200
+        return httpx.get(url, timeout=60).status_code == 200
     except httpx.TransportError:
         return False
 
@@ -121,7 +121,7 @@ def test_links_lead_to_the_service_with_several_bind_addresses(environment: dict
         assert process.stdout is not None
         account = next(filter(None, (re.search(r"Account page +(\S+)", line) for line in process.stdout)))
         assert account[1] == f"http://127.0.0.1:{port}/account"
-        assert until(lambda: httpx.get(account[1], timeout=20).status_code == 303)
+        assert until(lambda: httpx.get(account[1], timeout=60).status_code == 303)
         process.terminate()
         assert process.wait(60) == 0
         process.stdout.read()

@@ -140,7 +140,7 @@ def test_python_example_reports_wrong_arguments_in_one_line(python_game: Command
         ((f"{server.base_url}/login",), "login failed: this is not the address of a sign-on service"),
         ((server.base_url, "/missing.pem"), "/missing.pem: [Errno 2] No such file or directory: '/missing.pem'"),
     ):
-        done = subprocess.run([*python_game, *arguments], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run([*python_game, *arguments], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode > 0
         assert done.stderr.splitlines()[-1].endswith(error)
         assert "Traceback" not in done.stderr

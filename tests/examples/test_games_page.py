@@ -100,7 +100,7 @@ def test_websocket_events_agree_with_the_page(quick: Server) -> None:
     async def listen() -> int:
         host, port = quick.base_url.removeprefix("http://").split(":")
         path = f"/ws/gameSession/refresh/{gsid}"
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             # The library would leave its own stream open when the server closes first.
             async with await trio.open_tcp_stream(host, int(port)) as stream, trio.open_nursery() as nursery:
                 socket = await wrap_client_stream(nursery, stream, host, path)
@@ -143,7 +143,7 @@ def block(language: str) -> str:
 
 
 def execute(folder: Path, *command: str) -> list[str]:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

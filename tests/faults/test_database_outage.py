@@ -14,7 +14,6 @@ from sso.db import embedded
 from tests.faults import (
     PEOPLE,
     ROUNDS,
-    SLACK,
     descendants,
     is_alive,
     kill,
@@ -29,6 +28,7 @@ from tests.faults import (
 )
 from tests.kit.load import KEYS, LOGIN, Answer, Connection, Load, rejected_tokens
 from tests.kit.server import Server, until
+from tests.kit.timing import SLACK
 
 REFUSED_S = 2.0
 RECOVERED_S = 5.0
@@ -157,7 +157,7 @@ def test_server_recovers_from_the_termination_of_all_connections(setup: Setup) -
 
 def test_read_only_database_is_503_for_writes_and_serves_reads(setup: Setup) -> None:
     server, _ = setup
-    with httpx.Client(base_url=server.base_url, timeout=20) as browser, Load(server.base_url, PEOPLE) as load:
+    with httpx.Client(base_url=server.base_url, timeout=60) as browser, Load(server.base_url, PEOPLE) as load:
         load.wait_for(20)
         csrf = re.search(r'name="csrf" value="([^"]+)"', browser.get("/login").text)
         assert csrf is not None

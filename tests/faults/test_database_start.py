@@ -49,7 +49,7 @@ def test_start_waits_for_the_database(node: Node, server: Server) -> None:
             assert "sso is ready at" in process.stdout.readline()
         finally:
             process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
         assert process.returncode == 0
 
 
@@ -83,7 +83,7 @@ def test_worker_that_restarts_while_the_database_is_away_waits_for_it(node: Node
         [worker] = server.workers()
         node.kill()
         kill([worker])
-        assert until(lambda: server.log_events("worker.start_delayed"), 30)
+        assert until(lambda: server.log_events("worker.start_delayed"))
         [waiting] = server.workers()
         assert waiting != worker
         node.start()

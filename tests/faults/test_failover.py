@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.to_thread import run_sync as in_thread
 
-from tests.faults import PEOPLE, ROUNDS, SLACK, open_folder, people_document, serving
+from tests.faults import PEOPLE, ROUNDS, open_folder, people_document, serving
 from tests.kit.browser import new_user
 from tests.kit.held import Player, ask_once, begin_polls, new_games, receive_all, rows_of
 from tests.kit.load import Journal, Load, rejected_tokens
@@ -16,6 +16,7 @@ from tests.kit.postgres import execute, fetch
 from tests.kit.replication import Node, dsn_of, replication
 from tests.kit.server import Server, until
 from tests.kit.silent_host import SilentHost, silent_host
+from tests.kit.timing import SLACK
 
 POLLS = 20
 REFUSED_S = 2.0
@@ -60,7 +61,7 @@ def player(setup: Setup) -> Player:
 
 def make_synchronous(primary: Node) -> None:
     wait_for_standbys(primary, "*")
-    assert until(lambda: fetch(primary.dsn, REPLICATES) == 1, 30)
+    assert until(lambda: fetch(primary.dsn, REPLICATES) == 1)
 
 
 def wait_for_standbys(primary: Node, names: str) -> None:

@@ -13,7 +13,6 @@ import pytest
 from tests.faults import (
     PEOPLE,
     ROUNDS,
-    SLACK,
     add_people,
     family,
     is_alive,
@@ -29,6 +28,7 @@ from tests.faults import (
 )
 from tests.kit.load import LOGIN, Connection, Load, rejected_tokens
 from tests.kit.server import Server, clean_environment, until
+from tests.kit.timing import SLACK
 
 WORKER_BACK_S = 2.0
 REFUSED_S = 2.0

@@ -278,7 +278,7 @@ async def test_lease_of_an_answer_that_takes_long_is_renewed(
         for _ in range(3):
             await let_lease_end(services, gsid, SHORT_LEASE_S)
             shortened = (await row(services, gsid))["claimed_until"]
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 while (await row(services, gsid))["claimed_until"] <= shortened:  # noqa: ASYNC110 - no event for it
                     await trio.sleep(0.01)
         await later.start(services, nursery, gsid)
@@ -311,7 +311,7 @@ async def test_delivery_during_an_outage_of_the_database_is_recorded_afterwards(
     assert (await row(services, gsid))["claimed_until"] is not None
     async with trio.open_nursery() as nursery:
         await nursery.start(game.claim_leases.run)
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             while (await row(services, gsid))["claimed_until"] is not None:  # noqa: ASYNC110 - no event for it
                 await trio.sleep(0.01)
         nursery.cancel_scope.cancel()

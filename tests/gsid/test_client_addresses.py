@@ -24,6 +24,7 @@ from tests.perm.endpoints.tokens import ip_headers
 KEY = {10: "k" * 40, 11: "m" * 40}
 MONITOR = "10.9.9.9"
 MOST = 5
+HOLD_S = 100  # a poll that is answered by its end, and not at once, fails the test
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,7 @@ def proxied(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPat
         "SSO_TRUSTED_PROXIES": "127.0.0.0/8,10.1.0.0/16",
         "SSO_INFO_ALLOW": f"{MONITOR}/32",
         "SSO_RATE_GETGSID": str(MOST),
+        "SSO_GSID_HOLD_S": str(HOLD_S),
     }
     with running(tmp_path_factory.mktemp("proxied"), **settings) as server:
         server.apply(
@@ -202,9 +204,8 @@ def held(session: Session, address: str) -> Iterator[list[tuple[str, str]]]:
     poll.start()
     assert until(lambda: session.row("poll")["poll"] == 1)
     yield answers
-    began = time.monotonic()
-    poll.join(40)
-    assert time.monotonic() - began < 25
+    poll.join(HOLD_S / 2)
+    assert not poll.is_alive()
 
 
 def test_login_answers_the_held_poll(game: Game, proxied: Server) -> None:
@@ -237,7 +238,7 @@ def test_poll_is_held_no_longer_than_the_session_lives(game: Game) -> None:
     session.change("created = now() - interval '1198 s', ends = now() + interval '2 s'")
     began = time.monotonic()
     assert session.poll(near("203.0.113.19")).json()["status"] in ("RETRY", "ERROR")
-    assert time.monotonic() - began < 25
+    assert time.monotonic() - began < HOLD_S / 2
 
 
 @pytest.mark.parametrize(
@@ -264,7 +265,7 @@ def test_socket_of_a_client_without_an_address_closes_with_4403(proxied: Server)
     host, port = proxied.base_url.removeprefix("http://").split(":")
     head = "GET /ws/gameSession/refresh/x HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(f"{head}{key}X-Forwarded-For: a\r\n\r\n".encode())
         forwarded = b""
         while struct.pack("!H", 4403) not in forwarded and (piece := connection.recv(4096)):

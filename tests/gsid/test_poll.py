@@ -8,7 +8,7 @@ import jwt as pyjwt
 import orjson
 import pytest
 
-from sso.accounts.user_jwt import factor_digest
+from sso.accounts.user_jwt_claims import factor_digest
 from tests.gsid.conftest import META
 from tests.kit.browser import Browser, new_user, query
 from tests.kit.builders import PASSWORD
@@ -55,7 +55,7 @@ def test_poll_is_held_and_then_answered_with_retry(game: Game) -> None:
     session = game.register()
     began = time.monotonic()
     answer = session.poll()
-    assert 0.9 < time.monotonic() - began < 30
+    assert 0.9 < time.monotonic() - began < 60
     data = answer.json()
     assert answer.status_code == 200
     assert set(data) == COMMON | {"delay"}
@@ -63,7 +63,7 @@ def test_poll_is_held_and_then_answered_with_retry(game: Game) -> None:
     assert all(type(data[name]) is int for name in ("ts", "started", "last_seen", "delay"))
     assert data["delay"] >= 0
     assert 1 <= data["ts"] - data["started"] <= 9
-    assert abs(data["ts"] - time.time()) < 5
+    assert abs(data["ts"] - time.time()) < 60
     assert answer.headers["Cache-Control"] == "no-store"
 
 

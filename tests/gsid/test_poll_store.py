@@ -64,13 +64,13 @@ def claim_of(poll: Poll) -> Claim:
 
 async def until_notified(services: Services) -> None:
     """Returns when every notification that was sent before has arrived; they arrive in order."""
-    with services.bus.subscribe("until notified") as signals, trio.fail_after(20):
+    with services.bus.subscribe("until notified") as signals, trio.fail_after(60):
         await services.database.run_sql("SELECT pg_notify('sso', 'until notified')", [])
         await signals.receive()
 
 
 async def until_polled(services: Services, gsid: str, number: int) -> None:
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         while True:
             (row,) = await services.database.run_sql("SELECT poll FROM game_sessions WHERE gsid = $1", [gsid])
             if row["poll"] >= number:
@@ -79,7 +79,7 @@ async def until_polled(services: Services, gsid: str, number: int) -> None:
 
 
 async def result(game: GameLogin, gsid: str) -> PollOutcome:
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         return await game.polls.wait_for_result(gsid, KEY)
 
 

@@ -51,7 +51,7 @@ def test_response_has_exactly_the_specified_fields(game: Game) -> None:
     assert WORDS.fullmatch(data["match"])
     assert data["expires_in"] == 120
     assert type(data["ts"]) is type(data["started"]) is type(data["expires_in"]) is int
-    assert abs(data["ts"] - time.time()) < 5
+    assert abs(data["ts"] - time.time()) < 60
     assert data["ts"] == data["started"]
     assert answer.headers["Cache-Control"] == "no-store"
 
@@ -332,7 +332,7 @@ def test_bad_key_is_refused_quickly(name: str) -> None:
             load_rsa_public(UNUSABLE[name])
         return time.perf_counter() - began
 
-    assert min(look() for _ in range(5)) < 0.01
+    assert min(look() for _ in range(5)) < 0.1
 
 
 def test_gsids_and_secrets_are_random(game: Game) -> None:

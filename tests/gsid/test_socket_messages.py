@@ -16,6 +16,7 @@ from tests.kit.held import (
     new_game,
 )
 from tests.kit.server import Server
+from tests.kit.timing import SLACK
 
 UNWANTED_CANCEL_S = 0.1  # enough for the server to cancel the poll, if it wrongly did
 
@@ -83,7 +84,7 @@ async def test_messages_of_a_client_are_ignored(server: Server, frame: str | byt
         await socket.event()
         for _ in range(3):
             await socket.connection.send_message(frame)
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             await socket.connection.ping()  # answered after the messages have been read
         assert socket.connection.closed is None
 
@@ -92,7 +93,7 @@ async def test_pings_are_answered(server: Server) -> None:
     game = await new_game(server)
     async with game.socket() as socket:
         await socket.event()
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             await socket.connection.ping(b"are you there?")
 
 
@@ -142,5 +143,5 @@ async def test_flood_of_pings_on_one_socket_does_not_delay_others(server: Server
                 await socket.next("refresh")
                 async with await connect(server) as connection:
                     assert (await connection.ask("/healthz")).status == 200
-                assert trio.current_time() - began < HEARTBEAT_S * 10
+                assert trio.current_time() - began < HEARTBEAT_S * SLACK
             nursery.cancel_scope.cancel()

@@ -52,7 +52,7 @@ async def test_heartbeat_repeats(services: Services, database: Database) -> None
     (client,) = await connected_clients(database, 1)
     registry = SocketRegistry(services.game_login.socket_store, 0)
     registry.add(client)
-    with trio.fail_after(20):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             await nursery.start(registry.run)
             events: list[Any] = []

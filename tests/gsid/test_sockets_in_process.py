@@ -84,7 +84,7 @@ async def test_client_that_answers_no_ping_is_disconnected_and_its_poll_cancelle
         began = trio.current_time()
         await vanished.stream.send_all(HANDSHAKE.format(path=SOCKET + game.gsid).encode())
         assert (await vanished.receive()).status == 101
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             (answer,) = await receive_all([poll])
         assert answer.outcome == "CANCELLED"
         assert trio.current_time() - began > PING_S
@@ -97,7 +97,7 @@ async def test_silent_client_that_answers_pings_stays_connected(server: InProces
         await quiet.stream.send_all(HANDSHAKE.format(path=SOCKET + game.gsid).encode())
         assert (await quiet.receive()).status == 101
         protocol, answered = WebSocketProtocol(ConnectionType.CLIENT), 0
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while answered < 4:
                 protocol.receive_data(await quiet.receive_some() or None)
                 for event in protocol.events():

@@ -19,7 +19,7 @@ from sso.services import Services, build
 from tests.gsid.test_poll_store import new_session, result, start_poll, until_polled
 from tests.kit.builders import add_user
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 OTHER = "0123456789abcdef"  # the name of a worker that does not run
 
 

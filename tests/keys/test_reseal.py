@@ -273,7 +273,7 @@ async def test_locked_value_is_resealed_last_without_blocking(
     async with trio.open_nursery() as nursery:
         with locked_by_another_transaction(dsn, HOLD):
             nursery.start_soon(reseal.run, progress)
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 await others_done.wait()
             assert await reseal.count_outdated() == 1
             assert await filled.users.use_totp_step("7", 1)  # a resealed row is unlocked at once

@@ -8,7 +8,7 @@ import trio
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 
-LIMIT_S = 30.0
+LIMIT_S = 60.0
 
 _PAUSE = Statement("SELECT pg_sleep(0.005)")
 _BLOCKED = Statement(

@@ -47,7 +47,7 @@ class Game:
         self.address = address or f"127.77.{number // 250}.{number % 250 + 1}"
         # verify=False: there is no TLS, and loading the CA certificates takes longer than a test.
         transport = httpx.HTTPTransport(local_address=self.address, verify=False)
-        self.http = httpx.Client(base_url=server.base_url, timeout=40, transport=transport)
+        self.http = httpx.Client(base_url=server.base_url, timeout=60, transport=transport)
 
     def __enter__(self) -> Self:
         return self

@@ -20,7 +20,7 @@ from wsproto.utilities import LocalProtocolError
 
 from sso.db.database import Database
 from tests.kit.browser import Browser
-from tests.kit.server import Server
+from tests.kit.server import LIMIT_S, Server
 
 GET_GSID, POLL, CLOSE, INFO = (
     f"/proxy/api/gameSession/{name}" for name in ("getGsid", "getGsidResult", "closeGsid", "info")
@@ -198,7 +198,7 @@ class Game:
 
     async def poll_until_result(self) -> Answer:
         """Polls until the response is not RETRY, after the delay of each RETRY."""
-        with trio.fail_after(20):
+        with trio.fail_after(60):
             while True:
                 answer = await self.poll()
                 if answer.outcome != "RETRY":
@@ -288,12 +288,12 @@ class Socket:
         self.connection = connection
         self.stream = stream
 
-    async def event(self, *, seconds: float = 10.0) -> dict[str, Any]:
+    async def event(self, *, seconds: float = LIMIT_S) -> dict[str, Any]:
         with trio.fail_after(seconds):
             event: dict[str, Any] = json.loads(await self.connection.get_message())
         return event
 
-    async def next(self, name: str, *, seconds: float = 10.0) -> dict[str, Any]:
+    async def next(self, name: str, *, seconds: float = LIMIT_S) -> dict[str, Any]:
         """Returns the next event with this name and skips others."""
         with trio.fail_after(seconds):
             while True:
@@ -304,7 +304,7 @@ class Socket:
     async def stage(self) -> str:
         return str((await self.next("stage"))["stage"])
 
-    async def closed(self, *, seconds: float = 10.0) -> tuple[int, dict[str, Any]]:
+    async def closed(self, *, seconds: float = LIMIT_S) -> tuple[int, dict[str, Any]]:
         """Waits until the WebSocket is closed. Returns the close code and the last event."""
         last: dict[str, Any] = {}
         with trio.fail_after(seconds):
@@ -406,7 +406,7 @@ class Rows:
     async def run(self, sql: str, *values: Any) -> list[Any]:
         return await self._database.run_sql(sql, list(values))
 
-    async def until(self, gsid: str, condition: Callable[[Any], bool], seconds: float = 10.0) -> Any:
+    async def until(self, gsid: str, condition: Callable[[Any], bool], seconds: float = LIMIT_S) -> Any:
         end = time.monotonic() + seconds
         while not condition(row := await self.get(gsid)):
             assert time.monotonic() < end, dict(row)

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 LOGIN = "/proxy/api/login"
 KEYS = "/proxy/oauth/keys"
-RESPONSE_TIMEOUT_S = 30.0  # longer than any limit of the server, so that a hanging request shows in the journal
+RESPONSE_TIMEOUT_S = 60.0  # longer than any limit of the server, so that a hanging request shows in the journal
 MAX_REQUESTS = 5000  # per user
 REUSES = 10  # requests per connection, so that a restarted worker gets connections
 CHECKERS = 4
@@ -163,7 +163,7 @@ class Load:
         people: Sequence[Person],
         *,
         pause: float = 0.01,
-        max_seconds: float = 60.0,
+        max_seconds: float = 180.0,
         retry: bool = False,
     ) -> None:
         self.journal = Journal()
@@ -190,7 +190,7 @@ class Load:
             thread.join(RESPONSE_TIMEOUT_S + 5)
             assert not thread.is_alive(), "a request hangs"
 
-    def wait_for(self, answers: int, status: int = 200, since: float = 0.0, seconds: float = 30.0) -> float:
+    def wait_for(self, answers: int, status: int = 200, since: float = 0.0, seconds: float = 60.0) -> float:
         """Waits until so many logins that began after ``since`` got this status. Returns the end of the last one."""
         end = time.monotonic() + seconds
         while True:

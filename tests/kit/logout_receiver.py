@@ -43,7 +43,7 @@ class LogoutReceiver:
 
     def wait(self, count: int = 1) -> list[ReceivedRequest]:
         """Waits until so many requests were received, and returns all of them."""
-        until(lambda: len(self.requests) >= count, 30)
+        until(lambda: len(self.requests) >= count)
         return list(self.requests)
 
 

@@ -16,7 +16,7 @@ from tests.kit.ports import free_port
 
 UNPACKED = Path(__file__).parents[2] / ".nats/usr/sbin"  # by scripts/test
 PROGRAM = shutil.which("nats-server", path=f"{os.environ.get('PATH', '')}:/usr/sbin:{UNPACKED}")
-START_S = 20.0
+START_S = 60.0
 
 needs_nats = pytest.mark.skipif(PROGRAM is None, reason="nats-server is not installed (Debian's package nats-server)")
 

@@ -28,7 +28,7 @@ class Node(Server):
         self.settings["SSO_BIND"] = self.url.removeprefix("http://")
 
     def client(self, **options: object) -> httpx.Client:
-        return httpx.Client(base_url=self.url, timeout=20, **options)  # type: ignore[arg-type]
+        return httpx.Client(base_url=self.url, timeout=60, **options)  # type: ignore[arg-type]
 
 
 @contextmanager

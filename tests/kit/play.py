@@ -45,13 +45,13 @@ class Game:
 
     @property
     def gsid(self) -> str:
-        match = until(lambda: LINK.search(self.out + self.err), 20)
+        match = until(lambda: LINK.search(self.out + self.err))
         assert match, self.out + self.err
         return str(match[2])
 
     def line_after(self, label: str) -> str:
         """Waits for the label and returns the rest of its line."""
-        match = until(lambda: re.search(rf"{re.escape(label)}\s*(.+)\n", self.out + self.err), 20)
+        match = until(lambda: re.search(rf"{re.escape(label)}\s*(.+)\n", self.out + self.err))
         assert match, self.out + self.err
         return str(match[1])
 
@@ -67,7 +67,7 @@ class Game:
 
     def ended(self) -> int:
         """Waits for the process and reads the rest of its output. Returns the exit code."""
-        code = self.process.wait(20)
+        code = self.process.wait(60)
         for reader in self._readers:
             reader.join(5)
         return code

@@ -18,7 +18,7 @@ SERVERS = ("builtin", "hypercorn")
 SHORT_LIMITS = ServerLimits(
     keep_alive_s=0.3, head_s=0.3, body_s=0.3, write_s=0.3, linger_s=0.2, drain_s=2.0, first_request_s=0.1
 )
-RESPONSE_S = 30.0
+RESPONSE_S = 60.0
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -111,7 +111,7 @@ async def serving(
         await nursery.start(serve)
         yield server
         server.stop.set()
-        nursery.cancel_scope.deadline = trio.current_time() + 5
+        nursery.cancel_scope.deadline = trio.current_time() + RESPONSE_S
     listener.close()
 
 

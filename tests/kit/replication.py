@@ -20,7 +20,7 @@ from sso.db.embedded.start import create_cluster, options
 from tests.kit.ports import free_port
 from tests.kit.postgres import fetch
 
-READY_S = 30
+READY_S = 60
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",

@@ -50,7 +50,7 @@ class WebhookReceiver:
     def events_of(self, user_id: str) -> list[dict[str, Any]]:
         return [delivery.event for delivery in list(self.deliveries) if delivery.event.get("user_id") == user_id]
 
-    def wait_for(self, user_id: str, count: int, seconds: float = 30) -> list[dict[str, Any]]:
+    def wait_for(self, user_id: str, count: int, seconds: float = 60) -> list[dict[str, Any]]:
         """Waits until so many events of a user were received, and returns all of them."""
         until(lambda: len(self.events_of(user_id)) >= count, seconds)
         return self.events_of(user_id)

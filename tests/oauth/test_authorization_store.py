@@ -1,5 +1,6 @@
 """Concurrent authorizations share a statement, but do not wait for locks on rows of other clients."""
 
+import time
 from dataclasses import replace
 from ipaddress import IPv4Address
 from urllib.parse import urlencode
@@ -14,11 +15,12 @@ from sso.oauth.authorize import AskConsent, Outcome, RedirectTo, ShowSignIn
 from sso.oauth.model import AuthorizationRequest
 from sso.services import Services
 from tests.kit.builders import add_user
+from tests.kit.conditions import LIMIT_S
 from tests.oauth.in_process import apply_client
 
 ADDRESS = IPv4Address("127.0.0.1")
 _HOLD_CLIENT = Statement("SELECT 1 FROM oauth_clients WHERE client_id = :client_id FOR UPDATE")
-_SLEEP = Statement("SELECT pg_sleep(1)")
+_PAUSE = Statement("SELECT pg_sleep(0.01)")
 _CONSENTS = Statement("SELECT user_id FROM oauth_consents")
 
 
@@ -42,20 +44,22 @@ async def begin_while_held(services: Services, session: Session | None) -> list[
     async def hold(tx: Transaction) -> None:
         await tx.value(_HOLD_CLIENT, client_id="held")
         held.set()
-        await tx.value(_SLEEP)
+        end = time.monotonic() + LIMIT_S
+        while not saved.is_set() and time.monotonic() < end:
+            await tx.value(_PAUSE)
 
     async def begin(name: str) -> None:
         began.append((name, await services.oauth.authorize.begin(sites[name], session)))
 
-    held = trio.Event()
+    held, saved = trio.Event(), trio.Event()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(services.database.transaction, hold)
         await held.wait()
-        with trio.fail_after(0.9):  # before the lock is released
-            async with trio.open_nursery() as together:
-                nursery.start_soon(begin, "held")
-                for _ in range(10):
-                    together.start_soon(begin, "free")
+        nursery.start_soon(begin, "held")
+        async with trio.open_nursery() as together:
+            for _ in range(10):
+                together.start_soon(begin, "free")
+        saved.set()  # releases the lock
     return began
 
 

@@ -269,7 +269,7 @@ def behind_tls(postgres_server: Postgres, tmp_path: Path) -> Iterator[httpx.Clie
         part = {"client_id": "shop", "client_secret": "s" * 20, "redirect_hosts": ["game.example.com", "localhost"]}
         server.settings["SSO_BIND"] = address
         server.apply({"clients": [part]})
-        with httpx.Client(base_url=f"http://{address}", timeout=20) as client:
+        with httpx.Client(base_url=f"http://{address}", timeout=60) as client:
             yield client
     finally:
         server.stop()

@@ -39,7 +39,7 @@ def address() -> str:
 def ask(site: Site, address: str, **changes: str | None) -> httpx.Response:
     """Sends an authorization request without a session on a new connection, so that any worker may respond."""
     headers = {"X-Forwarded-For": address}
-    return httpx.get(site.server.base_url + AUTHORIZE, params=site.query(**changes), headers=headers, timeout=30)
+    return httpx.get(site.server.base_url + AUTHORIZE, params=site.query(**changes), headers=headers, timeout=60)
 
 
 def test_authorize_requests_without_session_are_limited_exactly_when_parallel(shop: Site, address: str) -> None:

@@ -77,7 +77,7 @@ async def until_empty(services: Services) -> None:
 
 
 async def until_queued(services: Services, condition: Callable[[list[Any]], bool]) -> None:
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         while not condition(await notifications(services)):  # noqa: ASYNC110 - the table has no event
             await trio.sleep(0.01)
 

@@ -39,7 +39,7 @@ async def hold(server: Server, device: Device, rows: Rows, worker: int | None = 
 
 async def answer_at_once(connection: Connection) -> Answer:
     async with connection:
-        with trio.fail_after(HOLD / 2):
+        with trio.fail_after(HOLD - 5):
             return await connection.receive()
 
 

@@ -80,7 +80,7 @@ def test_form_without_a_session_is_protected_by_the_visit(server: Server, tv: Si
 def guess(server: Server, address: str) -> httpx.Response:
     """Tries a code on a new connection, so that any worker may respond."""
     headers = {"X-Forwarded-For": address}
-    return httpx.get(f"{server.base_url}/device?user_code=BBBB-BBBB", headers=headers, timeout=30)
+    return httpx.get(f"{server.base_url}/device?user_code=BBBB-BBBB", headers=headers, timeout=60)
 
 
 def test_guesses_are_limited_by_address_exactly_when_parallel(limited: Server) -> None:

@@ -71,6 +71,18 @@ def test_token_without_a_resource_is_not_active_for_other_applications(shop: Sit
     assert introspect(api, token) == INACTIVE
 
 
+def test_token_for_one_server_is_not_active_for_another_of_the_same_application(
+    server: Server, shop: Site, browser: Browser
+) -> None:
+    fields: dict[str, Any] = {"profile": "oidc", "resource_server": True, "application_id": 83}
+    chat, scores = new_site(server, **fields), new_site(server, **fields)
+    named = shop.redeem(code(browser, shop, chat.client_id), headers=shop.basic()).json()["access_token"]
+    assert introspect(chat, named)["active"] is True
+    assert introspect(scores, named) == INACTIVE
+    for_all = shop.redeem(code(browser, shop), headers=shop.basic()).json()["access_token"]
+    assert introspect(scores, for_all)["active"] is True
+
+
 def test_token_requests_narrow_the_resources(shop: Site, api: Site, files: Site, browser: Browser) -> None:
     both = [api.client_id, "https://files.example.com/"]
     tokens = shop.redeem(code(browser, shop, *both), headers=shop.basic(), resource=api.client_id).json()

@@ -58,7 +58,7 @@ def span_of(collector: Collector, request_id: str) -> ReceivedSpan:
     def find() -> list[ReceivedSpan]:
         return [span for span in collector.requests() if span.attributes["sso.request_id"] == request_id]
 
-    until(find, 30)
+    until(find)
     (span,) = find()
     return span
 
@@ -93,7 +93,7 @@ def test_mail_is_logged_with_the_request_and_the_trace_that_queued_it(server: Se
     def find() -> list[dict[str, Any]]:
         return [entry for entry in server.log_events("mail.delivered") if entry.get("request") == request_id]
 
-    until(find, 30)
+    until(find)
     (entry,) = find()
     assert (entry["trace"], entry["task"]) == (span_of(collector, request_id).trace_id, "mail")
 
@@ -156,7 +156,7 @@ def test_both_workers_export_metrics(server: Server, collector: Collector) -> No
     def instances() -> set[str]:
         return {metric.resource["service.instance.id"] for metric in collector.values("sso.sockets")}
 
-    assert until(lambda: len(instances()) == 2, 30)
+    assert until(lambda: len(instances()) == 2)
     assert {metric.value for metric in collector.values("sso.database_circuit_open")} == {0}
 
 
@@ -174,11 +174,11 @@ def test_request_durations_and_batch_sizes_are_exported(server: Server, collecto
             for metric in durations
         ) and any(metric.attributes == {"db.operation.name": "accounts.login.rate_limit.ADMIT"} for metric in batches)
 
-    assert until(recorded, 30)
+    assert until(recorded)
 
 
 def test_headers_of_the_setting_are_sent(server: Server, collector: Collector) -> None:
-    assert until(lambda: collector.headers, 30)
+    assert until(lambda: collector.headers)
     assert {(h["authorization"], h["x-team"]) for h in collector.headers} == {("Bearer abc", "sso")}
 
 
@@ -192,12 +192,12 @@ def test_held_poll_is_counted_and_its_span_ends_when_the_client_disconnects(
         host, _, port = server.base_url.removeprefix("http://").partition(":")
         with socket.create_connection((host, int(port)), source_address=(game.address, 0)) as poll:
             poll.sendall(f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
-            assert until(lambda: any(metric.value == 1 for metric in collector.values("sso.held_polls")), 30)
+            assert until(lambda: any(metric.value == 1 for metric in collector.values("sso.held_polls")))
 
     def abandoned() -> list[ReceivedSpan]:
         return [s for s in collector.requests() if s.attributes.get("error.type") == "client_disconnected"]
 
-    (span,) = until(abandoned, 30)
+    (span,) = until(abandoned)
     assert span.name == "POST /proxy/api/gameSession/getGsidResult"
     assert "http.response.status_code" not in span.attributes
     assert "gsid.poll_store.START" in {child.name for child in collector.children(span)}

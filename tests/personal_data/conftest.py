@@ -35,7 +35,7 @@ def make_due(server: Server, login: str) -> None:
 def is_erased(server: Server, login: str) -> bool:
     """Erases what is due, unless a worker of the server has just done so. Returns whether the user is gone."""
     erase(server)
-    return until(lambda: not query(server, "SELECT FROM users WHERE login = $1", login), 20) is True
+    return until(lambda: not query(server, "SELECT FROM users WHERE login = $1", login)) is True
 
 
 def erase(server: Server) -> int:

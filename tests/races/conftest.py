@@ -12,7 +12,7 @@ CONCURRENT = 50
 @pytest.fixture
 async def clients(server: Server) -> AsyncIterator[list[httpx.AsyncClient]]:
     """Clients with one open connection each, which the two workers share."""
-    clients = [httpx.AsyncClient(base_url=server.base_url, timeout=30) for _ in range(CONCURRENT)]
+    clients = [httpx.AsyncClient(base_url=server.base_url, timeout=60) for _ in range(CONCURRENT)]
     async with trio.open_nursery() as nursery:
         for client in clients:
             nursery.start_soon(client.get, "/healthz")

@@ -97,7 +97,7 @@ class Quickstart:
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
-            process.wait(20)
+            process.wait(60)
 
     def _adapted(self, text: str) -> str:
         pattern = "|".join(rf"(?<!\d){re.escape(address)}(?!\d)" for address in self._addresses)

@@ -193,4 +193,4 @@ def test_device(demo: Server, tmp_path: Path) -> None:
         assert words in page.text
         browser.follow(browser.submit(f"{page.url.path}/continue"))
         assert program.stdout.read() == "Signed in as Demo (demo@example.com).\n"
-        assert program.wait(20) == 0
+        assert program.wait(60) == 0

@@ -73,7 +73,7 @@ def test_openid_client_signs_in_refreshes_and_revokes(
         process.stdin.write(response.headers["Location"] + "\n")
         process.stdin.close()
         output = json.loads(process.stdout.read())
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     assert output["claims"]["azp"] == site.client_id
     assert output["userinfo"]["email"] == browser.login
     assert output["refreshed"]["sub"] == output["userinfo"]["sub"] == output["claims"]["sub"]
@@ -142,7 +142,7 @@ def apache(server: Server, browser: Browser) -> Iterator[tuple[Site, int]]:
                 yield site, port
             finally:
                 process.terminate()
-                process.wait(10)
+                process.wait(60)
 
 
 def _listens(port: int) -> bool:

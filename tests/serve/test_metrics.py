@@ -28,7 +28,7 @@ def test_metrics_count_the_requests_of_all_workers(metered: tuple[Server, str]) 
     for _ in range(8):
         with server.client() as client:
             assert client.get("/healthz").status_code == 200
-    response = httpx.get(f"http://{bind}/metrics", timeout=10)
+    response = httpx.get(f"http://{bind}/metrics", timeout=60)
     assert (response.status_code, response.headers["Content-Type"].split(";")[0]) == (200, "text/plain")
     (count,) = [line for line in response.text.splitlines() if line.startswith("sso_request_seconds_count")]
     assert 'route="/healthz",status="200"' in count
@@ -42,12 +42,12 @@ def test_metrics_are_served_beside_idle_and_unfinished_connections(metered: tupl
         for sent in (b"", b"GET /met", b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n"):
             other = stack.enter_context(socket.create_connection((host, int(port))))
             other.sendall(sent)
-        assert httpx.get(f"http://{bind}/metrics", timeout=10).status_code == 200
+        assert httpx.get(f"http://{bind}/metrics", timeout=60).status_code == 200
 
 
 def test_metrics_listener_rejects_other_paths_methods_and_long_heads(metered: tuple[Server, str]) -> None:
     _, bind = metered
-    with httpx.Client(base_url=f"http://{bind}", timeout=10) as client:
+    with httpx.Client(base_url=f"http://{bind}", timeout=60) as client:
         assert client.get("/").status_code == 404
         assert client.post("/metrics").status_code == 405
         assert client.head("/metrics").content == b""
@@ -59,12 +59,12 @@ def test_metrics_listener_has_a_limit_of_connections_per_address(metered: tuple[
     _, bind = metered
     host, _, port = bind.rpartition(":")
     with ExitStack() as stack:
-        others = [stack.enter_context(socket.create_connection((host, int(port)), timeout=10)) for _ in range(65)]
+        others = [stack.enter_context(socket.create_connection((host, int(port)), timeout=60)) for _ in range(65)]
         assert others[-1].recv(100).startswith(b"HTTP/1.1 429 ")
 
 
 def gauge(bind: str, name: str) -> float | None:
-    lines = httpx.get(f"http://{bind}/metrics", timeout=10).text.splitlines()
+    lines = httpx.get(f"http://{bind}/metrics", timeout=60).text.splitlines()
     values = [float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} ")]
     return values[0] if values else None
 
@@ -79,7 +79,7 @@ def test_gauges_are_the_sum_over_live_workers(metered: tuple[Server, str]) -> No
         assert until(lambda: gauge(bind, "sso_held_polls") == 3)
         for pid in server.workers():
             os.kill(pid, signal.SIGKILL)  # a killed worker leaves its gauges behind
-        assert until(lambda: gauge(bind, "sso_held_polls") == 0, 20)
+        assert until(lambda: gauge(bind, "sso_held_polls") == 0)
 
 
 def send_poll(stack: ExitStack, server: Server) -> None:

@@ -87,7 +87,7 @@ def test_patches_replace_the_classes_that_hypercorn_uses() -> None:
 async def test_worker_context_of_hypercorn_is_drained_by_its_event() -> None:
     context = WorkerContext(None)
     await context.terminated.set()
-    with trio.fail_after(5):
+    with trio.fail_after(60):
         await context.terminated.wait()
 
 

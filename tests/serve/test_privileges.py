@@ -90,8 +90,8 @@ def test_service_started_by_root_runs_under_the_account_with_embedded_postgresql
         processes = list(owners(process.pid))
         assert len(processes) >= 5  # supervisor, two workers, metrics, the watcher of the database
         assert all(ids == ({entry().pw_uid}, {entry().pw_gid}) for ids in processes)
-        assert httpx.get(f"{ready[1]}/readyz", timeout=20).status_code == 200
-        assert "sso_request_seconds" in httpx.get(f"http://{metrics}/metrics", timeout=20).text
+        assert httpx.get(f"{ready[1]}/readyz", timeout=60).status_code == 200
+        assert "sso_request_seconds" in httpx.get(f"http://{metrics}/metrics", timeout=60).text
         for path in (folder / "new/data", folder / "new/data/secret.key", folder / "new/data/postgres/data"):
             assert path.stat().st_uid == entry().pw_uid
             assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0

@@ -52,7 +52,7 @@ async def violate(server: RunningServer, data: bytes) -> None:
     async with await server.open() as connection:
         await connection.send(data)
         await connection.stream.send_eof()
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while await connection._receive():
                 pass
 

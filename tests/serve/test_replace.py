@@ -137,7 +137,7 @@ def test_replacing_service_shares_the_embedded_database_and_the_unix_socket(open
     path = open_directory / "sso.sock"
 
     def status() -> int:
-        with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), timeout=20) as client:
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), timeout=60) as client:
             return client.get("http://localhost/readyz").status_code
 
     with running(open_directory, **QUICK, SSO_METRICS_BIND="127.0.0.1:0") as first:
@@ -212,7 +212,7 @@ def test_draining_service_refuses_connections(postgres_server: Postgres, tmp_pat
 
         def is_refused() -> bool:
             try:
-                httpx.get(f"{server.base_url}/healthz", timeout=5)
+                httpx.get(f"{server.base_url}/healthz", timeout=60)
             except httpx.ConnectError:
                 return True
             except httpx.HTTPError:

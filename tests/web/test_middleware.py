@@ -69,7 +69,8 @@ ROUTES = (
     "/account/email/cancel", "/account/email/notices", "/account/email/verify", "/account/enrol", "/account/export",
     "/account/history", "/account/identities/link", "/account/identities/unlink", "/account/passkeys",
     "/account/passkeys/remove", "/account/passkeys/rename", "/account/profile", "/account/recovery-codes",
-    "/account/recovery-codes/download", "/brand/accent-<colour>.css", "/brand/logo-<name>", "/docs/api",
+    "/account/recovery-codes/download", "/brand/accent-<colour>.css", "/brand/logo-<name>",
+    "/brand/theme-<name>.css", "/docs/api",
     "/openapi.json", "/email/change", "/email/undo", "/email/verify",
     "/forgot", "/language", "/login/code/passkey", "/login/identity", "/login/identity/create", "/login/identity/link",
     "/login/keep", "/login/passkey", "/login/upstream/<provider_id>", "/login/upstream/<provider_id>/callback",
@@ -296,7 +297,7 @@ def assert_not_repeated(response: httpx.Response) -> None:
 def raw(server: Server, request: bytes) -> bytes:
     """Returns everything that the server sends until it closes the connection."""
     host, port = server.base_url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(request)
         return b"".join(iter(lambda: connection.recv(65536), b""))
 
@@ -435,7 +436,7 @@ def test_endless_chunked_body_gets_413(server: Server) -> None:
     piece = b"10000\r\n" + b"a" * 0x10000 + b"\r\n"
     head = f"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: {FORM}\r\nTransfer-Encoding: chunked\r\n\r\n"
     host, port = server.base_url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(head.encode() + piece * 17)  # a little more than a megabyte
         assert status(connection.recv(65536)) == 413
 

@@ -42,7 +42,7 @@ def either(
 def send(server: Server, request: str) -> bytes:
     """Returns everything that the server sends until it closes the connection."""
     host, port = server.base_url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(request.encode("latin1"))
         return b"".join(iter(lambda: connection.recv(65536), b""))
 
@@ -101,7 +101,7 @@ def test_http_1_0_without_host_gets_400_except_for_health(either: Server) -> Non
 @pytest.mark.parametrize(("host", "expected"), [("evil.example", 400), ("localhost", 101), ("sso.internal:1", 101)])
 def test_websocket_host_is_checked(either: Server, host: str, expected: int) -> None:
     address = either.base_url.removeprefix("http://").split(":")
-    with socket.create_connection((address[0], int(address[1])), timeout=10) as connection:
+    with socket.create_connection((address[0], int(address[1])), timeout=60) as connection:
         head = f"GET /ws/gameSession/refresh/{'0' * 32} HTTP/1.1\r\nHost: {host}\r\n{SOCKET}\r\n"
         connection.sendall(head.encode())
         assert int(connection.recv(65536).split(b" ", 2)[1]) == expected

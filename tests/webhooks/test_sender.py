@@ -68,7 +68,7 @@ async def until_received(receiver: WebhookReceiver, count: int) -> list[str]:
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         while True:
             if await condition():
                 return

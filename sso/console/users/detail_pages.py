@@ -1,11 +1,12 @@
 """The pages of a user: profile, sign-ins, security; and the actions on a user."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from quart import Blueprint, Response
 
 from sso.console.form_error import FormError
-from sso.console.sections import USERS
+from sso.console.sections import EXPLORER, USERS
 from sso.console.users.form import CONFIRMED_FIELDS, changed_fields, typed_fields
 from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
@@ -13,6 +14,7 @@ from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import ApiError
 from sso.core.language_names import NAMES
 from sso.web.body import InvalidBody
+from sso.web.redirects import see_other
 
 USER = "/users/<user_id>"
 
@@ -73,6 +75,11 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
         visit = await console.open(USERS)
         user = await visit.data("GET", USER, user_id=user_id)
         return await show(visit, user, "security", factors=await visit.data("GET", f"{USER}/factors", user_id=user_id))
+
+    @routes.get("/<user_id>/permissions")
+    async def show_permissions(user_id: str) -> Response:
+        await console.open(USERS)
+        return see_other(f"{EXPLORER.path}?{urlencode({'user': user_id})}")
 
     @routes.post("/<user_id>/password")
     async def set_password(user_id: str) -> Response:

@@ -4,7 +4,8 @@ from typing import Any
 
 from sso.accounts.model import LoginOptions
 from sso.accounts.ports import ApplicationDirectory
-from sso.accounts.user_jwt import UserJwts, has_factor, inherited_from
+from sso.accounts.user_jwt import UserJwts, inherited_from
+from sso.accounts.user_jwt_claims import has_factor
 from sso.core.errors import Forbidden, Unauthorized
 from sso.core.jwt import ExpiredToken, InvalidToken
 from sso.core.net import Address

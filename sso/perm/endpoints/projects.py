@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from sso.core.errors import Forbidden, NotFound
-from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer
@@ -22,7 +21,6 @@ from sso.perm.input.project import read_project_fields
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.projects import (
-    COUNT_AUTHORED,
     MAX_REMOVED_PROJECTS,
     create_project,
     project_json,
@@ -67,13 +65,11 @@ class ProjectEndpoint:
         self._authorizer = authorizer
         self._projects = projects
         self._find_user = find_user
-        self._count_authored = Batch(database, COUNT_AUTHORED)
 
     async def user_info(self, request: PermissionRequest) -> dict[str, Any]:
         """The number of projects whose author is the caller."""
-        row = await self._count_authored(user_id=request.caller.user_id)
-        assert row is not None
-        return request.response(projects=row["authored"])
+        assert request.authored is not None  # read with the caller
+        return request.response(projects=request.authored)
 
     async def publish(self, request: PermissionRequest) -> dict[str, Any]:
         title = request.text("project", 1024)

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import orjson
@@ -19,7 +20,7 @@ from sso.perm.engine.decode import decode_own_record
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, LIST_TYPES, ROOT_ROLE, SECTIONS
 from sso.perm.engine.records import Assignment, RoleRecord, Schema
-from sso.perm.engine.render import Options, as_tree, earliest_role_end, render
+from sso.perm.engine.render import DEFAULT_OPTIONS, Options, as_tree, earliest_role_end, render
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.options import read_user_data_options
@@ -68,7 +69,7 @@ class UserDataEndpoint:
             raise Forbidden("removed")
         if list_type == "roles" and "roles" not in sections:
             raise missing_sections("canRead", ("roles",))
-        options = replace(options, sections=sections)
+        options = _with_sections(options, sections)
         PERMISSION_CHECKS.add(list_type)
         if at is None and explain is False and not options.with_exp and not request.warnings:
             return current_response(user, user_id, list_type, options, caller.now)
@@ -143,10 +144,22 @@ def current_response(user: LoadedFacts, user_id: str, list_type: str, options: O
 
 def _read_options(request: PermissionRequest) -> tuple[Options, bool | str, int | None]:
     """The options for rendering, ``explain`` (a flag, or the name of a rule), and ``at``."""
-    options, warnings = read_user_data_options(request.fields.get("options", {}))
+    if "options" not in request.fields:
+        return DEFAULT_OPTIONS, False, None
+    options, warnings = read_user_data_options(request.fields["options"])
     request.warnings.extend(warnings)
     explain, at = options.pop("explain", False), options.pop("at", None)
     return Options(**options), explain, at
+
+
+def _with_sections(options: Options, sections: frozenset[str]) -> Options:
+    return _default_options(sections) if options is DEFAULT_OPTIONS else replace(options, sections=sections)
+
+
+@cache
+def _default_options(sections: frozenset[str]) -> Options:
+    """There are few sets of sections."""
+    return Options(sections=sections)
 
 
 def _read_user_id(value: object) -> str:

@@ -6,10 +6,11 @@ public and private data as one entry, but a rule in public data is not a root ru
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.management_rights import MANAGE_APPLICATIONS, VIEW_APPLICATIONS
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
+from sso.perm.engine.names import ROOT_ROLE
 from sso.perm.engine.records import OwnRecord, Schema
 from sso.perm.engine.user_overrides import values_with_overrides
 
@@ -22,6 +23,7 @@ META_NAMES: Mapping[str, str] = {
     "secret_data": "secret",
     "login": "secret",  # login rules of a user are guarded like secret data
 }
+ALL_SECTIONS = frozenset(META_NAMES)
 # The values that apply where the schema has none (§2.8).
 META_DEFAULTS: Mapping[str, str] = {
     "roles.canRead": SELF,
@@ -59,8 +61,7 @@ def secret_rights(schema: Schema, own: OwnRecord, now: int) -> SecretRights:
     return SecretRights(application, meta)
 
 
-@dataclass(frozen=True)
-class Rights:
+class Rights(NamedTuple):
     """A caller's rights. ``central`` holds the caller's effective permissions at the central application."""
 
     central: EffectivePermissions
@@ -68,9 +69,6 @@ class Rights:
     service: bool = False  # the caller has a service JWT of that application, or of another one in its project
     management: frozenset[str] = frozenset()  # those of MANAGEMENT_RIGHTS that count for the request
     is_operator: bool = False  # the caller is a service client of the central application: it has every right
-
-    def __post_init__(self) -> None:
-        assert self.central.application_id == CENTRAL_APPLICATION_ID
 
     @property
     def is_root(self) -> bool:
@@ -102,14 +100,14 @@ class Rights:
 
     def readable_sections(self, *, own: bool) -> frozenset[str]:
         """The sections of a user's schema that the caller may read: all sections of the caller's own (§4.5)."""
-        return frozenset(META_NAMES) if own else self._sections("canRead", own=False)
+        return ALL_SECTIONS if own else self._sections("canRead", own=False)
 
     def writable_sections(self, *, own: bool) -> frozenset[str]:
         return self._sections("canWrite", own=own)
 
     def _sections(self, right: str, *, own: bool) -> frozenset[str]:
         if self.is_root or self.service or not self.management.isdisjoint(_SECTION_RIGHTS[right]):
-            return frozenset(META_NAMES)
+            return ALL_SECTIONS
         sufficient = (SELF, ALL) if own else (ALL,)
         return frozenset(
             section for section, name in META_NAMES.items() if self.secret.meta[f"{name}.{right}"] in sufficient

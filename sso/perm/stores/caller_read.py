@@ -3,7 +3,6 @@
 Concurrent requests share the statement.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from sso.db.batch.statement import BatchStatement
@@ -14,13 +13,14 @@ from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.access_keys import VALID_KEY_SQL
 from sso.perm.stores.facts_cache import NO_VERSIONS, FactsVersion, KnownVersions
 from sso.perm.stores.facts_sql import version_sql
+from sso.perm.stores.projects import AUTHORED_SQL
 
 # Versions are not computed for an unknown access key, which anybody can send.
 _IS_CALLER = "(u.user_id IS NOT NULL OR key.id IS NOT NULL)"
+_IS_HOLDER = """(u.user_id IS NOT NULL AND NOT EXISTS (
+    SELECT FROM sign_ins s WHERE s.id = item.sign_in AND s.ended))"""
 _READ = BatchStatement(
-    f"""SELECT item.n, u.disabled, u.valid_from,
-        u.user_id IS NOT NULL AND NOT EXISTS (
-            SELECT FROM sign_ins s WHERE s.id = item.sign_in AND s.ended) AS is_holder,
+    f"""SELECT item.n, u.disabled, u.valid_from, {_IS_HOLDER} AS is_holder,
         key.id AS key_id, key.application_id AS key_application_id, key.is_stale,
         c.revision AS central_revision,
         CASE WHEN {_IS_CALLER} THEN {version_sql("item.user_id", "u", "c")} END AS central_version,
@@ -34,6 +34,13 @@ _READ = BatchStatement(
     LEFT JOIN users t ON t.user_id = item.target_id
     LEFT JOIN LATERAL ({VALID_KEY_SQL} AND k.digest = item.digest) key ON true""",  # noqa: S608 - constants only
     columns={"user_id": "text", "sign_in": "text", "digest": "bytea", "application_id": "int", "target_id": "text"},
+)
+
+
+_READ_AUTHOR = BatchStatement(
+    f"""SELECT item.n, u.disabled, u.valid_from, {_IS_HOLDER} AS is_holder, {AUTHORED_SQL} AS authored
+    FROM {{items}} LEFT JOIN users u ON u.user_id = item.user_id""",  # noqa: S608 - constants only
+    columns={"user_id": "text", "sign_in": "text"},
 )
 
 
@@ -54,13 +61,13 @@ class ReadQuery(NamedTuple):
     target_id: str | None = None  # another user
 
 
-@dataclass(frozen=True)
-class CallerRow:
+class CallerRow(NamedTuple):
     """The result for one request."""
 
     query: ReadQuery
     row: Row
     versions: KnownVersions
+    authored: int | None = None  # how many projects the caller is the author of, if that was read
 
     @property
     def holder(self) -> KnownHolder | None:
@@ -72,6 +79,7 @@ class CallerReads:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._read = Batch(database, _READ)
+        self._read_author = Batch(database, _READ_AUTHOR)
 
     async def read(self, query: ReadQuery) -> CallerRow:
         epoch = self._database.epoch
@@ -85,6 +93,12 @@ class CallerReads:
         assert row is not None  # the central application exists
         is_known = row["central_version"] is not None and epoch == self._database.epoch
         return CallerRow(query, row, _versions(query, row, epoch) if is_known else NO_VERSIONS)
+
+    async def read_author(self, query: ReadQuery) -> CallerRow:
+        """Read the caller, and the number of the caller's projects instead of versions."""
+        row = await self._read_author(user_id=query.user_id, sign_in=query.sign_in_id)
+        assert row is not None
+        return CallerRow(query, row, NO_VERSIONS, row["authored"])
 
 
 def _versions(query: ReadQuery, row: Row, epoch: int) -> KnownVersions:

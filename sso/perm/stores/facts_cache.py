@@ -5,7 +5,8 @@ has the version that it was read with. The cache has a limited number of entries
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from sso.core.net import Address
@@ -25,18 +26,17 @@ class FactsVersion(NamedTuple):
     epoch: int  # of the connections: after a failover, transactions that were lost may have had the same ids
 
 
-@dataclass(frozen=True)
-class KnownVersions:
+class KnownVersions(NamedTuple):
     """The versions of facts that a request has read, by user and application."""
 
-    by_key: dict[tuple[str, int], FactsVersion] = field(default_factory=dict)
+    by_key: Mapping[tuple[str, int], FactsVersion]
 
     def find(self, user_id: str, application_id: int) -> FactsVersion | None:
         """Returns None if the request has not read it; the facts are then read without it."""
         return self.by_key.get((user_id, application_id))
 
 
-NO_VERSIONS = KnownVersions()
+NO_VERSIONS = KnownVersions({})
 
 
 @dataclass
@@ -45,6 +45,14 @@ class _Entry:
     loaded: LoadedFacts  # without an address
     by_address: OrderedDict[Address, LoadedFacts]
     counted_bytes: int = 0
+    counted_changes: int = -1  # of the memos, when the bytes were counted
+
+    def changes(self) -> int:
+        """A number that grows when the size of the entry may have changed."""
+        changes = self.loaded.memo.changes + len(self.by_address)
+        for loaded in self.by_address.values():
+            changes += loaded.memo.changes
+        return changes
 
 
 class FactsCache:
@@ -95,6 +103,10 @@ class FactsCache:
 
     def _count(self, entry: _Entry) -> None:
         """Permissions are computed after the facts were added, so an entry grows."""
+        changes = entry.changes()
+        if changes == entry.counted_changes:
+            return
+        entry.counted_changes = changes
         size = ENTRY_BYTES + entry.loaded.estimated_bytes
         for loaded in entry.by_address.values():
             size += loaded.estimated_bytes

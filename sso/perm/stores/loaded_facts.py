@@ -7,9 +7,9 @@ from typing import Any, TypeVar, cast
 from sso.core.net import Address
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
-from sso.perm.engine.explanation.explain import explain_rule
+from sso.perm.engine.explanation.explain import explain_all, explain_rule
 from sso.perm.engine.facts import PermissionFacts
-from sso.perm.engine.render import render
+from sso.perm.engine.render import DEFAULT_OPTIONS, render
 from sso.perm.engine.rights import SecretRights, secret_rights
 from sso.perm.engine.validity import valid_until
 
@@ -23,21 +23,24 @@ _FACTS_SHARE = 8  # decoded JSON takes about as many times its length
 class Memo:
     """Values computed from facts, for the seconds in which nothing of the facts ends."""
 
-    __slots__ = ("rendered_bytes", "since", "until", "values")
+    __slots__ = ("changes", "rendered_bytes", "since", "until", "values")
 
     def __init__(self) -> None:
         self.since, self.until = 0, 0
         self.values: dict[Any, Any] = {}
         self.rendered_bytes = 0
+        self.changes = 0  # how often its size may have changed
 
     def clear(self) -> None:
         self.values.clear()
         self.rendered_bytes = 0
+        self.changes += 1
 
     def add(self, name: object, value: object) -> None:
         if len(self.values) >= MAX_VALUES:
             self.clear()
         self.values[name] = value
+        self.changes += 1
         if isinstance(value, bytes):
             self.rendered_bytes += len(value)
         elif isinstance(value, dict):
@@ -92,7 +95,9 @@ class LoadedFacts:
     def effective(self, now: int) -> EffectivePermissions:
         """The user's permissions at the application."""
         computed = self.remember("effective", now, lambda: compute_permissions(self.application, self.facts, now))
-        return computed if computed.now == now else replace(computed, now=now)
+        if computed.now != now:
+            computed = self.memo.values["effective"] = replace(computed, now=now)
+        return computed
 
     def secret_rights(self, now: int) -> SecretRights:
         """The user's rights in secret_data of the application."""
@@ -105,3 +110,7 @@ class LoadedFacts:
     def explain(self, rule: str, now: int) -> dict[str, Any]:
         """The sources of a rule that the user has, or the most likely reasons why the user does not have it."""
         return explain_rule(self.application, self.facts, self.effective(now), rule)
+
+    def explain_all(self, now: int) -> dict[str, Any]:
+        """The explanation of every rule that the user has, by its name in ``list``."""
+        return explain_all(self.application, self.facts, self.effective(now), DEFAULT_OPTIONS)

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from sso.core.errors import Forbidden
-from sso.db.batch.statement import BatchStatement
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
@@ -31,10 +30,9 @@ _BY_NAME = Statement(
     "SELECT p.id, p.aliases FROM project_names n JOIN projects p ON p.id = n.project_id WHERE n.name = :key"
 )
 _LOCK_AUTHOR = Statement("SELECT pg_advisory_xact_lock(hashtextextended('author:' || :user_id, 0))")
-COUNT_AUTHORED = BatchStatement(
-    """SELECT item.n, (SELECT count(*) FROM projects p WHERE p.author = item.user_id AND NOT p.removed) AS authored
-    FROM {items}""",
-    columns={"user_id": "text"},
+AUTHORED_SQL = "(SELECT count(*) FROM projects p WHERE p.author = item.user_id AND NOT p.removed)"
+_COUNT_AUTHORED = Statement(
+    f"SELECT {AUTHORED_SQL} FROM (VALUES (:user_id)) item (user_id)",  # noqa: S608 - constants only
 )
 _COUNT_REMOVED = Statement("SELECT count(*) FROM projects WHERE author = :user_id AND removed")
 _CREATE = Statement(
@@ -69,9 +67,7 @@ async def resolve_project_id(runner: Runner, name: str) -> str:
 
 async def count_authored(runner: Runner, user_id: str) -> int:
     """How many projects, not counting removed ones, have this author."""
-    row = await runner.row(COUNT_AUTHORED.statement, user_id=[user_id])
-    assert row is not None
-    return int(row["authored"])
+    return int(await runner.value(_COUNT_AUTHORED, user_id=user_id))
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 
 from sso.accounts.model import User, login_key, stored_login
 from sso.accounts.second_factor.codes import totp_purpose
-from sso.accounts.users import exportable_fields, revoke_everything, revoke_links, unused_user_id
+from sso.accounts.users import ADDRESS_LINKS, exportable_fields, revoke_everything, revoke_links, unused_user_id
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.encryption import Keyring
 from sso.core.mail_address import check_mail_address
@@ -85,8 +85,8 @@ async def apply(
         await record_changes(tx, [_state_change(old, disabled=changed["disabled"])])
     if not changed.keys().isdisjoint(("password_hash", "totp_sealed", "email_2fa")) or changed.get("disabled"):
         await revoke_everything(tx, user_id)
-    elif "login_key" in changed:  # they were sent to the address before
-        await revoke_links(tx, user_id)
+    if "login_key" in changed:
+        await revoke_links(tx, user_id, ADDRESS_LINKS)
     return CHANGED
 
 

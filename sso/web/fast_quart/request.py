@@ -11,12 +11,13 @@ from quart.wrappers.base import BaseRequestWebsocket
 from quart_trio.wrappers import TrioRequest
 from quart_trio.wrappers.request import TrioBody
 from werkzeug.datastructures import Headers
+from werkzeug.datastructures.mixins import ImmutableHeadersMixin
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from sso.web.client_connection import FAST_EXTENSION, FastExchange
 
 MAX_CACHED_NAMES = 256  # clients may send any names
-_titles: dict[bytes, str] = {}
+_names: dict[bytes, tuple[str, str]] = {}
 
 
 class LazyBody(TrioBody):
@@ -167,29 +168,44 @@ class FastRequest(TrioRequest):
         return await super().get_data(cache, as_text, parse_form_data)
 
 
-class FastHeaders(Headers):
+class FastHeaders(ImmutableHeadersMixin, Headers):  # type: ignore[misc]
+    """The headers of a request, which never change. A header is found in a dictionary; Werkzeug searches a list."""
+
+    _first: dict[str, str]  # the first value of each header, by its name in lower case
+
     def get(self, key: str, default: Any = None, type: Any = None) -> Any:  # type: ignore[override]
         """Returns the default for a missing header at once; Werkzeug would raise and catch an HTTP error."""
-        lower = key.lower()
-        for name, value in self._list:
-            if name.lower() == lower:
-                return value if type is None else super().get(key, default, type)
-        return default
+        value = self._first.get(key.lower(), default)
+        return value if type is None else super().get(key, default, type)
+
+    def getlist(self, key: str, type: Any = None) -> list[Any]:
+        return super().getlist(key, type) if key.lower() in self._first else []
 
 
 def read_headers(scope: Any) -> Headers:
     headers = FastHeaders()
     # Not `headers.add`, which searches for line breaks: the parser has already split the headers at them.
     pairs = headers._list
-    pairs.append(("Remote-Addr", (scope["client"] or ("<local>",))[0]))
-    pairs += [(_titles.get(name) or _title(name), value.decode("latin1")) for name, value in scope["headers"]]
-    if scope["http_version"] < "1.1":
-        headers.setdefault("Host", "")
+    first = headers._first = {}
+    address = (scope["client"] or ("<local>",))[0]
+    pairs.append(("Remote-Addr", address))
+    first["remote-addr"] = address
+    for raw_name, raw_value in scope["headers"]:
+        title, lower = _names.get(raw_name) or _name(raw_name)
+        value = raw_value.decode("latin1")
+        pairs.append((title, value))
+        if lower not in first:
+            first[lower] = value
+    if scope["http_version"] < "1.1" and "host" not in first:
+        pairs.append(("Host", ""))
+        first["host"] = ""
     return headers
 
 
-def _title(name: bytes) -> str:
-    title = name.decode("latin1").title()
-    if len(_titles) < MAX_CACHED_NAMES:
-        _titles[name] = title
-    return title
+def _name(raw: bytes) -> tuple[str, str]:
+    """Returns the name of a header with capitals, and in lower case."""
+    name = raw.decode("latin1")
+    spellings = name.title(), name.lower()
+    if len(_names) < MAX_CACHED_NAMES:
+        _names[raw] = spellings
+    return spellings

@@ -26,7 +26,7 @@ class Connection:
             "Factor": FACTOR,
             "Content-Type": "application/json",
         }
-        self._connection = http.client.HTTPConnection(urlsplit(server.base_url).netloc, timeout=30)
+        self._connection = http.client.HTTPConnection(urlsplit(server.base_url).netloc, timeout=60)
         self._connection.connect()
 
     def call(self, path: str, **body: Any) -> ApiResponse:

@@ -43,7 +43,7 @@ def strict(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     other = Server(tmp_path_factory.mktemp("strict"), settings)
     other.start()
     try:
-        with httpx.Client(base_url=f"http://{address}", timeout=20) as client:
+        with httpx.Client(base_url=f"http://{address}", timeout=60) as client:
             yield client
     finally:
         other.stop()

@@ -42,7 +42,7 @@ def test_schema_save_raises_the_version_and_sets_the_time(studio: Studio) -> Non
     for version in (2, 3):
         saved = save(studio.root, app, public_data={"a": {"value": version}}, version=99, updated_at=5).data
         assert saved["version"] == version
-        assert abs(saved["updated_at"] - time.time()) < 5
+        assert abs(saved["updated_at"] - time.time()) < 60
         assert saved == get(studio.root, app).data
 
 

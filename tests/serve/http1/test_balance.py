@@ -87,7 +87,7 @@ class Burst:
 
     async def run(self) -> list[int]:
         """Returns the connections of each worker."""
-        with ExitStack() as stack, trio.fail_after(30):
+        with ExitStack() as stack, trio.fail_after(60):
             listener = listener_with_clients(self._clients, stack)
             async with trio.open_nursery() as nursery:
                 for index in range(self._workers):

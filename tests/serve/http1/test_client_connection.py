@@ -18,7 +18,7 @@ from sso.web.client_connection import client_connection
 from sso.web.fast_quart.app import FastQuart
 from tests.kit.raw_http import SERVERS, RawConnection, RunningServer, serving
 
-WAIT_S = 30
+WAIT_S = 60
 REQUEST_ID = "0123456789abcdef"
 LONG = 20_000_000  # more than the buffers of the kernel take
 BUFFERED = 600_000  # less than the sender's buffer takes, more than the receiver's

@@ -45,7 +45,7 @@ async def test_request_in_flight_is_answered_and_its_connection_closed(kind: str
         response = await connection.response()
         assert (response.body, response.headers["connection"]) == (b"done", "close")
         assert await connection.is_closed()
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             await server.stopped.wait()
 
 

@@ -67,7 +67,7 @@ async def test_websocket_is_open_until_the_drain_ends(kind: str, virtual_clock: 
         assert (await connection.response()).status == 101
         server.stop.set()
         assert await connection.is_closed()
-        with trio.fail_after(5):
+        with trio.fail_after(60):
             await server.stopped.wait()
 
 

@@ -1,0 +1,162 @@
+"""Measures every page of the console as root, with a million users, 1,000 applications and 10 million audit entries.
+
+A page is opened several times, one request at a time. "ms" is the median of the time of a request, "slowest ms" the
+longest one after the first, "CPU ms" the time that the worker computes, "database ms" that PostgreSQL does. The time
+of a request includes that of the client, which is below one millisecond. Filling the database takes some minutes and
+12 GB; with ``--keep FOLDER`` the next run uses it again.
+"""
+
+import re
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from scripts.benchmarks.console_data import FIRST_USER, Sizes, fill, is_filled
+from scripts.benchmarks.perm_work import SETTINGS
+from scripts.benchmarks.report import Steps, arguments, cpu_seconds, process_tree, progress, show
+from sso.app import build_app
+from sso.config import load
+from sso.db import embedded
+from sso.db.migrate import migrate
+from sso.health import Health
+from sso.metrics import Metrics
+from sso.services import open_services
+from tests.console.conftest import ConsoleBrowser
+from tests.kit.server import SSO, Server, running
+from tests.perm.endpoints.conftest import Studio
+
+LIMIT_MS = 50.0
+USER = str(FIRST_USER + 1234)
+EXAMPLES = {
+    "user_id": USER,
+    "application_id": "10",
+    "project_id": "project1",
+    "client_id": "client1",
+    "name": "role1",
+    "framework": "flask",
+    "entry_id": "1234567",
+    "unknown": "unknown",
+}
+# Pages whose time depends on the query: searches, filters, later pages of lists.
+QUERIES = {
+    "/console": ("days=1", "days=30"),
+    "/console/users": ("search=u99", "search=nick4", "search=unknown", f"search={USER}", "after=u5%40example.com"),
+    "/console/applications": ("search=Game", "search=unknown", "after=500"),
+    "/console/clients": ("search=client9", "search=unknown"),
+    "/console/audit": (
+        "actor=10000007", f"target={USER}", "operation=user.save", f"target={USER}&operation=role.save",
+        "day=2026-01-01", "actor=unknown", "after=5000000",
+    ),
+    "/console/game-sessions": ("stage=opened", "stage=confirmed", "application_id=10", "address=198.51.100.7",
+        f"user_id={USER}"),
+    "/console/projects": ("search=project9", "search=unknown"),
+    "/console/explorer": (
+        f"user={USER}&application_id=10", f"user={USER}&application_id=10&compare=user&other=10000002",
+        f"user={USER}&application_id=10&at={{hour_ago}}",
+    ),
+}  # fmt: skip
+
+
+def console_paths(server: Server) -> list[str]:
+    """Returns the paths of all pages of the console, without exports, which read a whole list."""
+
+    async def read() -> list[str]:
+        async with open_services(load(None, server.settings), server.settings["SSO_DATABASE_URL"]) as services:
+            rules = build_app(services, Health(), Metrics()).url_map.iter_rules()
+            pages = [rule.rule for rule in rules if "GET" in (rule.methods or ())]
+            return sorted(path for path in pages if path.startswith("/console"))
+
+    found = [rule for rule in trio.run(read) if not rule.endswith(".csv")]
+    hour_ago = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(time.time() - 3600))
+    paths = []
+    for rule in found:
+        path = re.sub(r"<(?:[a-z]+:)?([a-z_]+)>", lambda match: EXAMPLES.get(match[1], match[0]), rule)
+        queries = (query.format(hour_ago=hour_ago) for query in QUERIES.get(path, ()))
+        paths += [path, *(f"{path}?{query}" for query in queries)]
+    return paths
+
+
+def measure(browser: ConsoleBrowser, database_pid: int, path: str, times: int) -> dict[str, Any]:
+    if "<" in path:
+        return {"page": path, "note": "no example for a part of the path"}
+    first, status = _open(browser, path)
+    workers = browser.server.workers()
+    before, database_before = cpu_seconds(workers), _database_seconds(database_pid)
+    took = [_open(browser, path)[0] for _ in range(times)]
+    used, in_database = cpu_seconds(workers) - before, _database_seconds(database_pid) - database_before
+    median = statistics.median(took) * 1e3
+    return {
+        "page": path,
+        "status": status,
+        "first ms": first * 1e3,
+        "ms": median,
+        "slowest ms": max(took) * 1e3,
+        "CPU ms": used / times * 1e3,
+        "database ms": in_database / times * 1e3,
+        "note": "slow" if median > LIMIT_MS else "",
+    }
+
+
+def _database_seconds(pid: int) -> float:
+    """CPU time of PostgreSQL; that of its processes that have ended is missing."""
+    return cpu_seconds(process_tree(pid))
+
+
+def _open(browser: ConsoleBrowser, path: str) -> tuple[float, int]:
+    started = time.perf_counter()
+    status = browser.get(path).status_code
+    return time.perf_counter() - started, status
+
+
+@contextmanager
+def filled_database(keep: Path | None, sizes: Sizes) -> Iterator[tuple[str, int]]:
+    """Yields the address of a database with so many rows, and the process id of PostgreSQL."""
+    with tempfile.TemporaryDirectory(prefix="sso-bench-") as temporary:
+        folder = keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o711)  # as root, PostgreSQL runs under another account, which needs access
+        server = embedded.join(folder)
+        try:
+            migrate(server.dsn())
+            if not is_filled(server.dsn(), sizes):
+                fill(server.dsn(), sizes)
+            yield server.dsn(), server.pid() or 0
+        finally:
+            server.close()
+
+
+def main() -> None:
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--times", type=int, default=10, help="requests per page")
+    parser.add_argument("--users", type=int, default=1_000_000)
+    parser.add_argument("--applications", type=int, default=1000)
+    parser.add_argument("--audit", type=int, default=10_000_000, help="entries of the audit trail")
+    parser.add_argument("--keep", type=Path, help="folder of the database, for the next run")
+    parser.add_argument("--only", default="", help="measure only paths that contain this text")
+    options = parser.parse_args()
+    sizes = Sizes(options.users, options.applications, options.audit)
+    with (
+        filled_database(options.keep, sizes) as (dsn, pid),
+        tempfile.TemporaryDirectory() as folder,
+        running(Path(folder), SSO, **{**SETTINGS, "SSO_DATABASE_URL": dsn, "SSO_RATE_ADMIN": "0"}) as server,
+        server.client() as client,
+    ):
+        progress("signing in …")
+        with ConsoleBrowser(server, Studio(server, client).root) as browser:
+            paths = [path for path in console_paths(server) if options.only in path]
+            steps = Steps(len(paths))
+            rows = []
+            for path in paths:
+                steps.next(path)
+                rows.append(measure(browser, pid, path, options.times))
+    show(rows, options.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Reads the claims of a user JWT whose signature was verified."""
+
+import base64
+import hashlib
+import hmac
+from typing import Any
+
+from sso.core.jwt import ExpiredToken
+
+GAME_AUTH = "gsid"  # the claim `auth` after a login for a game session, and for a device
+
+
+def check_end(claims: dict[str, Any], now: float, expired_for: int) -> None:
+    """Raises ExpiredToken if the token expired more than ``expired_for`` seconds ago, or its sign-in has ended."""
+    end = claims["exp"] + expired_for
+    if end <= now or claims.get("ends", end) <= now:
+        raise ExpiredToken("expired")
+
+
+def has_factor(claims: dict[str, Any], factor: str) -> bool:
+    """Returns True if a verified JWT was issued to the device with this factor."""
+    return hmac.compare_digest(str(claims.get("fac")), factor_digest(factor))
+
+
+def sign_in_of(claims: dict[str, Any]) -> str:
+    """Returns the id of the sign-in that a JWT derives from; JWTs of older versions have none."""
+    return str(claims.get("sid", ""))
+
+
+def is_from_game(claims: dict[str, Any]) -> bool:
+    """Returns True if the JWT derives from a login for a game session. Derived credentials keep the claim ``auth``."""
+    return claims.get("auth") == GAME_AUTH
+
+
+def factor_digest(factor: str) -> str:
+    digest = hashlib.sha256(factor.encode()).digest()
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")

@@ -1,0 +1,206 @@
+"""The permission explorer: one page for a user at a moment, or two of them side by side; and its export."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from quart import Blueprint, Response, request
+
+from sso.console.csv_export import csv_text
+from sso.console.explorer.comparison import (
+    ComparedRule,
+    Difference,
+    compare_roles,
+    compare_rules,
+    rule_tree,
+)
+from sso.console.explorer.permissions import CannotExplore, ReasonedRule, UserPermissions, read_permissions
+from sso.console.explorer.query import COMPARISONS, OTHER_MOMENT, ExplorerQuery
+from sso.console.form_error import FormError
+from sso.console.sections import EXPLORER
+from sso.console.users.pages import problem
+from sso.console.view import ConsoleView
+from sso.console.visit import ConsoleVisit
+from sso.core.errors import ApiError
+from sso.perm.engine.names import is_application_key
+from sso.web.body import InvalidBody
+from sso.web.redirects import see_other
+
+MAX_SHOWN = 500  # rules of a page; the export has all of them
+MAX_CHOICES = 50  # applications that the form suggests
+DEFAULT_APPLICATION = "1"
+LEFT_COLUMNS = ("rule", "user", "moment", "extra", "reasons")
+COMPARED_COLUMNS = ("rule", "difference", "left", "left_reasons", "right", "right_reasons")
+
+
+@dataclass(frozen=True)
+class Explored:
+    """What was found: one side, or two."""
+
+    left: UserPermissions
+    right: UserPermissions | None = None
+    by_moment: bool = False  # the sides are two moments of one user
+
+    @property
+    def labels(self) -> dict[Difference, str]:
+        """What the page and the export call a difference."""
+        assert self.right is not None
+        first, second = (self.left.moment, self.right.moment) if self.by_moment else (self.left.user, self.right.user)
+        if self.by_moment:
+            first, second = (text if text == "now" else f"at {text}" for text in (first, second))
+        return {
+            Difference.LEFT: f"Only {first}",
+            Difference.RIGHT: f"Only {second}",
+            Difference.EXTRA: "Other parameters or end",
+            Difference.REASONS: "Other reasons",
+            Difference.NONE: "Same",
+        }
+
+    @property
+    def projects(self) -> list[str]:
+        return sorted(self.left.projects | (self.right.projects if self.right else set()))
+
+
+def explorer_pages(console: ConsoleView) -> Blueprint:
+    routes = console.blueprint(EXPLORER)
+
+    @routes.get("")
+    async def show() -> Response:
+        visit = await console.open(EXPLORER)
+        query = ExplorerQuery.of(request.args)
+        explored, error = None, None
+        if query.is_complete:
+            try:
+                explored = await explore(visit, query)
+            except CannotExplore as refused:
+                error = refused.error
+        return await console.show(
+            visit,
+            "explorer/page.html",
+            title="Permission explorer",
+            query=query,
+            comparisons=COMPARISONS,
+            applications=await _choices(visit),
+            project_choices=_project_choices(explored, query),
+            **(_shown(explored, query) if explored else {"left": None}),
+            **problem(error),
+        )
+
+    @routes.get("/export.csv")
+    async def export() -> Response:
+        visit = await console.open(EXPLORER)
+        query = ExplorerQuery.of(request.args)
+        try:
+            explored = await explore(visit, query) if query.is_complete else None
+        except CannotExplore:
+            explored = None
+        if explored is None:
+            return see_other(f"{EXPLORER.path}?{query.address()}")  # the page says what is missing or wrong
+        headers = {"Content-Disposition": 'attachment; filename="permissions.csv"'}
+        return Response(_csv(explored, query), 200, headers, content_type="text/csv; charset=utf-8")
+
+    return routes
+
+
+async def explore(visit: ConsoleVisit, query: ExplorerQuery) -> Explored:
+    """Raises CannotExplore."""
+    application_id = await _find_application(visit, query.application_id)
+    left = await read_permissions(visit, query.user, application_id, query.at, query.rule)
+    if not query.compare:
+        return Explored(left)
+    user, at = query.other
+    right = await read_permissions(visit, user, application_id, at, query.rule, "other_")
+    return Explored(left, right, query.compare == OTHER_MOMENT)
+
+
+async def _find_application(visit: ConsoleVisit, text: str) -> str:
+    """Returns the id of an application by its id or name."""
+    if not text or is_application_key(text):
+        return text or DEFAULT_APPLICATION
+    if visit.may("GET", "/applications"):
+        try:
+            found = await visit.data("GET", "/applications", query={"search": text})
+        except (ApiError, InvalidBody) as error:
+            raise CannotExplore(FormError(f"application_id: {error.message}", field="application_id")) from None
+        for one in found:
+            if one["name"].casefold() == text.casefold():
+                return str(one["application_id"])
+    raise CannotExplore(FormError("application_id: no application has this id or name", 404, "application_id"))
+
+
+async def _choices(visit: ConsoleVisit) -> list[dict[str, Any]]:
+    if not visit.may("GET", "/applications"):
+        return []
+    found: list[dict[str, Any]] = await visit.data("GET", "/applications", query={"limit": str(MAX_CHOICES)})
+    return found
+
+
+def _project_choices(explored: Explored | None, query: ExplorerQuery) -> list[tuple[str, str]]:
+    """The projects of the rules that were found, and the chosen one."""
+    projects = set(explored.projects if explored else ()) | {query.project} - {""}
+    return [(project, project) for project in sorted(projects)]
+
+
+def _shown(explored: Explored, query: ExplorerQuery) -> dict[str, Any]:
+    """Returns the template values of what was found."""
+    values = {"left": explored.left, "right": explored.right, "max_shown": MAX_SHOWN}
+    if explored.right is None:
+        rules = _rules(explored, query)
+        return values | {"tree": rule_tree(rules[:MAX_SHOWN]), "total": len(rules)}
+    rows = compared_rules(explored, query)
+    roles = compare_roles(explored.left, explored.right)
+    counts: dict[Difference, int] = {}
+    for row in compare_rules(explored.left, explored.right):
+        counts[row.difference] = counts.get(row.difference, 0) + 1
+    return values | {
+        "rows": rows[:MAX_SHOWN],
+        "total": len(rows),
+        "roles": [role for role in roles if not query.differences or role.difference != Difference.NONE],
+        "labels": explored.labels,
+        "counts": counts,
+    }
+
+
+def _rules(explored: Explored, query: ExplorerQuery) -> list[ReasonedRule]:
+    return [rule for rule in explored.left.rules.values() if query.project in ("", rule.project)]
+
+
+def compared_rules(explored: Explored, query: ExplorerQuery) -> list[ComparedRule]:
+    assert explored.right is not None
+    return [
+        row
+        for row in compare_rules(explored.left, explored.right)
+        if query.project in ("", row.project) and not (query.differences and row.difference == Difference.NONE)
+    ]
+
+
+def _csv(explored: Explored, query: ExplorerQuery) -> str:
+    left, right = explored.left, explored.right
+    if right is None:
+        side = {"user": left.user, "moment": left.moment}
+        rules = _rules(explored, query)
+        return csv_text(LEFT_COLUMNS, [{"rule": rule.name, **side, **_cells(rule)} for rule in rules])
+    titles = {"left": f"{left.user} {left.moment}", "right": f"{right.user} {right.moment}"}
+    return csv_text(
+        COMPARED_COLUMNS,
+        [
+            {
+                "rule": row.name,
+                "difference": explored.labels[row.difference],
+                "left": f"{titles['left']}: {_has(row.left)}",
+                "left_reasons": _cells(row.left)["reasons"],
+                "right": f"{titles['right']}: {_has(row.right)}",
+                "right_reasons": _cells(row.right)["reasons"],
+            }
+            for row in compared_rules(explored, query)
+        ],
+    )
+
+
+def _has(rule: ReasonedRule | None) -> str:
+    return "no" if rule is None else f"yes {rule.extra}".strip()
+
+
+def _cells(rule: ReasonedRule | None) -> dict[str, str]:
+    if rule is None:
+        return {"extra": "", "reasons": ""}
+    return {"extra": rule.extra, "reasons": "; ".join(line.text for line in rule.reasons)}

@@ -1,0 +1,123 @@
+"""The effective permissions of a user at an application at a moment, as the explorer shows them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sso.admin.user_details import EVERY_RULE
+from sso.console.explorer.query import moment_text, read_moment
+from sso.console.form_error import FormError
+from sso.console.visit import ConsoleVisit
+from sso.core.errors import ApiError
+from sso.core.ids import is_user_id
+from sso.perm.engine.explanation.text import ExplanationLine, end_text, explanation_lines, params_text
+from sso.perm.engine.names import PROJECT_ACCESS
+from sso.web.body import InvalidBody
+
+USER = "/users/<user_id>"
+PERMISSIONS = f"{USER}/permissions"
+_PROJECT_PREFIX = f"private_data.{PROJECT_ACCESS}."
+
+
+class CannotExplore(Exception):
+    """The permissions cannot be shown."""
+
+    def __init__(self, error: FormError) -> None:
+        self.error = error
+
+
+@dataclass(frozen=True)
+class ReasonedRule:
+    """A rule that the user has. ``extra``: its parameters and its end, as a text."""
+
+    name: str
+    extra: str
+    reasons: tuple[ExplanationLine, ...]
+
+    @property
+    def project(self) -> str:
+        """The project that the rule is about, or ""."""
+        return self.name.removeprefix(_PROJECT_PREFIX).partition(".")[0] if is_project_rule(self.name) else ""
+
+
+@dataclass(frozen=True)
+class UserPermissions:
+    user_id: str
+    user: str  # the login, or the id for administrators who may not see users
+    moment: str
+    rules: dict[str, ReasonedRule]
+    roles: tuple[str, ...]
+    explained: dict[str, Any] = field(default_factory=dict)  # the rule that was asked for
+
+    @property
+    def projects(self) -> set[str]:
+        return {rule.project for rule in self.rules.values()} - {""}
+
+    @property
+    def explanation(self) -> list[ExplanationLine]:
+        return list(explanation_lines(self.explained))
+
+    @property
+    def explained_extra(self) -> str:
+        return _extra(self.explained)
+
+
+def is_project_rule(name: str) -> bool:
+    return name.startswith(_PROJECT_PREFIX)
+
+
+async def read_permissions(
+    visit: ConsoleVisit, user: str, application_id: str, at: str, rule: str, prefix: str = ""
+) -> UserPermissions:
+    """Reads one side of the explorer. ``prefix`` is that of the form fields of the side, for errors."""
+    moment = read_moment(at, f"{prefix}at")
+    if isinstance(moment, FormError):
+        raise CannotExplore(moment)
+    user_id, login = await _find_user(visit, user, f"{prefix}user")
+    query = {"application_id": application_id, "at": "" if moment is None else str(moment)}
+    try:
+        explained = await _explain(visit, user_id, query, EVERY_RULE)
+        roles = await visit.data("GET", PERMISSIONS, user_id=user_id, query={**query, "type": "roles"})
+        asked = await _explain(visit, user_id, query, rule) if rule else {}
+    except (ApiError, InvalidBody) as error:
+        raise CannotExplore(_of_side(FormError.of(error), prefix)) from None
+    rules = {
+        name: ReasonedRule(name, _extra(one), tuple(explanation_lines(one))) for name, one in sorted(explained.items())
+    }
+    return UserPermissions(user_id, login, moment_text(moment), rules, tuple(roles), asked)
+
+
+async def _explain(visit: ConsoleVisit, user_id: str, query: dict[str, str], rule: str) -> dict[str, Any]:
+    found = await visit.call("GET", PERMISSIONS, user_id=user_id, query={**query, "explain": rule})
+    explained: dict[str, Any] = found.members["explain"]
+    return explained
+
+
+async def _find_user(visit: ConsoleVisit, text: str, field_name: str) -> tuple[str, str]:
+    """Returns the id and the name of the user. Administrators who may not see users give an id."""
+    if not visit.may("GET", USER):
+        if not is_user_id(text):
+            raise CannotExplore(FormError(f"{field_name}: expected a user id", field=field_name))
+        return text, text
+    if is_user_id(text):
+        try:
+            return text, (await visit.data("GET", USER, user_id=text))["login"]
+        except ApiError as error:
+            raise CannotExplore(FormError(f"{field_name}: {error.message}", 404, field_name)) from None
+    try:
+        users = await visit.data("GET", "/users", query={"search": text, "limit": "5"})
+    except (ApiError, InvalidBody) as error:
+        raise CannotExplore(FormError(f"{field_name}: {error.message}", field=field_name)) from None
+    for user in users:
+        if user["login"].casefold() == text.casefold():
+            return user["user_id"], user["login"]
+    raise CannotExplore(FormError(f"{field_name}: no user has this e-mail address or id", 404, field_name))
+
+
+def _of_side(error: FormError, prefix: str) -> FormError:
+    if prefix and error.field == "at":
+        return FormError(f"{prefix}{error.text}", error.status, f"{prefix}at")
+    return error
+
+
+def _extra(explained: dict[str, Any]) -> str:
+    return (params_text(explained) + end_text(explained)).lstrip(" ,") if explained else ""

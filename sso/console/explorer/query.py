@@ -1,0 +1,63 @@
+"""What the permission explorer shows: the fields of its form, which are the query of its address."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+from sso.console.form_error import FormError
+
+OTHER_USER, OTHER_MOMENT = "user", "moment"
+COMPARISONS = ((OTHER_USER, "Another user"), (OTHER_MOMENT, "Another moment"))
+EXPECTED_MOMENT = "expected a date and time in UTC such as 2026-01-31T18:30"
+
+
+@dataclass(frozen=True)
+class ExplorerQuery:
+    """``user``: an id or e-mail address; ``application_id``: an id or a name; ``at``: empty for now."""
+
+    user: str = ""
+    application_id: str = ""
+    at: str = ""
+    compare: str = ""
+    other_user: str = ""
+    other_at: str = ""
+    differences: str = ""
+    project: str = ""
+    rule: str = ""
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, str]) -> "ExplorerQuery":
+        fields = {name: arguments.get(name, "").strip() for name in cls.__dataclass_fields__}
+        if fields["compare"] not in (OTHER_USER, OTHER_MOMENT):
+            fields["compare"] = ""
+        return cls(**fields)
+
+    @property
+    def other(self) -> tuple[str, str]:
+        """User and moment of the second side."""
+        return (self.other_user, self.at) if self.compare == OTHER_USER else (self.user, self.other_at)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is something to show."""
+        return bool(self.user) and (self.compare != OTHER_USER or bool(self.other_user))
+
+    def address(self, **changes: str) -> str:
+        """Returns the query of the address, without empty fields, which can be shared."""
+        return urlencode({name: value for name, value in asdict(replace(self, **changes)).items() if value})
+
+
+def read_moment(text: str, field: str) -> int | FormError | None:
+    """Returns Unix seconds, None for now, or why the text is not a moment."""
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
+        return FormError(f"{field}: {EXPECTED_MOMENT}", field=field)
+
+
+def moment_text(at: int | None) -> str:
+    return "now" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"

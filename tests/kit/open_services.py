@@ -1,0 +1,53 @@
+"""Services that stay open in a thread of the tests: opening them for each document takes longer than applying it."""
+
+import threading
+from queue import SimpleQueue
+from typing import Any
+
+import trio
+
+from sso.config import Settings
+from sso.services import Services, open_services
+from sso.state.apply import Applier
+from sso.state.document import parse
+
+
+class OpenServices:
+    def __init__(self, settings: Settings, database_url: str) -> None:
+        self._settings = settings
+        self._database_url = database_url
+        self._opened: SimpleQueue[tuple[trio.lowlevel.TrioToken, Services] | BaseException] = SimpleQueue()
+        self._closing = trio.Event()
+        self._thread = threading.Thread(target=self._run, name="open services", daemon=True)
+        self._thread.start()
+        opened = self._opened.get()
+        if isinstance(opened, BaseException):
+            raise opened
+        self._token, self._services = opened
+
+    def apply(self, document: dict[str, Any]) -> None:
+        trio.from_thread.run(self._apply, document, trio_token=self._token)
+
+    def close(self) -> None:
+        trio.from_thread.run_sync(self._closing.set, trio_token=self._token)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            trio.run(self._stay_open)
+        except BaseException as error:
+            self._opened.put(error)
+
+    async def _stay_open(self) -> None:
+        async with open_services(self._settings, self._database_url) as services:
+            self._opened.put((trio.lowlevel.current_trio_token(), services))
+            await self._closing.wait()
+
+    async def _apply(self, document: dict[str, Any]) -> None:
+        services = self._services
+        await Applier(services.database, services.hasher, services.keyring).apply(parse(document))
+
+
+async def apply_once(settings: Settings, database_url: str, document: dict[str, Any]) -> None:
+    async with open_services(settings, database_url) as services:
+        await Applier(services.database, services.hasher, services.keyring).apply(parse(document))
