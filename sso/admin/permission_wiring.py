@@ -1,9 +1,11 @@
 """Builds the resources of the management API that change permissions."""
 
+from sso.accounts.users import UserStore
 from sso.admin.access_keys import AccessKeyResource, access_key_routes
 from sso.admin.application_keys import ApplicationKeyResource, application_key_routes
 from sso.admin.applications import ApplicationResource, application_routes
 from sso.admin.assignments import AssignmentResource, assignment_routes
+from sso.admin.conditions import ConditionResource, condition_routes
 from sso.admin.groups import GroupResource, group_routes
 from sso.admin.members import MemberResource, member_routes
 from sso.admin.projects import ProjectResource, project_routes
@@ -18,7 +20,12 @@ from sso.perm.wiring import Permissions
 
 
 def permission_routes(
-    database: Database, keyring: Keyring, permissions: Permissions, details: UserDetails, visibility: Visibility
+    database: Database,
+    keyring: Keyring,
+    permissions: Permissions,
+    details: UserDetails,
+    users: UserStore,
+    visibility: Visibility,
 ) -> tuple[AdminRoute, ...]:
     endpoints = permissions.endpoints
     keys = ApplicationKeyResource(database, keyring, permissions.application_keys, permissions.service_jwts)
@@ -31,5 +38,6 @@ def permission_routes(
         *project_routes(ProjectResource(database, endpoints.projects, endpoints.managed_projects, visibility)),
         *member_routes(MemberResource(database, endpoints.managed_projects, visibility)),
         *group_routes(GroupResource(database, endpoints.groups, endpoints.managed_groups, visibility)),
+        *condition_routes(ConditionResource(database, users, visibility)),
         *assignment_routes(AssignmentResource(database, endpoints.user_data, details, visibility)),
     )

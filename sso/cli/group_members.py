@@ -4,11 +4,11 @@ import click
 
 from sso.cli.administration import Fields, ServiceAdministration
 from sso.cli.backend import with_administration
-from sso.cli.condition_text import parse_condition
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.group_lookup import GROUP, IN_PROJECT, with_group
 from sso.cli.groups import Subcommands
 from sso.cli.output import Format, Record, list_options, print_list
+from sso.perm.input.condition_notation import parse_condition
 
 USERS = click.argument("users", metavar="USER...", nargs=-1, required=True, callback=utf8_argument)
 

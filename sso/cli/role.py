@@ -8,7 +8,6 @@ import click
 from sso.cli.administration import Fields, RoleChange
 from sso.cli.arguments import APP_OR_CENTRAL, DESCRIPTION
 from sso.cli.backend import with_administration
-from sso.cli.condition_text import parse_condition
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.groups import Subcommands
@@ -20,6 +19,7 @@ from sso.cli.role_format import listed_role, shown_role
 from sso.cli.types import APPLICATION_ID
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.records import RoleRecord
+from sso.perm.input.condition_notation import parse_condition
 
 ROLE = click.argument("name", metavar="ROLE", callback=utf8_argument)
 APP = click.option(

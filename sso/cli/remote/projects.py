@@ -46,7 +46,7 @@ class RemoteProjects:
 
     async def members(self, project_id: str) -> Records:
         found = [
-            {"user_id": item["user_id"], "login": item.get("login"), "roles": item["roles"]}
+            {"user_id": item["user_id"], "login": item.get("login") or None, "roles": item["roles"]}
             async for item in self._api.pages(members(project_id).list(limit=PAGE))
         ]
         return sorted(found, key=lambda item: (len(item["user_id"]), item["user_id"]))
