@@ -20,8 +20,8 @@ from sso.bus.bus import Bus
 from sso.change_stream.sequencer import TOPIC
 from sso.core.encryption import Keyring
 from sso.core.errors import NotFound
-from sso.core.outgoing_http import AddressRefused, OutgoingClient
-from sso.core.outgoing_url import EXPECTED, MAX_URL, is_outgoing_url
+from sso.core.outgoing_http import OutgoingClient
+from sso.core.outgoing_url import MAX_URL
 from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.perm.errors import InvalidInput
@@ -30,6 +30,7 @@ from sso.web.request_model import at_most
 from sso.webhooks import webhook_store
 from sso.webhooks.event_filter import EVENT_NAMES
 from sso.webhooks.model import Webhook
+from sso.webhooks.url_check import check_webhook_url
 from sso.webhooks.webhook_store import MAX_WEBHOOKS
 
 SHORT_SECRET = 16
@@ -179,14 +180,7 @@ class WebhookResource:
         return _existing(await webhook_store.get_webhook(self._database, request.path["webhook_id"]))
 
     async def _check_url(self, url: str) -> None:
-        if not is_outgoing_url(url, allow_http=self._allow_http):
-            raise InvalidInput(f"url: {EXPECTED}")
-        try:
-            await self._client.check_host(url)
-        except AddressRefused:
-            raise InvalidInput(
-                "url: the host has a private address, which is allowed only if SSO_WEBHOOK_NETWORKS contains it"
-            ) from None
+        await check_webhook_url(self._client, url, allow_http=self._allow_http)
 
 
 def _existing(webhook: Webhook | None) -> Webhook:

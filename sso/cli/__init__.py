@@ -29,6 +29,7 @@ COMMANDS = {
     "user": "Manage users, their passwords and second factors.",
     "client": "Manage OAuth clients (web sites that use this login) and their secrets.",
     "idp": "Manage identity providers: other services with which players can sign in.",
+    "webhook": "Manage webhooks: addresses that get a request for each change.",
     "app": "Manage applications: keys, service JWTs, e-mail secrets.",
     "project": "Manage projects and their members.",
     "role": "Manage roles and assign them to users.",

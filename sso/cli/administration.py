@@ -245,6 +245,26 @@ class KeySigns(CommandFailure):
         super().__init__("this is the key that signs: create another one first, with `sso key rotate [--side]`")
 
 
+class WebhookAdministration(Protocol):
+    async def add(self, url: str, secret: str, events: Sequence[str]) -> str:
+        """Returns the id."""
+        ...
+
+    async def list(self) -> Records: ...
+
+    async def remove(self, webhook_id: str) -> None:
+        """Fails if there is none."""
+        ...
+
+    async def failed(self, webhook_id: str) -> Records:
+        """Returns the events that could not be delivered. Fails if there is no such webhook."""
+        ...
+
+    async def retry(self, webhook_id: str, ids: Sequence[str]) -> int:
+        """Sends failed events again, without ids all of them. Returns their number."""
+        ...
+
+
 class ServiceAdministration(Protocol):
     @property
     def users(self) -> UserAdministration: ...
@@ -268,3 +288,5 @@ class ServiceAdministration(Protocol):
     def providers(self) -> ProviderAdministration: ...
     @property
     def keys(self) -> KeyAdministration: ...
+    @property
+    def webhooks(self) -> WebhookAdministration: ...

@@ -23,6 +23,8 @@ ROOT = "operator@example.com"
 # Values that differ between two installations.
 _DIFFERENT = (
     (re.compile(r"\b[0-9a-f]{24}\b"), "GROUP"),
+    (re.compile(r"\b[0-9a-f]{16}\b"), "WEBHOOK"),
+    (re.compile(r"(?<=^secret )\S+", re.MULTILINE), "SECRET"),
     (re.compile(r"(?<![\w-])[\w-]{20,22}(?=\t| is |$|\")", re.MULTILINE), "KID"),
     (re.compile(r"(?<=client_secret )\S+|(?<=: )[\w-]{43}\b"), "SECRET"),
     (re.compile(r"eyJ[\w.-]+"), "JWT"),
@@ -276,6 +278,24 @@ def test_applications_and_their_keys(both: Both, tmp_path: Path) -> None:
         "audit --app 40 --operation application.create",
     ):
         both(line)
+
+
+def test_webhooks(both: Both) -> None:
+    for line in (
+        "webhook list",
+        "webhook add http://127.0.0.1:9/hook --event weather",
+        "webhook add ftp://127.0.0.1/hook",
+        "webhook failed unknown",
+        "webhook retry unknown",
+        "webhook retry unknown --event 1",
+        "webhook retry unknown --event first",
+        "webhook remove unknown --yes",
+        "webhook remove unknown",
+        "audit --operation webhook.create",
+    ):
+        both(line)
+    both("webhook add http://127.0.0.1:9/hook --event users --event keys")
+    both("webhook list --json")
 
 
 def test_identity_providers(both: Both) -> None:
