@@ -1,6 +1,7 @@
-"""A document neither disables nor removes the last administrator of the service or of a project.
+"""A document neither disables nor removes the last administrator of the service, nor disables that of a project.
 
-The document is judged as a whole: it may replace an administrator by another one.
+The document is judged as a whole: it may replace an administrator by another one. With ``memberships``, an operator may
+still leave a project without one.
 """
 
 from collections.abc import AsyncIterator
@@ -40,7 +41,7 @@ async def keep_last_administrators(tx: Transaction, document: Document) -> Async
     assigns_centrally = any(
         part.application_id == CENTRAL_APPLICATION_ID and part.roles is not None for part in document.permissions
     )
-    if not (disabled or assigns_centrally or document.memberships):
+    if not (disabled or assigns_centrally):
         yield
         return
     if await lock_application_if_exists(tx, CENTRAL_APPLICATION_ID) is None:  # a new database has no administrators
@@ -52,8 +53,7 @@ async def keep_last_administrators(tx: Transaction, document: Document) -> Async
         user_ids=[user.user_id for user in disabled if user.user_id],
         login_keys=[login_key(user.login) for user in disabled],
     )
-    project_ids = {row["project_id"] for row in rows} | {part.id for part in document.memberships}
-    async with keep_administrators_of(tx, project_ids):
+    async with keep_administrators_of(tx, [row["project_id"] for row in rows]):
         yield
     if had_root and not await _has_root(tx):
         raise PermissionConflict(NO_ADMINISTRATOR)
