@@ -115,8 +115,8 @@ def _open(browser: ConsoleBrowser, path: str) -> tuple[float, int]:
 
 
 @contextmanager
-def filled_database(keep: Path | None, sizes: Sizes) -> Iterator[tuple[str, int]]:
-    """Yields the address of a database with so many rows, and the process id of PostgreSQL."""
+def filled_database(keep: Path | None, sizes: Sizes) -> Iterator[tuple[str, int, Path]]:
+    """Yields the address of a filled database, the process id of PostgreSQL, and a folder for the service."""
     with tempfile.TemporaryDirectory(prefix="sso-bench-") as temporary:
         folder = keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,8 @@ def filled_database(keep: Path | None, sizes: Sizes) -> Iterator[tuple[str, int]
             migrate(server.dsn())
             if not is_filled(server.dsn(), sizes):
                 fill(server.dsn(), sizes)
-            yield server.dsn(), server.pid() or 0
+            (folder / "service").mkdir(exist_ok=True)
+            yield server.dsn(), server.pid() or 0, folder / "service"
         finally:
             server.close()
 
@@ -142,9 +143,8 @@ def main() -> None:
     options = parser.parse_args()
     sizes = Sizes(options.users, options.applications, options.audit)
     with (
-        filled_database(options.keep, sizes) as (dsn, pid),
-        tempfile.TemporaryDirectory() as folder,
-        running(Path(folder), SSO, **{**SETTINGS, "SSO_DATABASE_URL": dsn, "SSO_RATE_ADMIN": "0"}) as server,
+        filled_database(options.keep, sizes) as (dsn, pid, folder),
+        running(folder, SSO, **{**SETTINGS, "SSO_DATABASE_URL": dsn, "SSO_RATE_ADMIN": "0"}) as server,
         server.client() as client,
     ):
         progress("signing in …")
