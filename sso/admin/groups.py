@@ -1,8 +1,6 @@
 """/api/admin/groups: lists, creates, changes and deletes groups of projects."""
 
-from collections.abc import Sequence
-from typing import Any
-
+from sso.admin.group_directory import find_groups
 from sso.admin.permission_access import RecordAccess, change_record, create_record, permission_route
 from sso.admin.permission_bodies import GroupChanges, NewGroup
 from sso.admin.request import (
@@ -19,7 +17,6 @@ from sso.admin.request import (
 from sso.admin.rights import AdminRight
 from sso.core.errors import NotFound
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 from sso.perm.endpoints.groups import GroupEndpoint
 from sso.perm.endpoints.managed_groups import ManagedGroupEndpoint
@@ -28,31 +25,6 @@ from sso.perm.input.names import is_group_id
 from sso.perm.request import Handler as PermissionHandler
 from sso.perm.stores.groups import group_json, read_group
 from sso.perm.visibility import Visibility
-
-_SELECT = """SELECT g.*, ARRAY(SELECT user_id FROM group_users u WHERE u.group_id = g.id ORDER BY position) AS users
-    FROM user_groups g JOIN projects p ON p.id = g.project_id AND NOT p.removed
-    WHERE g.id > :after AND (:everything OR g.id = ANY(CAST(:ids AS text[])))"""
-_PAGE = Statement(f"{_SELECT} ORDER BY g.id LIMIT :limit")
-_PAGE_OF_PROJECT = Statement(
-    f"""{_SELECT} AND starts_with(lower(g.title), lower(:search)) AND g.project_id = :project_id
-    ORDER BY g.id LIMIT :limit"""
-)
-# An index finds the groups of a rare title, which are then sorted. Of many groups, the first ones are soon found in the
-# order of ids; `left` keeps PostgreSQL from using the index on titles.
-_WITH_TITLE = """lower(title) COLLATE "C" >= lower(:search)
-    AND lower(title) COLLATE "C" < lower(:search) || chr(1114111)"""  # the last character of Unicode
-_PAGE_OF_RARE_TITLE = Statement(
-    f"""{_SELECT} AND g.id = ANY (ARRAY(SELECT id FROM user_groups WHERE {_WITH_TITLE}))
-    ORDER BY g.id LIMIT :limit"""  # noqa: S608 - fixed texts
-)
-_PAGE_OF_FREQUENT_TITLE = Statement(
-    f"""{_SELECT} AND left(lower(g.title), length(lower(:search))) = lower(:search) ORDER BY g.id LIMIT :limit"""
-)
-MAX_SORTED_GROUPS = 2000
-_IS_FREQUENT = Statement(
-    f"""SELECT count(*) > {MAX_SORTED_GROUPS}
-    FROM (SELECT FROM user_groups WHERE {_WITH_TITLE} LIMIT {MAX_SORTED_GROUPS + 1}) titled"""  # noqa: S608 - fixed texts
-)
 
 
 class GroupQuery(SearchQuery):
@@ -72,23 +44,8 @@ class GroupResource:
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: GroupQuery = request.query
         visible = await self._access.visible_in_project(request, query.project_id)
-        rows = await self._rows(
-            query,
-            after=query.after,
-            everything=visible.everything,
-            ids=list(visible.ids),
-            limit=query.limit + 1,
-        )
+        rows = await find_groups(self._database, query.search, query.project_id, query.after, visible, query.limit + 1)
         return page_response([group_record(row) for row in rows], query.limit, lambda record: str(record["group_id"]))
-
-    async def _rows(self, query: GroupQuery, **values: Any) -> Sequence[Row]:
-        if query.project_id is None and not query.search:
-            return await self._database.rows(_PAGE, **values)
-        values["search"] = query.search
-        if query.project_id is not None:
-            return await self._database.rows(_PAGE_OF_PROJECT, project_id=query.project_id, **values)
-        is_frequent = await self._database.value(_IS_FREQUENT, search=query.search)
-        return await self._database.rows(_PAGE_OF_FREQUENT_TITLE if is_frequent else _PAGE_OF_RARE_TITLE, **values)
 
     async def get(self, request: AdminRequest) -> AdminResponse:
         group_id = _path_group_id(request)

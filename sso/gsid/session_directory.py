@@ -41,10 +41,17 @@ _PAGE = f"""WITH newest AS (
     {_SELECT.replace("game_sessions", "newest")} ORDER BY s.created DESC, s.location DESC"""  # noqa: S608 - fixed texts
 _CONDITIONS = {
     "created": "(s.created, s.location) < (:created, :location)",
-    "stage": f"{_STAGE} = :stage",
+    "stage": f"s.status = ANY (CAST(:statuses AS text[])) AND {_STAGE} = :stage",  # the first part is cheap
     "application_id": ":application_id IN (s.app_id, s.gapp_id)",
     "address": "s.address = :address",
     "user_id": "s.user_id = :user_id",
+}
+_STATUSES_OF_STAGE = {
+    CONFIRMED: ("confirmed", "delivered"),
+    DELIVERED: ("delivered",),
+    CLOSED: ("closed",),
+    DENIED: ("denied",),
+    EXPIRED: ("pending", "confirmed"),
 }
 _FIND = Statement(f"{_SELECT} WHERE s.gsid = :gsid AND s.client_id IS NULL AND s.expires > now()")
 
@@ -86,6 +93,8 @@ class SessionFilter:
 async def list_sessions(runner: Runner, wanted: SessionFilter, after: str, limit: int) -> list[ListedSession]:
     """Returns the sessions after the one with the cursor ``after``. Raises ValueError if that is no cursor."""
     values: dict[str, Any] = {name: value for name, value in asdict(wanted).items() if value is not None}
+    if wanted.stage is not None:
+        values["statuses"] = list(_STATUSES_OF_STAGE.get(wanted.stage, ("pending",)))
     if after:
         values["created"], values["location"] = _read_cursor(after)
     statement = _page_statement(tuple(name for name in _CONDITIONS if name in values))
