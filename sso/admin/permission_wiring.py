@@ -1,8 +1,10 @@
 """Builds the resources of the management API that change permissions."""
 
+from sso.accounts.users import UserStore
 from sso.admin.access_keys import AccessKeyResource, access_key_routes
 from sso.admin.applications import ApplicationResource, application_routes
 from sso.admin.assignments import AssignmentResource, assignment_routes
+from sso.admin.conditions import ConditionResource, condition_routes
 from sso.admin.groups import GroupResource, group_routes
 from sso.admin.members import MemberResource, member_routes
 from sso.admin.projects import ProjectResource, project_routes
@@ -16,7 +18,7 @@ from sso.perm.wiring import PermissionEndpoints
 
 
 def permission_routes(
-    database: Database, endpoints: PermissionEndpoints, details: UserDetails, visibility: Visibility
+    database: Database, endpoints: PermissionEndpoints, details: UserDetails, users: UserStore, visibility: Visibility
 ) -> tuple[AdminRoute, ...]:
     return (
         *application_routes(ApplicationResource(database, endpoints.applications, visibility)),
@@ -26,5 +28,6 @@ def permission_routes(
         *project_routes(ProjectResource(database, endpoints.projects, endpoints.managed_projects, visibility)),
         *member_routes(MemberResource(database, endpoints.managed_projects, visibility)),
         *group_routes(GroupResource(database, endpoints.groups, endpoints.managed_groups, visibility)),
+        *condition_routes(ConditionResource(database, users, visibility)),
         *assignment_routes(AssignmentResource(database, endpoints.user_data, details, visibility)),
     )

@@ -18,6 +18,7 @@ from sso.admin.request import AdminRoute, SearchQuery, WriteQuery
 from sso.admin.rights import AdminRight
 from sso.admin.service_wiring import ServiceParts, service_routes
 from sso.admin.system import SystemResource, system_routes
+from sso.admin.user_assignments import UserAssignments, user_assignment_routes
 from sso.admin.user_details import UserDetails
 from sso.admin.users import UserCreation, UserPatch, UserResource
 from sso.core.encryption import Keyring
@@ -94,7 +95,8 @@ def build_management(
             *invitation_routes(_invitations(database, accounts, users)),
             *service_routes(database, keyring, service, accounts.hasher, writer),
             *system_routes(SystemResource(database)),
-            *permission_routes(database, endpoints, details, visibility),
+            *permission_routes(database, endpoints, details, accounts.users, visibility),
+            *user_assignment_routes(UserAssignments(database, users)),
             *assertion_routes(database, writer),
             *stream_routes(database, keyring, changes),
         ),

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sso.cli.condition_text import parse_condition
 from sso.cli.context import CommandFailure, utf8_argument, with_services
 from sso.cli.group_lookup import GROUP, IN_PROJECT, change_group
 from sso.cli.groups import Subcommands
@@ -14,6 +13,7 @@ from sso.cli.output import Format, Record, list_options, print_list
 from sso.cli.permission_write import write_permissions
 from sso.cli.services import CommandServices
 from sso.perm.changes.scope import Scope
+from sso.perm.input.condition_notation import parse_condition
 
 if TYPE_CHECKING:
     from sso.db.transaction import Row, Transaction

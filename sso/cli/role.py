@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sso.cli.arguments import APP_OR_CENTRAL, DESCRIPTION
-from sso.cli.condition_text import parse_condition
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument, with_services
 from sso.cli.groups import Subcommands
@@ -22,6 +21,7 @@ from sso.cli.types import APPLICATION_ID
 from sso.perm.changes.scope import Scope
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.records import RoleRecord
+from sso.perm.input.condition_notation import parse_condition
 
 if TYPE_CHECKING:
     from sso.db.transaction import Transaction

@@ -30,6 +30,9 @@ CLIENTS = ConsoleSection("clients", "OAuth clients", f"{BASE}/clients", frozense
 APPLICATIONS = ConsoleSection(
     "applications", "Applications", f"{BASE}/applications", frozenset({AdminRight.VIEW_APPLICATIONS}), "Permissions"
 )
+PROJECTS = ConsoleSection(
+    "projects", "Projects", f"{BASE}/projects", frozenset({AdminRight.VIEW_PROJECTS}), "Permissions"
+)
 BRANDING = ConsoleSection("branding", "Branding", f"{BASE}/branding", frozenset({AdminRight.VIEW_CLIENTS}), "Sign-in")
 EXPLORER = ConsoleSection(
     "explorer",
@@ -61,8 +64,8 @@ WEBHOOKS = ConsoleSection(
 STATE = ConsoleSection("state", "State", f"{BASE}/state", frozenset({AdminRight.VIEW_STATE}), "Service")
 
 SECTIONS = (
-    OVERVIEW, USERS, APPLICATIONS, EXPLORER, CLIENTS, IDENTITY_PROVIDERS, BRANDING, GAME_SESSIONS, AUDIT, SIGNING_KEYS,
-    WEBHOOKS, STATE, SYSTEM,
+    OVERVIEW, USERS, PROJECTS, APPLICATIONS, EXPLORER, CLIENTS, IDENTITY_PROVIDERS, BRANDING, GAME_SESSIONS, AUDIT,
+    SIGNING_KEYS, WEBHOOKS, STATE, SYSTEM,
 )  # fmt: skip
 
 
