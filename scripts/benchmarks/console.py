@@ -32,7 +32,7 @@ from tests.kit.server import SSO, Server, running
 from tests.perm.endpoints.conftest import Studio
 
 LIMIT_MS = 50.0
-USER = str(FIRST_USER + 1234)
+USER = str(FIRST_USER + 51 * 997)  # a member of project1
 EXAMPLES = {
     "user_id": USER,
     "application_id": "10",
@@ -73,7 +73,7 @@ def console_paths(server: Server) -> list[str]:
             pages = [rule.rule for rule in rules if "GET" in (rule.methods or ())]
             return sorted(path for path in pages if path.startswith("/console"))
 
-    found = [rule for rule in trio.run(read) if "export" not in rule]
+    found = [rule for rule in trio.run(read) if not rule.endswith(".csv") and "export" not in rule]
     hour_ago = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(time.time() - 3600))
     paths = []
     for rule in found:
