@@ -1,6 +1,7 @@
 """Users without rights who manage a project or an application of their own: the console shows them these alone."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -104,8 +105,17 @@ def test_user_with_secret_data_manages_the_application(studio: Studio) -> None:
 
 
 def test_rights_of_an_application_for_all_users_make_no_administrators(studio: Studio) -> None:
-    everybody = {"application": {"canRead": {"value": True}}}
-    studio.application(secret_data=everybody)
-    with ConsoleBrowser(studio.server, studio.user()) as browser:
-        assert browser.get("/console").status_code == 403
-        assert "/console" not in browser.open_account().text
+    application = studio.application()
+    secret = {"application": {"canRead": {"value": True}}}
+    try:
+        save_secret_data(studio, application, secret)
+        with ConsoleBrowser(studio.server, studio.user()) as browser:
+            assert browser.get("/console").status_code == 403
+            assert "/console" not in browser.open_account().text
+    finally:  # other tests expect that users see no application
+        save_secret_data(studio, application, {"application": {"canRead": {"value": False}}})
+
+
+def save_secret_data(studio: Studio, application_id: int, secret: dict[str, Any]) -> None:
+    data = {"secret_data": secret}
+    assert studio.root.call("meta/schema", action="save", application_id=application_id, data=data).status == 200
