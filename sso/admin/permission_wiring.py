@@ -2,6 +2,7 @@
 
 from sso.accounts.users import UserStore
 from sso.admin.access_keys import AccessKeyResource, access_key_routes
+from sso.admin.application_keys import ApplicationKeyResource, application_key_routes
 from sso.admin.applications import ApplicationResource, application_routes
 from sso.admin.assignments import AssignmentResource, assignment_routes
 from sso.admin.conditions import ConditionResource, condition_routes
@@ -12,16 +13,25 @@ from sso.admin.request import AdminRoute
 from sso.admin.roles import RoleResource, role_routes
 from sso.admin.schemas import SchemaResource, schema_routes
 from sso.admin.user_details import UserDetails
+from sso.core.encryption import Keyring
 from sso.db.database import Database
 from sso.perm.visibility import Visibility
-from sso.perm.wiring import PermissionEndpoints
+from sso.perm.wiring import Permissions
 
 
 def permission_routes(
-    database: Database, endpoints: PermissionEndpoints, details: UserDetails, users: UserStore, visibility: Visibility
+    database: Database,
+    keyring: Keyring,
+    permissions: Permissions,
+    details: UserDetails,
+    users: UserStore,
+    visibility: Visibility,
 ) -> tuple[AdminRoute, ...]:
+    endpoints = permissions.endpoints
+    keys = ApplicationKeyResource(database, keyring, permissions.application_keys, permissions.service_jwts)
     return (
         *application_routes(ApplicationResource(database, endpoints.applications, visibility)),
+        *application_key_routes(keys),
         *schema_routes(SchemaResource(database, endpoints.schemas, visibility)),
         *role_routes(RoleResource(database, endpoints.roles, visibility)),
         *access_key_routes(AccessKeyResource(database, endpoints.access_keys, visibility)),

@@ -40,7 +40,9 @@ ADMIN = tuple(
     f"/api/admin/{path}"
     for path in (
         "access-keys", "access-keys/<key_id>", "applications", "applications/<application_id>",
-        "applications/<application_id>/assertions", "applications/<application_id>/holders", "changes",
+        "applications/<application_id>/assertions", "applications/<application_id>/holders",
+        "applications/<application_id>/keys", "applications/<application_id>/keys/<kid>",
+        "applications/<application_id>/service-jwt", "applications/<application_id>/email-secret", "changes",
         "conditions/test", "groups",
         "figures", "groups/<group_id>", "projects", "projects/<project_id>", "system",
         "projects/<project_id>/members", "projects/<project_id>/members/<user_id>", "projects/<project_id>/roles",
