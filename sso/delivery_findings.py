@@ -36,6 +36,6 @@ def webhooks(dsn: str) -> Finding:
         "webhooks",
         failing is None,
         "events are delivered" if failing is None else f"events are not delivered: {failing}",
-        "correct the address with the console or the management API, then `sso webhook retry ID`",
+        "correct the address with the console or the management API, then `sso webhook resend ID`",
         warning=True,
     )

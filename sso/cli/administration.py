@@ -246,22 +246,22 @@ class KeySigns(CommandFailure):
 
 
 class WebhookAdministration(Protocol):
+    async def list(self) -> Records: ...
+
     async def add(self, url: str, secret: str, events: Sequence[str]) -> str:
         """Returns the id."""
         ...
-
-    async def list(self) -> Records: ...
 
     async def remove(self, webhook_id: str) -> None:
         """Fails if there is none."""
         ...
 
-    async def failed(self, webhook_id: str) -> Records:
-        """Returns the events that could not be delivered. Fails if there is no such webhook."""
+    async def failed_events(self, webhook_id: str, most: int) -> Records:
+        """Returns the oldest events that could not be delivered. Fails if there is no such webhook."""
         ...
 
-    async def retry(self, webhook_id: str, ids: Sequence[str]) -> int:
-        """Sends failed events again, without ids all of them. Returns their number."""
+    async def resend(self, webhook_id: str, ids: Sequence[str] | None) -> int:
+        """Returns the number of events that are sent again. Fails if there is no such webhook."""
         ...
 
 

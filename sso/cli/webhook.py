@@ -9,15 +9,19 @@ from sso.cli.backend import with_administration
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.groups import Subcommands
+from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list
 from sso.core.ids import secret_token
+
+MAX_SECRET = 512
+MAX_LISTED = 10_000
 
 WEBHOOK_ID = click.argument("webhook_id", metavar="ID", callback=utf8_argument)
 
 
 @click.group(cls=Subcommands)
 def command() -> None:
-    """Manage webhooks: addresses that get a signed request for each change.
+    """Manage webhooks: addresses that changes are sent to. ID is shown by `sso webhook list`.
 
     \b
     Example:
@@ -26,37 +30,49 @@ def command() -> None:
     """
 
 
-@command.command()
-@click.argument("url", callback=utf8_argument)
-@click.option("--event", "events", multiple=True, help="Event or group of events (default: all).")
-@click.option("--secret-stdin", is_flag=True, help="Read the secret from standard input (default: generate one).")
-@click.pass_context
-def add(ctx: click.Context, url: str, events: tuple[str, ...], secret_stdin: bool) -> None:
-    """Add a webhook, and print its id and the secret that its requests are signed with.
-
-    \b
-    Example:
-      sso webhook add https://tools.example.com/sso-events --event permissions --event users
-    """
-    secret = _read_secret() if secret_stdin else secret_token()
-    webhook_id = with_administration(ctx, lambda admin: admin.webhooks.add(url, secret, events), with_permissions=False)
-    click.echo(f"id {webhook_id}")
-    if not secret_stdin:
-        click.echo(f"secret {secret}")
-
-
 @command.command("list")
 @list_options
 @click.pass_context
 def list_webhooks(ctx: click.Context, form: Format | None) -> None:
-    """List the webhooks, with their state: active, failing or disabled.
+    """List the webhooks: id, URL, events, flags (disabled, failing) and the last problem.
 
     \b
     Example:
       sso webhook list
     """
     webhooks = with_administration(ctx, lambda admin: admin.webhooks.list(), with_permissions=False)
-    print_list(form, map(_listed, webhooks))
+    print_list(form, [_listed(webhook) for webhook in webhooks])
+
+
+@command.command()
+@click.argument("url", callback=utf8_argument)
+@click.option(
+    "--event",
+    "events",
+    multiple=True,
+    metavar="NAME",
+    callback=utf8_argument,
+    help="Type of events, such as user_disabled, or permissions, users or keys; may be given several times (default: "
+    "all).",
+)
+@click.option("--secret-stdin", is_flag=True, help="Read the secret from standard input (default: generate one).")
+@click.pass_context
+def add(ctx: click.Context, url: str, events: tuple[str, ...], secret_stdin: bool) -> None:
+    """Send changes from now on to URL. Prints the id, and the secret that signs the requests.
+
+    \b
+    Example:
+      sso webhook add https://tools.example.com/sso-events --event permissions --event users
+    """
+    _check_events(events)
+    secret = _read_secret() if secret_stdin else secret_token()
+    with option_errors({"url": "URL", "secret": "--secret-stdin", "events": "--event"}):
+        webhook_id = with_administration(
+            ctx, lambda admin: admin.webhooks.add(url, secret, events), with_permissions=False
+        )
+    click.echo(f"webhook_id {webhook_id}")
+    if not secret_stdin:
+        click.echo(f"secret {secret}")
 
 
 @command.command()
@@ -64,73 +80,98 @@ def list_webhooks(ctx: click.Context, form: Format | None) -> None:
 @yes_option
 @click.pass_context
 def remove(ctx: click.Context, webhook_id: str, yes: bool) -> None:
-    """Remove a webhook, with the events that could not be delivered to it.
+    """Remove a webhook, with its dead letters.
 
     \b
     Example:
-      sso webhook remove 5cf0d2a1b3e4f678
+      sso webhook remove 5f2c9a1e8b7d4c60 --yes
     """
-    confirm(f"Remove {webhook_id}, with its failed events?", yes)
+    confirm(f"Remove the webhook {webhook_id}? Its dead letters are deleted.", yes)
     with_administration(ctx, lambda admin: admin.webhooks.remove(webhook_id), with_permissions=False)
     click.echo(f"{webhook_id} is removed")
 
 
-@command.command()
-@WEBHOOK_ID
-@list_options
-@click.pass_context
-def failed(ctx: click.Context, webhook_id: str, form: Format | None) -> None:
-    """List the events that could not be delivered, the oldest first.
-
-    \b
-    Example:
-      sso webhook failed 5cf0d2a1b3e4f678
-    """
-    events = with_administration(ctx, lambda admin: admin.webhooks.failed(webhook_id), with_permissions=False)
-    print_list(form, map(_failed, events))
-
-
-@command.command()
+@command.command("dead-letters")
 @WEBHOOK_ID
 @click.option(
-    "--event", "event_ids", metavar="EVENT_ID", multiple=True, callback=utf8_argument, help="Only this event."
+    "--most",
+    metavar="N",
+    type=click.IntRange(1, MAX_LISTED),
+    default=50,
+    show_default=True,
+    help="Maximum number of events.",
 )
+@list_options
 @click.pass_context
-def retry(ctx: click.Context, webhook_id: str, event_ids: tuple[str, ...]) -> None:
-    """Send failed events again, all of them or those that --event names. `sso webhook failed` lists their ids.
+def dead_letters(ctx: click.Context, webhook_id: str, most: int, form: Format | None) -> None:
+    """List the events that could not be delivered for a day, the oldest first. They are kept for 30 days.
+
+    A line has the id, the type of the event, when it failed, the number of tries, whether it is being sent again, and
+    the problem. With --json, events are complete.
 
     \b
     Example:
-      sso webhook retry 5cf0d2a1b3e4f678 --event 17
+      sso webhook dead-letters 5f2c9a1e8b7d4c60
     """
-    count = with_administration(ctx, lambda admin: admin.webhooks.retry(webhook_id, event_ids), with_permissions=False)
+    events = with_administration(
+        ctx, lambda admin: admin.webhooks.failed_events(webhook_id, most), with_permissions=False
+    )
+    print_list(form, events if form == "json" else [_dead_letter(event) for event in events])
+
+
+@command.command()
+@WEBHOOK_ID
+@click.argument("events", metavar="[EVENT]...", nargs=-1, callback=utf8_argument)
+@click.pass_context
+def resend(ctx: click.Context, webhook_id: str, events: tuple[str, ...]) -> None:
+    """Send dead letters again: those with the ids EVENT, or all. Those that are accepted leave the list.
+
+    \b
+    Example:
+      sso webhook resend 5f2c9a1e8b7d4c60
+      sso webhook resend 5f2c9a1e8b7d4c60 17 18
+    """
+    if not all(event.isascii() and event.isdecimal() and len(event) < 19 for event in events):
+        raise click.UsageError("expected ids of events, as `sso webhook dead-letters` shows them")
+    count = with_administration(
+        ctx, lambda admin: admin.webhooks.resend(webhook_id, events or None), with_permissions=False
+    )
     click.echo(f"{count} events are sent again")
 
 
 def _listed(webhook: Fields) -> Fields:
-    is_failing = webhook["delivery"]["failing"]
+    delivery = webhook["delivery"]
+    flags = {"disabled": webhook["disabled"], "failing": delivery["failing"]}
     return {
         "id": webhook["id"],
         "url": webhook["url"],
-        "events": webhook["events"],
-        "state": "disabled" if webhook["disabled"] else "failing" if is_failing else "active",
-        "problem": webhook["delivery"].get("problem", ""),
+        "events": webhook["events"] or ["*"],
+        "flags": [name for name, is_set in flags.items() if is_set],
+        "problem": delivery.get("problem", ""),
     }
 
 
-def _failed(event: Fields) -> Fields:
+def _dead_letter(event: Fields) -> Fields:
     return {
         "id": event["id"],
-        "type": event["event"].get("type", "permissions_changed"),
+        "event": event["event"].get("type", "permissions"),
         "failed_at": event["failed_at"],
         "tries": event["tries"],
+        "resending": event["retrying"],
         "problem": event["problem"],
-        "retrying": event["retrying"],
     }
+
+
+def _check_events(events: tuple[str, ...]) -> None:
+    from sso.webhooks.event_filter import EVENT_NAMES
+
+    if not set(events) <= set(EVENT_NAMES):
+        raise click.UsageError(f"--event: expected one of {', '.join(EVENT_NAMES)}")
 
 
 def _read_secret() -> str:
+    """Returns the secret. It is never an argument, which other users of the machine could see."""
     secret = sys.stdin.readline().rstrip("\r\n")
-    if not secret:
-        raise CommandFailure("--secret-stdin: expected the secret on standard input")
+    if not 1 <= len(secret) <= MAX_SECRET:
+        raise CommandFailure(f"--secret-stdin: expected a secret of at most {MAX_SECRET} characters on standard input")
     return secret

@@ -110,11 +110,11 @@ class ProviderRecords(Resource):
 
 class WebhookRecords(Resource):
     def failed(self, webhook_id: str, *, limit: int | None = None) -> ListCall:
-        """The events that could not be delivered."""
+        """The events that could not be delivered, the oldest first."""
         return ListCall("GET", self._at(webhook_id, "failed"), read_page, without_none({"limit": limit}))
 
     def retry(self, webhook_id: str, ids: Sequence[str] | None = None) -> ApiCall[Record]:
-        """Sends failed events again: those of ``ids``, or all."""
+        """Sends failed events again: those with these ids, or all. The answer has their number, ``events``."""
         body = {} if ids is None else {"ids": list(ids)}
         return ApiCall("POST", self._at(webhook_id, "failed", "retry"), read_record, json=body)
 

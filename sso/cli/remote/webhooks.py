@@ -1,7 +1,6 @@
 """Webhooks of a server."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from sso.cli.administration import Records
 from sso.cli.lookups import unknown_webhook
@@ -14,29 +13,27 @@ class RemoteWebhooks:
     def __init__(self, api: AsyncSsoClient) -> None:
         self._api = api
 
-    async def add(self, url: str, secret: str, events: Sequence[str]) -> str:
-        fields = {"url": url, "secret": secret, "events": list(events)}
-        return str((await self._api.send(webhooks.create(fields)))["id"])
-
     async def list(self) -> Records:
         return [dict(item) async for item in self._api.pages(webhooks.list(limit=PAGE))]
 
+    async def add(self, url: str, secret: str, events: Sequence[str]) -> str:
+        created = await self._api.send(webhooks.create({"url": url, "secret": secret, "events": list(events)}))
+        return str(created["id"])
+
     async def remove(self, webhook_id: str) -> None:
-        with _known(webhook_id):
+        try:
             await self._api.send(webhooks.delete(webhook_id))
+        except RecordNotFound:
+            raise unknown_webhook(webhook_id) from None
 
-    async def failed(self, webhook_id: str) -> Records:
-        with _known(webhook_id):
-            return [dict(item) async for item in self._api.pages(webhooks.failed(webhook_id, limit=PAGE))]
+    async def failed_events(self, webhook_id: str, most: int) -> Records:
+        try:
+            return list(await self._api.records(webhooks.failed(webhook_id, limit=min(PAGE, most)), most))
+        except RecordNotFound:
+            raise unknown_webhook(webhook_id) from None
 
-    async def retry(self, webhook_id: str, ids: Sequence[str]) -> int:
-        with _known(webhook_id):
-            return int((await self._api.send(webhooks.retry(webhook_id, list(ids) if ids else None)))["events"])
-
-
-@contextmanager
-def _known(webhook_id: str) -> Iterator[None]:
-    try:
-        yield
-    except RecordNotFound:
-        raise unknown_webhook(webhook_id) from None
+    async def resend(self, webhook_id: str, ids: Sequence[str] | None) -> int:
+        try:
+            return int((await self._api.send(webhooks.retry(webhook_id, ids)))["events"])
+        except RecordNotFound:
+            raise unknown_webhook(webhook_id) from None
