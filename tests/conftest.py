@@ -15,20 +15,23 @@ from sso.db.time_limits import TimeLimits
 from sso.perm.stores.seed import seed_central_application
 from sso.services import Services, build
 from tests.kit import postgres
+from tests.kit.file_order import DurationRecorder, order_files
 from tests.kit.server import QUICK, SLOW_MACHINE_S, Server, running, set_default_settings
 from tests.kit.tls_context import share_default_context
 
 TESTS = Path(__file__).parent
-LONG = ("backup", "races", "serve")  # and those whose names are early in the alphabet
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--http", choices=["builtin", "hypercorn"], help="the HTTP server, unless a test selects one")
+    parser.addoption("--store-durations", action="store_true", help="write tests/durations.json")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if http := config.getoption("http"):
         set_default_settings(SSO_HTTP=http)
+    if config.getoption("store_durations") and "PYTEST_XDIST_WORKER" not in os.environ:
+        config.pluginmanager.register(DurationRecorder())
     share_default_context()
     # Tracebacks of structlog take seconds if the package rich is installed, which a tool for tests needs.
     default = structlog.get_config()["processors"]
@@ -51,8 +54,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Folders with long files come first: with several processes, a long file at the end would run alone."""
-    items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in LONG)
+    order_files(items)
 
 
 def _without_cache(configure: Callable[..., None]) -> Callable[..., None]:

@@ -37,6 +37,7 @@ EXAMPLES = {
     "user_id": USER,
     "application_id": "10",
     "project_id": "project1",
+    "group_id": "1f5617a48c3aacc9b0625902",  # the first of that project
     "client_id": "client1",
     "name": "role1",
     "framework": "flask",

@@ -123,7 +123,7 @@ _TABLES = {
         FROM generate_series(1, {applications}) n, generate_series(1, 50) member ON CONFLICT DO NOTHING""",
     "groups": """
         INSERT INTO user_groups (id, project_id, title, conditions)
-        SELECT substr(md5('g' || n), 1, 20), 'project' || 1 + n % {applications}, 'Group ' || n,
+        SELECT substr(md5('g' || n), 1, 24), 'project' || 1 + n % {applications}, 'Group ' || n,
             '[{{"title": "Testers", "condition": {{"tag": "tester"}}}}]'
         FROM generate_series(1, {applications} * {groups}) n;
         INSERT INTO group_users (group_id, user_id, position)

@@ -1,5 +1,7 @@
 """/api/admin/groups: lists, creates, changes and deletes groups of projects."""
 
+from dataclasses import replace
+
 from sso.admin.permission_access import RecordAccess, change_record, create_record, permission_route
 from sso.admin.permission_bodies import GroupChanges, NewGroup
 from sso.admin.request import (
@@ -14,6 +16,7 @@ from sso.admin.request import (
     record_response,
 )
 from sso.admin.rights import AdminRight
+from sso.admin.user_logins import read_logins
 from sso.core.errors import NotFound
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -64,9 +67,12 @@ class GroupResource:
         return page_response([group_record(row) for row in rows], query.limit, lambda record: str(record["group_id"]))
 
     async def get(self, request: AdminRequest) -> AdminResponse:
+        """One group. Callers who see users also get `logins` of its users by their ids."""
         group_id = _path_group_id(request)
         await self._access.require(request, group_id)
-        return record_response(await _read(self._database, group_id))
+        response = record_response(record := await _read(self._database, group_id))
+        logins = await read_logins(request, self._database, record["users"])
+        return response if logins is None else replace(response, members={**response.members, "logins": logins})
 
     async def create(self, request: AdminRequest) -> AdminResponse:
         body: NewGroup = request.body

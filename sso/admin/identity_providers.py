@@ -58,6 +58,7 @@ class ProviderChanges(AccountPart):
     trusted_email: bool | None = None
     trusted_second_factor: bool | None = None
     keep_tokens: bool | None = None
+    disabled: bool | None = None
 
 
 class ProviderPart(ProviderChanges):
@@ -122,8 +123,7 @@ class ProviderResource:
             request.check_version(before)
             provider = await self._apply(tx, request, part)
             after = self._json(provider)
-            if changed := sorted(name for name in after if after[name] != before[name] and name not in HARMLESS_FIELDS):
-                _require_root(request.caller, f"to change {changed[0]}")
+            _require_rights(request.caller, before, after)
             return provider
 
         return record_response(self._json(await self._write(work)))
@@ -183,6 +183,15 @@ def _require(provider: IdentityProvider | None) -> IdentityProvider:
     if provider is None:
         raise NotFound("identity provider not found")
     return provider
+
+
+def _require_rights(caller: AdminCaller, before: JsonRecord, after: JsonRecord) -> None:
+    """Raises Forbidden unless the caller may make this change."""
+    changed = sorted(name for name in after if after[name] != before[name] and name not in HARMLESS_FIELDS)
+    if after["disabled"] and "disabled" in changed:  # takes something away, as a deletion does
+        changed.remove("disabled")
+    if changed:
+        _require_root(caller, f"to change {changed[0]}")
 
 
 def _require_root(caller: AdminCaller, action: str) -> None:

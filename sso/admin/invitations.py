@@ -81,7 +81,7 @@ class InvitationResource:
         if invitation_id not in listed:
             raise NotFound("invitation not found")
         login = listed[invitation_id].login
-        before = {"id": invitation_id}
+        before = {"id": invitation_id, "expires": rfc3339(listed[invitation_id].expires)}
         await audit.write(self._database, request.caller.actor, "invitation.delete", login, before, None)
         await self._invitations.revoke([invitation_id])
         return AdminResponse()

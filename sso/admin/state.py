@@ -1,5 +1,6 @@
 """/api/admin/state: exports the state of the service, and compares and applies documents of desired state."""
 
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -21,10 +22,11 @@ from sso.core.errors import ApiError, Forbidden
 from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Runner, Transaction
 from sso.perm.changes.writer import PermissionWriter, WriteMode
-from sso.state.apply import APPLY_SECONDS, Applier, ApplyReport
+from sso.state.apply import APPLY_SECONDS, Applier, ApplyPrecondition, ApplyReport
 from sso.state.document import Document, parse
-from sso.state.export import SECTIONS, export
+from sso.state.export import SECTIONS, export, export_in
 from sso.state.location import DocumentError
 from sso.upstream.provider_store import TOPIC as PROVIDERS_TOPIC
 from sso.web.body import BodyLimit
@@ -90,13 +92,10 @@ class StateResource:
         """Applies the document as a whole or not at all. A dry run says who would gain and lose which permissions."""
         query: ApplyQuery = request.query
         body: DesiredStateToApply = request.body
-        if request.if_match is not None:
-            request.check_version(await self._export(SECTIONS))
         if not query.dry_run and not request.caller.is_root:
             raise Forbidden("the role root is required to apply a document; with dry_run=1 you can try it out")
-        report = await self._run(
-            request, WriteMode(query.dry_run, query.override or body.override, request.caller.actor)
-        )
+        mode = WriteMode(query.dry_run, query.override or body.override, request.caller.actor)
+        report = await self._run(request, mode, None if request.if_match is None else partial(self._check, request))
         if query.dry_run:
             impact = {name: value for name, value in report.json.items() if name != "changes"}
             return AdminResponse(impact | {"data": _counts(report) | _changes(report)})
@@ -104,7 +103,14 @@ class StateResource:
             self._bus.publish(PROVIDERS_TOPIC)
         return AdminResponse({"data": _counts(report), "warnings": list(report.counts.warnings)})
 
-    async def _run(self, request: AdminRequest, mode: WriteMode) -> ApplyReport:
+    async def _check(self, request: AdminRequest, tx: Transaction) -> None:
+        """Raises PreconditionFailed if the state is not the one that the caller has read."""
+        await _refuse_many_users(tx)
+        request.check_version(await export_in(tx))
+
+    async def _run(
+        self, request: AdminRequest, mode: WriteMode, precondition: ApplyPrecondition | None = None
+    ) -> ApplyReport:
         """Raises ApiError if the document is not valid."""
         caller = request.caller
         seconds = APPLY_SECONDS if caller.is_root else COMPARE_S
@@ -114,19 +120,22 @@ class StateResource:
             if not caller.is_root:
                 _refuse_secrets(document)
                 _refuse_large(document)
-            return await applier.run(document, mode)
+            return await applier.run(document, mode, precondition=precondition)
         except DocumentError as error:
             raise ApiError(str(error)) from None
 
     async def _export(self, sections: tuple[str, ...]) -> JsonRecord:
         if {"users", "permissions", "memberships"} & {*sections}:
-            users = await self._database.value(_COUNT_USERS, limit=MAX_EXPORTED_USERS + 1)
-            if users > MAX_EXPORTED_USERS:
-                raise Conflict(
-                    f"there are more than {MAX_EXPORTED_USERS} users: use `sso export`, or leave out users, "
-                    "permissions and memberships with the parameter sections"
-                )
+            await _refuse_many_users(self._database)
         return await export(self._database, sections)
+
+
+async def _refuse_many_users(runner: Runner) -> None:
+    if await runner.value(_COUNT_USERS, limit=MAX_EXPORTED_USERS + 1) > MAX_EXPORTED_USERS:
+        raise Conflict(
+            f"there are more than {MAX_EXPORTED_USERS} users: use `sso export`, or leave out users, "
+            "permissions and memberships with the parameter sections"
+        )
 
 
 def _read_sections(text: str | None) -> tuple[str, ...]:

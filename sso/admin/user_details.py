@@ -9,7 +9,7 @@ from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
-from sso.admin.request import AdminModel, AdminRequest, AdminResponse, list_response, record_response
+from sso.admin.request import AdminModel, AdminRequest, AdminResponse, JsonRecord, list_response, record_response
 from sso.admin.users import UserResource
 from sso.core.errors import NotFound
 from sso.core.ids import MAX_APPLICATION_ID
@@ -70,16 +70,26 @@ class UserDetails:
     async def end_sessions(self, request: AdminRequest) -> AdminResponse:
         """Ends everything that was issued to the user: browser sessions, games, tokens."""
         user = await self._users.require_manageable(request.caller, request.path["user_id"])
-        await self._audit(request, "user.end_sessions", user.user_id, {"signed_in": False})
+        before = {
+            "signed_in": True,
+            "sessions": [entry.id for entry in await self._sessions.list(user.user_id)],
+            "games": [game.title for game in await self._games.list(user.user_id)],
+        }
+        after = {"signed_in": False, "sessions": [], "games": []}
+        await self._audit(request, "user.end_sessions", user.user_id, before, after)
         await self._store.revoke_all(user.user_id)
         return AdminResponse()
 
     async def end_session(self, request: AdminRequest) -> AdminResponse:
         user = await self._users.require_manageable(request.caller, request.path["user_id"])
         session_id = request.path["session_id"]
-        if session_id not in {entry.id for entry in await self._sessions.list(user.user_id)}:
+        sessions = {entry.id: entry for entry in await self._sessions.list(user.user_id)}
+        if session_id not in sessions:
             raise NotFound("session not found")
-        await self._audit(request, "user.end_session", user.user_id, {"session": session_id})
+        session = sessions[session_id]
+        before = {"session": session_id, "address": session.address, "device": session.device, "signed_in": True}
+        after = {**before, "signed_in": False}
+        await self._audit(request, "user.end_session", user.user_id, before, after)
         await self._sessions.end(user.user_id, session_id)
         return AdminResponse()
 
@@ -101,9 +111,12 @@ class UserDetails:
     async def end_game(self, request: AdminRequest) -> AdminResponse:
         user = await self._users.require_manageable(request.caller, request.path["user_id"])
         sign_in = request.path["sign_in_id"]
-        if not any(sign_in in game.ids for game in await self._games.list(user.user_id)):
+        games = [game for game in await self._games.list(user.user_id) if sign_in in game.ids]
+        if not games:
             raise NotFound("sign-in not found")
-        await self._audit(request, "user.end_game", user.user_id, {"sign_in": sign_in})
+        before = {"sign_in": sign_in, "game": games[0].title, "address": games[0].address, "signed_in": True}
+        after = {**before, "signed_in": False}
+        await self._audit(request, "user.end_game", user.user_id, before, after)
         await self._games.end(user.user_id, [sign_in])
         return AdminResponse()
 
@@ -114,7 +127,9 @@ class UserDetails:
     async def reset_factors(self, request: AdminRequest) -> AdminResponse:
         """Removes all second factors, recovery codes and blocks. Everything issued ends, and the user gets a mail."""
         user = await self._users.require_manageable(request.caller, request.path["user_id"])
-        await self._audit(request, "user.reset_2fa", user.user_id, {"totp_secret": None, "email_2fa": False})
+        factors = {"second_factors": list(user.second_factors), "passkeys": user.passkey_count, "signed_in": True}
+        after = {"second_factors": [], "passkeys": 0, "signed_in": False}
+        await self._audit(request, "user.reset_2fa", user.user_id, factors, after)
         await self._factors.reset(user)
         await clear_attempts(self._database, user.user_id)
         return record_response({"second_factors": [], "passkeys": 0})
@@ -142,6 +157,8 @@ class UserDetails:
             raise NotFound("application not found")
         return loaded, int(self._database.clock.now())
 
-    async def _audit(self, request: AdminRequest, operation: str, user_id: str, after: object) -> None:
+    async def _audit(
+        self, request: AdminRequest, operation: str, user_id: str, before: JsonRecord, after: JsonRecord
+    ) -> None:
         """Writes the entry. Callers do this before the change, so that there is an entry for every change."""
-        await audit.write(self._database, request.caller.actor, operation, user_id, None, after)
+        await audit.write(self._database, request.caller.actor, operation, user_id, before, after)

@@ -17,6 +17,7 @@ from sso.admin.request import (
     list_response,
     record_response,
 )
+from sso.admin.rights import AdminRight
 from sso.admin.user_directory import UserDirectory
 from sso.core.encryption import Keyring
 from sso.core.errors import ApiError, NotFound
@@ -27,7 +28,7 @@ from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.changes.scope import Scope
-from sso.perm.changes.writer import PermissionWriter, WriteMode, Written
+from sso.perm.changes.writer import PermissionWriter, WriteMode, Written, overridable_by
 from sso.perm.stores.timestamps import rfc3339
 from sso.personal_data.administrators import keep_administrators
 from sso.personal_data.deletion import AccountDeletion
@@ -98,7 +99,7 @@ class UserResource:
             await self._protected.require_manageable(request.caller, created.user_id, tx)
             return created
 
-        mode = WriteMode(override=body.override, actor=request.caller.actor)
+        mode = _write_mode(request.caller, override=body.override)
         return record_response(user_json((await self._write(mode, Scope.account(part.login), work)).result), 201)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
@@ -120,16 +121,21 @@ class UserResource:
             return User.from_row(await tx.row(_LOCK, user_id=user.user_id))
 
         query: WriteQuery = request.query
-        mode = WriteMode(query.dry_run, changes.override, request.caller.actor)
+        mode = _write_mode(request.caller, dry_run=query.dry_run, override=changes.override)
         written = await self._write(mode, Scope.account(user.user_id), work)
         return AdminResponse(written.impact.json()) if query.dry_run else record_response(user_json(written.result))
 
     async def delete(self, request: AdminRequest) -> AdminResponse:
         """Closes the account. It is erased after ``SSO_DELETION_DAYS``; until then ``disabled: false`` restores it."""
         user = await self.require_manageable(request.caller, request.path["user_id"])
-        request.check_version(user_json(user))
+
+        def check_version(current: User) -> None:
+            request.check_version(user_json(current))
+
         try:
-            await self._deletion.request(user, None, by="operator", actor=request.caller.actor)
+            await self._deletion.request(
+                user, None, by="operator", actor=request.caller.actor, precondition=check_version
+            )
         except DeletionRefused as error:
             raise Conflict(str(error.text)) from None
         return record_response(user_json(await self.require(user.user_id)))
@@ -183,6 +189,12 @@ class UserResource:
             raise Conflict(str(error.text)) from None
         except UniqueViolation:  # a concurrent request was faster
             raise Conflict(LOGIN_TAKEN) from None
+
+
+def _write_mode(caller: AdminCaller, *, dry_run: bool = False, override: bool = False) -> WriteMode:
+    manages = AdminRight.MANAGE_APPLICATIONS in caller.rights
+    overridable = overridable_by(is_root=caller.is_root, manages_applications=manages)
+    return WriteMode(dry_run, override, caller.actor, overridable)
 
 
 async def _refuse_taken_login(tx: Transaction, login: str | None, user_id: str = "") -> None:

@@ -76,7 +76,7 @@ class LogoutSender:
                 try:
                     await self._start_due(nursery)
                 except DatabaseError as error:
-                    log.warning("logout.queue_read_failed", reason=str(error))
+                    log.warning("logout.queue_failed", reason=str(error))
                 await self._wake_up.wait()
 
     async def _listen(self, bus: Bus, *, task_status: trio.TaskStatus[None]) -> None:
@@ -101,7 +101,7 @@ class LogoutSender:
             else:
                 await self._record(row, await self._send(row))
         except DatabaseError as error:  # the notification is sent again when the lease is over
-            log.warning("logout.queue_read_failed", reason=str(error))
+            log.warning("logout.queue_failed", reason=str(error))
         finally:
             self._in_flight[row["client_id"]] -= 1
             self._in_flight += Counter()  # removes the clients without requests

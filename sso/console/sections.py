@@ -30,6 +30,10 @@ CLIENTS = ConsoleSection("clients", "OAuth clients", f"{BASE}/clients", frozense
 APPLICATIONS = ConsoleSection(
     "applications", "Applications", f"{BASE}/applications", frozenset({AdminRight.VIEW_APPLICATIONS}), "Permissions"
 )
+PROJECTS = ConsoleSection(
+    "projects", "Projects", f"{BASE}/projects", frozenset({AdminRight.VIEW_PROJECTS}), "Permissions"
+)
+BRANDING = ConsoleSection("branding", "Branding", f"{BASE}/branding", frozenset({AdminRight.VIEW_CLIENTS}), "Sign-in")
 EXPLORER = ConsoleSection(
     "explorer",
     "Explorer",
@@ -44,8 +48,25 @@ GAME_SESSIONS = ConsoleSection(
     frozenset({AdminRight.VIEW_GAME_SESSIONS}),
     "Sign-in",
 )
+IDENTITY_PROVIDERS = ConsoleSection(
+    "identity_providers",
+    "Identity providers",
+    f"{BASE}/identity-providers",
+    frozenset({AdminRight.VIEW_CLIENTS}),
+    "Sign-in",
+)
+SIGNING_KEYS = ConsoleSection(
+    "signing_keys", "Signing keys", f"{BASE}/signing-keys", frozenset({AdminRight.VIEW_KEYS}), "Service"
+)
+WEBHOOKS = ConsoleSection(
+    "webhooks", "Webhooks", f"{BASE}/webhooks", frozenset({AdminRight.MANAGE_WEBHOOKS}), "Service"
+)
+STATE = ConsoleSection("state", "State", f"{BASE}/state", frozenset({AdminRight.VIEW_STATE}), "Service")
 
-SECTIONS = (OVERVIEW, USERS, APPLICATIONS, EXPLORER, CLIENTS, GAME_SESSIONS, AUDIT, SYSTEM)
+SECTIONS = (
+    OVERVIEW, USERS, PROJECTS, APPLICATIONS, EXPLORER, CLIENTS, IDENTITY_PROVIDERS, BRANDING, GAME_SESSIONS, AUDIT,
+    SIGNING_KEYS, WEBHOOKS, STATE, SYSTEM,
+)  # fmt: skip
 
 
 def open_sections(caller: AdminCaller) -> dict[str, list[ConsoleSection]]:

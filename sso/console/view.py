@@ -113,14 +113,22 @@ class ConsoleView:
         return visit
 
     async def submitted(
-        self, section: ConsoleSection, method: str = "", path: str = "", *, dangerous: bool = False
+        self,
+        section: ConsoleSection,
+        method: str = "",
+        path: str = "",
+        *,
+        dangerous: bool = False,
+        max_bytes: int = MAX_CONSOLE_FORM,
     ) -> tuple[ConsoleVisit, dict[str, str]]:
         """Returns the visit and the fields of a form, after checking its CSRF token.
 
         ``method`` and ``path`` name the operation that the form is for; its right is checked before anything is done.
         A dangerous action needs recent authentication: if it is missing, the form is sent again with the proof.
         """
-        form = await form_fields(MAX_CONSOLE_FORM)
+        if max_bytes > MAX_CONSOLE_FORM:  # read a large body only if the browser is signed in
+            (await self.open(section)).require(method, path)
+        form = await form_fields(max_bytes)
         visit = await self.open(section)
         check_csrf(visit.session.secret, form.get("csrf"))
         if wait_s := await self._management.rate.add(client_address()):

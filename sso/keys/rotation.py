@@ -47,7 +47,7 @@ _COUNT_BY_KID = Statement("SELECT count(*) FROM signing_keys WHERE kid = :kid")
 _RETIRE = Statement("UPDATE signing_keys SET retired = now() WHERE kid = :kid AND retired IS NULL RETURNING kid")
 
 
-# Called with the id of a key that was added or retired, in the transaction of that change.
+# Called with the id of a key that is added or retired, in the transaction of that change.
 KeyRecorder: TypeAlias = Callable[[Transaction, str], Awaitable[None]]
 
 
@@ -108,13 +108,19 @@ class KeyRotation:
         self._bus.publish(TOPIC)
         return kid
 
-    async def retire(self, kid: str, record: KeyRecorder = _record_nothing) -> bool:
-        """Retires a key at once: tokens that it signed are rejected. Returns False if there is no such key in use."""
+    async def retire(
+        self, kid: str, record: KeyRecorder = _record_nothing, precondition: KeyRecorder = _record_nothing
+    ) -> bool:
+        """Retires a key at once: tokens that it signed are rejected. Returns False if there is no such key in use.
+
+        ``precondition`` is called before the change, while no other key can be changed. It may raise an error.
+        """
 
         async def work(tx: Transaction) -> bool:
             await tx.value(_LOCK)
             if not await tx.value(_COUNT_BY_KID, kid=kid):
                 return False
+            await precondition(tx, kid)
             if not await tx.value(_COUNT_OTHER_SIGNERS, kid=kid):
                 raise LastKey(kid)
             if await tx.value(_RETIRE, kid=kid) is None:

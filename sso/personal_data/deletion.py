@@ -1,5 +1,6 @@
 """The deletion of an account: it is closed at once and erased after some days, until which it can be kept."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 from sso.accounts.history.events import EventKind, record_event
@@ -28,6 +29,7 @@ NOT_YOU = Text("If this was not you, keep your account and change your password.
 KEPT_SUBJECT = Text("Your %(service)s account is kept")
 KEPT = Text("Your account will not be deleted. You can sign in as before.")
 
+_LOCK = Statement("SELECT * FROM users WHERE user_id = :user_id FOR UPDATE")
 _CLOSE = Statement(
     """UPDATE users SET deletion_due = now() + make_interval(days => :days), disabled = true,
         deletion_by = CASE WHEN disabled THEN 'disabled' ELSE :by END
@@ -68,17 +70,21 @@ class AccountDeletion:
         by: str = BY_USER,
         days: int | None = None,
         actor: AuditActor | None = None,
+        precondition: Callable[[User], None] = lambda _user: None,
     ) -> datetime | None:
         """Closes the account and returns when it will be erased. Everything issued to the user ends.
 
         ``valid_from`` is that of the user on which the request is based. Returns None if the account is closed already
         or was changed meanwhile. Raises DeletionRefused for the last administrator. An account that is erased at once
-        (``days`` is 0) is not announced. With an ``actor``, the audit trail gets an entry.
+        (``days`` is 0) is not announced. With an ``actor``, the audit trail gets an entry. ``precondition`` gets the
+        user as it is when the account is closed, and may raise an error: then nothing is changed.
         """
         days = self.days if days is None else days
 
         async def work(tx: Transaction) -> datetime | None:
             async with keep_administrators(tx, user.user_id):
+                if (row := await tx.row(_LOCK, user_id=user.user_id)) is not None:
+                    precondition(User.from_row(row))
                 values = {"user_id": user.user_id, "valid_from": valid_from, "days": days, "by": by}
                 due: datetime | None = await tx.value(_CLOSE, **values)
             if due is None:
@@ -88,7 +94,7 @@ class AccountDeletion:
             data = {"erasure_due": rfc3339(due)}
             await record_changes(tx, [Change(ChangeType.USER_DELETED, user.user_id, data=data)])
             if actor is not None:
-                await audit.write(tx, actor, "user.delete", user.user_id, None, {"deleted": True})
+                await audit.write(tx, actor, "user.delete", user.user_id, {"deleted": False}, {"deleted": True})
             if days:
                 await self._outbox.put(tx, user.login, self._closed_mail(user, due, by), user.lang)
             return due

@@ -1,6 +1,6 @@
 """Applies a document of desired state in one transaction. Applying it again changes nothing."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,6 +63,7 @@ _CONSTRAINT_ERRORS = {
 
 
 ApplyProgress = Callable[[str, int, int], None]  # called with what is being done, the number done and the total
+ApplyPrecondition = Callable[[Transaction], Awaitable[None]]  # raises an error if the document must not be applied
 
 
 @dataclass(frozen=True)
@@ -184,15 +185,28 @@ class Applier:
         return (await self.run(document, WRITE, progress)).counts
 
     async def run(
-        self, document: Document, mode: WriteMode, progress: ApplyProgress = lambda _what, _done, _total: None
+        self,
+        document: Document,
+        mode: WriteMode,
+        progress: ApplyProgress = lambda _what, _done, _total: None,
+        precondition: ApplyPrecondition | None = None,
     ) -> ApplyReport:
-        """Like `apply`. Also returns the impact on permissions, and for a dry run the difference of each record."""
+        """Like `apply`. Also returns the impact on permissions, and for a dry run the difference of each record.
+
+        ``precondition`` is called before the first change, when the records that the document names are locked.
+        """
         hashes = await self._hash_passwords(document.users, progress)
         if document.has_permissions and not mode.dry_run:
             await seed_central_application(self._database)
         application = DocumentApplication(self._keyring, self._actor, document, hashes, mode.dry_run, progress)
+
+        async def work(tx: Transaction) -> ApplyCounts:
+            if precondition is not None:
+                await precondition(tx)
+            return await application.apply(tx)
+
         try:
-            written = await self._writer.write_within(self._seconds, mode, application.begin, application.apply)
+            written = await self._writer.write_within(self._seconds, mode, application.begin, work)
         except UniqueViolation as error:
             problem = _CONSTRAINT_ERRORS.get(error.constraint, f"is already in use ({error.constraint})")
             raise DocumentError(with_location(application.summary.location, problem)) from None

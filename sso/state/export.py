@@ -37,11 +37,12 @@ _EXPORTS: dict[str, Callable[[Transaction], Awaitable[Any]]] = {
 
 async def export(database: Database, sections: Collection[str] = SECTIONS) -> dict[str, Any]:
     """Returns the document with these sections."""
+    return await database.long_transaction(APPLY_SECONDS, export_in, sections)
 
-    async def read(tx: Transaction) -> dict[str, Any]:
-        values = {name: await section(tx) for name, section in _EXPORTS.items() if name in sections}
-        if "schemas" in sections or "roles" in sections:
-            values["schemas"], values["roles"] = await schemas.export(tx)
-        return {name: values[name] for name in SECTIONS if name in sections}
 
-    return await database.long_transaction(APPLY_SECONDS, read)
+async def export_in(tx: Transaction, sections: Collection[str] = SECTIONS) -> dict[str, Any]:
+    """Like `export`, in a transaction."""
+    values = {name: await section(tx) for name, section in _EXPORTS.items() if name in sections}
+    if "schemas" in sections or "roles" in sections:
+        values["schemas"], values["roles"] = await schemas.export(tx)
+    return {name: values[name] for name in SECTIONS if name in sections}

@@ -35,6 +35,7 @@ class IdentityProvider:
     trusted_email: bool
     trusted_second_factor: bool
     keep_tokens: bool
+    disabled: bool
 
     @classmethod
     def from_row(cls, row: Any) -> "IdentityProvider":

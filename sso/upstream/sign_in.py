@@ -80,9 +80,9 @@ class UpstreamSignIn:
         self._base_url = base_url
 
     async def provider(self, provider_id: str) -> IdentityProvider:
-        """Raises UnknownProvider."""
+        """Raises UnknownProvider if there is no such provider, or it is disabled."""
         provider = await self._providers.get(provider_id)
-        if provider is None:
+        if provider is None or provider.disabled:
             raise UnknownProvider
         return provider
 

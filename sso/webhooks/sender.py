@@ -65,7 +65,7 @@ class WebhookSender:
                 try:
                     await self._start_due(nursery)
                 except (DatabaseError, EncryptionError) as error:
-                    log.warning("webhooks.queue_read_failed", reason=str(error))
+                    log.warning("webhooks.queue_failed", reason=str(error))
                 await self._wake_up.wait()
                 await trio.sleep(MERGE_S)
 
@@ -88,7 +88,7 @@ class WebhookSender:
         try:
             await self._send_events(webhook)
         except DatabaseError as error:  # another attempt follows when the lease is over
-            log.warning("webhooks.queue_read_failed", reason=str(error))
+            log.warning("webhooks.queue_failed", reason=str(error))
         finally:
             self._in_flight -= 1
             with trio.move_on_after(RELEASE_S, shield=True):  # also if the worker stops: another one continues
@@ -99,7 +99,7 @@ class WebhookSender:
         try:
             await self._deliveries.release(webhook)
         except DatabaseError as error:
-            log.warning("webhooks.queue_read_failed", reason=str(error))
+            log.warning("webhooks.queue_failed", reason=str(error))
 
     async def _send_events(self, webhook: ClaimedWebhook) -> None:
         """Sends the events until there are no more, one fails, or the lease is lost."""
@@ -182,7 +182,7 @@ class WebhookSender:
             self.failed += problem is not None
             await self._deliveries.finish_failed(failure_id, problem)
         except DatabaseError as error:  # it is sent again when the lease is over
-            log.warning("webhooks.queue_read_failed", reason=str(error))
+            log.warning("webhooks.queue_failed", reason=str(error))
         finally:
             self._in_flight -= 1
             self._retrying[webhook.webhook_id] -= 1

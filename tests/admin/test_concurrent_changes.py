@@ -72,6 +72,27 @@ def test_one_of_several_assignments_of_the_same_version_succeeds(
     assert at_once(callers, "PATCH", path, {"If-Match": tag}, bodies) == {200: 1, 412: CALLERS - 1}
 
 
+def test_one_of_several_deletions_of_the_same_version_succeeds(
+    studio: Studio, callers: list[Administrator], root: Administrator
+) -> None:
+    """The first deletion changes the user, and the first retirement changes the key."""
+    for _ in range(2):
+        key = root.request("POST", "/signing-keys", json={"algorithm": "ES256", "side": True}).json()["data"]
+        replaced = root.get("/signing-keys").json()["data"]
+    kid = next(one["kid"] for one in replaced if one["retires"] and one["side"] and one["kid"] != key["kid"])
+    for path in (f"/users/{studio.user().user_id}", f"/signing-keys/{kid}"):
+        tag = root.get(path).headers["ETag"]
+        assert at_once(callers, "DELETE", path, {"If-Match": tag}, [{}] * CALLERS) == {200: 1, 412: CALLERS - 1}, path
+
+
+def test_one_of_several_documents_for_the_same_state_is_applied(
+    callers: list[Administrator], root: Administrator
+) -> None:
+    tag = root.get("/state").headers["ETag"]
+    documents = [{"users": [{"login": f"document{number}@concurrent.example"}]} for number in range(CALLERS)]
+    assert at_once(callers, "POST", "/state/apply", {"If-Match": tag}, documents) == {200: 1, 412: CALLERS - 1}
+
+
 def test_role_and_member_are_created_once(studio: Studio, callers: list[Administrator]) -> None:
     role = {"application_id": studio.application(), "name": "player"}
     assert at_once(callers, "POST", "/roles", {}, [role] * CALLERS) == {201: 1, 409: CALLERS - 1}

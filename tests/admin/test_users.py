@@ -302,6 +302,10 @@ def test_every_change_is_audited_with_before_and_after(manager: Administrator, r
     entries = root.data("/audit", target=user["user_id"])
     assert [entry["operation"] for entry in entries] == ["user.delete", "user.reset_2fa", "user.save", "user.create"]
     assert {entry["user_id"] for entry in entries} == {manager.user_id}
+    assert [(entries[0][side], entries[1][side]["signed_in"]) for side in ("before", "after")] == [
+        ({"deleted": False}, True),
+        ({"deleted": True}, False),
+    ]
     saved = entries[2]
     assert (saved["before"]["nick"], saved["after"]["nick"]) == ("Before", "After")
     assert "a changed password" not in str(entries)

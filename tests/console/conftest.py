@@ -4,6 +4,7 @@ import html
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.kit.browser import Browser, query
@@ -32,6 +33,13 @@ class ConsoleBrowser(Browser):
         self.follow(self.submit(action, **fields))
         assert self.page.status_code == 200, self.page.status_code
         return html.unescape(self.notice)
+
+    def send(self, action: str, /, **fields: str) -> httpx.Response:
+        """Sends fields with the CSRF token of this browser, also where the current page has no such form."""
+        answer = self.post(action, {"csrf": self.form("/logout")["csrf"], **fields})
+        if not answer.is_redirect:
+            self.page = answer
+        return answer
 
     def forget_authentication(self) -> None:
         """The user has not authenticated recently."""

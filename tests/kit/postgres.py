@@ -18,7 +18,16 @@ from sso.db.embedded.start import SETTINGS
 from sso.db.migrate import migrate
 from tests.kit.emptied_database import NewDatabase
 
-MAX_CONNECTIONS = "300"  # several servers, each with several workers, use it at the same time
+TEST_SETTINGS = {
+    "max_connections": "300",  # several servers, each with several workers, use it at the same time
+    # Nothing must outlive the run, so nothing waits for the disk, which may take seconds.
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_wal_size": "4GB",
+    "checkpoint_timeout": "1d",
+    "autovacuum_naptime": "10min",
+}
 _numbers = itertools.count(1)
 
 
@@ -91,7 +100,7 @@ def _with_connection(dsn: str, function: Callable[[asyncpg.Connection], Awaitabl
 def running() -> Iterator[Postgres]:
     with tempfile.TemporaryDirectory(prefix="sso-tests-") as folder:
         Path(folder).chmod(0o711)  # as root, PostgreSQL runs under another account, which needs access
-        with mock.patch.dict(SETTINGS, max_connections=MAX_CONNECTIONS):
+        with mock.patch.dict(SETTINGS, TEST_SETTINGS):
             server = embedded.join(Path(folder) / "data")
         try:
             yield Postgres(server.dsn(), lambda: server.pid() or 0)

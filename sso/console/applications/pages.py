@@ -25,7 +25,7 @@ def application_pages(console: ConsoleView) -> Blueprint:
     @routes.post("")
     async def create() -> Response:
         visit, form = await console.submitted(APPLICATIONS, "POST", "/applications")
-        body = {"name": form.get("name", "").strip(), "description": form.get("description", "").strip()}
+        body = {name: form.get(name, "").strip() for name in ("name", "description", "project_id")}
         try:
             created = await visit.data("POST", "/applications", body=body)
         except (ApiError, InvalidBody) as error:
@@ -42,7 +42,7 @@ def application_pages(console: ConsoleView) -> Blueprint:
             search=search,
             applications=found.members["data"],
             next=found.members.get("next"),
-            **{"values": {}, **context},
+            **{"values": {"project_id": request.args.get("project_id", "").strip()}, **context},
         )
 
     @routes.get("/<application_id>")

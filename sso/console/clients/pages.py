@@ -28,7 +28,6 @@ def client_pages(console: ConsoleView) -> Blueprint:
         visit = await console.open(CLIENTS)
         search, after = request.args.get("search", "").strip(), request.args.get("after", "")
         found = await visit.call("GET", "/clients", query={"search": search, "after": after})
-        providers = await visit.data("GET", "/identity-providers")
         return await console.show(
             visit,
             "clients/list.html",
@@ -36,7 +35,6 @@ def client_pages(console: ConsoleView) -> Blueprint:
             search=search,
             clients=found.members["data"],
             next=found.members.get("next"),
-            providers=providers,
         )
 
     @routes.get("/new")

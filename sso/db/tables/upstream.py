@@ -40,6 +40,7 @@ identity_providers = Table(
     bool_column("trusted_second_factor"),
     bool_column("keep_tokens"),
     created_column(),
+    bool_column("disabled"),  # nobody can sign in with it; the links stay
 )
 
 # Identities at providers with which a user can sign in. They are removed together with their provider.

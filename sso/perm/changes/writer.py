@@ -12,7 +12,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
 import trio
 
-from sso.core.errors import ServerBusy
+from sso.core.errors import Forbidden, ServerBusy
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -23,6 +23,7 @@ from sso.perm.changes.recorder import ChangeRecorder, NoRecorder
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.scope_locks import lock_applications, lock_scope
 from sso.perm.changes.state_comparison import StateComparison
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.facts import FactsStore
@@ -44,6 +45,7 @@ class WriteMode:
     dry_run: bool = False  # roll the write back, and only report what it would change
     override: bool = False  # write even if an assertion of an application fails; the override is audited
     actor: AuditActor = field(default_factory=AuditActor)  # of the audit entry of an override
+    overridable: Callable[[int], bool] = lambda _application_id: True  # whose assertions the actor may override
 
 
 WRITE = WriteMode()
@@ -170,11 +172,24 @@ class PermissionWriter:
         return int(self._database.clock.now())
 
 
+def overridable_by(*, is_root: bool, manages_applications: bool) -> Callable[[int], bool]:
+    """Returns whose assertions a caller may override: those that the caller may change."""
+    return lambda application_id: is_root or (manages_applications and application_id != CENTRAL_APPLICATION_ID)
+
+
+def override_refusal(application_id: int) -> str:
+    """Returns the text for a caller who may not change the assertions of the application, and so may not override."""
+    right = "the role root" if application_id == CENTRAL_APPLICATION_ID else "can_manage_applications"
+    return f"override: {right} is required to override an assertion of application {application_id}"
+
+
 async def _override(tx: Transaction, mode: WriteMode, failed: Sequence[FailedAssertion]) -> None:
     """Raises AssertionFailed, unless the write overrides assertions, which is audited."""
     if not mode.override:
         raise AssertionFailed(list(failed))
     for item in failed:
+        if not mode.overridable(item.application_id):
+            raise Forbidden(override_refusal(item.application_id))
         await audit.write(
             tx,
             mode.actor,

@@ -6,7 +6,7 @@ membership. ``total`` counts all affected users. Only root learns which users vi
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from sso.core.errors import Forbidden
@@ -15,7 +15,8 @@ from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.changes.assertion_check import AssertionFailed
 from sso.perm.changes.impact import Impact, PermissionChange
 from sso.perm.changes.scope import Scope
-from sso.perm.changes.writer import PermissionWriter
+from sso.perm.changes.writer import PermissionWriter, overridable_by
+from sso.perm.engine.management_rights import MANAGE_APPLICATIONS
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, PROJECT_ACCESS
 from sso.perm.engine.operations import Operation
 from sso.perm.engine.rules import section_of
@@ -60,6 +61,10 @@ class PermissionWrites:
     ) -> EndpointWrite[T]:
         """Run ``work(tx, *args)`` in one transaction, or roll it back if the request asks for a dry run."""
         mode = request.write_mode()
+        if mode.override:
+            rights = await self._authorizer.caller_rights(request.caller)
+            manages = rights.granted.has_root_rule(MANAGE_APPLICATIONS)
+            mode = replace(mode, overridable=overridable_by(is_root=rights.is_root, manages_applications=manages))
 
         async def checked(tx: Transaction) -> T:
             if request.precondition is not None:

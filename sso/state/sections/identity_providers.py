@@ -19,7 +19,7 @@ from sso.upstream.provider_store import list_providers
 
 SECTION = "identity_providers"
 URLS = ("issuer", "authorization_url", "token_url", "userinfo_url")
-FLAGS = ("trusted_email", "trusted_second_factor", "keep_tokens")
+FLAGS = ("trusted_email", "trusted_second_factor", "keep_tokens", "disabled")
 TEXTS = ("name", "client_id")
 FIELDS = frozenset(("id", "kind", "client_secret", "scopes", "claims", "position", *URLS, *FLAGS, *TEXTS))
 # The subjects of another issuer are other people, so links must not survive a change of these.

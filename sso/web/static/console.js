@@ -41,3 +41,42 @@ document.addEventListener("click", async (event) => {
   }
 });
 for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
+
+// A file that is chosen becomes the text of a field, which is sent and shown; an image becomes a data URI.
+for (const input of document.querySelectorAll("[data-into]")) {
+  input.closest("[data-needs-script]").hidden = false;
+  input.addEventListener("change", async () => {
+    if (!input.files.length) return;
+    const field = document.getElementById(input.dataset.into);
+    field.value = input.dataset.as === "data-uri" ? await dataUri(input.files[0]) : await input.files[0].text();
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+}
+
+function dataUri(file) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.addEventListener("load", () => resolve(reader.result));
+    reader.addEventListener("error", () => reject(reader.error));
+    reader.readAsDataURL(file);
+  });
+}
+
+// A form whose action may take long says so until the next page arrives.
+for (const form of document.querySelectorAll("form[data-busy]")) {
+  form.addEventListener("submit", () => {
+    const box = document.createElement("div");
+    box.className = "box note busy";
+    box.setAttribute("role", "status");
+    const line = document.createElement("p");
+    line.textContent = form.dataset.busy;
+    box.append(line, document.createElement("progress"));
+    form.append(box);
+    setTimeout(() => form.querySelectorAll("button").forEach((button) => (button.disabled = true)));
+  });
+}
+addEventListener("pageshow", (event) => {
+  if (!event.persisted) return;  // the back button brings the page back as it was left
+  document.querySelectorAll(".busy").forEach((box) => box.remove());
+  document.querySelectorAll("form[data-busy] button").forEach((button) => (button.disabled = false));
+});

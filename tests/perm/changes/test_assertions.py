@@ -144,6 +144,39 @@ def test_override_saves_and_is_audited(root: Administrator, trial: Trial, people
     assert save_roles(trial, people[0], options={"override": True}).status == 200
 
 
+def test_assertion_is_overridden_only_by_those_who_may_change_it(
+    studio: Studio, root: Administrator, trial: Trial, app: int
+) -> None:
+    """Otherwise a statement such as "only staff may chat.ban" would not bind those whom it is about."""
+    zoe = studio.user(login="zoe@changes.example", tags=["sailor"])
+    body = role(trial, "sailor", meta=chat(ban=True), condition={"tag": "sailor"})
+    assert studio.root.call("roles", **body).status == 200
+    assert put(root, app, "zoe@changes.example may chat.ban").status_code == 200
+    path, change = f"/users/{zoe.user_id}", {"tags": [], "override": True}
+    manager = administrator(studio, "can_manage_users")
+    refused = manager.request("PATCH", path, json=change)
+    assert (refused.status_code, "can_manage_applications is required" in refused.text) == (403, True)
+    assert root.data(path)["tags"] == ["sailor"]
+    assert manager.request("PATCH", path, json={"nick": "Zoe", "override": True}).status_code == 200  # nothing fails
+    both = administrator(studio, "can_manage_users", "can_manage_applications")
+    assert both.request("PATCH", path, json=change).status_code == 200
+
+
+def test_member_of_the_application_cannot_override_its_assertions(
+    studio: Studio, root: Administrator, trial: Trial, people: People, app: int
+) -> None:
+    writer = studio.user()
+    rights = {"secret_data": {"meta": {"roles": {"canRead": {"value": "all"}, "canWrite": {"value": "all"}}}}}
+    data = {"user_id": writer.user_id, **rights}
+    assert studio.root.call("meta/data", action="save", application_id=app, data=data).status == 200
+    assert put(root, app, f"{ANN} may chat.kick").status_code == 200
+    body = {"action": "save", "application_id": app, "data": {"user_id": people[0].user_id, "roles": []}}
+    assert writer.call("meta/data", **body).status == 409
+    refused = writer.call("meta/data", **body, override=True)
+    assert (refused.status, "can_manage_applications is required" in str(refused.body)) == (403, True)
+    assert studio.root.call("meta/data", **body, override=True).status == 200
+
+
 def test_attributes_of_users_are_checked(studio: Studio, root: Administrator, trial: Trial, app: int) -> None:
     eve = studio.user(login="eve@changes.example", tags=["deckhand"])
     condition = {"tag": "deckhand"}

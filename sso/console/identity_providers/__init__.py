@@ -1,0 +1,1 @@
+"""The section "Identity providers": the services with which users can sign in."""

@@ -1,0 +1,1 @@
+"""The section "Signing keys": the keys that sign tokens."""

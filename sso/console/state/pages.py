@@ -1,0 +1,96 @@
+"""The state of the service as a document: download it, compare one with the service, and apply it."""
+
+from typing import Any
+
+import orjson
+from quart import Blueprint, Response, request
+
+from sso.admin.request import AdminResponse
+from sso.console.form_error import FormError
+from sso.console.sections import STATE
+from sso.console.state.document import MAX_FORM, digest, read_document, record_changes
+from sso.console.users.pages import problem
+from sso.console.view import ConsoleView
+from sso.console.visit import ConsoleVisit
+from sso.core.errors import ApiError
+from sso.state.export import SECTIONS
+from sso.web.body import InvalidBody
+
+DIFF, APPLY = "/state/diff", "/state/apply"
+NOT_COMPARED = "The document was changed since it was compared. Compare it again, and then apply it."
+
+
+def state_pages(console: ConsoleView) -> Blueprint:
+    routes = console.blueprint(STATE)
+
+    @routes.get("")
+    async def show() -> Response:
+        return await state_page(await console.open(STATE))
+
+    async def state_page(visit: ConsoleVisit, document: str = "", **context: Any) -> Response:
+        return await console.show(
+            visit,
+            "state/page.html",
+            title="State",
+            sections=SECTIONS,
+            document=document,
+            is_root=visit.caller.is_root,
+            **context,
+        )
+
+    @routes.get("/export.json")
+    async def export() -> Response:
+        visit = await console.open(STATE)
+        sections = ",".join(request.args.getlist("sections"))
+        try:
+            document = await visit.data("GET", "/state", query={"sections": sections})
+        except ApiError as error:
+            return await state_page(visit, **problem(FormError.of(error)))
+        headers = {"Content-Disposition": 'attachment; filename="sso-state.json"'}
+        text = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        return Response(text, 200, headers, content_type="application/json; charset=utf-8")
+
+    @routes.post("/compare")
+    async def compare() -> Response:
+        """Shows what the document would change, and for those who may apply documents who gains and loses what."""
+        visit, form = await console.submitted(STATE, "POST", DIFF, max_bytes=MAX_FORM)
+        text = form.get("document", "")
+        try:
+            found = await _compare(visit, await read_document(text))
+        except (ApiError, InvalidBody) as error:
+            return await state_page(visit, text, **problem(FormError.of(error)))
+        return await state_page(
+            visit,
+            text,
+            comparison=found.members["data"],
+            changes=record_changes(found.members),
+            warnings=found.members.get("warnings", ()),
+            impact=found.members if "users" in found.members else None,
+            compared=digest(text),
+        )
+
+    @routes.post("/apply")
+    async def apply() -> Response:
+        visit, form = await console.submitted(STATE, "POST", APPLY, dangerous=True, max_bytes=MAX_FORM)
+        text = form.get("document", "")
+        if form.get("compared") != digest(text):
+            return await state_page(visit, text, **problem(FormError(NOT_COMPARED, 409, "document")))
+        try:
+            body = await read_document(text) | ({"override": True} if "override" in form else {})
+            applied = await visit.call("POST", APPLY, body=body)
+        except (ApiError, InvalidBody) as error:
+            return await state_page(visit, text, **problem(FormError.of(error)))
+        counts = applied.members["data"]
+        notice = (
+            f"The document has been applied: {counts['created']} records created, {counts['changed']} changed, "
+            f"{counts['unchanged']} as they were."
+        )
+        return await state_page(visit, notice=notice, warnings=applied.members["warnings"])
+
+    return routes
+
+
+async def _compare(visit: ConsoleVisit, document: dict[str, Any]) -> AdminResponse:
+    if visit.may("POST", APPLY):
+        return await visit.call("POST", APPLY, query={"dry_run": "1"}, body=document)
+    return await visit.call("POST", DIFF, body=document)

@@ -1,0 +1,134 @@
+"""Webhooks: the list with a form for a new one, and the page of a webhook with the events that were not delivered."""
+
+from typing import Any
+
+import orjson
+from quart import Blueprint, Response, request
+
+from sso.console.form_error import FormError
+from sso.console.sections import WEBHOOKS
+from sso.console.users.form import split_list
+from sso.console.users.pages import problem
+from sso.console.view import ConsoleView, done
+from sso.console.visit import ConsoleVisit, version_of
+from sso.core.errors import ApiError
+from sso.core.ids import secret_token
+from sso.web.body import InvalidBody
+from sso.webhooks.event_filter import EVENT_NAMES
+
+WEBHOOK = "/webhooks/<webhook_id>"
+
+
+def webhook_pages(console: ConsoleView) -> Blueprint:
+    routes = console.blueprint(WEBHOOKS)
+
+    @routes.get("")
+    async def show_list() -> Response:
+        return await webhook_list(await console.open(WEBHOOKS))
+
+    @routes.post("")
+    async def create() -> Response:
+        """A secret is generated if none is given. It is shown once."""
+        visit, form = await console.submitted(WEBHOOKS, "POST", "/webhooks", dangerous=True)
+        secret = form.get("secret", "") or secret_token()
+        body = {"url": form.get("url", "").strip(), "secret": secret, "events": split_list(form.get("events", ""))}
+        try:
+            created = await visit.call("POST", "/webhooks", body=body)
+        except (ApiError, InvalidBody) as error:
+            return await webhook_list(visit, values=form, **problem(FormError.of(error)))
+        warnings = created.members.get("warnings", ())
+        return await webhook_page(
+            console, visit, created.members["data"], new_secret=secret, warnings=warnings, is_new=True
+        )
+
+    async def webhook_list(visit: ConsoleVisit, **context: Any) -> Response:
+        found = await visit.call("GET", "/webhooks", query={"after": request.args.get("after", "")})
+        return await console.show(
+            visit,
+            "webhooks/list.html",
+            title="Webhooks",
+            webhooks=found.members["data"],
+            next=found.members.get("next"),
+            event_names=EVENT_NAMES,
+            **{"values": {}, **context},
+        )
+
+    webhook_detail_pages(console, routes)
+    return routes
+
+
+def webhook_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
+    @routes.get("/<webhook_id>")
+    async def show_webhook(webhook_id: str) -> Response:
+        visit = await console.open(WEBHOOKS)
+        return await webhook_page(console, visit, await visit.data("GET", WEBHOOK, webhook_id=webhook_id))
+
+    @routes.post("/<webhook_id>")
+    async def save(webhook_id: str) -> Response:
+        visit, form = await console.submitted(WEBHOOKS, "PATCH", WEBHOOK, dangerous=True)
+        body: dict[str, Any] = {"url": form.get("url", "").strip(), "events": split_list(form.get("events", ""))}
+        if form.get("secret"):
+            body["secret"] = form["secret"]
+        try:
+            version = form.get("version") or None
+            await visit.call("PATCH", WEBHOOK, webhook_id=webhook_id, body=body, if_match=version)
+        except (ApiError, InvalidBody) as error:
+            webhook = await visit.data("GET", WEBHOOK, webhook_id=webhook_id)
+            return await webhook_page(console, visit, webhook, form, **problem(FormError.of(error)))
+        return done(path_of(webhook_id), "webhook-saved")
+
+    @routes.post("/<webhook_id>/disable")
+    async def disable(webhook_id: str) -> Response:
+        visit, _ = await console.submitted(WEBHOOKS, "PATCH", WEBHOOK, dangerous=True)
+        await visit.call("PATCH", WEBHOOK, webhook_id=webhook_id, body={"disabled": True})
+        return done(path_of(webhook_id), "webhook-disabled")
+
+    @routes.post("/<webhook_id>/enable")
+    async def enable(webhook_id: str) -> Response:
+        visit, _ = await console.submitted(WEBHOOKS, "PATCH", WEBHOOK, dangerous=True)
+        await visit.call("PATCH", WEBHOOK, webhook_id=webhook_id, body={"disabled": False})
+        return done(path_of(webhook_id), "webhook-enabled")
+
+    @routes.post("/<webhook_id>/delete")
+    async def delete(webhook_id: str) -> Response:
+        visit, _ = await console.submitted(WEBHOOKS, "DELETE", WEBHOOK, dangerous=True)
+        await visit.call("DELETE", WEBHOOK, webhook_id=webhook_id)
+        return done(WEBHOOKS.path, "webhook-deleted")
+
+    @routes.post("/<webhook_id>/retry")
+    async def retry(webhook_id: str) -> Response:
+        """Sends one failed event again, or all of them."""
+        visit, form = await console.submitted(WEBHOOKS, "POST", f"{WEBHOOK}/failed/retry")
+        body = {"ids": [form["id"]]} if form.get("id") else {}
+        await visit.call("POST", f"{WEBHOOK}/failed/retry", webhook_id=webhook_id, body=body)
+        return done(path_of(webhook_id), "webhook-retried")
+
+
+async def webhook_page(
+    console: ConsoleView,
+    visit: ConsoleVisit,
+    webhook: dict[str, Any],
+    form: dict[str, str] | None = None,
+    **context: Any,
+) -> Response:
+    query = {"after": request.args.get("after", "")} if request.method == "GET" else {}
+    failed = await visit.call("GET", f"{WEBHOOK}/failed", webhook_id=webhook["id"], query=query)
+    stored = {name: value for name, value in webhook.items() if name != "delivery"}
+    values = {"url": webhook["url"], "events": " ".join(webhook["events"])}
+    return await console.show(
+        visit,
+        "webhooks/webhook.html",
+        title=webhook["url"],
+        webhook=webhook,
+        base=path_of(webhook["id"]),
+        failed=[one | {"content": orjson.dumps(one["event"]).decode()} for one in failed.members["data"]],
+        next=failed.members.get("next"),
+        event_names=EVENT_NAMES,
+        values=values | ({name: form[name] for name in values if name in form} if form else {}),
+        version=form["version"] if form and "version" in form else version_of(stored),
+        **context,
+    )
+
+
+def path_of(webhook_id: str) -> str:
+    return f"{WEBHOOKS.path}/{webhook_id}"

@@ -1,0 +1,134 @@
+"""The sections of the admin console about the service itself, in Chromium: one test for each task."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.test_console import look, open_console, window
+from tests.kit.browser import new_user, query
+from tests.kit.server import Server
+from tests.kit.webhook_receiver import WebhookReceiver, webhook_receiver
+
+__all__ = ["window"]
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def administrator(server: Server) -> str:
+    login = new_user(server, nick="Service Administrator")
+    server.apply({"permissions": [{"user_id": login, "application_id": 1, "data": {"roles": ["root"]}}]})
+    return login
+
+
+@pytest.fixture
+def receiver() -> Iterator[WebhookReceiver]:
+    with webhook_receiver() as receiver:
+        yield receiver
+
+
+def query_in_thread(server: Server, sql: str, *values: str) -> list[Any]:
+    """The thread of the browser has a running event loop, in which `query` cannot run."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(query, server, sql, *values).result()
+
+
+def test_identity_provider_is_added_edited_and_deleted(page: Page, server: Server, administrator: str) -> None:
+    open_console(page, server, administrator)
+    page.get_by_role("link", name="Identity providers").first.click()
+    page.get_by_role("link", name="Add provider").click()
+    page.get_by_role("link", name="Discord").click()
+    page.get_by_label("Id", exact=True).fill("browser-made")
+    page.get_by_label("Client id").fill("5678")
+    page.get_by_label("Client secret").fill("secret of Discord")
+    page.get_by_label("Position").fill("3")
+    look(page, "new-provider")
+    page.get_by_role("button", name="Add provider").click()
+    expect(page.get_by_role("status")).to_contain_text("callback address")
+    expect(page.get_by_label("Callback address")).to_have_value(
+        f"{server.base_url}/login/upstream/browser-made/callback"
+    )
+    page.get_by_label("Claims").fill("login")
+    page.get_by_role("button", name="Save changes").click()
+    expect(page.get_by_role("alert")).to_contain_text("each line must be NAME=MEMBER")
+    expect(page.get_by_label("Claims")).to_be_focused()
+    look(page, "provider")
+    page.get_by_label("Claims").fill("subject=id")
+    page.get_by_role("button", name="Save changes").click()
+    page.get_by_role("button", name="Disable provider").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Disabled")
+    page.get_by_role("navigation", name="Breadcrumbs").get_by_role("link").first.click()
+    page.get_by_role("link", name="Discord").click()
+    page.get_by_role("button", name="Delete provider").click()
+    expect(page.get_by_role("status")).to_contain_text("deleted")
+
+
+def test_signing_key_is_rotated(page: Page, server: Server, administrator: str) -> None:
+    open_console(page, server, administrator)
+    page.get_by_role("link", name="Signing keys").first.click()
+    count = page.locator("tbody tr").count()
+    page.get_by_label("New key").select_option("side ES256")
+    page.get_by_role("button", name="Create the new key").click()
+    expect(page.get_by_role("status")).to_contain_text("signs in a few seconds")
+    expect(page.locator("tbody tr")).to_have_count(count + 1)
+    look(page, "signing-keys")
+
+
+def test_webhook_is_created_and_a_failed_event_is_sent_again(
+    page: Page, server: Server, administrator: str, receiver: WebhookReceiver
+) -> None:
+    open_console(page, server, administrator)
+    page.get_by_role("link", name="Webhooks").first.click()
+    page.get_by_label("Address").fill(receiver.url)
+    page.get_by_label("Events").fill("keys")
+    page.get_by_role("button", name="Create webhook").click()
+    expect(page.get_by_label("Secret of the signatures")).not_to_be_empty()
+    webhook_id = query_in_thread(server, "SELECT webhook_id FROM webhooks WHERE url = $1", receiver.url)[0][0]
+    failure = """INSERT INTO webhook_failures (webhook_id, position, at, type, user_id, data, tries, problem, expires)
+        VALUES ($1, 1, now(), 'user_disabled', '7200001', '{}', 9, 'status 500', now() + interval '1 day')"""
+    query_in_thread(server, failure, webhook_id)
+    page.goto(f"{server.base_url}/console/webhooks/{webhook_id}")
+    look(page, "webhook")
+    page.get_by_role("button", name="Send again").first.click()
+    expect(page.get_by_role("status")).to_contain_text("sent again")
+    receiver.wait_for("7200001", 1)
+    page.get_by_role("button", name="Delete webhook").click()
+    expect(page.get_by_role("status")).to_contain_text("deleted")
+
+
+def test_document_is_chosen_compared_and_applied(
+    page: Page, server: Server, administrator: str, tmp_path: Path
+) -> None:
+    document = {
+        "users": [{"login": "browser.document@example.com", "tags": ["browser-document"]}],
+        "applications": [{"application_id": 7200, "name": "Documented game"}],
+        "schemas": {"7200": {"private_data": {"chat": {"mute": {"value": False}}}}},
+        "roles": {
+            "7200": [
+                {
+                    "name": "muter",
+                    "condition": {"tag": "browser-document"},
+                    "meta": {"private_data": {"chat": {"mute": {"value": True}}}},
+                }
+            ]
+        },
+    }
+    file = tmp_path / "state.json"
+    file.write_text(json.dumps(document))
+    open_console(page, server, administrator)
+    page.get_by_role("link", name="State").first.click()
+    page.get_by_label("File").set_input_files(file)
+    expect(page.get_by_role("textbox", name="Document")).to_have_value(file.read_text())
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator("#impact .new")).to_have_text("private_data.chat.mute")
+    look(page, "state-compared")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_role("status").first).to_contain_text("3 records created", timeout=60_000)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download").click()
+    exported = json.loads(download.value.path().read_text())
+    assert "browser.document@example.com" in [user["login"] for user in exported["users"]]
