@@ -22,7 +22,7 @@ class DurationRecorder:
     """A plugin that stores the durations of the files at the end of a run."""
 
     def __init__(self) -> None:
-        self._seconds: dict[str, float] = defaultdict(float)
+        self._seconds: defaultdict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._seconds[_file(report.nodeid)] += report.duration
