@@ -89,7 +89,7 @@ def all_routes(services: Services, health: Health) -> Iterator[Blueprint]:
     yield from _account_pages(services, parts, account)
     yield from _upstream_pages(services, parts, account)
     yield from _site_and_game_pages(services, parts)
-    yield from console_routes(_console_view(services, parts), _findings(services))
+    yield from console_routes(_console_view(services, parts), _findings(services), services.brand)
 
 
 def _page_parts(s: Services) -> PageParts:
@@ -125,7 +125,7 @@ def _account_view(s: Services, parts: PageParts) -> AccountView:
         IdentitiesSection(s.upstream.links, s.upstream.provider_list),
         HistorySection(s.history),
         DataSection(s.deletion),
-        ConsoleLink(s.management.authenticator),
+        ConsoleLink(s.management),
     ]
     clock = s.database.clock
     return AccountView(parts.visitor, s.password_login, parts.recent, parts.shown_codes, sections, clock)

@@ -248,14 +248,11 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
             AccountServices(
                 users, sessions, games, factor_changes, deletion, hasher, registration, sends_mail=smtp_url is not None
             ),
-            permissions.facts,
-            permissions.admin_callers,
+            permissions,
             service_tokens.application_of,
             ChangeParts(bus, change_reader, webhooks),
             settings.rate_admin,
             ServiceParts(settings, bus, oauth.clients, upstream.providers, key_store, key_rotation),
-            permissions.endpoints,
-            permissions.writer,
         ),
         applications=applications,
         proxies=proxies,

@@ -27,8 +27,8 @@ PERM_INTERFACE = (
 )  # fmt: skip
 # The management API authenticates its callers, reads their rights, and passes requests to the endpoints of perm.
 PERM_FOR_ADMIN = (
-    "accepted_credentials", "authorization", "caller", "credentials.service_jwt", "endpoints", "engine.operations",
-    "engine.rights", "request", "visibility", "wiring",
+    "accepted_credentials", "authorization", "caller", "credentials.application_keys", "credentials.service_jwt",
+    "endpoints", "engine.operations", "engine.rights", "engine.user_facts", "request", "visibility", "wiring",
 )  # fmt: skip
 PERM_BUILDERS = {"routes.py", "services.py"}  # these also import its routes and its wiring
 

@@ -8,6 +8,7 @@ from sso.admin.request import AdminRequest, AdminResponse, ListQuery, page_respo
 from sso.core.errors import NotFound
 from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.perm.input.field_types import ApplicationId
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditFilter
 from sso.perm.stores.timestamps import rfc3339
@@ -22,6 +23,8 @@ class AuditQuery(ListQuery):
     actor: Annotated[str, at_most(64)] | None = None  # a user id
     target: Annotated[str, at_most(512)] | None = None
     operation: Annotated[str, at_most(64)] | None = None
+    project_id: Annotated[str, at_most(64)] | None = None
+    application_id: ApplicationId | None = None
     since: Moment | None = None
     until: Moment | None = None
 
@@ -39,6 +42,8 @@ class AuditTrail:
                 user_id=query.actor,
                 target=query.target,
                 operation=query.operation,
+                project_id=query.project_id,
+                application_id=query.application_id,
                 since=query.since,
                 until=query.until,
                 before_id=read_number_cursor(query.after, MAX_AUDIT_ID) or None,

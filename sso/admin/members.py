@@ -18,19 +18,31 @@ from sso.admin.request import (
     JsonRecord,
     ListQuery,
     WriteQuery,
+    list_response,
     page_response,
     record_response,
 )
 from sso.admin.rights import AdminRight
+from sso.admin.user_logins import read_logins
 from sso.core.errors import NotFound
 from sso.core.ids import is_user_id
 from sso.db.database import Database
+from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.perm.endpoints.managed_projects import ManagedProjectEndpoint
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput
+from sso.perm.input.membership import member_role_names
+from sso.perm.request import PermissionRequest
+from sso.perm.stores.facts import read_application
 from sso.perm.stores.memberships import read_member, read_members_after
 from sso.perm.visibility import Visibility
+
+_ROLES = Statement(
+    """SELECT name, description FROM roles
+    WHERE application_id = :application_id AND name = ANY (CAST(:names AS text[])) ORDER BY name"""
+)
 
 
 class MemberResource:
@@ -40,10 +52,14 @@ class MemberResource:
         self._access = RecordAccess(visibility, "project", Operation.MEMBERSHIP_GET, AdminRight.VIEW_PROJECTS)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
+        """The members in the order of their ids. Callers who see users get logins too."""
         query: ListQuery = request.query
         project_id = path_project_id(request)
         await self._access.require(request, project_id)
         members = await read_members_after(self._database, project_id, query.after, query.limit + 1)
+        logins = await read_logins(request, self._database, [member["user_id"] for member in members])
+        if logins is not None:
+            members = [member | {"login": logins.get(member["user_id"], "")} for member in members]
         return page_response(members, query.limit, lambda member: str(member["user_id"]))
 
     async def get(self, request: AdminRequest) -> AdminResponse:
@@ -51,24 +67,42 @@ class MemberResource:
         await self._access.require(request, project_id)
         return record_response(await _read(self._database, project_id, path_user_id(request)))
 
+    async def roles(self, request: AdminRequest) -> AdminResponse:
+        """The roles that members of a project can have, at the project or at one of its resources."""
+        await self._access.require(request, path_project_id(request))
+        central = await read_application(self._database, CENTRAL_APPLICATION_ID)
+        assert central is not None
+        names = member_role_names(central)
+        rows = await self._database.rows(_ROLES, application_id=CENTRAL_APPLICATION_ID, names=names)
+        return list_response([{"name": row["name"], "description": row["description"]} for row in rows])
+
     async def create(self, request: AdminRequest) -> AdminResponse:
+        """Adds a user to the project, named by `user_id` or by `login`."""
         body: NewMember = request.body
         project_id = path_project_id(request)
-        if not is_user_id(body.user_id):
+        if bool(body.user_id) == bool(body.login):
+            raise InvalidInput("user_id, login: exactly one of them is required")
+        if body.user_id and not is_user_id(body.user_id):
             raise InvalidInput("user_id: must be a user id")
+        async with self._access.hiding(request, project_id):
+            user_id = body.user_id or await self._find(request, project_id, body.login)
+            return await self._create(request, project_id, user_id)
+
+    async def _find(self, request: AdminRequest, project_id: str, login: str) -> str:
+        return await self._endpoint.find_member(PermissionRequest({}, request.caller.permissions), project_id, login)
+
+    async def _create(self, request: AdminRequest, project_id: str, user_id: str) -> AdminResponse:
+        body: NewMember = request.body
 
         async def refuse_existing(tx: Transaction) -> None:
-            if await read_member(tx, project_id, body.user_id) is not None:
-                raise Conflict("user_id: is a member of the project")
+            if await read_member(tx, project_id, user_id) is not None:
+                raise Conflict(f"{'login' if body.login else 'user_id'}: is a member of the project")
 
         async def read(runner: Runner, _data: JsonRecord) -> JsonRecord:
-            return await _read(runner, project_id, body.user_id)
+            return await _read(runner, project_id, user_id)
 
-        fields = {"data": {"id": project_id, **body.given()}}
-        async with self._access.hiding(request, project_id):
-            return await create_record(
-                request, self._database, self._endpoint.save_member, fields, read, refuse_existing
-            )
+        fields = {"data": {"id": project_id, "user_id": user_id, **body.given("user_id", "login")}}
+        return await create_record(request, self._database, self._endpoint.save_member, fields, read, refuse_existing)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         body: MemberChanges = request.body
@@ -111,6 +145,9 @@ def member_routes(members: MemberResource) -> tuple[AdminRoute, ...]:
             WriteQuery,
             NewMember,
             example={"user_id": "1001", "roles": {"project": ["viewer"]}},
+        ),
+        permission_route(
+            "GET", "/projects/<project_id>/roles", view, members.roles, summary="List the roles of members of a project"
         ),
         permission_route("GET", one, view, members.get),
         permission_route(

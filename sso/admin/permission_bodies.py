@@ -95,7 +95,8 @@ class MemberChanges(PermissionBody):
 
 
 class NewMember(MemberChanges):
-    user_id: UserId
+    user_id: UserId = ""
+    login: Annotated[str, at_most(320)] = ""  # instead of user_id
 
 
 class GroupChanges(PermissionBody):

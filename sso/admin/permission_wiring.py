@@ -1,8 +1,11 @@
 """Builds the resources of the management API that change permissions."""
 
+from sso.accounts.users import UserStore
 from sso.admin.access_keys import AccessKeyResource, access_key_routes
+from sso.admin.application_keys import ApplicationKeyResource, application_key_routes
 from sso.admin.applications import ApplicationResource, application_routes
 from sso.admin.assignments import AssignmentResource, assignment_routes
+from sso.admin.conditions import ConditionResource, condition_routes
 from sso.admin.groups import GroupResource, group_routes
 from sso.admin.members import MemberResource, member_routes
 from sso.admin.projects import ProjectResource, project_routes
@@ -10,21 +13,31 @@ from sso.admin.request import AdminRoute
 from sso.admin.roles import RoleResource, role_routes
 from sso.admin.schemas import SchemaResource, schema_routes
 from sso.admin.user_details import UserDetails
+from sso.core.encryption import Keyring
 from sso.db.database import Database
 from sso.perm.visibility import Visibility
-from sso.perm.wiring import PermissionEndpoints
+from sso.perm.wiring import Permissions
 
 
 def permission_routes(
-    database: Database, endpoints: PermissionEndpoints, details: UserDetails, visibility: Visibility
+    database: Database,
+    keyring: Keyring,
+    permissions: Permissions,
+    details: UserDetails,
+    users: UserStore,
+    visibility: Visibility,
 ) -> tuple[AdminRoute, ...]:
+    endpoints = permissions.endpoints
+    keys = ApplicationKeyResource(database, keyring, permissions.application_keys, permissions.service_jwts)
     return (
         *application_routes(ApplicationResource(database, endpoints.applications, visibility)),
+        *application_key_routes(keys),
         *schema_routes(SchemaResource(database, endpoints.schemas, visibility)),
         *role_routes(RoleResource(database, endpoints.roles, visibility)),
         *access_key_routes(AccessKeyResource(database, endpoints.access_keys, visibility)),
         *project_routes(ProjectResource(database, endpoints.projects, endpoints.managed_projects, visibility)),
         *member_routes(MemberResource(database, endpoints.managed_projects, visibility)),
         *group_routes(GroupResource(database, endpoints.groups, endpoints.managed_groups, visibility)),
+        *condition_routes(ConditionResource(database, users, visibility)),
         *assignment_routes(AssignmentResource(database, endpoints.user_data, details, visibility)),
     )

@@ -1,5 +1,8 @@
 """/api/admin/projects: lists, creates, changes and removes projects."""
 
+from collections.abc import Iterable
+from typing import Annotated
+
 from sso.admin.permission_access import RecordAccess, change_record, create_record, path_project_id, permission_route
 from sso.admin.permission_bodies import NewProject, ProjectChanges
 from sso.admin.request import (
@@ -22,20 +25,29 @@ from sso.perm.endpoints.managed_projects import LISTS, ManagedProjectEndpoint
 from sso.perm.endpoints.projects import ProjectEndpoint
 from sso.perm.engine.operations import Operation
 from sso.perm.request import Handler as PermissionHandler
-from sso.perm.stores.projects import project_json, read_project
+from sso.perm.stores.projects import project_json, read_project, resolve_project_id
 from sso.perm.visibility import Visibility
-from sso.web.request_model import Flag
+from sso.web.request_model import Flag, at_most
 
 _PAGE = Statement(
     """SELECT * FROM projects WHERE id > :after AND removed = :removed
         AND (:everything OR id = ANY(CAST(:ids AS text[])))
         AND (starts_with(id, lower(:search)) OR starts_with(lower(title), lower(:search)))
+        AND (CAST(:id AS text) IS NULL OR id = :id)
     ORDER BY id LIMIT :limit"""
+)
+_COUNTS = Statement(
+    """SELECT p.id, (SELECT count(*) FROM applications a WHERE a.project_id = p.id AND NOT a.removed) AS applications,
+        (SELECT count(*) FROM user_groups g WHERE g.project_id = p.id) AS groups,
+        (SELECT count(DISTINCT user_id) FROM project_members m WHERE m.project_id = p.id) AS members
+    FROM unnest(CAST(:ids AS text[])) AS p (id)"""
 )
 
 
 class ProjectQuery(SearchQuery):
     removed: Flag = False  # list removed projects instead of the others
+    name: Annotated[str, at_most(64)] | None = None  # only the project with this id or alias
+    counts: Flag = False  # add the numbers of applications, groups and members
 
 
 class ProjectResource:
@@ -61,9 +73,12 @@ class ProjectResource:
             everything=visible.everything,
             ids=list(visible.ids),
             search=query.search,
+            id=None if query.name is None else await resolve_project_id(self._database, query.name),
             limit=query.limit + 1,
         )
-        return page_response([project_record(row) for row in rows], query.limit, lambda record: str(record["id"]))
+        counts = await self._count(row["id"] for row in rows) if query.counts else {}
+        records = [project_record(row) | counts.get(row["id"], {}) for row in rows]
+        return page_response(records, query.limit, lambda record: str(record["id"]))
 
     async def get(self, request: AdminRequest) -> AdminResponse:
         project_id = path_project_id(request)
@@ -85,6 +100,10 @@ class ProjectResource:
     async def delete(self, request: AdminRequest) -> AdminResponse:
         """Marks the project as removed: its members and groups lose the rights that it gives."""
         return await self._write(request, self._projects.delete, {})
+
+    async def _count(self, project_ids: Iterable[str]) -> dict[str, JsonRecord]:
+        rows = await self._database.rows(_COUNTS, ids=list(project_ids))
+        return {row["id"]: {name: row[name] for name in ("applications", "groups", "members")} for row in rows}
 
     async def _write(self, request: AdminRequest, endpoint: PermissionHandler, fields: JsonRecord) -> AdminResponse:
         project_id = path_project_id(request)

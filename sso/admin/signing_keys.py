@@ -19,7 +19,7 @@ from sso.core.algorithms import CHEAP_ALGORITHMS
 from sso.core.errors import ApiError, NotFound
 from sso.db.transaction import Transaction
 from sso.keys.rotation import KeyRotation, LastKey
-from sso.keys.store import KeyStore, StoredKey
+from sso.keys.store import KeyStore, StoredKey, key_states
 from sso.perm.stores import audit
 from sso.perm.stores.timestamps import rfc3339
 
@@ -82,8 +82,8 @@ class SigningKeyResource:
 
     async def _read(self, tx: Transaction | None = None) -> Sequence[JsonRecord]:
         keys = await self._store.all(tx)
-        signing = {_series(key): key.kid for key in keys if key.published and key.starts_in <= 0}
-        return [_key_json(key, signs=signing.get(_series(key)) == key.kid) for key in keys]
+        states = key_states(keys)
+        return [_key_json(key, states[key.kid]) for key in keys]
 
     async def _find(self, kid: str, tx: Transaction | None = None) -> JsonRecord:
         for key in await self._read(tx):
@@ -94,39 +94,24 @@ class SigningKeyResource:
     async def _signing(self, body: KeyRotationBody) -> JsonRecord | None:
         """Returns the key that the new one replaces."""
         for key in await self._read():
-            same_series = key["side"] == body.side and (not body.side or key["algorithm"] == body.algorithm)
-            if same_series and key["state"] == "signing":
+            same_chain = key["side"] == body.side and (not body.side or key["algorithm"] == body.algorithm)
+            if same_chain and key["state"] == "signing":
                 return key
         return None
 
 
-def _series(key: StoredKey) -> str:
-    """Keys of the same series replace each other: the main keys, and the side keys of an algorithm."""
-    return key.algorithm if key.side else ""
-
-
-def _key_json(key: StoredKey, *, signs: bool) -> JsonRecord:
+def _key_json(key: StoredKey, state: str) -> JsonRecord:
     """``retires`` is when the key is no longer published; None if that is not known yet."""
     return {
         "kid": key.kid,
         "algorithm": key.algorithm,
         "side": key.side,
-        "state": _state(key, signs=signs),
+        "state": state,
         "created": rfc3339(key.created),
         "signs_from": rfc3339(key.signs_from),
         "retires": rfc3339(key.published_until) if key.published_until else None,
         "retired": rfc3339(key.retired) if key.retired else None,
     }
-
-
-def _state(key: StoredKey, *, signs: bool) -> str:
-    if key.retired:
-        return "retired"
-    if key.starts_in > 0:
-        return "waiting"  # published, and signs soon
-    if signs:
-        return "signing"
-    return "published" if key.published else "expired"
 
 
 def signing_key_routes(resource: SigningKeyResource) -> tuple[AdminRoute, ...]:

@@ -18,6 +18,7 @@ from sso.admin.request import AdminRoute, SearchQuery, WriteQuery
 from sso.admin.rights import AdminRight
 from sso.admin.service_wiring import ServiceParts, service_routes
 from sso.admin.system import SystemResource, system_routes
+from sso.admin.user_assignments import UserAssignments, user_assignment_routes
 from sso.admin.user_details import UserDetails
 from sso.admin.users import UserCreation, UserPatch, UserResource
 from sso.core.encryption import Keyring
@@ -25,12 +26,9 @@ from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.perm.authorization import Authorizer
-from sso.perm.caller import CallerAuthenticator
-from sso.perm.changes.writer import PermissionWriter
 from sso.perm.credentials.service_jwt import FindServiceToken
-from sso.perm.stores.facts import FactsStore
 from sso.perm.visibility import Visibility
-from sso.perm.wiring import PermissionEndpoints
+from sso.perm.wiring import Permissions
 from sso.personal_data.deletion import AccountDeletion
 
 
@@ -68,15 +66,13 @@ def build_management(
     database: Database,
     keyring: Keyring,
     accounts: AccountServices,
-    facts: FactsStore,
-    callers: CallerAuthenticator,
+    permissions: Permissions,
     find_service_token: FindServiceToken,
     changes: ChangeParts,
     requests_per_minute: int,
     service: ServiceParts,
-    endpoints: PermissionEndpoints,
-    writer: PermissionWriter,
 ) -> ManagementApi:
+    facts, writer = permissions.facts, permissions.writer
     protected = ProtectedUsers(database)
     users = UserResource(writer, database, accounts.users, accounts.hasher, keyring, accounts.deletion, protected)
     details = UserDetails(
@@ -85,7 +81,7 @@ def build_management(
     authorizer = Authorizer(facts)
     visibility = Visibility(database, authorizer)
     return ManagementApi(
-        AdminAuthenticator(callers, authorizer, find_service_token, database.clock),
+        AdminAuthenticator(permissions.admin_callers, authorizer, find_service_token, database.clock),
         RateLimiter(database, "admin", requests_per_minute),
         visibility,
         (
@@ -94,7 +90,8 @@ def build_management(
             *invitation_routes(_invitations(database, accounts, users)),
             *service_routes(database, keyring, service, accounts.hasher, writer),
             *system_routes(SystemResource(database)),
-            *permission_routes(database, endpoints, details, visibility),
+            *permission_routes(database, keyring, permissions, details, accounts.users, visibility),
+            *user_assignment_routes(UserAssignments(database, users)),
             *assertion_routes(database, writer),
             *stream_routes(database, keyring, changes),
         ),

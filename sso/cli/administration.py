@@ -1,16 +1,27 @@
-"""What the commands for users, clients, the audit trail, permissions and state do, on this machine or on a server.
+"""What commands do, on this machine or on a server.
 
 A command is written once, with these interfaces. ``sso/cli/local`` implements them with the database, and
 ``sso/cli/remote`` with the management API of the server that ``--server`` names. Records are as the commands print
 them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol, TypeAlias
 
+from sso.cli.context import CommandFailure
+from sso.perm.engine.records import Assignment, RoleRecord
+
 Fields: TypeAlias = dict[str, Any]
+Records: TypeAlias = list[Fields]
 ShowProgress: TypeAlias = Callable[[str, int, int], None]
+
+# Functions of a command that get what is stored and return what is to be stored. They may be called several times.
+RecordChange: TypeAlias = Callable[[Fields], Fields]  # returns the fields that change
+RoleChange: TypeAlias = Callable[[Mapping[str, RoleRecord]], Fields | None]  # None deletes the role
+AssignmentChange: TypeAlias = Callable[[list[Assignment]], list[Assignment]]
+MemberChange: TypeAlias = Callable[[Fields], Fields]  # of the roles in a project; no roles: the user leaves it
 
 
 class UserAdministration(Protocol):
@@ -18,7 +29,7 @@ class UserAdministration(Protocol):
         """Returns the user id. Fails if there is such a user."""
         ...
 
-    async def list(self, search: str, most: int, skip: int) -> list[Fields]:
+    async def list(self, search: str, most: int, skip: int) -> Records:
         """Returns user_id, login, nick and flags."""
         ...
 
@@ -43,7 +54,7 @@ class UserAdministration(Protocol):
 class ClientAdministration(Protocol):
     async def add(self, fields: Fields) -> None: ...
     async def change(self, client_id: str, fields: Fields) -> None: ...
-    async def list(self) -> list[Fields]: ...
+    async def list(self) -> Records: ...
     async def get(self, client_id: str) -> Fields: ...
 
     async def rotate_secret(self, client_id: str, overlap: int | None, expires_in: int | None) -> tuple[str, int]:
@@ -64,7 +75,7 @@ class AuditCriteria:
 
 
 class AuditReader(Protocol):
-    async def entries(self, criteria: AuditCriteria, most: int) -> list[Fields]: ...
+    async def entries(self, criteria: AuditCriteria, most: int) -> Records: ...
 
 
 class PermissionReader(Protocol):
@@ -87,6 +98,173 @@ class StateAdministration(Protocol):
     async def export(self) -> Fields: ...
 
 
+class ApplicationAdministration(Protocol):
+    async def list(self, project_id: str | None) -> Records:
+        """Returns application_id, name, project_id and removed, in the order of the ids."""
+        ...
+
+    async def require(self, application_id: int) -> None:
+        """Fails if there is no such application."""
+        ...
+
+    async def get(self, application_id: int) -> Fields:
+        """Returns the application with its keys. Fails if there is none."""
+        ...
+
+    async def add(self, fields: Fields) -> int:
+        """Returns the id."""
+        ...
+
+    async def service_jwt(self, application_id: int) -> str: ...
+    async def email_secret(self, application_id: int) -> str: ...
+
+    async def public_keys(self, application_id: int) -> Records:
+        """Returns kid and algorithm."""
+        ...
+
+    async def add_public_key(self, application_id: int, pem: str) -> str:
+        """Returns the kid."""
+        ...
+
+    async def remove_public_key(self, application_id: int, kid: str) -> bool:
+        """Returns False if there is no such key."""
+        ...
+
+
+class RoleAdministration(Protocol):
+    async def list(self, application_id: int) -> dict[str, RoleRecord]:
+        """Returns the roles by name. Fails if there is no such application."""
+        ...
+
+    async def require(self, application_id: int, name: str) -> None:
+        """Fails if there is no such role."""
+        ...
+
+    async def change(self, application_id: int, name: str, change: RoleChange) -> bool:
+        """Creates, changes or deletes a role. Returns False if nothing has changed."""
+        ...
+
+    async def assign(self, user_id: str, application_id: int, role: str, change: AssignmentChange) -> bool:
+        """Changes the roles that are assigned to a user. Returns False if nothing has changed."""
+        ...
+
+
+class ProjectAdministration(Protocol):
+    async def list(self) -> Records:
+        """Returns id, title, removed, and the numbers of applications, groups and members."""
+        ...
+
+    async def find(self, name: str) -> Fields:
+        """Finds a project by id, alias or original title. Fails if there is none."""
+        ...
+
+    async def add(self, project_id: str, fields: Fields, admins: Sequence[str]) -> None: ...
+
+    async def change(self, project_id: str, change: RecordChange, applications: Iterable[int] = ()) -> None:
+        """Changes fields of the project, and its lists allow and disallow.
+
+        ``applications`` are those whose roles the change names.
+        """
+        ...
+
+    async def delete(self, project_id: str) -> None: ...
+
+    async def members(self, project_id: str) -> Records:
+        """Returns user_id, login and roles, in the order of the ids."""
+        ...
+
+    async def change_member(self, project_id: str, user_id: str, change: MemberChange) -> bool:
+        """Changes the roles of a user in the project. Returns False if nothing has changed."""
+        ...
+
+
+class GroupAdministration(Protocol):
+    async def list(self, project_id: str | None) -> Records:
+        """Returns the complete groups, by project and title."""
+        ...
+
+    async def find(self, name: str, project: str | None) -> Fields:
+        """Finds a group by id or title, in one project or in all. Fails if there is none, or several."""
+        ...
+
+    async def add(self, project_id: str, fields: Fields) -> str:
+        """Returns the id."""
+        ...
+
+    async def change(self, group: Fields, change: RecordChange) -> None: ...
+    async def delete(self, group: Fields) -> None: ...
+
+
+class ProviderAdministration(Protocol):
+    async def add(self, fields: Fields) -> str:
+        """Returns the callback address. Fails if there is such a provider."""
+        ...
+
+    async def list(self) -> Records:
+        """Returns the providers in the order of their buttons."""
+        ...
+
+    async def count_links(self, provider_id: str) -> tuple[int, int]:
+        """Returns how many users sign in with it, and how many of them have no other way. Fails if there is none."""
+        ...
+
+    async def remove(self, provider_id: str) -> None:
+        """Fails if there is none."""
+        ...
+
+
+@dataclass(frozen=True)
+class ListedKey:
+    kid: str
+    algorithm: str
+    side: bool
+    state: str  # waiting, signing, published, expired or retired
+    signs_from: datetime
+    published_until: datetime | None
+    retired: datetime | None
+
+
+class KeyAdministration(Protocol):
+    async def list(self) -> list[ListedKey]:
+        """Returns the signing keys in the order in which they begin to sign."""
+        ...
+
+    async def rotate(self, algorithm: str, *, side: bool) -> str:
+        """Returns the kid of the new key."""
+        ...
+
+    async def retire(self, kid: str) -> bool:
+        """Returns False if there is no such key, or it is retired. Raises KeySigns if it is the one that signs."""
+        ...
+
+
+class KeySigns(CommandFailure):
+    """A key that signs cannot be retired."""
+
+    def __init__(self) -> None:
+        super().__init__("this is the key that signs: create another one first, with `sso key rotate [--side]`")
+
+
+class WebhookAdministration(Protocol):
+    async def list(self) -> Records: ...
+
+    async def add(self, url: str, secret: str, events: Sequence[str]) -> str:
+        """Returns the id."""
+        ...
+
+    async def remove(self, webhook_id: str) -> None:
+        """Fails if there is none."""
+        ...
+
+    async def failed_events(self, webhook_id: str, most: int) -> Records:
+        """Returns the oldest events that could not be delivered. Fails if there is no such webhook."""
+        ...
+
+    async def resend(self, webhook_id: str, ids: Sequence[str] | None) -> int:
+        """Returns the number of events that are sent again. Fails if there is no such webhook."""
+        ...
+
+
 class ServiceAdministration(Protocol):
     @property
     def users(self) -> UserAdministration: ...
@@ -98,3 +276,17 @@ class ServiceAdministration(Protocol):
     def permissions(self) -> PermissionReader: ...
     @property
     def state(self) -> StateAdministration: ...
+    @property
+    def applications(self) -> ApplicationAdministration: ...
+    @property
+    def roles(self) -> RoleAdministration: ...
+    @property
+    def projects(self) -> ProjectAdministration: ...
+    @property
+    def groups(self) -> GroupAdministration: ...
+    @property
+    def providers(self) -> ProviderAdministration: ...
+    @property
+    def keys(self) -> KeyAdministration: ...
+    @property
+    def webhooks(self) -> WebhookAdministration: ...

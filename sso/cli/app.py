@@ -1,42 +1,18 @@
 """sso app …"""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from sso.cli.context import CommandFailure, command_line_actor, utf8_argument, with_services
+from sso.cli.administration import Fields, Records, ServiceAdministration
+from sso.cli.backend import with_administration
+from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.groups import Subcommands
-from sso.cli.lookups import require_application, require_project
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
-from sso.cli.permission_write import write_permissions
-from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID
-from sso.core import keys as material
-from sso.core.encryption import Keyring
-from sso.core.keys import UnusableKey
-from sso.db.statement import Statement
-from sso.db.transaction import Row, Transaction
-from sso.keys.shared_settings import require_shared_settings
-from sso.perm.changes.scope import Scope
-from sso.perm.stores import audit
-from sso.perm.stores.access_keys import list_access_keys
-from sso.perm.stores.application_keys import add_custom_key, delete_custom_key
-from sso.perm.stores.applications import (
-    application_name_conflicts,
-    create_application,
-    private_key,
-)
-from sso.perm.stores.email_secret import get_or_create_email_secret
 
 APP_ID = click.argument("app_id", type=APPLICATION_ID)
-
-_LIST = Statement(
-    """SELECT a.application_id, a.name, a.project_id, a.removed OR coalesce(p.removed, false) AS removed
-    FROM applications a LEFT JOIN projects p ON p.id = a.project_id
-    WHERE CAST(:project_id AS text) IS NULL OR a.project_id = :project_id ORDER BY a.application_id"""
-)
 
 
 @click.group(cls=Subcommands)
@@ -65,15 +41,14 @@ def list_applications(ctx: click.Context, project: str | None, form: Format | No
       sso app list --project red_dawn
     """
 
-    async def work(services: CommandServices) -> list[Row]:
-        project_id = (await require_project(services.database, project))["id"] if project else None
-        return await services.database.rows(_LIST, project_id=project_id)
+    async def work(admin: ServiceAdministration) -> Records:
+        return await admin.applications.list((await admin.projects.find(project))["id"] if project else None)
 
     def line(record: Record) -> list[object]:
         marks = ["removed"] if record["removed"] else []
         return [record["application_id"], record["name"], record["project_id"] or "-", *marks]
 
-    print_list(form, [dict(row) for row in with_services(ctx, work)], line)
+    print_list(form, with_administration(ctx, work), line)
 
 
 @command.command()
@@ -87,19 +62,7 @@ def show(ctx: click.Context, app_id: int, form: Format | None) -> None:
     Example:
       sso app show 40
     """
-
-    async def work(services: CommandServices) -> dict[str, Any]:
-        row = await require_application(services.database, app_id)
-        names = ("application_id", "name", "description", "project_id", "removed", "settings", "service_meta")
-        return {
-            **{name: row[name] for name in names},
-            "schema_version": row["version"],
-            "private_key": "held" if row["private_key_sealed"] else "none",
-            "public_keys": await services.complete.permissions.application_keys.published(app_id),
-            "access_keys": await list_access_keys(services.database, app_id),
-        }
-
-    print_record(form, with_services(ctx, work))
+    print_record(form, with_administration(ctx, lambda admin: admin.applications.get(app_id)))
 
 
 @command.command()
@@ -115,24 +78,15 @@ def add(ctx: click.Context, name: str, project: str | None, description: str) ->
       sso app add Tanks --project red_dawn
     """
 
-    async def work(services: CommandServices) -> Row:
+    async def work(admin: ServiceAdministration) -> int:
         from sso.perm.input.application import read_application_fields
 
-        project_id = (await require_project(services.database, project))["id"] if project else None
-        fields, _ = read_application_fields({"name": name, "description": description, "project_id": project_id})
-        with application_name_conflicts():
-            return await write_permissions(
-                services,
-                Scope.project(project_id),
-                create_application,
-                services.actor,
-                services.keyring,
-                fields,
-                None,
-            )
+        project_id = (await admin.projects.find(project))["id"] if project else None
+        record: Fields = {"name": name, "description": description, "project_id": project_id}
+        return await admin.applications.add(read_application_fields(record)[0])
 
     with option_errors({"name": "NAME", "description": "--description"}, f"project {project}"):
-        click.echo(f"application_id {with_services(ctx, work)['application_id']}")
+        click.echo(f"application_id {with_administration(ctx, work)}")
 
 
 @command.command("service-jwt")
@@ -149,20 +103,7 @@ def service_jwt(ctx: click.Context, app_id: int) -> None:
     Example:
       sso app service-jwt 40
     """
-
-    async def work(services: CommandServices) -> str:
-        require_shared_settings(services.settings)  # the base URL is the audience
-        row = await require_application(services.database, app_id)
-        perm = services.complete.permissions
-        pem = _stored_private_key(services.keyring, row)
-        kid = material.key_id(material.load_private(pem).public_key())
-        if await perm.application_keys.find(app_id, kid) is None:
-            raise CommandFailure(
-                "the public key that belongs to the stored private key is not among the application's keys"
-            )
-        return perm.service_jwts.issue(app_id, pem, await services.database_time())
-
-    click.echo(with_services(ctx, work))
+    click.echo(with_administration(ctx, lambda admin: admin.applications.service_jwt(app_id)))
 
 
 @command.command("email-secret")
@@ -177,14 +118,8 @@ def print_email_secret(ctx: click.Context, app_id: int) -> None:
     Example:
       sso app email-secret 40
     """
-
-    async def work(services: CommandServices) -> str | None:
-        await require_application(services.database, app_id)
-        return await services.database.transaction(
-            get_or_create_email_secret, command_line_actor(), services.keyring, app_id
-        )
-
-    click.echo(f"email-secret of application {app_id}: {with_services(ctx, work)}")
+    secret = with_administration(ctx, lambda admin: admin.applications.email_secret(app_id))
+    click.echo(f"email-secret of application {app_id}: {secret}")
 
 
 @command.group()
@@ -211,24 +146,16 @@ def add_key(ctx: click.Context, app_id: int, file: Path) -> None:
     Example:
       sso app key add 40 tanks.pem
     """
+    from sso.core.keys import UnusableKey, load_public
+
     try:
         pem = file.read_text()
-        material.load_public(pem)
+        load_public(pem)
     except (OSError, UnicodeDecodeError) as error:
         raise CommandFailure(f"cannot read {file}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     except UnusableKey as error:
         raise CommandFailure(f"{file}: {error}") from None
-
-    async def work(services: CommandServices) -> str:
-        async def add(tx: Transaction) -> str:
-            row = await require_application(tx, app_id)
-            kid = await add_custom_key(tx, app_id, pem)
-            await _audit_key_change(tx, "application.key.add", row, None, kid)
-            return kid
-
-        return await services.database.transaction(add)
-
-    click.echo(f"kid {with_services(ctx, work)}")
+    click.echo(f"kid {with_administration(ctx, lambda admin: admin.applications.add_public_key(app_id, pem))}")
 
 
 @key.command("list")
@@ -242,14 +169,7 @@ def list_keys(ctx: click.Context, app_id: int, form: Format | None) -> None:
     Example:
       sso app key list 40
     """
-
-    async def work(services: CommandServices) -> list[dict[str, str]]:
-        await require_application(services.database, app_id)
-        return await services.complete.permissions.application_keys.published(app_id)
-
-    keys = with_services(ctx, work)
-    algorithms = [material.algorithm_of(material.load_public(item["data"])) for item in keys]
-    print_list(form, [{"kid": item["id"], "algorithm": name} for item, name in zip(keys, algorithms, strict=True)])
+    print_list(form, with_administration(ctx, lambda admin: admin.applications.public_keys(app_id)))
 
 
 @key.command("remove")
@@ -263,38 +183,6 @@ def remove_key(ctx: click.Context, app_id: int, kid: str) -> None:
     Example:
       sso app key remove 40 CDIhyVCKpfIXkNJRQRRpow
     """
-
-    async def work(services: CommandServices) -> bool:
-        async def remove(tx: Transaction) -> bool:
-            row = await require_application(tx, app_id)
-            removed = await delete_custom_key(tx, app_id, kid)
-            if removed:
-                await _audit_key_change(tx, "application.key.remove", row, kid, None)
-            return removed
-
-        return await services.database.transaction(remove)
-
-    if not with_services(ctx, work):
+    if not with_administration(ctx, lambda admin: admin.applications.remove_public_key(app_id, kid)):
         raise CommandFailure(f"application {app_id} has no key {kid} that was added with `sso app key add`")
     click.echo(f"{kid} is removed")
-
-
-def _stored_private_key(keyring: Keyring, row: Row) -> str:
-    pem = private_key(keyring, row)
-    if not pem:
-        raise CommandFailure(
-            "the service holds no private key of this application: store it in service_meta.private_key"
-        )
-    try:
-        material.load_private(pem)
-    except UnusableKey as error:
-        raise CommandFailure(f"the private key of this application cannot be used: {error}") from None
-    return pem
-
-
-async def _audit_key_change(tx: Transaction, operation: str, row: Row, old: str | None, new: str | None) -> None:
-    names = {"project_id": row["project_id"], "application_id": row["application_id"]}
-    before, after = {"kid": old} if old else None, {"kid": new} if new else None
-    await audit.write(
-        tx, command_line_actor(), operation, f"{row['application_id']}/{new or old}", before, after, **names
-    )

@@ -1,40 +1,25 @@
 """sso group …"""
 
-import secrets
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from sso.cli.administration import Fields, Records, ServiceAdministration
 from sso.cli.arguments import DESCRIPTION
+from sso.cli.backend import with_administration
 from sso.cli.confirmation import confirm, yes_option
-from sso.cli.context import CommandFailure, utf8_argument, with_services
-from sso.cli.group_lookup import GROUP, IN_PROJECT, change_group
+from sso.cli.context import CommandFailure, utf8_argument
+from sso.cli.group_lookup import GROUP, IN_PROJECT, with_group
 from sso.cli.group_members import condition, member
 from sso.cli.group_roles import role
 from sso.cli.groups import Subcommands
-from sso.cli.lookups import require_group, require_project
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list, print_record, record_options
-from sso.cli.permission_write import write_permissions
-from sso.cli.services import CommandServices
-from sso.db.statement import Statement
-from sso.perm.changes.scope import Scope
 from sso.perm.engine.names import PROJECT_TAG
-
-if TYPE_CHECKING:
-    from sso.db.transaction import Row, Transaction
-    from sso.perm.stores.audit import AuditActor
 
 ACCESS = ("allow", "disallow")  # the lists of a project
 TAG = click.option(
     "--tag", "tags", multiple=True, metavar="TAG", callback=utf8_argument, help="Tag; may be given several times."
-)
-
-_LIST = Statement(
-    """SELECT g.id, g.title, g.project_id, (SELECT count(*) FROM group_users u WHERE u.group_id = g.id) AS users,
-        jsonb_array_length(g.conditions) AS conditions, g.tags
-    FROM user_groups g JOIN projects p ON p.id = g.project_id AND NOT p.removed
-    WHERE CAST(:project_id AS text) IS NULL OR g.project_id = :project_id ORDER BY g.project_id, g.created, g.id"""
 )
 
 
@@ -69,11 +54,15 @@ def list_groups(ctx: click.Context, project: str | None, form: Format | None) ->
       sso group list --project red_dawn
     """
 
-    async def work(services: CommandServices) -> "list[Row]":
-        project_id = (await require_project(services.database, project))["id"] if project else None
-        return await services.database.rows(_LIST, project_id=project_id)
+    async def work(admin: ServiceAdministration) -> Records:
+        return await admin.groups.list((await admin.projects.find(project))["id"] if project else None)
 
-    print_list(form, [dict(row) for row in with_services(ctx, work, with_permissions=False)])
+    print_list(form, [_listed(group) for group in with_administration(ctx, work, with_permissions=False)])
+
+
+def _listed(group: Fields) -> Fields:
+    counts = {name: len(group[name]) for name in ("users", "conditions")}
+    return {**{name: group[name] for name in ("id", "title", "project_id")}, **counts, "tags": group["tags"]}
 
 
 @command.command()
@@ -89,25 +78,19 @@ def show(ctx: click.Context, group: str, project: str | None, form: Format | Non
       sso group show Testers
     """
 
-    async def work(services: CommandServices) -> dict[str, Any]:
-        from sso.perm.stores.groups import group_json
-        from sso.perm.stores.memberships import read_membership
-        from sso.perm.stores.projects import read_project
-
-        row = await require_group(services.database, group, project)
-        home = await read_project(services.database, row["project_id"])
-        assert home is not None
-        lists = await read_membership(services.database, row["project_id"])
-        access = next((name for name in ACCESS if row["id"] in lists[name]), "none")
+    async def work(admin: ServiceAdministration) -> Fields:
+        record = await admin.groups.find(group, project)
+        home = await admin.projects.find(record["project_id"])
+        access = next((name for name in ACCESS if record["id"] in home[name]), "none")
         roles = [
             {"application_id": int(key), "role": item["role"], "action": item["action"]}
             for key, service in home["settings"].get("services", {}).items()
             for item in service["groups"]
-            if item["group_id"] == row["id"]
+            if item["group_id"] == record["id"]
         ]
-        return group_json(row) | {"roles": roles, "access": access}
+        return record | {"roles": roles, "access": access}
 
-    print_record(form, with_services(ctx, work))
+    print_record(form, with_administration(ctx, work))
 
 
 @command.command()
@@ -124,20 +107,15 @@ def add(ctx: click.Context, title: str, project: str, description: str | None, t
       sso group add Testers --project red_dawn
     """
 
-    async def work(services: CommandServices) -> str:
+    async def work(admin: ServiceAdministration) -> str:
         from sso.perm.input.groups import read_group_fields
         from sso.perm.input.tags import read_tags
 
         fields = read_group_fields({"title": title, "description": description or ""}) | {"tags": read_tags([*tags])}
-        project_id = (await require_project(services.database, project))["id"]
-        scope = Scope.project(project_id)
-        row = await write_permissions(
-            services, scope, _create, services.actor, project_id, secrets.token_hex(12), fields
-        )
-        return str(row["id"])
+        return await admin.groups.add((await admin.projects.find(project))["id"], fields)
 
     with option_errors({"title": "TITLE", "description": "--description", "tags": "--tag"}, f"project {project}"):
-        click.echo(f"group_id {with_services(ctx, work)}")
+        click.echo(f"group_id {with_administration(ctx, work)}")
 
 
 @command.command()
@@ -169,23 +147,20 @@ def change(
     if not (fields or tags or removed_tags):
         raise click.UsageError("expected at least one option that changes the group")
 
-    async def save(tx: "Transaction", actor: "AuditActor", row: "Row") -> None:
+    def changed(old: Fields) -> Fields:
         from sso.perm.input.groups import read_group_fields
         from sso.perm.input.tags import read_tags
-        from sso.perm.stores.groups import lock_group, save_group, set_group_tags
 
-        old = await lock_group(tx, row["id"], row["project_id"])
         for tag in removed_tags:
             if tag not in old["tags"]:
                 raise CommandFailure(f"--remove-tag: the group has no tag {tag}; it has: {', '.join(old['tags'])}")
-        if fields:
-            old = await save_group(tx, actor, old, read_group_fields(fields))
+        new: dict[str, Any] = read_group_fields(fields) if fields else {}
         if tags or removed_tags:
-            new = [tag for tag in (*old["tags"], *tags) if tag not in removed_tags]
-            await set_group_tags(tx, actor, old, read_tags(new))
+            new["tags"] = read_tags([tag for tag in (*old["tags"], *tags) if tag not in removed_tags])
+        return new
 
     options = {"title": "--title", "description": "--description", "tags": "--tag"}
-    row = change_group(ctx, group, project, options, save)
+    row = with_group(ctx, group, project, options, lambda admin, row: admin.groups.change(row, changed))
     click.echo(f"group {title or row['title']} of the project {row['project_id']} is changed")
 
 
@@ -205,23 +180,22 @@ def access(ctx: click.Context, group: str, access: str, project: str | None) -> 
       sso group access Testers allow
     """
 
-    async def save(tx: "Transaction", actor: "AuditActor", row: "Row") -> None:
-        from sso.perm.stores.administrators import keep_administrator
-        from sso.perm.stores.memberships import read_membership, save_membership
+    async def save(admin: ServiceAdministration, row: Fields) -> None:
+        if access != "none" and PROJECT_TAG not in row["tags"]:
+            raise CommandFailure(
+                f"GROUP: {row['title']} lacks the tag {PROJECT_TAG}; "
+                f"`sso group change {row['id']} --tag {PROJECT_TAG}` adds it"
+            )
 
-        async with keep_administrator(tx, row["project_id"]):
-            if access != "none" and PROJECT_TAG not in row["tags"]:
-                raise CommandFailure(
-                    f"GROUP: {row['title']} lacks the tag {PROJECT_TAG}; "
-                    f"`sso group change {row['id']} --tag {PROJECT_TAG}` adds it"
-                )
-            old = await read_membership(tx, row["project_id"])
-            lists = {name: [item for item in old[name] if item != row["id"]] for name in ACCESS}
+        def changed(home: Fields) -> Fields:
+            lists = {name: [item for item in home[name] if item != row["id"]] for name in ACCESS}
             if access != "none":
                 lists[access].append(row["id"])
-            await save_membership(tx, actor, row["project_id"], lists)
+            return lists
 
-    row = change_group(ctx, group, project, {"allow": "GROUP", "disallow": "GROUP"}, save)
+        await admin.projects.change(row["project_id"], changed)
+
+    row = with_group(ctx, group, project, {"allow": "GROUP", "disallow": "GROUP"}, save)
     click.echo(f"access of group {row['title']} to the project {row['project_id']}: {access}")
 
 
@@ -238,23 +212,5 @@ def delete(ctx: click.Context, group: str, project: str | None, yes: bool) -> No
       sso group delete Testers --yes
     """
     confirm(f"Delete the group {group}? Its members lose the roles that they have through it.", yes)
-
-    async def save(tx: "Transaction", actor: "AuditActor", row: "Row") -> None:
-        from sso.perm.stores.administrators import keep_administrator
-        from sso.perm.stores.groups import delete_group, lock_group
-
-        async with keep_administrator(tx, row["project_id"]):
-            await delete_group(tx, actor, await lock_group(tx, row["id"], row["project_id"]))
-
-    row = change_group(ctx, group, project, {}, save)
+    row = with_group(ctx, group, project, {}, lambda admin, row: admin.groups.delete(row))
     click.echo(f"group {row['title']} of the project {row['project_id']} is deleted")
-
-
-async def _create(
-    tx: "Transaction", actor: "AuditActor", project_id: str, group_id: str, fields: dict[str, Any]
-) -> "Row":
-    from sso.perm.stores.administrators import keep_administrator
-    from sso.perm.stores.groups import create_group
-
-    async with keep_administrator(tx, project_id):
-        return await create_group(tx, actor, project_id, group_id, fields)

@@ -1,23 +1,14 @@
 """sso group member …, sso group condition …"""
 
-from typing import TYPE_CHECKING
-
 import click
 
-from sso.cli.condition_text import parse_condition
-from sso.cli.context import CommandFailure, utf8_argument, with_services
-from sso.cli.group_lookup import GROUP, IN_PROJECT, change_group
+from sso.cli.administration import Fields, ServiceAdministration
+from sso.cli.backend import with_administration
+from sso.cli.context import CommandFailure, utf8_argument
+from sso.cli.group_lookup import GROUP, IN_PROJECT, with_group
 from sso.cli.groups import Subcommands
-from sso.cli.lookups import require_group, require_user
-from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list
-from sso.cli.permission_write import write_permissions
-from sso.cli.services import CommandServices
-from sso.perm.changes.scope import Scope
-
-if TYPE_CHECKING:
-    from sso.db.transaction import Row, Transaction
-    from sso.perm.stores.audit import AuditActor
+from sso.perm.input.condition_notation import parse_condition
 
 USERS = click.argument("users", metavar="USER...", nargs=-1, required=True, callback=utf8_argument)
 
@@ -45,12 +36,12 @@ def list_members(ctx: click.Context, group: str, project: str | None, form: Form
       sso group member list Testers
     """
 
-    async def work(services: CommandServices) -> list[Record]:
-        row = await require_group(services.database, group, project)
-        users = [(user_id, await services.users.get(user_id)) for user_id in row["users"]]
-        return [{"user_id": user_id, "login": user.login if user else None} for user_id, user in users]
+    async def work(admin: ServiceAdministration) -> list[Record]:
+        user_ids = (await admin.groups.find(group, project))["users"]
+        logins = await admin.state.logins(user_ids)
+        return [{"user_id": user_id, "login": logins.get(user_id)} for user_id in user_ids]
 
-    print_list(form, with_services(ctx, work))
+    print_list(form, with_administration(ctx, work))
 
 
 @member.command("add")
@@ -115,19 +106,14 @@ def add_condition(ctx: click.Context, group: str, title: str, texts: tuple[str, 
     """
     new = {"title": title, "condition": parse_condition(texts, "CONDITION")}
 
-    async def save(tx: "Transaction", actor: "AuditActor", row: "Row") -> None:
+    def changed(old: Fields) -> Fields:
         from sso.perm.input.groups import read_group_conditions
-        from sso.perm.stores.administrators import keep_administrator
-        from sso.perm.stores.groups import lock_group, set_group_access
 
-        async with keep_administrator(tx, row["project_id"]):
-            old = await lock_group(tx, row["id"], row["project_id"])
-            kept = [item for item in old["conditions"] if item["title"] != title]
-            conditions, _ = read_group_conditions([*kept, new])
-            await set_group_access(tx, actor, old, None, conditions)
+        kept = [item for item in old["conditions"] if item["title"] != title]
+        return {"conditions": read_group_conditions([*kept, new])[0]}
 
     options = {r"conditions\[\d+\]\.title": "TITLE", r"conditions\[\d+\]": "CONDITION", "conditions": "GROUP"}
-    row = change_group(ctx, group, project, options, save)
+    row = with_group(ctx, group, project, options, lambda admin, row: admin.groups.change(row, changed))
     click.echo(f"group {row['title']} has the condition {title}")
 
 
@@ -144,47 +130,33 @@ def remove_condition(ctx: click.Context, group: str, title: str, project: str | 
       sso group condition remove Testers staff
     """
 
-    async def save(tx: "Transaction", actor: "AuditActor", row: "Row") -> None:
-        from sso.perm.stores.administrators import keep_administrator
-        from sso.perm.stores.groups import lock_group, set_group_access
+    def changed(old: Fields) -> Fields:
+        kept = [item for item in old["conditions"] if item["title"] != title]
+        if kept == old["conditions"]:
+            known = ", ".join(item["title"] for item in kept) or "none"
+            raise CommandFailure(f"TITLE: the group has no condition {title}; it has: {known}")
+        return {"conditions": kept}
 
-        async with keep_administrator(tx, row["project_id"]):
-            old = await lock_group(tx, row["id"], row["project_id"])
-            kept = [item for item in old["conditions"] if item["title"] != title]
-            if kept == old["conditions"]:
-                known = ", ".join(item["title"] for item in kept) or "none"
-                raise CommandFailure(f"TITLE: the group has no condition {title}; it has: {known}")
-            await set_group_access(tx, actor, old, None, kept)
-
-    row = change_group(ctx, group, project, {}, save)
+    row = with_group(ctx, group, project, {}, lambda admin, row: admin.groups.change(row, changed))
     click.echo(f"group {row['title']} no longer has the condition {title}")
 
 
-def _change_users(ctx: click.Context, group: str, project: str | None, names: tuple[str, ...], *, added: bool) -> "Row":
-    async def work(services: CommandServices) -> "Row":
-        row = await require_group(services.database, group, project)
-        accounts = {name: (await require_user(services, name)).user_id for name in names}
-        scope = Scope.project(row["project_id"])
-        await write_permissions(services, scope, _save_users, services.actor, row, accounts, added)
-        return row
+def _change_users(
+    ctx: click.Context, group: str, project: str | None, names: tuple[str, ...], *, added: bool
+) -> Fields:
+    async def save(admin: ServiceAdministration, row: Fields) -> None:
+        accounts = {name: (await admin.users.find(name))["user_id"] for name in names}
+        await admin.groups.change(row, lambda old: _changed_users(old, accounts, added=added))
 
-    with option_errors({"users": "USER"}, f"the project of group {group}"):
-        return with_services(ctx, work)
+    return with_group(ctx, group, project, {"users": "USER"}, save)
 
 
-async def _save_users(
-    tx: "Transaction", actor: "AuditActor", row: "Row", accounts: dict[str, str], added: bool
-) -> None:
+def _changed_users(old: Fields, accounts: dict[str, str], *, added: bool) -> Fields:
     from sso.perm.input.groups import read_group_users
-    from sso.perm.stores.administrators import keep_administrator
-    from sso.perm.stores.groups import lock_group, set_group_access
 
-    async with keep_administrator(tx, row["project_id"]):
-        old = await lock_group(tx, row["id"], row["project_id"])
-        for name, user_id in accounts.items():
-            if not added and user_id not in old["users"]:
-                raise CommandFailure(f"USER: {name} was not added to the group {old['title']}")
-        others = [user_id for user_id in old["users"] if user_id not in accounts.values()]
-        await set_group_access(
-            tx, actor, old, read_group_users([*old["users"], *accounts.values()] if added else others), None
-        )
+    if added:
+        return {"users": read_group_users([*old["users"], *accounts.values()])}
+    for name, user_id in accounts.items():
+        if user_id not in old["users"]:
+            raise CommandFailure(f"USER: {name} was not added to the group {old['title']}")
+    return {"users": [user_id for user_id in old["users"] if user_id not in accounts.values()]}

@@ -1,19 +1,15 @@
 """sso group role …"""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from sso.cli.administration import Fields, ServiceAdministration
 from sso.cli.arguments import ROLE
 from sso.cli.context import CommandFailure
-from sso.cli.group_lookup import GROUP, IN_PROJECT, change_group
+from sso.cli.group_lookup import GROUP, IN_PROJECT, with_group
 from sso.cli.groups import Subcommands
-from sso.cli.lookups import require_application, require_role
 from sso.cli.types import APPLICATION_ID
-
-if TYPE_CHECKING:
-    from sso.db.transaction import Row, Transaction
-    from sso.perm.stores.audit import AuditActor
 
 APP = click.option(
     "--app", "app_id", type=APPLICATION_ID, required=True, help="Application of the role, in the project of the group."
@@ -56,11 +52,7 @@ def add(ctx: click.Context, group: str, role: str, app_id: int, action: str, pro
       sso group role add Testers moderator --app 10
       sso group role add Banned moderator --app 10 --action revoke
     """
-
-    async def save(tx: "Transaction", actor: "AuditActor", row: "Row") -> None:
-        await _save(tx, actor, row, app_id, role, action)
-
-    row = change_group(ctx, group, project, OPTIONS, save)
+    row = with_group(ctx, group, project, OPTIONS, lambda admin, row: _save(admin, row, app_id, role, action))
     now_has = "gives" if action == "grant" else "takes away"
     click.echo(f"group {row['title']} {now_has} the role {role} at application {app_id}")
 
@@ -78,42 +70,31 @@ def remove(ctx: click.Context, group: str, role: str, app_id: int, project: str 
     Example:
       sso group role remove Testers moderator --app 10
     """
-
-    async def save(tx: "Transaction", actor: "AuditActor", row: "Row") -> None:
-        await _save(tx, actor, row, app_id, role, None)
-
-    row = change_group(ctx, group, project, OPTIONS, save)
+    row = with_group(ctx, group, project, OPTIONS, lambda admin, row: _save(admin, row, app_id, role, None))
     click.echo(f"group {row['title']} no longer gives or takes away the role {role} at application {app_id}")
 
 
-async def _save(
-    tx: "Transaction", actor: "AuditActor", group: "Row", app_id: int, role: str, action: str | None
-) -> None:
+async def _save(admin: ServiceAdministration, group: Fields, app_id: int, role: str, action: str | None) -> None:
     """Replaces the action of the group's project for this group and role; None removes it."""
-    from sso.perm.input.project import read_project_fields
-    from sso.perm.stores.administrators import keep_administrator
-    from sso.perm.stores.projects import read_project, referenced_applications, save_project
-    from sso.perm.stores.roles import read_roles
+    await admin.applications.require(app_id)
+    if action is not None:
+        await admin.roles.require(app_id, role)
+    await admin.projects.change(
+        group["project_id"], lambda home: _changed_services(home, group, app_id, role, action), [app_id]
+    )
 
-    project_id: str = group["project_id"]
-    unlocked = await read_project(tx, project_id)
-    assert unlocked is not None
-    # Applications are locked before the project.
-    named = {app_id, *referenced_applications({"settings": unlocked["settings"]})}
-    async with keep_administrator(tx, project_id, named):
-        project = await read_project(tx, project_id)
-        assert project is not None
-        await require_application(tx, app_id)
-        services: dict[str, Any] = dict(project["settings"].get("services", {}))
-        actions = services.get(str(app_id), {"groups": []})["groups"]
-        kept = [item for item in actions if (item["group_id"], item["role"]) != (group["id"], role)]
-        if action is None and kept == actions:
-            raise CommandFailure(
-                f"ROLE: the group {group['title']} neither gives nor takes away the role {role} at application {app_id}"
-            )
-        if action is not None:
-            require_role(await read_roles(tx, app_id), role, app_id)
-            kept.append({"group_id": group["id"], "role": role, "action": action})
-        services[str(app_id)] = {"groups": kept}
-        changes, _ = read_project_fields(project_id, {"settings": {"services": services}})
-        await save_project(tx, actor, project_id, changes)
+
+def _changed_services(home: Fields, group: Fields, app_id: int, role: str, action: str | None) -> Fields:
+    from sso.perm.input.project import read_project_fields
+
+    services: dict[str, Any] = dict(home["settings"].get("services", {}))
+    actions = services.get(str(app_id), {"groups": []})["groups"]
+    kept = [item for item in actions if (item["group_id"], item["role"]) != (group["id"], role)]
+    if action is None and kept == actions:
+        raise CommandFailure(
+            f"ROLE: the group {group['title']} neither gives nor takes away the role {role} at application {app_id}"
+        )
+    if action is not None:
+        kept.append({"group_id": group["id"], "role": role, "action": action})
+    services[str(app_id)] = {"groups": kept}
+    return read_project_fields(home["id"], {"settings": {"services": services}})[0]

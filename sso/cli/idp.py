@@ -6,11 +6,13 @@ from typing import Any
 
 import click
 
+from sso.cli.administration import Fields
+from sso.cli.backend import with_administration
 from sso.cli.confirmation import confirm, yes_option
-from sso.cli.context import CommandFailure, with_services, write_audit_entry
+from sso.cli.context import CommandFailure
 from sso.cli.groups import Subcommands
-from sso.cli.output import Format, Record, list_options, print_list
-from sso.cli.services import CommandServices
+from sso.cli.output import Format, list_options, print_list
+from sso.core.errors import ApiError
 
 _OPTIONS = {
     "id": "ID",
@@ -20,6 +22,7 @@ _OPTIONS = {
     "claims": "--claim",
 }
 
+FLAGS = ("trusted_email", "trusted_second_factor", "keep_tokens", "disabled")
 PROVIDER_ID = click.argument("provider_id", metavar="ID")
 
 
@@ -76,28 +79,15 @@ def add(ctx: click.Context, /, provider_id: str, **options: Any) -> None:
 
     record = _record(provider_id, options)
     try:
-        document = parse({"identity_providers": [record]})
+        parse({"identity_providers": [record]})
     except DocumentError as error:
         raise CommandFailure(_in_words_of_options(str(error))) from None
 
-    async def work(services: CommandServices) -> str:
-        from sso.core.outgoing_url import EXPECTED, is_outgoing_url
-        from sso.upstream.provider_store import TOPIC
-        from sso.upstream.sign_in import callback_url
-
-        if await services.identity_providers.get(provider_id):
-            raise CommandFailure(f"there is already an identity provider {provider_id}")
-        for name in ("issuer", "authorization_url", "token_url", "userinfo_url"):
-            if name in record and not is_outgoing_url(record[name], allow_http=not services.settings.https):
-                raise CommandFailure(f"{_option(name)}: {EXPECTED}")
-        try:
-            await services.applier.apply(document)
-        except DocumentError as error:
-            raise CommandFailure(_in_words_of_options(str(error))) from None
-        services.bus.publish(TOPIC)
-        return callback_url(services.settings.base_url, provider_id)
-
-    click.echo(f"callback {with_services(ctx, work, with_permissions=False)}")
+    try:
+        callback = with_administration(ctx, lambda admin: admin.providers.add(record), with_permissions=False)
+    except ApiError as error:
+        raise CommandFailure(_in_words_of_options(error.message)) from None
+    click.echo(f"callback {callback}")
 
 
 @command.command("list")
@@ -110,22 +100,19 @@ def list_providers(ctx: click.Context, form: Format | None) -> None:
     Example:
       sso idp list
     """
+    providers = with_administration(ctx, lambda admin: admin.providers.list(), with_permissions=False)
+    print_list(form, [_listed(provider) for provider in providers])
 
-    async def work(services: CommandServices) -> list[Record]:
-        flags = ("trusted_email", "trusted_second_factor", "keep_tokens", "disabled")
-        return [
-            {
-                "id": provider.provider_id,
-                "kind": provider.kind,
-                "name": provider.name,
-                "issuer": provider.issuer or provider.userinfo_url,
-                "client_id": provider.client_id,
-                "flags": [name for name in flags if getattr(provider, name)],
-            }
-            for provider in await services.identity_providers.list()
-        ]
 
-    print_list(form, with_services(ctx, work, with_permissions=False))
+def _listed(provider: Fields) -> Fields:
+    return {
+        "id": provider["id"],
+        "kind": provider["kind"],
+        "name": provider["name"],
+        "issuer": provider["issuer"] or provider["userinfo_url"],
+        "client_id": provider["client_id"],
+        "flags": [name for name in FLAGS if provider[name]],
+    }
 
 
 @command.command()
@@ -139,30 +126,15 @@ def remove(ctx: click.Context, provider_id: str, yes: bool) -> None:
     Example:
       sso idp remove steam
     """
-
-    async def count(services: CommandServices) -> tuple[int, int]:
-        from sso.upstream.provider_store import count_links
-
-        if await services.identity_providers.get(provider_id) is None:
-            raise CommandFailure(f"there is no identity provider {provider_id}")
-        return await count_links(services.database, provider_id)
-
-    async def delete(services: CommandServices) -> bool:
-        from sso.upstream.provider_store import TOPIC, delete_provider
-
-        await write_audit_entry(services, "identity_provider.delete", provider_id, {"removed": True})
-        deleted = await delete_provider(services.database, provider_id)
-        services.bus.publish(TOPIC)
-        return deleted
-
-    linked, stranded = with_services(ctx, count, with_permissions=False)
+    linked, stranded = with_administration(
+        ctx, lambda admin: admin.providers.count_links(provider_id), with_permissions=False
+    )
     confirm(
         f"Remove {provider_id}? {linked} players sign in with it, {stranded} of them have no password, no "
         "passkey and no other provider.",
         yes,
     )
-    if not with_services(ctx, delete, with_permissions=False):
-        raise CommandFailure(f"there is no identity provider {provider_id}")
+    with_administration(ctx, lambda admin: admin.providers.remove(provider_id), with_permissions=False)
     click.echo(f"{provider_id} is removed")
 
 

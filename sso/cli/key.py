@@ -1,18 +1,15 @@
 """sso key …"""
 
-from typing import TYPE_CHECKING
-
 import click
 
+from sso.cli.administration import ListedKey
+from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.groups import Subcommands
 from sso.cli.output import Format, list_options, print_list
 from sso.cli.progress import Progress
 from sso.cli.services import CommandServices
 from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS
-
-if TYPE_CHECKING:
-    from sso.keys.store import StoredKey
 
 
 @click.group(cls=Subcommands)
@@ -39,18 +36,8 @@ def list_keys(ctx: click.Context, form: Format | None) -> None:
     Example:
       sso key list
     """
-
-    async def work(services: CommandServices) -> "list[StoredKey]":
-        await services.key_rotation.ensure_signing_keys(ALGORITHMS[0], sides=CHEAP_ALGORITHMS)
-        return await services.key_store.all()
-
-    keys = with_services(ctx, work, with_permissions=False)
-    signing = {_key_series(key): key.kid for key in keys if key.published and key.starts_in <= 0}
-    states = [_state(key, signing=signing.get(_key_series(key)) == key.kid) for key in keys]
-    print_list(
-        form,
-        [{"kid": key.kid, "algorithm": key.algorithm, "state": state} for key, state in zip(keys, states, strict=True)],
-    )
+    keys = with_administration(ctx, lambda admin: admin.keys.list(), with_permissions=False)
+    print_list(form, [{"kid": key.kid, "algorithm": key.algorithm, "state": _state(key)} for key in keys])
 
 
 @command.command()
@@ -78,13 +65,10 @@ def rotate(ctx: click.Context, algorithm: str, side: bool) -> None:
     """
     if side and algorithm not in CHEAP_ALGORITHMS:
         raise click.UsageError(f"--side needs --alg {' or '.join(CHEAP_ALGORITHMS)}")
-    from sso.keys.rotation import LEAD_S, longest_token_s
+    from sso.keys.rotation import LEAD_S
 
-    async def work(services: CommandServices) -> str:
-        await write_audit_entry(services, "signing_key.rotate", algorithm, {"algorithm": algorithm, "side": side})
-        return await services.key_rotation.rotate(algorithm, longest_token_s(services.settings), side=side)
-
-    click.echo(f"{with_services(ctx, work, with_permissions=False)} is published and signs in {LEAD_S} seconds")
+    kid = with_administration(ctx, lambda admin: admin.keys.rotate(algorithm, side=side), with_permissions=False)
+    click.echo(f"{kid} is published and signs in {LEAD_S} seconds")
 
 
 @command.command()
@@ -97,20 +81,7 @@ def retire(ctx: click.Context, kid: str) -> None:
     Example:
       sso key retire CDIhyVCKpfIXkNJRQRRpow
     """
-    from sso.keys.rotation import LastKey
-
-    async def work(services: CommandServices) -> bool:
-        if kid not in {key.kid for key in await services.key_store.all()}:
-            return False
-        await write_audit_entry(services, "signing_key.retire", kid, {"retired": True})
-        try:
-            return await services.key_rotation.retire(kid)
-        except LastKey:
-            raise CommandFailure(
-                "this is the key that signs: create another one first, with `sso key rotate [--side]`"
-            ) from None
-
-    if not with_services(ctx, work, with_permissions=False):
+    if not with_administration(ctx, lambda admin: admin.keys.retire(kid), with_permissions=False):
         raise CommandFailure(f"there is no key {kid} in use")
     click.echo(f"{kid} is retired")
 
@@ -189,16 +160,15 @@ async def _require_key_on_all_nodes(services: CommandServices, key_id: str) -> N
         )
 
 
-def _key_series(key: "StoredKey") -> str:
-    return key.algorithm if key.side else ""
-
-
-def _state(key: "StoredKey", *, signing: bool) -> str:
-    if key.retired:
-        return f"retired {key.retired:%Y-%m-%d %H:%M}"
-    if key.starts_in > 0:
-        return f"published, signs in {key.starts_in:.0f} s"
-    if signing:
-        return "signs where it is asked for" if key.side else "signs"
+def _state(key: ListedKey) -> str:
     until = f"{key.published_until:%Y-%m-%d}" if key.published_until else "for ever"
-    return f"published until {until}" if key.published else f"expired {until}"
+    match key.state:
+        case "retired":
+            return f"retired {key.retired:%Y-%m-%d %H:%M}"
+        case "waiting":
+            return f"published, signs from {key.signs_from:%Y-%m-%d %H:%M:%S}"
+        case "signing":
+            return "signs where it is asked for" if key.side else "signs"
+        case "published":
+            return f"published until {until}"
+    return f"expired {until}"

@@ -1,25 +1,18 @@
 """sso project …"""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from sso.cli.administration import Fields, ServiceAdministration
 from sso.cli.arguments import DESCRIPTION, PROJECT
+from sso.cli.backend import with_administration
 from sso.cli.confirmation import confirm, yes_option
-from sso.cli.context import CommandFailure, utf8_argument, with_services
+from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.groups import Subcommands
-from sso.cli.lookups import require_project, require_user
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
-from sso.cli.permission_write import write_permissions
 from sso.cli.project_member import member
-from sso.cli.services import CommandServices
-from sso.db.statement import Statement
-from sso.perm.changes.scope import Scope
-
-if TYPE_CHECKING:
-    from sso.db.transaction import Row, Transaction
-    from sso.perm.stores.audit import AuditActor
 
 ALIAS = click.option(
     "--alias",
@@ -44,14 +37,6 @@ OPTIONS = {
     "aliases": "--alias",
     r"settings\.allowed_domains": "--domain",
 }
-
-_LIST = Statement(
-    """SELECT p.id, p.title, p.removed,
-        (SELECT count(*) FROM applications a WHERE a.project_id = p.id AND NOT a.removed) AS applications,
-        (SELECT count(*) FROM user_groups g WHERE g.project_id = p.id) AS groups,
-        (SELECT count(DISTINCT user_id) FROM project_members m WHERE m.project_id = p.id) AS members
-    FROM projects p ORDER BY p.id"""
-)
 
 
 @click.group(cls=Subcommands)
@@ -82,15 +67,12 @@ def list_projects(ctx: click.Context, form: Format | None) -> None:
       sso project list
     """
 
-    async def work(services: CommandServices) -> "list[Row]":
-        return await services.database.rows(_LIST)
-
     def line(record: Record) -> list[object]:
         counts = [f"{name} {record[name]}" for name in ("applications", "groups", "members")]
         marks = ["removed"] if record["removed"] else []
         return [record["id"], record["title"], ", ".join(counts), *marks]
 
-    print_list(form, [dict(row) for row in with_services(ctx, work, with_permissions=False)], line)
+    print_list(form, with_administration(ctx, lambda admin: admin.projects.list(), with_permissions=False), line)
 
 
 @command.command()
@@ -104,16 +86,7 @@ def show(ctx: click.Context, project: str, form: Format | None) -> None:
     Example:
       sso project show red_dawn
     """
-
-    async def work(services: CommandServices) -> dict[str, Any]:
-        from sso.perm.stores.memberships import read_membership
-        from sso.perm.stores.projects import project_json
-
-        row = await require_project(services.database, project)
-        membership = await read_membership(services.database, row["id"])
-        return project_json(row) | {name: membership[name] for name in ("allow", "disallow")}
-
-    print_record(form, with_services(ctx, work))
+    print_record(form, with_administration(ctx, lambda admin: admin.projects.find(project)))
 
 
 @command.command()
@@ -150,23 +123,18 @@ def add(
     settings = {"allowed_domains": list(domains)} if domains else {}
     record = {"title": title, "description": description or "", "aliases": list(aliases), "settings": settings}
 
-    async def work(services: CommandServices) -> str:
+    async def work(admin: ServiceAdministration) -> str:
         from sso.perm.input.names import project_id_from_title
         from sso.perm.input.project import read_project_fields
-        from sso.perm.stores.projects import create_project, project_name_conflicts
 
         project_id = project_id_from_title(title, "title")
         fields, _ = read_project_fields(project_id, record)
-        user_ids = [(await require_user(services, name)).user_id for name in admins]
-        with project_name_conflicts():
-            admin_ids = list(dict.fromkeys(user_ids))
-            row = await write_permissions(
-                services, Scope.project(project_id), create_project, services.actor, project_id, fields, "", admin_ids
-            )
-        return str(row["id"])
+        user_ids = [(await admin.users.find(name))["user_id"] for name in admins]
+        await admin.projects.add(project_id, fields, list(dict.fromkeys(user_ids)))
+        return project_id
 
     with option_errors(OPTIONS | {"roles": "--admin"}):
-        click.echo(f"project_id {with_services(ctx, work)}")
+        click.echo(f"project_id {with_administration(ctx, work)}")
 
 
 @command.command()
@@ -197,16 +165,13 @@ def change(ctx: click.Context, /, project: str, **options: Any) -> None:
     if not any(value is not None and value != () for value in options.values()):
         raise click.UsageError("expected at least one option that changes the project")
 
-    async def work(services: CommandServices) -> str:
-        from sso.perm.stores.projects import project_name_conflicts
-
-        project_id: str = (await require_project(services.database, project))["id"]
-        with project_name_conflicts():
-            await write_permissions(services, Scope.project(project_id), _save, services.actor, project_id, options)
+    async def work(admin: ServiceAdministration) -> str:
+        project_id: str = (await admin.projects.find(project))["id"]
+        await admin.projects.change(project_id, lambda old: _changes(old, options))
         return project_id
 
     with option_errors(OPTIONS | {"title or aliases": "--title or --alias", "title": "--title"}, f"project {project}"):
-        click.echo(f"project {with_services(ctx, work)} is changed")
+        click.echo(f"project {with_administration(ctx, work)} is changed")
 
 
 @command.command()
@@ -224,35 +189,28 @@ def delete(ctx: click.Context, project: str, yes: bool) -> None:
     """
     confirm(f"Delete the project {project}? Its members and applications lose their access.", yes)
 
-    async def work(services: CommandServices) -> str:
-        from sso.perm.stores.projects import remove_project
+    async def work(admin: ServiceAdministration) -> str:
+        record = await admin.projects.find(project)
+        if record["removed"]:
+            raise CommandFailure(f"project {record['id']} is deleted already")
+        await admin.projects.delete(record["id"])
+        return str(record["id"])
 
-        row = await require_project(services.database, project)
-        if row["removed"]:
-            raise CommandFailure(f"project {row['id']} is deleted already")
-        await write_permissions(services, Scope.project(row["id"]), remove_project, services.actor, row["id"])
-        return str(row["id"])
-
-    click.echo(f"project {with_services(ctx, work)} is deleted")
+    click.echo(f"project {with_administration(ctx, work)} is deleted")
 
 
-async def _save(tx: "Transaction", actor: "AuditActor", project_id: str, options: dict[str, Any]) -> None:
+def _changes(old: Fields, options: dict[str, Any]) -> Fields:
+    """Returns the fields that the options of `sso project change` change."""
     from sso.perm.input.project import read_project_fields
-    from sso.perm.stores.administrators import keep_administrator
-    from sso.perm.stores.projects import read_project, save_project
 
-    async with keep_administrator(tx, project_id):
-        old = await read_project(tx, project_id)
-        assert old is not None
-        record = {name: options[name] for name in ("title", "description") if options[name] is not None}
-        if options["aliases"] or options["removed_aliases"]:
-            record["aliases"] = _edited(old["aliases"], options["aliases"], options["removed_aliases"], "alias")
-        if options["domains"] or options["removed_domains"]:
-            domains = old["settings"].get("allowed_domains", [])
-            edited = _edited(domains, options["domains"], options["removed_domains"], "domain")
-            record["settings"] = {"allowed_domains": edited}
-        changes, _ = read_project_fields(project_id, record)
-        await save_project(tx, actor, project_id, changes)
+    record = {name: options[name] for name in ("title", "description") if options[name] is not None}
+    if options["aliases"] or options["removed_aliases"]:
+        record["aliases"] = _edited(old["aliases"], options["aliases"], options["removed_aliases"], "alias")
+    if options["domains"] or options["removed_domains"]:
+        domains = old["settings"].get("allowed_domains", [])
+        edited = _edited(domains, options["domains"], options["removed_domains"], "domain")
+        record["settings"] = {"allowed_domains": edited}
+    return read_project_fields(old["id"], record)[0]
 
 
 def _edited(stored: list[str], added: tuple[str, ...], removed: tuple[str, ...], option: str) -> list[str]:

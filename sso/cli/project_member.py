@@ -2,35 +2,28 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from sso.cli.administration import Fields, ServiceAdministration
 from sso.cli.arguments import EXPIRED, PROJECT, ROLE, TTL, USER
-from sso.cli.context import CommandFailure, utf8_argument, with_services
+from sso.cli.backend import with_administration
+from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.groups import Subcommands
-from sso.cli.lookups import require_group, require_project, require_role, require_user
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list
-from sso.cli.permission_write import write_permissions
-from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID
-from sso.perm.changes.scope import Scope
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 
-if TYPE_CHECKING:
-    from sso.db.transaction import Transaction
-    from sso.perm.stores.audit import AuditActor
-
 Command = Callable[..., Any]
-Change = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]  # of the users of a membership
 
 LEVELS = {"app": "applications", "service": "services", "group": "groups"}
 OPTIONS = {
-    r"users\[\d+\]\.roles\.applications": "--app",
-    r"users\[\d+\]\.roles\.services": "--service",
-    r"users\[\d+\]\.roles\.groups": "--group",
-    r"users\[\d+\]\.roles\.project": "ROLE",
+    r"(?:users\[\d+\]\.)?roles\.applications": "--app",
+    r"(?:users\[\d+\]\.)?roles\.services": "--service",
+    r"(?:users\[\d+\]\.)?roles\.groups": "--group",
+    r"(?:users\[\d+\]\.)?roles\.project": "ROLE",
     "roles": "ROLE",
     "users": "USER",
 }
@@ -75,21 +68,14 @@ def list_members(ctx: click.Context, project: str, form: Format | None) -> None:
       sso project member list red_dawn
     """
 
-    async def work(services: CommandServices) -> list[Record]:
-        from sso.perm.stores.memberships import read_membership
-
-        row = await require_project(services.database, project)
-        members: list[Record] = []
-        for item in (await read_membership(services.database, row["id"]))["users"]:
-            user = await services.users.get(item["user_id"])
-            login = user.login if user else None
-            members.append({"user_id": item["user_id"], "login": login, "roles": _role_texts(item["roles"])})
-        return members
+    async def work(admin: ServiceAdministration) -> list[Record]:
+        members = await admin.projects.members((await admin.projects.find(project))["id"])
+        return [{**member, "roles": _role_texts(member["roles"])} for member in members]
 
     def line(record: Record) -> list[object]:
         return [record["user_id"], record["login"] or "-", ", ".join(record["roles"])]
 
-    print_list(form, with_services(ctx, work), line)
+    print_list(form, with_administration(ctx, work), line)
 
 
 @member.command()
@@ -160,55 +146,37 @@ def _change(
     if sum(value is not None for value in levels.values()) > 1:
         raise click.UsageError("expected only one of --app, --service and --group")
 
-    async def work(services: CommandServices) -> tuple[str, str, bool]:
-        project_id: str = (await require_project(services.database, project))["id"]
-        account = await require_user(services, user)
+    async def work(admin: ServiceAdministration) -> tuple[str, str, bool]:
+        project_id: str = (await admin.projects.find(project))["id"]
+        account = await admin.users.find(user)
         if levels["group"]:
-            levels["group"] = (await require_group(services.database, levels["group"], project_id))["id"]
-
-        def change(users: list[dict[str, Any]]) -> list[dict[str, Any]]:
-            return _changed_users(users, account.user_id, levels, change_roles)
-
-        scope = Scope.project(project_id)
-        changed = await write_permissions(services, scope, _save, services.actor, project_id, change, new_role)
-        return account.login, _place(project_id, levels), changed
+            levels["group"] = (await admin.groups.find(levels["group"], project_id))["id"]
+        if new_role is not None:
+            await admin.roles.require(CENTRAL_APPLICATION_ID, new_role)
+        changed = await admin.projects.change_member(
+            project_id, account["user_id"], lambda roles: _changed_roles(roles, levels, change_roles)
+        )
+        return account["login"], _place(project_id, levels), changed
 
     with option_errors(OPTIONS, f"project {project}"):
-        return with_services(ctx, work)
+        return with_administration(ctx, work)
 
 
-def _changed_users(
-    users: list[dict[str, Any]],
-    user_id: str,
-    levels: dict[str, Any],
-    change_roles: Callable[[list[Any]], list[Any]] | None,
-) -> list[dict[str, Any]]:
-    """Returns the users of a membership with the roles of one user changed at one level."""
-    roles = next((dict(item["roles"]) for item in users if item["user_id"] == user_id), {})
-    others = [item for item in users if item["user_id"] != user_id]
+def _changed_roles(
+    roles: Fields, levels: dict[str, Any], change_roles: Callable[[list[Any]], list[Any]] | None
+) -> Fields:
+    """Returns the roles of a member with those at one level changed; none at all without ``change_roles``."""
     if change_roles is None:
-        return others
+        return {}
     option = next((name for name, value in levels.items() if value is not None), None)
     if option is None:
-        roles["project"] = change_roles(roles.get("project", []))
+        changed = {**roles, "project": change_roles(roles.get("project", []))}
     else:
-        resource = str(levels[option])
-        at_level = roles.get(LEVELS[option], {})
-        roles[LEVELS[option]] = at_level | {resource: change_roles(at_level.get(resource, []))}
-    return [*others, {"user_id": user_id, "roles": roles}]
-
-
-async def _save(tx: "Transaction", actor: "AuditActor", project_id: str, change: Change, new_role: str | None) -> bool:
-    from sso.perm.stores.administrators import keep_administrator
-    from sso.perm.stores.memberships import read_membership, save_membership
-    from sso.perm.stores.roles import read_roles
-
-    async with keep_administrator(tx, project_id):
-        if new_role is not None:
-            require_role(await read_roles(tx, CENTRAL_APPLICATION_ID), new_role, CENTRAL_APPLICATION_ID)
-        before = await read_membership(tx, project_id)
-        after, _ = await save_membership(tx, actor, project_id, {"users": change(before["users"])})
-    return after != before
+        resource, level = str(levels[option]), LEVELS[option]
+        at_level = roles.get(level, {})
+        at_level = at_level | {resource: change_roles(at_level.get(resource, []))}
+        changed = {**roles, level: {name: assigned for name, assigned in at_level.items() if assigned}}
+    return {level: assigned for level, assigned in changed.items() if assigned}
 
 
 def _place(project_id: str, levels: dict[str, Any]) -> str:

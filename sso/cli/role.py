@@ -1,31 +1,25 @@
 """sso role …"""
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
+from sso.cli.administration import Fields, RoleChange
 from sso.cli.arguments import APP_OR_CENTRAL, DESCRIPTION
-from sso.cli.condition_text import parse_condition
+from sso.cli.backend import with_administration
 from sso.cli.confirmation import confirm, yes_option
-from sso.cli.context import CommandFailure, utf8_argument, with_services
+from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.groups import Subcommands
-from sso.cli.lookups import require_application, require_role
+from sso.cli.lookups import require_role
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list, print_record, record_options
-from sso.cli.permission_write import write_permissions
 from sso.cli.role_assignment import assign, unassign
 from sso.cli.role_format import listed_role, shown_role
-from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID
-from sso.perm.changes.scope import Scope
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.records import RoleRecord
-
-if TYPE_CHECKING:
-    from sso.db.transaction import Transaction
-    from sso.perm.stores.audit import AuditActor
+from sso.perm.input.condition_notation import parse_condition
 
 ROLE = click.argument("name", metavar="ROLE", callback=utf8_argument)
 APP = click.option(
@@ -51,7 +45,6 @@ CONDITION = click.option(
 LIMIT = click.option(
     "--user-limit", metavar="N", type=click.IntRange(0), help="Maximum number of users; 0 is no limit."
 )
-RoleChange = Callable[[dict[str, RoleRecord]], dict[str, Any] | None]  # returns the new fields; None deletes the role
 OPTIONS = {
     "name": "ROLE",
     "meta": "--rule",
@@ -91,15 +84,10 @@ def list_roles(ctx: click.Context, app_id: int, form: Format | None) -> None:
     Example:
       sso role list --app 10
     """
-
-    async def work(services: CommandServices) -> list[RoleRecord]:
-        from sso.perm.stores.roles import read_roles
-
-        await require_application(services.database, app_id)
-        return list((await read_roles(services.database, app_id)).values())
-
-    roles = with_services(ctx, work, with_permissions=app_id == CENTRAL_APPLICATION_ID)
-    print_list(form, [listed_role(role) for role in roles])
+    roles = with_administration(
+        ctx, lambda admin: admin.roles.list(app_id), with_permissions=app_id == CENTRAL_APPLICATION_ID
+    )
+    print_list(form, [listed_role(roles[name]) for name in sorted(roles)])
 
 
 @command.command()
@@ -114,14 +102,8 @@ def show(ctx: click.Context, name: str, app_id: int, form: Format | None) -> Non
     Example:
       sso role show moderator --app 10
     """
-
-    async def work(services: CommandServices) -> RoleRecord:
-        from sso.perm.stores.roles import read_roles
-
-        await require_application(services.database, app_id)
-        return require_role(await read_roles(services.database, app_id), name, app_id)
-
-    print_record(form, shown_role(app_id, with_services(ctx, work)))
+    roles = with_administration(ctx, lambda admin: admin.roles.list(app_id))
+    print_record(form, shown_role(app_id, require_role(roles, name, app_id)))
 
 
 @command.command()
@@ -148,7 +130,7 @@ def add(ctx: click.Context, /, name: str, app_id: int, rules: tuple[str, ...], *
     """
     changes = _changes(fields)
 
-    def new(roles: dict[str, RoleRecord]) -> dict[str, Any]:
+    def new(roles: Mapping[str, RoleRecord]) -> Fields:
         if name in roles:
             raise CommandFailure(f"application {app_id} has a role {name} already; `sso role change` changes it")
         return {**changes, "meta": _edited_rules({}, rules, ())}
@@ -200,7 +182,7 @@ def change(
     if not (changes or rules or removed_rules):
         raise click.UsageError("expected at least one option that changes the role")
 
-    def changed(roles: dict[str, RoleRecord]) -> dict[str, Any]:
+    def changed(roles: Mapping[str, RoleRecord]) -> Fields:
         role = require_role(roles, name, app_id)
         return {**changes, "meta": _edited_rules(role.meta, rules, removed_rules)}
 
@@ -224,7 +206,7 @@ def delete(ctx: click.Context, name: str, app_id: int, yes: bool) -> None:
     """
     confirm(f"Delete the role {name} of application {app_id}? All users and groups lose it.", yes)
 
-    def deleted(roles: dict[str, RoleRecord]) -> None:
+    def deleted(roles: Mapping[str, RoleRecord]) -> None:
         require_role(roles, name, app_id)
 
     _change(ctx, app_id, name, deleted)
@@ -232,38 +214,9 @@ def delete(ctx: click.Context, name: str, app_id: int, yes: bool) -> None:
 
 
 def _change(ctx: click.Context, app_id: int, name: str, change_role: RoleChange) -> bool:
-    """Saves or deletes a role in one transaction. Returns False if nothing has changed."""
-
-    async def work(services: CommandServices) -> bool:
-        await require_application(services.database, app_id)
-        scope = Scope.role(app_id, name, removed=True)
-        return await write_permissions(services, scope, _save, services.actor, app_id, name, change_role)
-
+    """Saves or deletes a role. Returns False if nothing has changed."""
     with option_errors(OPTIONS, f"application {app_id}, or its project,"):
-        return with_services(ctx, work)
-
-
-async def _save(tx: "Transaction", actor: "AuditActor", app_id: int, name: str, change_role: RoleChange) -> bool:
-    from sso.perm.input.roles import read_role
-    from sso.perm.stores.administrators import keep_administrators
-    from sso.perm.stores.applications import refuse_removed_application
-    from sso.perm.stores.locks import lock_application
-    from sso.perm.stores.roles import delete_role, read_roles, save_role
-    from sso.perm.stores.schemas import schema_of
-
-    row = await lock_application(tx, app_id)
-    await refuse_removed_application(tx, row)
-    roles = await read_roles(tx, app_id)
-    fields = change_role(roles)
-    async with keep_administrators(tx, app_id, [name]):
-        if fields is None:
-            await delete_role(tx, actor, app_id, row["project_id"], roles[name])
-            return True
-        changes, _ = read_role({"name": name, **fields})
-        if name in roles and replace(roles[name], **changes) == roles[name]:
-            return False
-        await save_role(tx, actor, app_id, row["project_id"], schema_of(row), roles, changes)
-    return True
+        return with_administration(ctx, lambda admin: admin.roles.change(app_id, name, change_role))
 
 
 def _edited_rules(meta: Mapping[str, Any], added: tuple[str, ...], removed: tuple[str, ...]) -> dict[str, Any]:

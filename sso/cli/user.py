@@ -10,7 +10,7 @@ from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.groups import Subcommands
 from sso.cli.invitation import invitations, invite
-from sso.cli.lookups import require_user
+from sso.cli.local.lookups import require_user
 from sso.cli.new_password import read_password
 from sso.cli.output import Format, list_options, print_list, print_record, record_options
 from sso.cli.services import CommandServices

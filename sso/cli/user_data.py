@@ -6,7 +6,7 @@ from sso.cli.administration import Fields, ServiceAdministration
 from sso.cli.backend import with_administration
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument, with_services
-from sso.cli.lookups import require_user
+from sso.cli.local.lookups import require_user
 from sso.cli.services import CommandServices
 
 ID_OR_LOGIN = click.argument("id_or_login", callback=utf8_argument)

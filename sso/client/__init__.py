@@ -27,7 +27,14 @@ from sso.client.errors import (
     SignInRequired,
     TooManyRequests,
 )
-from sso.client.permissions import check_rule, effective_permissions, explain_rule, read_permissions
+from sso.client.permissions import (
+    assign_roles,
+    check_rule,
+    effective_permissions,
+    explain_rule,
+    read_assignments,
+    read_permissions,
+)
 from sso.client.resources import (
     access_keys,
     applications,
@@ -36,6 +43,7 @@ from sso.client.resources import (
     game_sessions,
     groups,
     identity_providers,
+    members,
     projects,
     roles,
     schemas,
@@ -68,6 +76,7 @@ __all__ = [
     "UserLogin",
     "access_keys",
     "applications",
+    "assign_roles",
     "audit",
     "check_rule",
     "clients",
@@ -76,7 +85,9 @@ __all__ = [
     "game_sessions",
     "groups",
     "identity_providers",
+    "members",
     "projects",
+    "read_assignments",
     "read_permissions",
     "roles",
     "schemas",

@@ -83,3 +83,7 @@ def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: int(value) if isinstance(value, bool) else value for name, value in values.items() if value is not None
     }
+
+
+def if_match_header(etag: str | None) -> dict[str, str]:
+    return {"If-Match": etag} if etag else {}

@@ -1,9 +1,18 @@
 """Permissions of a user: what the user may do, and why."""
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from sso.client.call import ApiCall, ServerAnswer, read_data, without_none
+from sso.client.call import (
+    ApiCall,
+    Record,
+    ServerAnswer,
+    if_match_header,
+    read_data,
+    read_record,
+    without_none,
+)
 
 CENTRAL_APPLICATION = 1
 
@@ -29,6 +38,19 @@ def check_rule(
     return ApiCall("GET", _path(user_id), _is_held, {**_query(application_id, at), "explain": rule})
 
 
+def read_assignments(user_id: str, application_id: int) -> ApiCall[Record]:
+    """What is stored for the user at the application: ``roles``, and the user's own data."""
+    return ApiCall("GET", _path(user_id), _read_stored, _query(application_id, None))
+
+
+def assign_roles(
+    user_id: str, application_id: int, assigned: Sequence[Any], *, if_match: str | None = None
+) -> ApiCall[Record]:
+    """Replaces the roles that are assigned to the user: names, or objects with name, expired and ttl."""
+    body = {"application_id": application_id, "roles": list(assigned)}
+    return ApiCall("PATCH", _path(user_id), read_record, json=body, headers=if_match_header(if_match))
+
+
 def read_permissions(application_id: int, user_id: str | None = None, kind: str = "list") -> ApiCall[Any]:
     """The same, as the endpoint of applications has it (POST /api/permissions/meta/data)."""
     data = without_none({"user_id": user_id, "type": kind})
@@ -48,6 +70,12 @@ def _read_explanation(answer: ServerAnswer) -> dict[str, Any]:
     explanation = answer.body["explain"]
     assert isinstance(explanation, dict)
     return explanation
+
+
+def _read_stored(answer: ServerAnswer) -> Record:
+    record = Record(answer.body.get("record", {}))
+    record.etag = answer.etag
+    return record
 
 
 def _is_held(answer: ServerAnswer) -> bool:

@@ -1,10 +1,20 @@
 """The resources of the management API (/api/admin/). The fields of records are those of ``sso apply``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from sso.client.call import ApiCall, ListCall, Record, ServerAnswer, read_page, read_record, without_none
+from sso.client.call import (
+    ApiCall,
+    ListCall,
+    Record,
+    ServerAnswer,
+    if_match_header,
+    read_body,
+    read_page,
+    read_record,
+    without_none,
+)
 
 PREFIX = "/api/admin"
 
@@ -30,11 +40,11 @@ class Resource:
     ) -> ApiCall[Record]:
         """Changes these fields. With ``if_match``, only the version that was read (RecordChanged otherwise)."""
         return ApiCall(
-            "PATCH", self._at(*key), read_record, without_none(query), dict(fields), headers=_if_match(if_match)
+            "PATCH", self._at(*key), read_record, without_none(query), dict(fields), headers=if_match_header(if_match)
         )
 
     def delete(self, *key: str | int, if_match: str | None = None, **query: Any) -> ApiCall[Record]:
-        return ApiCall("DELETE", self._at(*key), read_record, without_none(query), headers=_if_match(if_match))
+        return ApiCall("DELETE", self._at(*key), read_record, without_none(query), headers=if_match_header(if_match))
 
     def _at(self, *parts: str | int) -> str:
         return "/".join((self._path, *(quote(str(part), safe="") for part in parts)))
@@ -71,6 +81,44 @@ class ClientRecords(Resource):
         return ApiCall("POST", self._at(client_id, "rotate-secret"), read_record, json=given)
 
 
+class ApplicationRecords(Resource):
+    def keys(self, application_id: int) -> ApiCall[dict[str, Any]]:
+        """``data``: the public keys; ``private_key``: whether the service holds a private key (held, none)."""
+        return ApiCall("GET", self._at(application_id, "keys"), read_body)
+
+    def add_key(self, application_id: int, public_key: str) -> ApiCall[Record]:
+        """Trusts a public key (PEM). The answer has its ``kid``."""
+        return ApiCall("POST", self._at(application_id, "keys"), read_record, json={"public_key": public_key})
+
+    def remove_key(self, application_id: int, kid: str) -> ApiCall[Record]:
+        return ApiCall("DELETE", self._at(application_id, "keys", kid), read_record)
+
+    def service_jwt(self, application_id: int) -> ApiCall[Record]:
+        """``service_jwt`` is valid for an hour."""
+        return ApiCall("POST", self._at(application_id, "service-jwt"), read_record)
+
+    def email_secret(self, application_id: int) -> ApiCall[Record]:
+        """``email_secret``, which is created if there is none."""
+        return ApiCall("POST", self._at(application_id, "email-secret"), read_record)
+
+
+class ProviderRecords(Resource):
+    def linked_users(self, provider_id: str) -> ApiCall[dict[str, int]]:
+        """``linked``: how many users sign in with it; ``without_other_sign_in``: how many have no other way."""
+        return ApiCall("GET", self._at(provider_id), _read_linked_users)
+
+
+class WebhookRecords(Resource):
+    def failed(self, webhook_id: str, *, limit: int | None = None) -> ListCall:
+        """The events that could not be delivered, the oldest first."""
+        return ListCall("GET", self._at(webhook_id, "failed"), read_page, without_none({"limit": limit}))
+
+    def retry(self, webhook_id: str, ids: Sequence[str] | None = None) -> ApiCall[Record]:
+        """Sends failed events again: those with these ids, or all. The answer has their number, ``events``."""
+        body = {} if ids is None else {"ids": list(ids)}
+        return ApiCall("POST", self._at(webhook_id, "failed", "retry"), read_record, json=body)
+
+
 class StateDocument:
     """The state of the service as a document of ``sso apply``."""
 
@@ -89,6 +137,15 @@ class StateDocument:
         return ApiCall("POST", f"{PREFIX}/state/apply", _read_report, query, dict(document), timeout_s=300)
 
 
+def members(project_id: str) -> Resource:
+    """The members of a project. The id of a record is that of the user."""
+    return Resource(f"/projects/{quote(project_id, safe='')}/members")
+
+
+def _read_linked_users(answer: ServerAnswer) -> dict[str, int]:
+    return dict(answer.body["users"])
+
+
 def _read_report(answer: ServerAnswer) -> dict[str, Any]:
     members = {name: value for name, value in answer.body.items() if name not in ("status", "data")}
     return {"warnings": [], **members, **answer.body.get("data", {})}
@@ -100,14 +157,10 @@ def _read_document(answer: ServerAnswer) -> dict[str, Any]:
     return document
 
 
-def _if_match(etag: str | None) -> dict[str, str]:
-    return {"If-Match": etag} if etag else {}
-
-
 users = UserRecords("/users")
 clients = ClientRecords("/clients")
-identity_providers = Resource("/identity-providers")
-applications = Resource("/applications")
+identity_providers = ProviderRecords("/identity-providers")
+applications = ApplicationRecords("/applications")
 schemas = Resource("/schemas")
 roles = Resource("/roles")
 access_keys = Resource("/access-keys")
@@ -115,6 +168,6 @@ projects = Resource("/projects")
 groups = Resource("/groups")
 signing_keys = Resource("/signing-keys")
 game_sessions = Resource("/game-sessions")
-webhooks = Resource("/webhooks")
+webhooks = WebhookRecords("/webhooks")
 audit = Resource("/audit")
 state = StateDocument()

@@ -41,10 +41,16 @@ def parse_accent(text: str) -> Colour:
 
 def accent_css(accent: Colour) -> str:
     """Returns the style sheet that replaces the accent variables of sso.css, with legible shades for both themes."""
-    on_dark = accent.legible(DARK_CARD, towards=WHITE, contrast=MIN_SHAPE_CONTRAST)
-    light = _variables(accent, LIGHT_PAGE, LIGHT_CARD, towards=BLACK)
-    dark = _variables(on_dark, DARK_PAGE, DARK_CARD, towards=WHITE)
+    light, dark = accent_variables(accent, dark=False), accent_variables(accent, dark=True)
     return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+
+
+def accent_variables(accent: Colour, *, dark: bool) -> str:
+    """Returns the accent variables of sso.css for one theme."""
+    if not dark:
+        return _variables(accent, LIGHT_PAGE, LIGHT_CARD, towards=BLACK)
+    on_dark = accent.legible(DARK_CARD, towards=WHITE, contrast=MIN_SHAPE_CONTRAST)
+    return _variables(on_dark, DARK_PAGE, DARK_CARD, towards=WHITE)
 
 
 def _variables(accent: Colour, page: Colour, card: Colour, towards: Colour) -> str:

@@ -1,5 +1,6 @@
 """The signing keys in the database."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -36,6 +37,11 @@ class StoredKey:
     starts_in: float
     published: bool
 
+    @property
+    def chain(self) -> str:
+        """Keys of the same chain replace each other: the main keys, and the side keys of an algorithm."""
+        return self.algorithm if self.side else ""
+
 
 def purpose(kid: str) -> str:
     return column_purpose("signing_keys.private_sealed", kid)
@@ -55,3 +61,22 @@ class KeyStore:
 
 def _stored(row: Any) -> StoredKey:
     return StoredKey(**dict(row))
+
+
+def key_states(keys: Sequence[StoredKey]) -> dict[str, str]:
+    """Returns the state of each key by its kid, for people. ``keys`` are all keys, in the order of ``signs_from``.
+
+    The states: waiting (published, and signs soon), signing, published, expired, retired.
+    """
+    signing = {key.chain: key.kid for key in keys if key.published and key.starts_in <= 0}
+    return {key.kid: _state(key, signs=signing.get(key.chain) == key.kid) for key in keys}
+
+
+def _state(key: StoredKey, *, signs: bool) -> str:
+    if key.retired:
+        return "retired"
+    if key.starts_in > 0:
+        return "waiting"
+    if signs:
+        return "signing"
+    return "published" if key.published else "expired"

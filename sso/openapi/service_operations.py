@@ -57,6 +57,14 @@ OPERATIONS = (
     ),
     ApiOperation(
         "GET",
+        "/brand/theme-<name>.css",
+        TAG,
+        "Read the style sheet of the light or the dark theme",
+        {200: ApiResponse("A style sheet.", STRING, "text/css")},
+        errors=(404,),
+    ),
+    ApiOperation(
+        "GET",
         "/brand/logo-<name>",
         TAG,
         "Read the logo",

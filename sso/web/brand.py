@@ -4,19 +4,23 @@ Both are files with a name of their own for each content, which browsers may kee
 every accent colour that is legible, because sites have colours of their own.
 """
 
+import re
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from jinja2 import Environment
 from quart import Blueprint, Response
 from werkzeug.exceptions import NotFound
 
-from sso.core.brand import Brand, accent_css, parse_accent
+from sso.core.brand import Brand, accent_css, accent_variables, parse_accent
 from sso.core.colour import Colour
 from sso.core.language import Text
 
 _FOREVER = "public, max-age=31536000, immutable"
 # An SVG file may contain scripts, which would run if it were opened as a page.
 _LOGO_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+_STYLE = Path(__file__).parent / "static" / "sso.css"
 _ = Text
 
 
@@ -45,8 +49,8 @@ class SiteBrand:
     signin_text: str
 
 
-def install(environment: Environment, brand: Brand) -> None:
-    environment.globals["brand"] = PageBrand(
+def page_brand(brand: Brand) -> PageBrand:
+    return PageBrand(
         brand.name,
         _logo_path(brand),
         brand.logo.content_type if brand.logo else "",
@@ -56,6 +60,10 @@ def install(environment: Environment, brand: Brand) -> None:
         brand.privacy_url,
         brand.terms_url,
     )
+
+
+def install(environment: Environment, brand: Brand) -> None:
+    environment.globals["brand"] = page_brand(brand)
     environment.globals["service_name"] = brand.name
     environment.globals["support_url"] = brand.support_url
 
@@ -70,6 +78,26 @@ def style_path(accent: Colour | None) -> str:
     return f"/brand/accent-{accent.hex[1:]}.css" if accent else ""
 
 
+def theme_path(theme: str, accent: Colour | None) -> str:
+    """Returns the style sheet with the colours of one theme, whatever the browser prefers. For previews."""
+    return f"/brand/theme-{theme}{f'-{accent.hex[1:]}' if accent else ''}.css"
+
+
+@cache
+def _variables() -> dict[str, str]:
+    """The colours of sso.css in both themes: its first two sets of variables."""
+    light, dark = re.findall(r":root \{([^}]*)\}", _STYLE.read_text())[:2]
+    return {"light": light, "dark": dark}
+
+
+def theme_css(theme: str, accent: Colour | None) -> str:
+    """Raises ValueError if there is no such theme."""
+    if theme not in _variables():
+        raise ValueError("theme: must be light or dark")
+    own = accent_variables(accent, dark=theme == "dark") if accent else ""
+    return f":root {{ {_variables()[theme]} {own} color-scheme: {theme}; }}\n"
+
+
 def _logo_path(brand: Brand) -> str:
     return f"/brand/logo-{brand.logo.digest}.{brand.logo.kind}" if brand.logo else ""
 
@@ -81,6 +109,15 @@ def brand_routes(brand: Brand) -> Blueprint:
     async def accent(colour: str) -> Response:
         try:
             style = accent_css(parse_accent(colour))
+        except ValueError:
+            raise NotFound from None
+        return Response(style, content_type="text/css; charset=utf-8", headers={"Cache-Control": _FOREVER})
+
+    @routes.get("/brand/theme-<name>.css")
+    async def theme(name: str) -> Response:
+        theme_name, _, colour = name.partition("-")
+        try:
+            style = theme_css(theme_name, parse_accent(colour) if colour else None)
         except ValueError:
             raise NotFound from None
         return Response(style, content_type="text/css; charset=utf-8", headers={"Cache-Control": _FOREVER})

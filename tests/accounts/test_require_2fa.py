@@ -82,6 +82,29 @@ def test_last_factor_of_an_administrator_cannot_be_given_up(strict: Server, admi
         assert not browser.is_signed_in
 
 
+def test_console_demands_a_second_factor_of_administrators(strict: Server, admin: str) -> None:
+    """Also of users who became administrators after they signed in."""
+    with Browser(strict) as browser:
+        browser.follow(browser.sign_in(admin, next="/console"))
+        assert "Protect your account" in browser.page.text
+        for path in ("/console", "/console/users", "/console/explorer?user=1"):
+            assert browser.get(path).headers["Location"].startswith("/account/enrol?next=/console"), path
+    login = new_user(strict)
+    with fresh_browser(strict, login) as browser:
+        strict.apply({"permissions": [{"user_id": login, "application_id": 1, "data": {"roles": ["root"]}}]})
+        for path in ("/console", "/console/users", "/console/users/export.csv"):
+            answer = browser.get(path)
+            assert (answer.status_code, "requires a second factor" in answer.text) == (403, True), path
+        form = {"csrf": browser.form("/logout")["csrf"], "login": "made.without.factor@example.com"}
+        assert browser.post("/console/users/new", form).status_code == 403
+        strict.apply({"users": [{"login": login, "totp_secret": TOTP_SECRET}]})
+    with Browser(strict) as browser:
+        browser.follow(browser.sign_in(login, next="/console"))
+        browser.follow(browser.submit("/login/code", otp=AuthenticatorApp(TOTP_SECRET).code()))
+        assert "Overview" in browser.page.text
+        assert "protected by a password alone" not in browser.page.text
+
+
 def test_others_and_the_login_operation_are_not_affected(strict: Server, admin: str) -> None:
     with fresh_browser(strict, new_user(strict)) as browser:
         assert browser.is_signed_in

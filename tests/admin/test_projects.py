@@ -234,3 +234,47 @@ def test_change_of_a_member_is_audited_with_before_and_after(studio: Studio, pro
     (entry,) = root.data("/audit", target=project_id, operation="membership.save")
     before, after = ({item["user_id"] for item in entry[name]["users"]} for name in ("before", "after"))
     assert (entry["user_id"], after - before) == (projects.user_id, {user.user_id})
+
+
+def test_member_is_added_by_login(studio: Studio, root: Administrator, projects: Administrator) -> None:
+    path = f"/projects/{create(projects)['id']}/members"
+    user = studio.user()
+    created = projects.request("POST", path, json={"login": user.login.upper(), "roles": VIEWER})
+    assert (created.status_code, created.json()["data"]["user_id"]) == (201, user.user_id)
+    assert {"user_id": user.user_id, "login": user.login, "roles": VIEWER} in root.data(path)
+    assert {"user_id": user.user_id, "roles": VIEWER} in projects.data(path)  # without the right to see users
+    again = projects.request("POST", path, json={"login": user.login, "roles": VIEWER})
+    assert (again.status_code, again.json()["error"]) == (409, "login: is a member of the project")
+    for body in ({"login": user.login, "user_id": user.user_id}, {}):
+        assert projects.request("POST", path, json={**body, "roles": VIEWER}).status_code == 400
+    unknown = {"login": "nobody@nowhere.example", "roles": VIEWER}
+    assert projects.request("POST", path, json=unknown).status_code == 404
+
+
+def test_logins_are_not_told_apart_by_callers_who_may_not_add_members(
+    studio: Studio, viewer: Administrator, projects: Administrator
+) -> None:
+    path = f"/projects/{create(projects)['id']}/members"
+    for login in (studio.user().login, "nobody@nowhere.example"):
+        assert viewer.request("POST", path, json={"login": login, "roles": VIEWER}).status_code == 403
+
+
+def test_roles_of_members_are_those_that_a_project_can_give(projects: Administrator) -> None:
+    roles = {role["name"]: role["description"] for role in projects.data(f"/projects/{create(projects)['id']}/roles")}
+    assert roles["viewer"] == "See a project, its applications and services."
+    assert "root" not in roles
+    assert "user_manager" not in roles
+
+
+def test_assignments_of_a_user_are_listed(studio: Studio, root: Administrator, projects: Administrator) -> None:
+    user, project = studio.user(), create(projects)["id"]
+    application = studio.application()
+    studio.role(application, "tester", "test")
+    studio.save_data(user, application, roles=["tester"])
+    studio.join(project, user, project=["viewer"])
+    found = root.data(f"/users/{user.user_id}/assignments")
+    [at_application] = found["applications"]
+    assert at_application["application_id"] == application
+    assert at_application["roles"] == [{"name": "tester", "expired": 0, "ttl": 0}]
+    assert [(item["project_id"], item["roles"]) for item in found["projects"]] == [(project, VIEWER)]
+    assert projects.get(f"/users/{user.user_id}/assignments").status_code == 403

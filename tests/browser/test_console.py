@@ -125,6 +125,8 @@ def test_change_is_found_in_the_audit_trail_and_undone(page: Page, server: Serve
     page.get_by_role("link", name="user.save").click()
     expect(page.locator(".new")).to_have_text("Touched")
     look(page, "entry")
+    page.get_by_role("link", name="Undo this change").click()
+    look(page, "undo")
     page.get_by_role("button", name="Undo this change").click()
     expect(page.get_by_role("status")).to_contain_text("undone")
     page.goto(f"{server.base_url}/console/users/7100002")

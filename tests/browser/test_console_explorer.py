@@ -1,6 +1,8 @@
 """The permission explorer and the branding preview in Chromium."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -21,6 +23,17 @@ ROLES = [
         "condition": {"tag": "tester"},
     },
 ]
+
+CLIENT = {
+    "client_id": "arena-of-the-explorer",
+    "client_secret": "a secret of sixteen",
+    "name": "Arena",
+    "profile": "oidc",
+    "redirect_uris": ["https://arena.example/callback"],
+}
+LOGO = (
+    """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 32"><rect width="120" height="32" fill="#a21"/></svg>"""
+)
 
 
 @pytest.fixture
@@ -70,3 +83,34 @@ def test_permissions_of_two_users_are_compared(page: Page, server: Server, admin
     row.get_by_role("link", name="Why not").click()
     expect(page.locator("#explanation")).to_contain_text("Not allowed")
     look(page, "explorer-compared")
+
+
+def test_branding_of_a_client_is_previewed_and_saved(
+    page: Page, server: Server, administrator: str, tmp_path: Path
+) -> None:
+    server.apply({"clients": [CLIENT]})
+    (tmp_path / "logo.svg").write_text(LOGO)
+    sign_in_with_scripts(page, server, administrator)
+    page.goto(f"{server.base_url}/console/clients/{CLIENT['client_id']}")
+    page.get_by_role("link", name="Branding").last.click()
+    frame = page.frame_locator("iframe[title='Sign-in: light, phone']")
+    expect(frame.get_by_role("heading", name="Sign in")).to_be_visible()
+    page.get_by_label("Accent colour").fill("#aa2211")
+    page.get_by_label("Text on the sign-in form").fill("Use the account of the arena.")
+    page.get_by_label("Read the logo from a file").set_input_files(tmp_path / "logo.svg")
+    expect(frame.get_by_text("Use the account of the arena.")).to_be_visible()
+    expect(frame.locator(".site-logo")).to_have_attribute("src", re.compile("data:image/svg"))
+    button = frame.get_by_role("button", name="Sign in")
+    expect(button).to_have_css("background-color", "rgb(170, 34, 17)")
+    dark = page.frame_locator("iframe[title='Sign-in: dark, desktop']")
+    expect(dark.locator("body")).to_have_css("background-color", "rgb(16, 18, 25)")
+    expect(dark.locator("body")).to_have_css("width", "1280px")
+    look(page, "branding")
+    page.get_by_role("button", name="Save branding").click()
+    expect(page.get_by_role("status")).to_contain_text("The branding has been saved.")
+    page.get_by_role("link", name="Branding", exact=True).first.click()
+    page.get_by_label("Name").fill("Iron Foundry")
+    page.get_by_label("Page of the preview").select_option("Confirmation of a device or game")
+    expect(page.locator("pre.code")).to_have_text('SSO_BRAND_NAME="Iron Foundry"')
+    expect(page.frame_locator("iframe").first.get_by_text("Iron Foundry").first).to_be_visible()
+    look(page, "branding-service")

@@ -435,7 +435,7 @@ def test_key_list_rotate_and_retire(run: Program) -> None:
     lines = listed(run)
     assert [first, "RS256", "signs"] in lines
     assert lines[-1][:2] == [second, "EdDSA"]
-    assert lines[-1][2].startswith("published, signs in 1")
+    assert lines[-1][2].startswith("published, signs from 2")
 
     assert run.ok("key", "retire", first) == f"{first} is retired\n"
     assert run("key", "retire", first).failed_with(f"there is no key {first} in use")

@@ -10,11 +10,14 @@ import trio
 from sso.config import Settings, load
 from sso.core.encryption import MasterKey
 from sso.db.standalone import fetch_value
-from sso.doctor import Finding, check
+from sso.doctor import check
+from sso.finding import Finding
 from sso.services import open_services
 from tests.kit.ports import free_port
 from tests.kit.postgres import Postgres
 from tests.kit.server import run_sso
+
+pytestmark = pytest.mark.usefixtures("durable_postgres")
 
 UNREACHABLE = "postgresql://sso:hunter2@127.0.0.1:1/none"
 

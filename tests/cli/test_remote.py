@@ -139,9 +139,17 @@ def test_errors_of_the_server_are_one_line(operator: Operator) -> None:
     assert again == "sso: there is already a user with this login or user id\n"
 
 
-@pytest.mark.parametrize("arguments", [("backup", "x.tar"), ("key", "list"), ("user", "unblock-2fa", ROOT), ("serve",)])
+@pytest.mark.parametrize(
+    "arguments", [("backup", "x.tar"), ("key", "reseal"), ("user", "export", ROOT), ("serve",), ("migrate",)]
+)
 def test_commands_that_need_the_machine_of_the_service_say_so(operator: Operator, arguments: tuple[str, ...]) -> None:
     assert "works only on the machine of the service" in operator.failure(*arguments)
+
+
+def test_key_that_signs_is_not_retired(operator: Operator) -> None:
+    keys = [json.loads(line) for line in operator.sso("key", "list", "--json").splitlines()]
+    signing = next(key["kid"] for key in keys if key["state"] == "signs")
+    assert "this is the key that signs" in operator.failure("key", "retire", signing)
 
 
 def test_last_names_the_server_of_the_last_login(operator: Operator) -> None:

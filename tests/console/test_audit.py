@@ -39,6 +39,7 @@ def test_entry_shows_differences_and_is_undone(auditor: ConsoleBrowser, changed_
     text = auditor.open(f"/console/audit/{entry}")
     assert '<span class="old">Before</span>' in text
     assert '<span class="new">["one","two"]</span>' in text
+    assert "Nobody would gain or lose" in auditor.open(f"/console/audit/{entry}/undo")
     assert "undone" in auditor.act(f"/console/audit/{entry}/undo")
     row = query(auditor.server, "SELECT nick, tags FROM users WHERE login = $1", changed_user)[0]
     assert tuple(row) == ("Before", ["one"])
@@ -49,12 +50,13 @@ def test_undo_does_not_overwrite_a_later_change(auditor: ConsoleBrowser, changed
     entry = last_entry(auditor, "user.save")["id"]
     auditor.act(page_of(auditor, changed_user), phone="+1555")  # another field does not matter
     auditor.act(page_of(auditor, changed_user), tags="one two three")
-    auditor.open(f"/console/audit/{entry}")
-    answer = auditor.submit(f"/console/audit/{entry}/undo")
+    answer = auditor.get(f"/console/audit/{entry}/undo")
+    assert (answer.status_code, "changed again since: tags." in auditor.problem) == (409, True)
+    answer = auditor.send(f"/console/audit/{entry}/undo")
     assert (answer.status_code, "changed again since: tags." in auditor.problem) == (409, True)
     assert tuple(query(auditor.server, stored, changed_user)[0]) == ("After", ["one", "two", "three"], "+1555")
     auditor.act(page_of(auditor, changed_user), tags="one two")
-    auditor.open(f"/console/audit/{entry}")
+    auditor.open(f"/console/audit/{entry}/undo")
     assert "undone" in auditor.act(f"/console/audit/{entry}/undo")
     assert tuple(query(auditor.server, stored, changed_user)[0]) == ("Before", ["one"], "+1555")
 

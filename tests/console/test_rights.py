@@ -17,6 +17,7 @@ from sso.health import Health
 from sso.metrics import Metrics
 from sso.services import open_services
 from tests.console.conftest import ConsoleBrowser, console_browser
+from tests.kit.browser import query
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import Studio
 
@@ -45,9 +46,31 @@ FORMS = {
     "/console/applications/<application_id>/roles/<name>/preview": AdminRight.MANAGE_APPLICATIONS,
     "/console/applications/<application_id>/assertions": AdminRight.MANAGE_APPLICATIONS,
     "/console/applications/<application_id>/assertions/preview": AdminRight.MANAGE_APPLICATIONS,
+    "/console/applications/<application_id>/roles/<name>/test": AdminRight.VIEW_APPLICATIONS,
+    "/console/applications/<application_id>/users/<user_id>": AdminRight.MANAGE_APPLICATIONS,
+    "/console/applications/<application_id>/users/<user_id>/preview": AdminRight.MANAGE_APPLICATIONS,
+    "/console/projects": AdminRight.MANAGE_PROJECTS,
+    "/console/projects/<project_id>/delete": AdminRight.MANAGE_PROJECTS,
+    "/console/projects/<project_id>/settings": AdminRight.MANAGE_PROJECTS,
+    "/console/projects/<project_id>/settings/preview": AdminRight.MANAGE_PROJECTS,
+    "/console/projects/<project_id>/members": AdminRight.MANAGE_PROJECTS,
+    "/console/projects/<project_id>/members/<user_id>": AdminRight.MANAGE_PROJECTS,
+    "/console/projects/<project_id>/members/<user_id>/preview": AdminRight.MANAGE_PROJECTS,
+    "/console/projects/<project_id>/members/<user_id>/remove": AdminRight.MANAGE_PROJECTS,
+    "/console/projects/<project_id>/groups": AdminRight.MANAGE_PROJECTS,
+    "/console/projects/<project_id>/groups/<group_id>": AdminRight.MANAGE_PROJECTS,
+    "/console/projects/<project_id>/groups/<group_id>/preview": AdminRight.MANAGE_PROJECTS,
+    "/console/projects/<project_id>/groups/<group_id>/delete": AdminRight.MANAGE_PROJECTS,
+    "/console/projects/<project_id>/services/<application_id>": AdminRight.MANAGE_PROJECTS,
+    "/console/projects/<project_id>/services/<application_id>/preview": AdminRight.MANAGE_PROJECTS,
+    "/console/projects/<project_id>/tester": AdminRight.VIEW_PROJECTS,
     "/console/clients/new": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>/rotate-secret": AdminRight.MANAGE_CLIENTS,
+    "/console/clients/<client_id>/branding": AdminRight.MANAGE_CLIENTS,
+    "/console/clients/<client_id>/branding/preview": AdminRight.MANAGE_CLIENTS,
+    "/console/branding": AdminRight.VIEW_CLIENTS,
+    "/console/branding/preview": AdminRight.VIEW_CLIENTS,
     "/console/clients/<client_id>/disable": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>/enable": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>/delete": AdminRight.MANAGE_CLIENTS,
@@ -79,6 +102,8 @@ DANGEROUS = {
     "/console/applications/<application_id>/keys",
     "/console/applications/<application_id>/keys/<key_id>/delete",
     "/console/applications/<application_id>/roles/<name>/delete",
+    "/console/projects/<project_id>/delete",
+    "/console/projects/<project_id>/groups/<group_id>/delete",
     "/console/clients/new",
     "/console/clients/<client_id>/rotate-secret",
     "/console/clients/<client_id>/disable",
@@ -194,6 +219,14 @@ def test_navigation_shows_the_sections_of_the_administrator(holders: dict[AdminR
         for section in SECTIONS:
             is_shown = f'href="{section.path}"' in text.partition("<main")[0].replace('class="brand" href', "")
             assert is_shown == (not section.rights.isdisjoint(with_included({right}))), (section.key, right)
+
+
+def test_administrator_without_a_second_factor_sees_a_banner(studio: Studio) -> None:
+    """The shared server requires none (tests/accounts/test_require_2fa.py has one that does)."""
+    with console_browser(studio, AdminRight.VIEW_USERS) as browser:
+        assert "protected by a password alone" in browser.open("/console")
+        query(studio.server, "UPDATE users SET email_2fa = true WHERE user_id = $1", browser.user_id)
+        assert "protected by a password alone" not in browser.open("/console")
 
 
 def test_user_without_rights_sees_a_helpful_page_and_nothing_else(rules: dict[str, set[str]], studio: Studio) -> None:

@@ -44,6 +44,7 @@ class Forms(HTMLParser):
         self.by_action: dict[str, list[dict[str, str]]] = {}
         self._fields: dict[str, str] | None = None
         self._open_field = ""  # the select or textarea whose content is being read
+        self._has_option = False  # of the open select: the first one is sent, unless another is selected
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -62,8 +63,10 @@ class Forms(HTMLParser):
         elif tag in ("select", "textarea"):
             self._open_field = values["name"]
             self._fields[self._open_field] = ""
-        elif tag == "option" and ("selected" in values or not self._fields[self._open_field]):
+            self._has_option = False
+        elif tag == "option" and self._open_field and ("selected" in values or not self._has_option):
             self._fields[self._open_field] = values.get("value", "")
+            self._has_option = True
 
     def handle_data(self, data: str) -> None:
         if self._open_field and self._fields is not None and self.lasttag == "textarea":

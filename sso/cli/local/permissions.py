@@ -4,11 +4,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sso.cli.administration import AuditCriteria, Fields
-from sso.cli.context import CommandFailure
-from sso.cli.lookups import require_user
+from sso.cli.local.lookups import require_project, require_user
+from sso.cli.lookups import unknown_application
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditFilter
-from sso.perm.stores.projects import resolve_project_id
 
 if TYPE_CHECKING:
     from sso.accounts.model import User
@@ -25,7 +24,7 @@ class LocalAudit:
     async def entries(self, criteria: AuditCriteria, most: int) -> list[Fields]:
         database, user = self._services.database, criteria.user
         wanted = AuditFilter(
-            project_id=await resolve_project_id(database, criteria.project) if criteria.project else None,
+            project_id=(await require_project(database, criteria.project))["id"] if criteria.project else None,
             application_id=criteria.application_id,
             user_id=(await require_user(self._services, user)).user_id if user else None,
             operation=criteria.operation,
@@ -61,5 +60,5 @@ class LocalPermissions:
             return await facts.load_at(user.user_id, application_id, None, at, "--at"), at
         loaded = await facts.load(user.user_id, application_id, None)
         if loaded is None:
-            raise CommandFailure(f"there is no application {application_id}; `sso app list` shows them")
+            raise unknown_application(application_id)
         return loaded, await self._services.database_time()

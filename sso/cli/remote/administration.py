@@ -4,13 +4,21 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from sso.cli.context import CommandFailure, plain_failures
+from sso.cli.remote.applications import RemoteApplications
 from sso.cli.remote.clients import RemoteClients
+from sso.cli.remote.groups import RemoteGroups
+from sso.cli.remote.keys import RemoteKeys
 from sso.cli.remote.logins import Logins, credentials_of, renewal_of
 from sso.cli.remote.permissions import RemoteAudit, RemotePermissions
+from sso.cli.remote.projects import RemoteProjects
+from sso.cli.remote.providers import RemoteProviders
+from sso.cli.remote.roles import RemoteRoles
 from sso.cli.remote.state import RemoteState
 from sso.cli.remote.users import RemoteUsers
-from sso.client import AsyncSsoClient, ClientError, SignInRequired, SsoClient
+from sso.cli.remote.webhooks import RemoteWebhooks
+from sso.client import AsyncSsoClient, ClientError, RequestRefused, SignInRequired, SsoClient
 from sso.client.credentials import Credentials
+from sso.core.errors import ApiError
 
 if TYPE_CHECKING:
     from sso.cli.administration import ServiceAdministration
@@ -22,7 +30,14 @@ class RemoteAdministration:
     def __init__(self, api: AsyncSsoClient) -> None:
         self.users = RemoteUsers(api)
         self.clients = RemoteClients(api)
-        self.audit = RemoteAudit(api, self.users)
+        self.projects = RemoteProjects(api)
+        self.applications = RemoteApplications(api)
+        self.roles = RemoteRoles(api)
+        self.groups = RemoteGroups(api, self.projects)
+        self.providers = RemoteProviders(api)
+        self.keys = RemoteKeys(api)
+        self.webhooks = RemoteWebhooks(api)
+        self.audit = RemoteAudit(api, self.users, self.projects)
         self.permissions = RemotePermissions(api, self.users)
         self.state = RemoteState(api)
 
@@ -43,8 +58,17 @@ def with_remote_administration(server: str, work: "Callable[[ServiceAdministrati
             return trio.run(run, credentials)
     except SignInRequired as error:
         raise CommandFailure(f"{url}: {error.text}; sign in again with `sso --server {url} login`") from None
+    except RequestRefused as error:
+        raise _failure(url, error) from None
     except ClientError as error:
         raise CommandFailure(f"{url}: {error}") from None
+
+
+def _failure(url: str, error: RequestRefused) -> Exception:
+    """Returns the error that the command has on the machine of the service, if it is about its arguments."""
+    if error.status in (400, 409) or error.text == "removed":
+        return ApiError(error.text)
+    return CommandFailure(f"{url}: {error}")
 
 
 def _signed_in(url: str, logins: Logins) -> Credentials:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from sso.cli.administration import AuditCriteria, Fields
-from sso.cli.context import CommandFailure
+from sso.cli.lookups import unknown_application
+from sso.cli.remote.projects import RemoteProjects
 from sso.cli.remote.users import RemoteUsers
 from sso.client import AsyncSsoClient, RecordNotFound, audit, effective_permissions, explain_rule
 
@@ -11,15 +12,20 @@ PAGE = 200
 
 
 class RemoteAudit:
-    def __init__(self, api: AsyncSsoClient, users: RemoteUsers) -> None:
+    def __init__(self, api: AsyncSsoClient, users: RemoteUsers, projects: RemoteProjects) -> None:
         self._api = api
         self._users = users
+        self._projects = projects
 
     async def entries(self, criteria: AuditCriteria, most: int) -> list[Fields]:
-        if criteria.project or criteria.application_id:
-            raise CommandFailure("--project and --app work only on the machine of the service, without --server")
-        actor = (await self._users.find(criteria.user))["user_id"] if criteria.user else None
-        query = audit.list(limit=min(PAGE, most), actor=actor, operation=criteria.operation, since=criteria.since)
+        query = audit.list(
+            limit=min(PAGE, most),
+            actor=(await self._users.find(criteria.user))["user_id"] if criteria.user else None,
+            operation=criteria.operation,
+            project_id=(await self._projects.find(criteria.project))["id"] if criteria.project else None,
+            application_id=criteria.application_id,
+            since=criteria.since,
+        )
         return list(await self._api.records(query, most))
 
 
@@ -32,12 +38,12 @@ class RemotePermissions:
         account = await self._users.find(user)
         try:
             return await self._api.send(effective_permissions(account["user_id"], application_id, kind, at))
-        except RecordNotFound as error:
-            raise CommandFailure(error.text) from None
+        except RecordNotFound:
+            raise unknown_application(application_id) from None
 
     async def explain(self, user: str, rule: str, application_id: int, at: int | None) -> tuple[str, Fields]:
         account = await self._users.find(user)
         try:
             return account["login"], await self._api.send(explain_rule(account["user_id"], rule, application_id, at))
-        except RecordNotFound as error:
-            raise CommandFailure(error.text) from None
+        except RecordNotFound:
+            raise unknown_application(application_id) from None

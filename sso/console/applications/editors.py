@@ -4,6 +4,7 @@ from typing import Any
 
 import orjson
 
+from sso.console.condition_fields import read_condition
 from sso.web.body import InvalidBody
 
 SCHEMA_SECTIONS = ("public_data", "private_data", "secret_data", "login")
@@ -36,7 +37,7 @@ def role_body(form: dict[str, str]) -> dict[str, Any]:
         "default": "default" in form,
         "params": form.get("params", "").strip(),
         "user_limit": int(limit) if limit.isascii() and limit.isdecimal() and len(limit) < 10 else limit,
-        "condition": json_field(form, "condition"),
+        "condition": read_condition(form.get("condition", ""), "condition"),
         "meta": json_field(form, "meta"),
         **override(form),
     }

@@ -9,19 +9,18 @@ from quart import Blueprint, Response, request
 
 from sso.console.audit.differences import differences
 from sso.console.audit.targets import target_path
-from sso.console.audit.undo import undo_of
+from sso.console.audit.undo_pages import ENTRY, may_undo, undo_pages
 from sso.console.csv_export import MAX_ROWS, PAGE, csv_text
 from sso.console.form_error import FormError
 from sso.console.lists import read_all
 from sso.console.sections import AUDIT
 from sso.console.users.pages import problem
-from sso.console.view import ConsoleView, done
-from sso.console.visit import ConsoleVisit, version_of
-from sso.core.errors import ApiError, Forbidden
+from sso.console.view import ConsoleView
+from sso.console.visit import ConsoleVisit
+from sso.core.errors import ApiError
 from sso.web.body import InvalidBody
 
 FILTERS = ("actor", "target", "operation", "since", "until")
-ENTRY = "/audit/<entry_id>"
 CSV_COLUMNS = (
     "id", "at", "user_id", "service_id", "key_id", "operator", "address", "operation", "target", "project_id",
     "application_id", "before", "after",
@@ -66,44 +65,18 @@ def audit_pages(console: ConsoleView) -> Blueprint:
     @routes.get("/<entry_id>")
     async def show_entry(entry_id: str) -> Response:
         visit = await console.open(AUDIT)
-        return await entry_page(visit, await visit.data("GET", ENTRY, entry_id=entry_id))
-
-    async def entry_page(visit: ConsoleVisit, entry: dict[str, Any], error: FormError | None = None) -> Response:
-        undo = undo_of(entry)
+        entry = await visit.data("GET", ENTRY, entry_id=entry_id)
         return await console.show(
             visit,
             "audit/entry.html",
             title=entry["operation"],
             entry=_listed(visit, entry),
             differences=differences(entry["before"], entry["after"]),
-            can_undo=undo is not None and visit.may(undo.method, undo.path),
-            **problem(error),
+            can_undo=may_undo(visit, entry),
         )
 
-    @routes.post("/<entry_id>/undo")
-    async def undo(entry_id: str) -> Response:
-        visit, _ = await console.submitted(AUDIT, dangerous=True)
-        entry = await visit.data("GET", ENTRY, entry_id=entry_id)
-        undo = undo_of(entry)
-        if undo is None:
-            raise Forbidden("this change cannot be undone")
-        try:
-            visit.require(undo.method, undo.path)
-            current = await visit.data("GET", undo.path, **undo.variables)
-            if changed := undo.changed_since(current):
-                return await entry_page(visit, entry, _changed_since(changed))
-            version = version_of(current)
-            await visit.call(undo.method, undo.path, body=undo.body, if_match=version, **undo.variables)
-        except (ApiError, InvalidBody) as error:
-            return await entry_page(visit, entry, FormError.of(error))
-        return done(AUDIT.path, "undone")
-
+    undo_pages(console, routes)
     return routes
-
-
-def _changed_since(fields: list[str]) -> FormError:
-    names = ", ".join(fields)
-    return FormError(f"This was changed again since: {names}. Undo the later change first, or edit the user.", 409)
 
 
 def _query(filters: dict[str, str]) -> dict[str, str]:

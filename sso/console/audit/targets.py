@@ -9,6 +9,10 @@ from sso.console.visit import ConsoleVisit
 _PAGES = {
     "application": ("/applications/<application_id>", "/console/applications/{target}"),
     "schema": ("/schemas/<application_id>", "/console/applications/{target}/schema"),
+    "identity_provider": ("/identity-providers/<provider_id>", "/console/identity-providers/{target}"),
+    "webhook": ("/webhooks/<webhook_id>", "/console/webhooks/{target}"),
+    "project": ("/projects/<project_id>", "/console/projects/{target}/settings"),
+    "membership": ("/projects/<project_id>", "/console/projects/{target}"),
     "client": ("/clients/<client_id>", "/console/clients/{target}"),
     "user": ("/users/<user_id>", "/console/users/{target}"),
 }

@@ -1,39 +1,73 @@
 """The undo of a change: the operation of the management API that restores the values before it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from sso.perm.stores.audit_values import REDACTED
-from sso.state.sections.users import UserChanges
+
+Values = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Undo:
     method: str
-    path: str
-    variables: dict[str, Any]
-    body: dict[str, Any]
-    after: dict[str, Any]  # the values that the change has stored
+    path: str  # of the route of the management API
+    variables: Mapping[str, str]  # of that path
+    body: Values
+    # What the change has stored, by field: if a field has another value now, the undo would overwrite a later change.
+    # None: the change has deleted the record, so there must be none.
+    expected: Values | None
+    read: str = ""  # the route that reads the record, if it has another path
+    read_variables: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)  # of the read
+    member: str = "data"  # of its response
+    has_dry_run: bool = True
+    note: str = ""  # what is not restored
 
-    def changed_since(self, current: dict[str, Any]) -> list[str]:
+    @property
+    def read_path(self) -> str:
+        return self.read or self.path
+
+    @property
+    def restored(self) -> tuple[Values | None, Values | None]:
+        """The values now and after the undo, as a page shows them."""
+        if self.method == "DELETE":
+            return self.expected, None
+        shown = {name: value for name, value in self.body.items() if self.expected is None or name in self.expected}
+        return self.expected, shown
+
+    def changed_since(self, current: Values | None) -> list[str]:
         """Returns the fields whose values are not those of the change any more."""
-        return [name for name in self.body if current.get(name) != self.after.get(name)]
+        if self.expected is None:
+            return [] if current is None else ["the record exists again"]
+        if current is None:
+            return ["the record was deleted"]
+        return [name for name, value in self.expected.items() if _comparable(current.get(name)) != _comparable(value)]
 
 
-def undo_of(entry: dict[str, Any]) -> Undo | None:
-    """Returns None if the entry cannot be undone: its values before are not known, or there is no such operation."""
-    match entry["operation"]:
-        case "user.save":
-            return _undo_user(entry)
-    return None
+def restorable(before: Values | None, after: Values | None) -> bool:
+    """Returns False if a value is a secret, which the audit trail does not contain, or was too large for it."""
+    for values in (before, after):
+        if values is not None and (_is_truncated(values) or any(map(_is_incomplete, values.values()))):
+            return False
+    return True
 
 
-def _undo_user(entry: dict[str, Any]) -> Undo | None:
-    """Restores the fields that the management API accepts. Secrets are not in the audit trail."""
-    before: dict[str, Any] = entry["before"] or {}
-    if any(value == REDACTED for value in {**before, **(entry["after"] or {})}.values()):
-        return None
-    body = {name: value for name, value in before.items() if name in UserChanges.model_fields and value is not None}
-    if not body or body.keys() != before.keys() - {"deletion_due"}:
-        return None
-    return Undo("PATCH", "/users/<user_id>", {"user_id": entry["target"]}, body, entry["after"] or {})
+def changed_fields(before: Values, after: Values) -> list[str]:
+    return [name for name in {**before, **after} if before.get(name) != after.get(name)]
+
+
+def _is_incomplete(value: Any) -> bool:
+    if isinstance(value, dict):
+        return _is_truncated(value) or any(map(_is_incomplete, value.values()))
+    return bool(value == REDACTED)
+
+
+def _is_truncated(value: Values) -> bool:
+    return value.get("truncated") is True and value.keys() == {"truncated", "bytes"}
+
+
+def _comparable(value: Any) -> Any:
+    """A field that is missing, or that has its empty default, is the same as an empty one."""
+    return value if value or value is False or value == 0 else None

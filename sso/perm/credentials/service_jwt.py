@@ -9,7 +9,7 @@ from typing import Any
 
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.core.jwt import InvalidToken, Signer, Verifier, kid_of, peek_claim
-from sso.core.keys import algorithm_of, key_id, load_private
+from sso.core.keys import UnusableKey, algorithm_of, key_id, load_private
 from sso.core.net import Address
 from sso.core.service_token import claimed_application
 from sso.core.signature_verification import SignatureVerificationPool
@@ -17,6 +17,7 @@ from sso.core.verified_signatures import VerifiedSignatures
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.perm.credentials.application_keys import ApplicationKeys
+from sso.perm.errors import PermissionConflict
 
 TYP = "service_token"
 MAX_LIFETIME_S = 3600
@@ -95,9 +96,20 @@ class ServiceJwts:
             raise InvalidToken("lifetime too long")
         return application_id, found.is_active
 
-    def issue(self, application_id: int, private_pem: str, now: int) -> str:
-        """A service JWT of an application whose private key is stored."""
-        key = load_private(private_pem)
-        claims: dict[str, Any] = {"typ": TYP, "app_id": application_id, "aud": self._audience}
+    async def issue(self, application_id: int, private_pem: str, now: int) -> str:
+        """A service JWT, signed with the private key that is stored for the application. Raises PermissionConflict."""
+        if not private_pem:
+            raise PermissionConflict(
+                "the service holds no private key of this application: store it in service_meta.private_key"
+            )
+        try:
+            key = load_private(private_pem)
+        except UnusableKey as error:
+            raise PermissionConflict(f"the private key of this application cannot be used: {error}") from None
         signer = Signer(key_id(key.public_key()), key, algorithm_of(key.public_key()))
+        if await self._keys.find(application_id, signer.kid) is None:
+            raise PermissionConflict(
+                "the public key that belongs to the stored private key is not among the application's keys"
+            )
+        claims: dict[str, Any] = {"typ": TYP, "app_id": application_id, "aud": self._audience}
         return signer.sign({**claims, "iat": now, "exp": now + MAX_LIFETIME_S})

@@ -104,6 +104,14 @@ class ManagedProjectEndpoint:
         request.warnings.extend(write.result)
         return write.response(lambda _: {"data": member})
 
+    async def find_member(self, request: PermissionRequest, project_id: str, login: str) -> str:
+        """Returns the id of the user with this login, for callers who may give users roles in the project."""
+        await self._authorize(request, await self._projects.read_project_id(project_id), Operation.MEMBERSHIP_SAVE)
+        user = await self._find_user(login)
+        if user is None:
+            raise NotFound("login: there is no user with this login")
+        return user.user_id
+
     async def _authorize(self, request: PermissionRequest, project_id: str, operation: Operation) -> CallerRights:
         rights = await self._authorizer.caller_rights(request.caller)
         project = await self._projects.require(rights, project_id, operation)

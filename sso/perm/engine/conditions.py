@@ -96,6 +96,37 @@ class Comparison(NamedTuple):
 
 def compare(condition: Condition, user: UserFacts, path: str = "") -> tuple[Comparison, ...]:
     """Every comparison of a condition with its outcome. Tags and purchases are shown only as present or absent."""
+    comparisons = [*_own_comparisons(condition, user, path)]
+    for member, parts in (("and", condition.all_of), ("or", condition.any_of)):
+        for index, part in enumerate(parts or ()):
+            comparisons.extend(compare(part, user, f"{path}{member}[{index}]."))
+    return tuple(comparisons)
+
+
+def deciding_members(condition: Condition, user: UserFacts, path: str = "") -> tuple[str, ...]:
+    """The members, as `compare` names them, that settle whether the condition holds.
+
+    If it holds, these are all that are required, and of an ``or`` the first part that holds. If it does not, these are
+    those of the first requirement that is not met; of an ``or``, those of all its parts.
+    """
+    own = _own_comparisons(condition, user, path)
+    all_of = [(part, f"{path}and[{index}].") for index, part in enumerate(condition.all_of or ())]
+    any_of = [(part, f"{path}or[{index}].") for index, part in enumerate(condition.any_of or ())]
+    if holds(condition, user):
+        required = [*all_of, *next(([item] for item in any_of if holds(item[0], user)), [])]
+        nested = [member for part, place in required for member in deciding_members(part, user, place)]
+        return (*(item.member for item in own), *nested)
+    for item in own:
+        if not item.holds:
+            return (item.member,)
+    for part, place in all_of:
+        if not holds(part, user):
+            return deciding_members(part, user, place)
+    return tuple(member for part, place in any_of for member in deciding_members(part, user, place))
+
+
+def _own_comparisons(condition: Condition, user: UserFacts, path: str) -> tuple[Comparison, ...]:
+    """The comparisons without those of the parts of ``and`` and ``or``."""
     if condition == NEVER:
         return (Comparison(f"{path}condition", "nothing", None, False),)
     comparisons: list[Comparison] = []
@@ -121,8 +152,6 @@ def compare(condition: Condition, user: UserFacts, path: str = "") -> tuple[Comp
     for member, parts in (("and", condition.all_of), ("or", condition.any_of)):
         if parts == ():
             add(member, "nothing", None, False)
-        for index, part in enumerate(parts or ()):
-            comparisons.extend(compare(part, user, f"{path}{member}[{index}]."))
     return tuple(comparisons)
 
 

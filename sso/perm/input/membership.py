@@ -126,6 +126,11 @@ def _read_generic_roles(
     return encode_assignments(assignments)
 
 
+def member_role_names(central: CompiledApplication) -> list[str]:
+    """The roles that members of projects can have."""
+    return [role.name for role in central.roles.values() if assignable_through_project(role, generic=True)]
+
+
 def read_group_list(value: object, resources: ProjectResources, where: str) -> list[str]:
     """An allow or disallow list: groups of this project that have the tag ``project``."""
     items = read_array(value, where, MAX_LISTED_GROUPS)

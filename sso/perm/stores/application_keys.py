@@ -1,12 +1,16 @@
 """The public keys of applications in the database (§2.3): the one in service_meta, and custom ones."""
 
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core import keys
 from sso.core.keys import PublicKey, UnusableKey
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
+from sso.perm.stores import audit
+from sso.perm.stores.audit import AuditActor
 
 _ADD = Statement(
     """INSERT INTO application_keys (application_id, id, source, pem) VALUES (:application_id, :id, :source, :pem)
@@ -22,19 +26,23 @@ _DELETE_CUSTOM_KEY = Statement(
 _DELETE_ALL = Statement("DELETE FROM application_keys WHERE application_id = :application_id RETURNING id")
 
 
-async def add_custom_key(tx: Transaction, application_id: int, pem: str) -> str:
+async def add_custom_key(tx: Transaction, actor: AuditActor, application: Mapping[str, Any], pem: str) -> str:
     """Add a key and return its id. Raises UnusableKey if ``pem`` is not a usable key."""
     key = keys.load_public(pem)
+    kid, application_id = keys.key_id(key), application["application_id"]
     if await _add(tx, application_id, key, "custom"):
-        await _record(tx, ChangeType.APPLICATION_KEY_ADDED, application_id, keys.key_id(key))
-    return keys.key_id(key)
+        await _record(tx, ChangeType.APPLICATION_KEY_ADDED, application_id, kid)
+        await _audit(tx, actor, "application.key.add", application, kid, None, {"kid": kid})
+    return kid
 
 
-async def delete_custom_key(tx: Transaction, application_id: int, key_id: str) -> bool:
+async def delete_custom_key(tx: Transaction, actor: AuditActor, application: Mapping[str, Any], key_id: str) -> bool:
     """Deletes a custom key, or a key of a file that no node has any more. Returns False if there is no such key."""
+    application_id = application["application_id"]
     if await tx.value(_DELETE_CUSTOM_KEY, application_id=application_id, id=key_id) is None:
         return False
     await _record(tx, ChangeType.APPLICATION_KEY_REMOVED, application_id, key_id)
+    await _audit(tx, actor, "application.key.remove", application, key_id, {"kid": key_id}, None)
     return True
 
 
@@ -70,3 +78,17 @@ async def _add(tx: Transaction, application_id: int, key: PublicKey, source: str
 
 async def _record(tx: Transaction, change: ChangeType, application_id: int, *kids: str) -> None:
     await record_changes(tx, [Change(change, application_id=application_id, data={"kid": kid}) for kid in kids])
+
+
+async def _audit(
+    tx: Transaction,
+    actor: AuditActor,
+    operation: str,
+    application: Mapping[str, Any],
+    kid: str,
+    before: dict[str, str] | None,
+    after: dict[str, str] | None,
+) -> None:
+    application_id = application["application_id"]
+    names = {"project_id": application["project_id"], "application_id": application_id}
+    await audit.write(tx, actor, operation, f"{application_id}/{kid}", before, after, **names)

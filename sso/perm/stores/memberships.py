@@ -29,6 +29,12 @@ _MEMBER = Statement(
     """SELECT user_id, jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles
     FROM project_members WHERE project_id = :id AND user_id = :user_id GROUP BY user_id"""
 )
+_OF_USER = Statement(
+    """SELECT m.project_id, p.title,
+        jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles
+    FROM project_members m JOIN projects p ON p.id = m.project_id AND NOT p.removed
+    WHERE m.user_id = :user_id GROUP BY m.project_id, p.title ORDER BY m.project_id LIMIT :limit"""
+)
 _LISTS = Statement("SELECT allow, disallow FROM projects WHERE id = :id")
 _CLEAR_MEMBERS = Statement("DELETE FROM project_members WHERE project_id = :id")
 # Positions count the roles of each user, so that the rows of a user stay as they are when other members change.
@@ -69,6 +75,15 @@ async def read_members_after(runner: Runner, project_id: str, after: str, limit:
 async def read_member(runner: Runner, project_id: str, user_id: str) -> dict[str, Any] | None:
     row = await runner.row(_MEMBER, id=project_id, user_id=user_id)
     return None if row is None else _member_json(user_id, row["roles"])
+
+
+async def read_memberships_of(runner: Runner, user_id: str, limit: int) -> list[dict[str, Any]]:
+    """The projects, except removed ones, in which the user has roles, with these roles."""
+    rows = await runner.rows(_OF_USER, user_id=user_id, limit=limit)
+    return [
+        {"project_id": row["project_id"], "title": row["title"], "roles": _member_json(user_id, row["roles"])["roles"]}
+        for row in rows
+    ]
 
 
 async def save_membership(

@@ -42,11 +42,23 @@ document.addEventListener("click", async (event) => {
 });
 for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
 
-// A file that is chosen becomes the text of a field, which is sent and shown.
+// A file that is chosen becomes the text of a field, which is sent and shown; an image becomes a data URI.
 for (const input of document.querySelectorAll("[data-into]")) {
   input.closest("[data-needs-script]").hidden = false;
   input.addEventListener("change", async () => {
-    if (input.files.length) document.getElementById(input.dataset.into).value = await input.files[0].text();
+    if (!input.files.length) return;
+    const field = document.getElementById(input.dataset.into);
+    field.value = input.dataset.as === "data-uri" ? await dataUri(input.files[0]) : await input.files[0].text();
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+}
+
+function dataUri(file) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.addEventListener("load", () => resolve(reader.result));
+    reader.addEventListener("error", () => reject(reader.error));
+    reader.readAsDataURL(file);
   });
 }
 

@@ -17,6 +17,7 @@ from sso.perm.credentials.application_keys import ApplicationKeys
 from sso.perm.credentials.key_file_import import KeyFileImport
 from sso.perm.credentials.key_files import KeyFiles
 from sso.perm.stores.application_keys import delete_custom_key
+from sso.perm.stores.audit import AuditActor
 from sso.services import Services
 
 APPLICATION = 40
@@ -170,5 +171,7 @@ async def test_key_of_a_node_that_is_gone_can_be_removed(add_node: Any, keys: An
     one, two = await add_node("one"), await add_node("two")
     one.write(keys[0])
     await one.importing.import_changes()
-    assert await database.transaction(delete_custom_key, APPLICATION, key_id(keys[0].public_key()))
+    application = {"application_id": APPLICATION, "project_id": None}
+    kid = key_id(keys[0].public_key())
+    assert await database.transaction(delete_custom_key, AuditActor(operator="test"), application, kid)
     assert not await two.trusts(keys[0])

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from sso.config import load
 from sso.core.keys import public_pem
 from sso.perm.stores.application_keys import add_custom_key, delete_custom_key
+from sso.perm.stores.audit import AuditActor
 from sso.services import Services, open_services
 from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey
@@ -60,11 +61,12 @@ def test_custom_key_is_published_and_trusted_until_it_is_removed(studio: Studio)
 
         trio.run(run)
 
+    actor, application = AuditActor(operator="test"), {"application_id": app, "project_id": None}
     assert studio.root.call("user/info", token).status == 401
-    change(lambda s: s.database.transaction(add_custom_key, app, key.pem))
+    change(lambda s: s.database.transaction(add_custom_key, actor, application, key.pem))
     assert studio.client.get(url).json()["keys"] == [{"id": key.kid, "data": key.pem}]
     assert studio.root.call("user/info", token).status == 200
-    change(lambda s: s.database.transaction(delete_custom_key, app, key.kid))
+    change(lambda s: s.database.transaction(delete_custom_key, actor, application, key.kid))
     assert studio.client.get(url).json()["keys"] == []
     assert studio.root.call("user/info", token).status == 401
 

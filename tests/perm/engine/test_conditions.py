@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from sso.core.net import parse_address
 from sso.perm.engine.compiled_application import compile_application
 from sso.perm.engine.condition_index import ConditionIndex
-from sso.perm.engine.conditions import compare, holds
+from sso.perm.engine.conditions import compare, deciding_members, holds
 from sso.perm.engine.decode import decode_condition
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.render import as_list
@@ -135,3 +136,26 @@ def test_compare_shows_the_compared_values() -> None:
         ("or[0].tag", "beta", True, True),
         ("or[1].ip", "8.8.8.8/32", "10.1.1.1", False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("condition", "members"),
+    [
+        ({"domain": "example.com"}, ["domain"]),
+        ({"domain": "example.com", "tag": "vip"}, ["domain", "tag"]),
+        ({"domain": "example.com", "tag": "other"}, ["tag"]),
+        ({"domain": "other.example", "tag": "other"}, ["domain"]),
+        ({"or": [{"tag": "other"}, {"tag": "vip"}, {"everyone": True}]}, ["or[1].tag"]),
+        ({"or": [{"tag": "other"}, {"ip": "192.0.2.0/24"}]}, ["or[0].tag", "or[1].ip"]),
+        ({"and": [{"tag": "vip"}, {"or": []}]}, ["and[1].or"]),
+        ({"and": [{"tag": "vip"}, {"uid": ["1"]}], "everyone": True}, ["everyone", "and[0].tag", "and[1].uid"]),
+        ({"and": [{}]}, ["and[0].condition"]),
+        ({}, ["condition"]),
+    ],
+)
+def test_deciding_members_settle_the_outcome(condition: dict[str, Any], members: list[str]) -> None:
+    ann = UserFacts("1", "example.com", frozenset({"vip"}), address=parse_address("198.51.100.1"))
+    decoded = decode_condition(condition)
+    assert list(deciding_members(decoded, ann)) == members
+    outcomes = {item.member: item.holds for item in compare(decoded, ann)}
+    assert {outcomes[member] for member in members} == {holds(decoded, ann)}

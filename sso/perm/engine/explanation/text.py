@@ -60,10 +60,10 @@ def _grant(grant: dict[str, Any]) -> str:
 def _comparisons(entry: dict[str, Any]) -> str:
     if not entry.get("compared"):
         return ""
-    return f" ({'; '.join(_comparison(item) for item in entry['compared'])})"
+    return f" ({'; '.join(comparison_text(item) for item in entry['compared'])})"
 
 
-def _comparison(item: dict[str, Any]) -> str:
+def comparison_text(item: dict[str, Any]) -> str:
     condition = f"{item['member']} {item['asked']}"
     if item["holds"]:
         return condition

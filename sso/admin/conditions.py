@@ -1,0 +1,121 @@
+"""/api/admin/conditions/test: whether a condition, or the conditions of a group, hold for a user at an address."""
+
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from sso.accounts.users import UserStore
+from sso.admin.permission_access import RecordAccess, permission_route
+from sso.admin.permission_bodies import UserName
+from sso.admin.request import AdminRequest, AdminResponse, AdminRoute
+from sso.admin.rights import AdminRight
+from sso.core.domains import domain_key
+from sso.core.errors import Forbidden, NotFound
+from sso.core.net import Address, parse_address
+from sso.db.database import Database
+from sso.perm.endpoints.condition_test import judge_condition, judge_group
+from sso.perm.engine.operations import Operation
+from sso.perm.engine.user_facts import UserFacts
+from sso.perm.errors import InvalidInput
+from sso.perm.input.field_types import GroupId, Word
+from sso.perm.stores.groups import group_json, read_group
+from sso.perm.visibility import Visibility
+from sso.web.request_model import JsonObject, RequestModel, at_most
+
+MAX_WORDS = 100
+NEEDS_VIEW_USERS = f"user: {AdminRight.VIEW_USERS} is required; give domain, tags and purchases instead"
+Words = Annotated[list[Word], Field(max_length=MAX_WORDS)]
+
+
+class ConditionQuestion(RequestModel):
+    """A condition or a group, and the facts to compare with. A fact that is given replaces that of the user."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    condition: JsonObject | None = None
+    group_id: GroupId | None = None
+    user: UserName | None = None
+    address: Annotated[str, at_most(64)] | None = None
+    domain: Annotated[str, at_most(255)] | None = None
+    tags: Words | None = None
+    purchases: Words | None = None
+
+
+class ConditionResource:
+    def __init__(self, database: Database, users: UserStore, visibility: Visibility) -> None:
+        self._database = database
+        self._users = users
+        self._groups = RecordAccess(visibility, "group", Operation.GROUP_GET, AdminRight.VIEW_PROJECTS)
+
+    async def test(self, request: AdminRequest) -> AdminResponse:
+        """Says whether a condition, or one of the conditions of a group, holds, and which members decide.
+
+        A stored user can be named by callers with `can_view_users`. Nothing is changed.
+        """
+        body: ConditionQuestion = request.body
+        if (body.condition is None) == (body.group_id is None):
+            raise InvalidInput("condition, group_id: exactly one of them is required")
+        group = await self._group(request, body.group_id) if body.group_id is not None else None
+        facts = await self._facts(request, body)
+        if group is not None:
+            outcome = judge_group(group, facts)
+        else:
+            judged = judge_condition(body.condition, facts)
+            outcome = {"holds": judged["holds"], "conditions": [judged]}
+        return AdminResponse({"data": {**outcome, "user": _facts_json(facts)}})
+
+    async def _group(self, request: AdminRequest, group_id: str) -> dict[str, Any]:
+        await self._groups.require(request, group_id)
+        row = await read_group(self._database, group_id)
+        if row is None:
+            raise NotFound("group not found")
+        return group_json(row)
+
+    async def _facts(self, request: AdminRequest, body: ConditionQuestion) -> UserFacts:
+        user = None
+        if body.user is not None:
+            if AdminRight.VIEW_USERS not in request.caller.rights:
+                raise Forbidden(NEEDS_VIEW_USERS)
+            user = await self._users.find(body.user)
+            if user is None:
+                raise NotFound("user: there is no such user")
+        facts = UserFacts.from_login(user.user_id, user.login, user.tags, user.purchases) if user else UserFacts("")
+        return UserFacts(
+            facts.user_id,
+            facts.domain if body.domain is None else domain_key(body.domain),
+            facts.tags if body.tags is None else frozenset(body.tags),
+            facts.purchases if body.purchases is None else frozenset(body.purchases),
+            None if not body.address else _address(body.address),
+        )
+
+
+def _address(text: str) -> Address:
+    try:
+        return parse_address(text)
+    except ValueError:
+        raise InvalidInput("address: must be an IPv4 or IPv6 address") from None
+
+
+def _facts_json(facts: UserFacts) -> dict[str, Any]:
+    return {
+        "user_id": facts.user_id,
+        "domain": facts.domain,
+        "tags": sorted(facts.tags),
+        "purchases": sorted(facts.purchases),
+        "address": "" if facts.address is None else str(facts.address),
+    }
+
+
+def condition_routes(conditions: ConditionResource) -> tuple[AdminRoute, ...]:
+    return (
+        permission_route(
+            "POST",
+            "/conditions/test",
+            AdminRight.VIEW_PROJECTS,
+            conditions.test,
+            body=ConditionQuestion,
+            other_right=AdminRight.VIEW_APPLICATIONS,
+            summary="Test a condition",
+            example={"condition": {"domain": "studio.example"}, "user": "ann@studio.example", "address": "192.0.2.7"},
+        ),
+    )

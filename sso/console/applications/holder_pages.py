@@ -1,0 +1,133 @@
+"""The users to whom roles of an application are assigned, and the editor of the roles of a user."""
+
+from typing import Any
+from urllib.parse import quote
+
+from quart import Blueprint, Response, request
+
+from sso.console.applications.editor_pages import is_central
+from sso.console.applications.pages import APPLICATION, path_of
+from sso.console.csv_export import MAX_ROWS, PAGE, csv_text
+from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
+from sso.console.form_error import FormError
+from sso.console.lists import read_all
+from sso.console.projects.frame import MAX_CHOICES
+from sso.console.projects.group_form import find_user_id
+from sso.console.role_rows import RoleRow, kept_rows, read_day
+from sso.console.sections import APPLICATIONS
+from sso.console.users.pages import problem
+from sso.console.view import ConsoleView
+from sso.console.visit import ConsoleVisit
+from sso.core.ids import is_user_id
+from sso.web.body import InvalidBody
+from sso.web.redirects import see_other
+
+HOLDERS = f"{APPLICATION}/holders"
+PERMISSIONS = "/users/<user_id>/permissions"
+
+
+def holder_pages(console: ConsoleView, routes: Blueprint) -> None:
+    add_editor(console, routes, ASSIGNMENT_EDITOR)
+
+    @routes.get("/<application_id>/holders")
+    async def show_holders(application_id: str) -> Response:
+        """With a user, opens the roles of that user; otherwise lists the users who were given roles."""
+        visit = await console.open(APPLICATIONS)
+        user, error = request.args.get("user", "").strip(), None
+        if user:
+            try:
+                user_id = user if is_user_id(user) else await find_user_id(visit, user, "user")
+                return see_other(f"{path_of(application_id)}/users/{user_id}")
+            except InvalidBody as refused:
+                error = FormError.of(refused)
+        application = await visit.data("GET", APPLICATION, application_id=application_id)
+        role, after = request.args.get("role", "").strip(), request.args.get("after", "")
+        query = {"role": role, "after": after}
+        found = await visit.call("GET", HOLDERS, application_id=application_id, query=query)
+        return await console.show(
+            visit,
+            "applications/holders.html",
+            title="Users with roles",
+            crumbs=[(path_of(application_id), application["name"])],
+            base=path_of(application_id),
+            holders=[
+                {**holder, "day": RoleRow(holder["role"], holder["expired"]).day} for holder in found.members["data"]
+            ],
+            role_choices=[(name, name) for name in await roles_of(visit, application_id)],
+            role=role,
+            user_name=user,
+            after=after,
+            next=found.members.get("next"),
+            **problem(error),
+        )
+
+    @routes.get("/<application_id>/holders.csv")
+    async def export_holders(application_id: str) -> Response:
+        visit = await console.open(APPLICATIONS)
+        query = {"role": request.args.get("role", "").strip()}
+        records = await read_all(visit, HOLDERS, query, PAGE, MAX_ROWS, application_id=application_id)
+        headers = {"Content-Disposition": 'attachment; filename="roles.csv"'}
+        text = csv_text(("role", "user_id", "login", "expired", "ttl"), records)
+        return Response(text, 200, headers, content_type="text/csv; charset=utf-8")
+
+    @routes.get("/choose")
+    async def choose() -> Response:
+        """Opens the roles of a user at the application that was chosen on the page of the user."""
+        await console.open(APPLICATIONS)
+        application_id, user_id = (request.args.get(name, "").strip() for name in ("application_id", "user_id"))
+        if not application_id or not user_id:
+            return see_other(APPLICATIONS.path)
+        return see_other(f"{path_of(quote(application_id, safe=''))}/users/{quote(user_id, safe='')}")
+
+
+async def roles_of(visit: ConsoleVisit, application_id: str) -> list[str]:
+    query = {"application_id": application_id, "limit": str(MAX_CHOICES)}
+    return [role["name"] for role in await visit.data("GET", "/roles", query=query)]
+
+
+async def _read(visit: ConsoleVisit, variables: Variables) -> EditedRecord:
+    """The tree has the roles as they are stored, for every administrator who may read them."""
+    application = await visit.data("GET", APPLICATION, application_id=variables["application_id"])
+    query = {"application_id": variables["application_id"], "type": "tree"}
+    found = await visit.call("GET", PERMISSIONS, user_id=variables["user_id"], query=query)
+    roles = found.members["data"].get("roles", [])
+    return EditedRecord({"application": application, "roles": roles}, found.headers["ETag"])
+
+
+async def _body(_visit: ConsoleVisit, form: Form, variables: Variables, record: EditedRecord) -> dict[str, Any]:
+    rows = kept_rows([RoleRow.of(item) for item in record.values["roles"]], form)
+    if name := form.get("role", "").strip():
+        rows.append(RoleRow(name, read_day(form, "until")))
+    override = {"override": True} if "override" in form else {}
+    return {"application_id": variables["application_id"], "roles": [row.item for row in rows], **override}
+
+
+async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord) -> dict[str, Any]:
+    application_id, user_id = variables["application_id"], variables["user_id"]
+    sees_users = visit.may("GET", "/users/<user_id>")
+    login = (await visit.data("GET", "/users/<user_id>", user_id=user_id))["login"] if sees_users else ""
+    base = path_of(application_id)
+    return {
+        "title": f"Roles of {login or f'user {user_id}'}",
+        "crumbs": [(base, record.values["application"]["name"]), (f"{base}/holders", "Users with roles")],
+        "rows": [RoleRow.of(item) for item in record.values["roles"]],
+        "roles": await roles_of(visit, application_id),
+        "user_id": user_id,
+        "application": record.values["application"],
+    }
+
+
+ASSIGNMENT_EDITOR = RecordEditor(
+    "assignment",
+    APPLICATIONS,
+    "/<application_id>/users/<user_id>",
+    "PATCH",
+    PERMISSIONS,
+    "applications/assignment.html",
+    "roles-assigned",
+    _read,
+    _body,
+    _page,
+    lambda variables: f"{path_of(variables['application_id'])}/users/{variables['user_id']}",
+    lambda variables: is_central(variables["application_id"]),
+)

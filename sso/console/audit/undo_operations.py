@@ -1,0 +1,170 @@
+"""The operations that undo the entries of the audit trail, by the kind of the entry."""
+
+from collections.abc import Callable, Set
+from typing import Any
+
+from sso.admin.identity_providers import ProviderChanges
+from sso.admin.permission_bodies import GroupChanges, ProjectChanges, RoleChanges, SchemaChanges
+from sso.console.audit.undo import Undo, Values, changed_fields, restorable
+from sso.perm.engine.names import SECTIONS
+from sso.perm.input.project import ProjectSettings
+from sso.perm.stores.user_data import record_json
+from sso.state.sections.clients import ClientChanges
+from sso.state.sections.users import UserChanges
+
+ROLE_FIELDS = RoleChanges.model_fields.keys() - {"override"}
+SCHEMA_FIELDS = SchemaChanges.model_fields.keys() - {"override", "roles"}
+GROUP_FIELDS = GroupChanges.model_fields.keys() - {"override"}
+PROJECT_FIELDS = ProjectChanges.model_fields.keys() - {"override"}
+PROVIDER_FIELDS = ProviderChanges.model_fields.keys() - {"id", "client_secret"}
+# Not those that are about secrets and keys.
+CLIENT_FIELDS = ClientChanges.model_fields.keys() - {
+    "client_id", "client_secret", "client_secret_expires_at", "public", "jwks"
+}  # fmt: skip
+WEBHOOK_FIELDS = frozenset({"url", "events", "disabled"})
+ROLE, GROUP, MEMBER = "/roles/<application_id>/<name>", "/groups/<group_id>", "/projects/<project_id>/members/<user_id>"
+PERMISSIONS = "/users/<user_id>/permissions"
+
+Builder = Callable[[str, Values, Values], Undo | None]  # of the target, and the values before and after
+
+
+def undo_of(entry: dict[str, Any]) -> Undo | None:
+    """Returns None if the entry cannot be undone: its values before are not known, or there is no such operation."""
+    before, after = entry["before"], entry["after"]
+    if not restorable(before, after):
+        return None
+    builders = _OF_CREATION if before is None else _OF_DELETION if after is None else _OF_CHANGE
+    build = builders.get(entry["operation"])
+    return build(entry["target"], before or {}, after or {}) if build else None
+
+
+def _restore(path: str, variable: str, accepted: Set[str], *, has_dry_run: bool = True) -> Builder:
+    """An undo that stores the fields again that the change has changed."""
+
+    def build(target: str, before: Values, after: Values) -> Undo | None:
+        changed = changed_fields(before, after)
+        body = {name: before.get(name) for name in changed}
+        if not changed or not body.keys() <= accepted or (not has_dry_run and None in body.values()):
+            return None
+        expected = {name: after.get(name) for name in changed}
+        return Undo("PATCH", path, {variable: target}, body, expected, has_dry_run=has_dry_run)
+
+    return build
+
+
+def _undo_user(target: str, before: Values, after: Values) -> Undo | None:
+    body = {name: value for name, value in before.items() if name in UserChanges.model_fields and value is not None}
+    if not body or body.keys() != before.keys() - {"deletion_due"}:
+        return None
+    expected = {name: after.get(name) for name in body}
+    return Undo("PATCH", "/users/<user_id>", {"user_id": target}, body, expected)
+
+
+def _undo_client(target: str, before: Values, after: Values) -> Undo | None:
+    if "application_id" in before and before["application_id"] is None:
+        before = {**before, "application_id": 0}
+    return _restore("/clients/<client_id>", "client_id", CLIENT_FIELDS, has_dry_run=False)(target, before, after)
+
+
+def _role_variables(target: str) -> dict[str, str]:
+    application_id, _, name = target.partition("/")
+    return {"application_id": application_id, "name": name}
+
+
+def _undo_role(target: str, before: Values, after: Values) -> Undo | None:
+    changed = changed_fields(before, after)
+    body, expected = ({name: values.get(name) for name in changed} for values in (before, after))
+    return Undo("PATCH", ROLE, _role_variables(target), body, expected) if body.keys() <= ROLE_FIELDS else None
+
+
+def _undo_new_role(target: str, _before: Values, after: Values) -> Undo:
+    return Undo("DELETE", ROLE, _role_variables(target), {}, after)
+
+
+def _undo_deleted_role(target: str, before: Values, _after: Values) -> Undo:
+    variables = _role_variables(target)
+    body = {"application_id": int(variables["application_id"]), **before}
+    note = "Users who had the role by assignment do not get it back: assign it again."
+    return Undo("POST", "/roles", {}, body, None, read=ROLE, read_variables=variables, note=note)
+
+
+def _undo_new_group(target: str, _before: Values, after: Values) -> Undo:
+    expected = {name: value for name, value in after.items() if name != "id"}
+    return Undo("DELETE", GROUP, {"group_id": target}, {}, expected)
+
+
+def _undo_project(target: str, before: Values, after: Values) -> Undo | None:
+    """A save keeps the members of ``settings`` that it does not name, so all of them are named."""
+    undo = _restore("/projects/<project_id>", "project_id", PROJECT_FIELDS)(target, before, after)
+    if undo is not None and "settings" in undo.body:
+        empty = ProjectSettings().model_dump()
+        undo.body["settings"] = {**{name: empty[name] for name in empty if name in after["settings"]}} | before[
+            "settings"
+        ]
+    return undo
+
+
+def _undo_membership(target: str, before: Values, after: Values) -> Undo | None:
+    """One member, or the lists. A change of several members at once has no operation that undoes all of them."""
+    lists = [name for name in ("allow", "disallow") if before.get(name) != after.get(name)]
+    old, new = ({user["user_id"]: user["roles"] for user in values.get("users", ())} for values in (before, after))
+    changed = [user_id for user_id in {**old, **new} if old.get(user_id) != new.get(user_id)]
+    if lists and not changed:
+        body, expected = ({name: values.get(name) for name in lists} for values in (before, after))
+        return Undo("PATCH", "/projects/<project_id>", {"project_id": target}, body, expected)
+    if lists or len(changed) != 1:
+        return None
+    variables = {"project_id": target, "user_id": changed[0]}
+    if changed[0] not in old:
+        return Undo("DELETE", MEMBER, variables, {}, {"roles": new[changed[0]]})
+    body = {"roles": old[changed[0]]}
+    if changed[0] in new:
+        return Undo("PATCH", MEMBER, variables, body, {"roles": new[changed[0]]})
+    path, project = "/projects/<project_id>/members", {"project_id": target}
+    body["user_id"] = changed[0]
+    return Undo("POST", path, project, body, None, read=MEMBER, read_variables=variables)
+
+
+def _undo_permissions(target: str, before: Values, after: Values) -> Undo | None:
+    application_id, _, user_id = target.partition("/")
+    parts = ("roles", *SECTIONS)
+    old, new = ({name: record_json(values).get(name) for name in parts} for values in (before, after))
+    changed = [name for name in parts if old[name] != new[name]]
+    if not changed:
+        return None
+    body: Values = {name: old[name] or ([] if name == "roles" else {}) for name in changed}
+    return Undo(
+        "PATCH",
+        PERMISSIONS,
+        {"user_id": user_id},
+        {"application_id": int(application_id), **body},
+        {name: new[name] for name in changed},
+        query={"application_id": application_id},
+        member="record",
+    )
+
+
+def _undo_assertions(target: str, before: Values, after: Values) -> Undo:
+    path = "/applications/<application_id>/assertions"
+    return Undo("PUT", path, {"application_id": target}, dict(before), dict(after))
+
+
+_OF_CHANGE: dict[str, Builder] = {
+    "user.save": _undo_user,
+    "role.save": _undo_role,
+    "schema.save": _restore("/schemas/<application_id>", "application_id", SCHEMA_FIELDS),
+    "group.save": _restore(GROUP, "group_id", GROUP_FIELDS),
+    "group.access": _restore(GROUP, "group_id", GROUP_FIELDS),
+    "group.tags": _restore(GROUP, "group_id", GROUP_FIELDS),
+    "project.save": _undo_project,
+    "membership.save": _undo_membership,
+    "permissions.save": _undo_permissions,
+    "assertions.save": _undo_assertions,
+    "client.save": _undo_client,
+    "identity_provider.save": _restore(
+        "/identity-providers/<provider_id>", "provider_id", PROVIDER_FIELDS, has_dry_run=False
+    ),
+    "webhook.save": _restore("/webhooks/<webhook_id>", "webhook_id", WEBHOOK_FIELDS, has_dry_run=False),
+}
+_OF_CREATION: dict[str, Builder] = {"role.save": _undo_new_role, "group.create": _undo_new_group}
+_OF_DELETION: dict[str, Builder] = {"role.delete": _undo_deleted_role}

@@ -1,0 +1,121 @@
+"""The page that shows what the undo of a change would restore, and the undo itself."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from quart import Blueprint, Response
+
+from sso.admin.request import AdminResponse
+from sso.console.audit.differences import differences
+from sso.console.audit.undo import Undo, Values
+from sso.console.audit.undo_operations import undo_of
+from sso.console.form_error import FormError
+from sso.console.sections import AUDIT
+from sso.console.users.pages import problem
+from sso.console.view import ConsoleView, done
+from sso.console.visit import ConsoleVisit
+from sso.core.errors import ApiError, Forbidden, NotFound
+from sso.web.body import InvalidBody
+
+ENTRY = "/audit/<entry_id>"
+
+
+@dataclass(frozen=True)
+class CurrentRecord:
+    record: Values | None  # None: there is none
+    version: str = ""
+
+
+def undo_pages(console: ConsoleView, routes: Blueprint) -> None:
+    @routes.get("/<entry_id>/undo")
+    async def preview(entry_id: str) -> Response:
+        visit = await console.open(AUDIT)
+        entry, undo = await find(visit, entry_id)
+        current = await _read(visit, undo)
+        if changed := undo.changed_since(current.record):
+            return await undo_page(visit, entry, undo, current, error=_changed_since(changed))
+        try:
+            impact = (await _run(visit, undo, dry_run=True)).members if undo.has_dry_run else None
+        except (ApiError, InvalidBody) as error:
+            return await undo_page(visit, entry, undo, current, error=FormError.of(error))
+        return await undo_page(visit, entry, undo, current, impact=impact, can_undo=True)
+
+    @routes.post("/<entry_id>/undo")
+    async def confirm(entry_id: str) -> Response:
+        visit, form = await console.submitted(AUDIT, dangerous=True)
+        entry, undo = await find(visit, entry_id)
+        current = await _read(visit, undo)
+        if changed := undo.changed_since(current.record):
+            return await undo_page(visit, entry, undo, current, error=_changed_since(changed))
+        try:
+            version = form.get("version") or current.version
+            await _run(visit, undo, if_match=version or None, override="override" in form)
+        except (ApiError, InvalidBody) as error:
+            return await undo_page(visit, entry, undo, current, error=FormError.of(error))
+        return done(AUDIT.path, "undone")
+
+    async def find(visit: ConsoleVisit, entry_id: str) -> tuple[dict[str, Any], Undo]:
+        """Raises Forbidden if the entry cannot be undone, or not by this administrator."""
+        entry = await visit.data("GET", ENTRY, entry_id=entry_id)
+        undo = undo_of(entry)
+        if undo is None:
+            raise Forbidden("this change cannot be undone")
+        visit.require(undo.method, undo.path)
+        if undo.path.startswith("/schemas/") and "secret_data" in undo.body and not visit.caller.is_root:
+            raise Forbidden("the role root is required to change secret_data")
+        return entry, undo
+
+    async def undo_page(
+        visit: ConsoleVisit,
+        entry: dict[str, Any],
+        undo: Undo,
+        current: CurrentRecord,
+        *,
+        error: FormError | None = None,
+        impact: dict[str, Any] | None = None,
+        can_undo: bool = False,
+    ) -> Response:
+        return await console.show(
+            visit,
+            "audit/undo.html",
+            title=f"Undo {entry['operation']}",
+            crumbs=[(f"{AUDIT.path}/{entry['id']}", f"{entry['operation']} {entry['target']}")],
+            entry=entry,
+            undo=undo,
+            differences=differences(*undo.restored),
+            version=current.version,
+            impact=impact,
+            can_undo=can_undo,
+            **problem(error),
+        )
+
+
+def may_undo(visit: ConsoleVisit, entry: dict[str, Any]) -> bool:
+    undo = undo_of(entry)
+    return undo is not None and visit.may(undo.method, undo.path)
+
+
+async def _read(visit: ConsoleVisit, undo: Undo) -> CurrentRecord:
+    options: dict[str, Any] = {"query": undo.query, **(undo.read_variables or undo.variables)}
+    try:
+        found = await visit.call("GET", undo.read_path, **options)
+    except NotFound:
+        return CurrentRecord(None)
+    if undo.member not in found.members:
+        raise Forbidden("can_view_users is required to read the permissions that a user has now")
+    return CurrentRecord(found.members[undo.member], found.headers["ETag"])
+
+
+async def _run(
+    visit: ConsoleVisit, undo: Undo, *, dry_run: bool = False, if_match: str | None = None, override: bool = False
+) -> AdminResponse:
+    options: dict[str, Any] = {"query": {"dry_run": "1"} if dry_run else {}, "body": undo.body, "if_match": if_match}
+    if override and undo.has_dry_run:
+        place = "query" if undo.method == "DELETE" else "body"
+        options[place] = {**options[place], "override": "1" if place == "query" else True}
+    return await visit.call(undo.method, undo.path, **{**options, **undo.variables})
+
+
+def _changed_since(fields: list[str]) -> FormError:
+    names = ", ".join(fields)
+    return FormError(f"This was changed again since: {names}. Undo the later change first, or edit the record.", 409)

@@ -1,0 +1,108 @@
+"""The branding of an OAuth client: its form, with a preview of the pages of its sign-in."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from quart import Blueprint, Response, current_app, request
+
+from sso.console.branding.preview import PAGES, PreviewBrand, previews, read_page
+from sso.console.form_error import FormError
+from sso.console.sections import CLIENTS
+from sso.console.users.pages import problem
+from sso.console.view import ConsoleView, done
+from sso.console.visit import ConsoleVisit, version_of
+from sso.core.brand import Brand, parse_accent
+from sso.core.errors import ApiError
+from sso.oauth.client_branding import EXPECTED_LOGO, has_own_logo
+from sso.web.body import InvalidBody, ParsedBody
+from sso.web.brand import SiteBrand, named_links, page_brand, style_path
+from sso.web.request_model import validate
+from sso.web.security_headers import page_policy
+
+CLIENT = "/clients/<client_id>"
+FIELDS = ("logo_uri", "accent", "signin_text", "support_uri", "policy_uri", "tos_uri")
+
+
+def client_branding_pages(console: ConsoleView, routes: Blueprint, service: Brand) -> None:
+    @routes.get("/<client_id>/branding")
+    async def show_branding(client_id: str) -> Response:
+        visit = await console.open(CLIENTS)
+        client = await visit.data("GET", CLIENT, client_id=client_id)
+        return await show(visit, client, {name: client[name] for name in FIELDS}, request.args.get("page", ""))
+
+    @routes.post("/<client_id>/branding")
+    async def save_branding(client_id: str) -> Response:
+        visit, form = await console.submitted(CLIENTS, "PATCH", CLIENT)
+        values, page = _typed(form), form.get("page", "")
+        client = await visit.data("GET", CLIENT, client_id=client_id)
+        if form.get("preview"):
+            return await show(visit, client, values, page, _error(visit, client, values))
+        try:
+            await visit.call("PATCH", CLIENT, client_id=client_id, body=values, if_match=form.get("version") or None)
+        except (ApiError, InvalidBody) as error:
+            return await show(visit, client, values, page, FormError.of(error))
+        return done(f"{CLIENTS.path}/{client_id}/branding?page={read_page(page)}", "branding-saved")
+
+    @routes.post("/<client_id>/branding/preview")
+    async def preview_branding(client_id: str) -> Response:
+        """The part of the page that changes while the administrator types."""
+        visit, form = await console.submitted(CLIENTS, "PATCH", CLIENT)
+        client = await visit.data("GET", CLIENT, client_id=client_id)
+        values = _typed(form)
+        error = _error(visit, client, values)
+        return await show(visit, client, values, form.get("page", ""), error, template="branding/_preview.html")
+
+    async def show(
+        visit: ConsoleVisit,
+        client: dict[str, Any],
+        values: dict[str, str],
+        page: str,
+        error: FormError | None = None,
+        template: str = "branding/client.html",
+    ) -> Response:
+        """After a problem, there is no preview. A status of success, since htmx shows no others in place."""
+        brand = None if error else _brand(service, client, values)
+        origin = brand.site.logo_origin if brand and brand.site else ""
+        part = template != "branding/client.html"
+        return await console.show(
+            visit,
+            template,
+            title="Branding",
+            crumbs=[(f"{CLIENTS.path}/{client['client_id']}", client["name"] or client["client_id"])],
+            headers={"Content-Security-Policy": page_policy((), (origin,) if origin else (), sends_requests=True)},
+            client=client,
+            values=values,
+            version=version_of(client),
+            page=read_page(page),
+            pages=[(key, title) for key, (title, _) in PAGES.items()],
+            previews=previews(current_app.jinja_env, read_page(page), brand) if brand else [],
+            **(problem(error) | ({"status": 200} if part else {})),
+        )
+
+
+def _typed(form: dict[str, str]) -> dict[str, str]:
+    return {name: form.get(name, "").strip() for name in FIELDS}
+
+
+def _error(visit: ConsoleVisit, client: dict[str, Any], values: dict[str, str]) -> FormError | None:
+    """Returns why the management API would refuse the values, or None."""
+    model = visit.operations.find("PATCH", CLIENT).body
+    assert model is not None
+    try:
+        validate(model, ParsedBody(dict(values)))
+    except InvalidBody as error:
+        return FormError.of(error)
+    return None if has_own_logo({**client, **values}) else FormError(f"logo_uri: {EXPECTED_LOGO}", field="logo_uri")
+
+
+def _brand(service: Brand, client: dict[str, Any], values: dict[str, str]) -> PreviewBrand:
+    links = named_links(values["support_uri"], values["policy_uri"], values["tos_uri"])
+    accent = parse_accent(values["accent"]) if values["accent"] else None
+    parts = urlsplit(values["logo_uri"])
+    origin = f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
+    site = SiteBrand(values["logo_uri"], origin, style_path(accent), links, values["signin_text"])
+    uris = client["redirect_uris"] or [f"https://{host}" for host in client["redirect_hosts"]]
+    host = urlsplit(uris[0]).netloc if uris else "site.example"
+    return PreviewBrand(
+        page_brand(service), accent or service.accent, site, client["name"] or client["client_id"], host
+    )

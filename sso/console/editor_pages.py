@@ -1,0 +1,95 @@
+"""Editors of records. While the administrator types, a dry run shows who would gain and lose which permissions."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from quart import Blueprint, Response, request
+
+from sso.console.form_error import FormError
+from sso.console.sections import ConsoleSection
+from sso.console.users.pages import problem
+from sso.console.view import ConsoleView, done
+from sso.console.visit import ConsoleVisit
+from sso.core.errors import ApiError
+from sso.web.body import InvalidBody
+
+Variables: TypeAlias = dict[str, Any]  # of the path
+Form: TypeAlias = dict[str, str]
+
+
+@dataclass(frozen=True)
+class EditedRecord:
+    values: dict[str, Any]
+    version: str  # so that no newer one is overwritten
+
+
+@dataclass(frozen=True)
+class RecordEditor:
+    """A record that is edited as a form: how it is read, shown and saved by operations of the management API."""
+
+    key: str  # of its routes
+    section: ConsoleSection
+    path: str  # below that of the section
+    method: str  # of the operation that saves
+    operation: str  # its path
+    template: str
+    notice: str
+    read: Callable[[ConsoleVisit, Variables], Awaitable[EditedRecord]]
+    body: Callable[[ConsoleVisit, Form, Variables, EditedRecord], Awaitable[dict[str, Any]]]
+    page: Callable[[ConsoleVisit, Variables, EditedRecord], Awaitable[dict[str, Any]]]  # title, crumbs and more
+    next_path: Callable[[Variables], str]  # after saving
+    is_dangerous: Callable[[Variables], bool] = lambda _: False
+
+
+def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) -> None:
+    async def show(visit: ConsoleVisit, variables: Variables, form: Form | None, **context: Any) -> Response:
+        record = await editor.read(visit, variables)
+        return await console.show(
+            visit,
+            editor.template,
+            record=record.values,
+            form=form,
+            action=request.path,
+            version=form.get("version") if form else record.version,
+            may_save=visit.may(editor.method, editor.operation),
+            **await editor.page(visit, variables, record),
+            **context,
+        )
+
+    async def send(visit: ConsoleVisit, variables: Variables, form: Form, *, dry_run: bool) -> dict[str, Any]:
+        record = await editor.read(visit, variables)
+        options: dict[str, Any] = {"query": {"dry_run": "1"}} if dry_run else {}
+        body = await editor.body(visit, form, variables, record)
+        version = form.get("version") or None
+        found = await visit.call(editor.method, editor.operation, body=body, if_match=version, **options, **variables)
+        return found.members
+
+    async def impact(visit: ConsoleVisit, variables: Variables, form: Form) -> dict[str, Any]:
+        try:
+            return {"impact": await send(visit, variables, form, dry_run=True)}
+        except (ApiError, InvalidBody) as error:
+            return {"impact_problem": FormError.of(error).text}
+
+    async def open_editor(**variables: str) -> Response:
+        return await show(await console.open(editor.section), variables, None)
+
+    async def preview(**variables: str) -> Response:
+        """Returns what the change would do, as a part of the page."""
+        visit, form = await console.submitted(editor.section, editor.method, editor.operation)
+        return await console.show(visit, "_impact.html", title="", **await impact(visit, variables, form))
+
+    async def save(**variables: str) -> Response:
+        is_dangerous = editor.is_dangerous(variables)
+        visit, form = await console.submitted(editor.section, editor.method, editor.operation, dangerous=is_dangerous)
+        if form.get("preview"):
+            return await show(visit, variables, form, **await impact(visit, variables, form))
+        try:
+            await send(visit, variables, form, dry_run=False)
+        except (ApiError, InvalidBody) as error:
+            return await show(visit, variables, form, **problem(FormError.of(error)))
+        return done(editor.next_path(variables), editor.notice)
+
+    routes.add_url_rule(editor.path, f"open_{editor.key}", open_editor, methods=["GET"])
+    routes.add_url_rule(editor.path, f"save_{editor.key}", save, methods=["POST"])
+    routes.add_url_rule(f"{editor.path}/preview", f"preview_{editor.key}", preview, methods=["POST"])

@@ -1,0 +1,172 @@
+"""The members of a project: the list, the form that adds one, and the editor of the roles of a member."""
+
+from typing import Any
+from urllib.parse import quote
+
+from quart import Blueprint, Response, request
+
+from sso.console.csv_export import MAX_ROWS, PAGE, csv_text
+from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
+from sso.console.form_error import FormError
+from sso.console.lists import read_all
+from sso.console.projects.frame import (
+    PROJECT,
+    applications_of,
+    groups_of,
+    path_of,
+    project_page,
+    read_project,
+)
+from sso.console.role_rows import RoleRow, kept_rows, read_day
+from sso.console.sections import PROJECTS
+from sso.console.users.pages import problem
+from sso.console.view import ConsoleView, done
+from sso.console.visit import ConsoleVisit, version_of
+from sso.core.errors import ApiError
+from sso.core.ids import is_user_id
+from sso.web.body import InvalidBody
+
+MEMBERS = f"{PROJECT}/members"
+MEMBER = f"{MEMBERS}/<user_id>"
+LEVELS = ("applications", "services", "groups")
+
+
+def member_pages(console: ConsoleView, routes: Blueprint) -> None:
+    add_editor(console, routes, MEMBER_EDITOR)
+
+    @routes.get("/<project_id>")
+    async def show_members(project_id: str) -> Response:
+        values = {"user": request.args.get("login", "").strip()}
+        return await members(await console.open(PROJECTS), project_id, values=values)
+
+    @routes.post("/<project_id>/members")
+    async def add_member(project_id: str) -> Response:
+        visit, form = await console.submitted(PROJECTS, "POST", MEMBERS)
+        user = form.get("user", "").strip()
+        body = {"user_id" if is_user_id(user) else "login": user, "roles": {"project": [form.get("role", "")]}}
+        try:
+            await visit.call("POST", MEMBERS, project_id=project_id, body=body)
+        except (ApiError, InvalidBody) as error:
+            return await members(visit, project_id, values=form, **problem(_about_user(FormError.of(error))))
+        return done(path_of(project_id), "member-added")
+
+    async def members(visit: ConsoleVisit, project_id: str, **context: Any) -> Response:
+        project = await read_project(visit, project_id)
+        after = request.args.get("after", "")
+        found = await visit.call("GET", MEMBERS, project_id=project_id, query={"after": after})
+        return await console.show(
+            visit,
+            "projects/members.html",
+            **project_page(project, "members"),
+            members=[{**member, "rows": role_rows(member["roles"])} for member in found.members["data"]],
+            role_choices=await role_choices(visit, project_id),
+            after=after,
+            next=found.members.get("next"),
+            **context,
+        )
+
+    @routes.get("/<project_id>/members.csv")
+    async def export_members(project_id: str) -> Response:
+        visit = await console.open(PROJECTS)
+        found = await read_all(visit, MEMBERS, {}, PAGE, MAX_ROWS, project_id=project_id)
+        records = [{**member, "roles": [row.key for row in role_rows(member["roles"])]} for member in found]
+        headers = {"Content-Disposition": 'attachment; filename="members.csv"'}
+        text = csv_text(("user_id", "login", "roles"), records)
+        return Response(text, 200, headers, content_type="text/csv; charset=utf-8")
+
+    @routes.post("/<project_id>/members/<user_id>/remove")
+    async def remove_member(project_id: str, user_id: str) -> Response:
+        visit, _ = await console.submitted(PROJECTS, "DELETE", MEMBER)
+        await visit.call("DELETE", MEMBER, project_id=project_id, user_id=user_id)
+        return done(path_of(project_id), "member-removed")
+
+
+def _about_user(error: FormError) -> FormError:
+    """The form has one field for the login and the id of the user."""
+    return FormError(error.text, error.status, "user") if error.field in ("login", "user_id") else error
+
+
+async def role_choices(visit: ConsoleVisit, project_id: str) -> list[tuple[str, str]]:
+    """Returns the roles that members can have, with their descriptions."""
+    roles = await visit.data("GET", f"{PROJECT}/roles", project_id=project_id)
+    return [(role["name"], f"{role['name']}: {role['description']}".removesuffix(": ")) for role in roles]
+
+
+def role_rows(roles: dict[str, Any], titles: dict[str, str] | None = None) -> list[RoleRow]:
+    """Returns the roles of a member: those in the whole project, then those at its resources."""
+    rows = [RoleRow.of(item) for item in roles.get("project", ())]
+    for level in LEVELS:
+        for resource, items in roles.get(level, {}).items():
+            place = f"{level}/{resource}"
+            rows += [RoleRow.of(item, place, (titles or {}).get(place, place)) for item in items]
+    return rows
+
+
+def member_roles(rows: list[RoleRow]) -> dict[str, Any]:
+    """Returns the roles of a member as the management API takes them."""
+    roles: dict[str, Any] = {}
+    for row in rows:
+        if row.place:
+            level, _, resource = row.place.partition("/")
+            roles.setdefault(level, {}).setdefault(resource, []).append(row.item)
+        else:
+            roles.setdefault("project", []).append(row.item)
+    return roles
+
+
+async def _read(visit: ConsoleVisit, variables: Variables) -> EditedRecord:
+    record = await visit.data("GET", MEMBER, **variables)
+    return EditedRecord(record, version_of(record))
+
+
+async def _body(_visit: ConsoleVisit, form: Form, _variables: Variables, record: EditedRecord) -> dict[str, Any]:
+    rows = kept_rows(role_rows(record.values["roles"]), form)
+    if name := form.get("role", "").strip():
+        rows.append(RoleRow(name, read_day(form, "until"), place=form.get("place", "")))
+    override = {"override": True} if "override" in form else {}
+    return {"roles": member_roles(rows), **override}
+
+
+async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord) -> dict[str, Any]:
+    project = await read_project(visit, variables["project_id"])
+    user_id = variables["user_id"]
+    places = await _places(visit, project["id"])
+    login = ""
+    if visit.may("GET", "/users/<user_id>"):
+        try:
+            login = (await visit.data("GET", "/users/<user_id>", user_id=user_id))["login"]
+        except ApiError:
+            login = ""  # the user was erased
+    return {
+        **project_page(project, "members", login or f"User {user_id}"),
+        "rows": role_rows(record.values["roles"], places),
+        "role_choices": await role_choices(visit, project["id"]),
+        "places": [("", "The whole project"), *places.items()],
+        "remove_path": f"{path_of(project['id'])}/members/{quote(user_id)}/remove",
+    }
+
+
+async def _places(visit: ConsoleVisit, project_id: str) -> dict[str, str]:
+    """Returns the resources of the project at which a member can have roles, with their titles."""
+    applications = await applications_of(visit, project_id)
+    services = [application for application in applications if application.get("service_meta")]
+    return {
+        **{f"applications/{item['application_id']}": f"Application {item['name']}" for item in applications},
+        **{f"services/{item['application_id']}": f"Service {item['name']}" for item in services},
+        **{f"groups/{group['group_id']}": f"Group {group['title']}" for group in await groups_of(visit, project_id)},
+    }
+
+
+MEMBER_EDITOR = RecordEditor(
+    "member",
+    PROJECTS,
+    "/<project_id>/members/<user_id>",
+    "PATCH",
+    MEMBER,
+    "projects/member.html",
+    "member-saved",
+    _read,
+    _body,
+    _page,
+    lambda variables: f"{path_of(variables['project_id'])}/members/{quote(variables['user_id'])}",
+)

@@ -1,0 +1,111 @@
+"""The services of a project: its applications, and the roles there that groups get or lose through the project."""
+
+from typing import Any
+from urllib.parse import quote
+
+from quart import Blueprint, Response
+
+from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
+from sso.console.projects.frame import (
+    MAX_CHOICES,
+    PROJECT,
+    applications_of,
+    group_choices,
+    path_of,
+    project_page,
+    read_project,
+)
+from sso.console.sections import PROJECTS
+from sso.console.view import ConsoleView
+from sso.console.visit import ConsoleVisit, version_of
+
+
+def service_pages(console: ConsoleView, routes: Blueprint) -> None:
+    add_editor(console, routes, SERVICE_EDITOR)
+
+    @routes.get("/<project_id>/services")
+    async def show_services(project_id: str) -> Response:
+        visit = await console.open(PROJECTS)
+        project = await read_project(visit, project_id)
+        titles = dict(await group_choices(visit, project_id))
+        return await console.show(
+            visit,
+            "projects/services.html",
+            **project_page(project, "services"),
+            services=services_of(project, await applications_of(visit, project_id), titles),
+        )
+
+
+def services_of(
+    project: dict[str, Any], applications: list[dict[str, Any]], titles: dict[str, str]
+) -> list[dict[str, Any]]:
+    """Returns the applications of the project, each with its grants and revokes.
+
+    An administrator who may not see applications sees those for which there are some.
+    """
+    named = {str(item["application_id"]): item for item in applications}
+    stored = project["settings"].get("services", {})
+    return [
+        {
+            "application_id": application_id,
+            "name": named.get(application_id, {}).get("name", f"Application {application_id}"),
+            "is_service": bool(named.get(application_id, {}).get("service_meta")),
+            "actions": action_rows(stored.get(application_id, {}).get("groups", []), titles),
+        }
+        for application_id in dict.fromkeys((*named, *stored))
+    ]
+
+
+def action_rows(actions: list[dict[str, str]], titles: dict[str, str]) -> list[dict[str, str]]:
+    return [{**action, "group": titles.get(action["group_id"], action["group_id"])} for action in actions]
+
+
+async def _read(visit: ConsoleVisit, variables: Variables) -> EditedRecord:
+    project = await read_project(visit, variables["project_id"])
+    return EditedRecord(project, version_of(project))
+
+
+async def _body(_visit: ConsoleVisit, form: Form, variables: Variables, record: EditedRecord) -> dict[str, Any]:
+    """The rows are those of the version that the form shows; another one is refused by the management API."""
+    services = record.values["settings"].get("services", {})
+    application_id = variables["application_id"]
+    actions = services.get(application_id, {}).get("groups", [])
+    kept = [action for number, action in enumerate(actions) if f"keep:{number}" in form]
+    if role := form.get("role", "").strip():
+        kept.append({"group_id": form.get("group_id", ""), "role": role, "action": form.get("effect", "")})
+    override = {"override": True} if "override" in form else {}
+    return {"settings": {"services": {**services, application_id: {"groups": kept}}}, **override}
+
+
+async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord) -> dict[str, Any]:
+    project, application_id = record.values, variables["application_id"]
+    titles = dict(await group_choices(visit, project["id"]))
+    base = path_of(project["id"])
+    applications = await applications_of(visit, project["id"])
+    shown = {item["application_id"]: item for item in services_of(project, applications, titles)}
+    name = shown[application_id]["name"] if application_id in shown else f"Application {application_id}"
+    roles = []
+    if application_id in shown and visit.may("GET", "/roles"):
+        query = {"application_id": application_id, "limit": str(MAX_CHOICES)}
+        roles = await visit.data("GET", "/roles", query=query)
+    return {
+        **project_page(project, "services", name, (f"{base}/services", "Services")),
+        "actions": shown.get(application_id, {}).get("actions", []),
+        "groups": list(titles.items()),
+        "roles": [role["name"] for role in roles if not role["protected"]],
+    }
+
+
+SERVICE_EDITOR = RecordEditor(
+    "service",
+    PROJECTS,
+    "/<project_id>/services/<application_id>",
+    "PATCH",
+    PROJECT,
+    "projects/service.html",
+    "service-saved",
+    _read,
+    _body,
+    _page,
+    lambda variables: f"{path_of(variables['project_id'])}/services/{quote(variables['application_id'], safe='')}",
+)

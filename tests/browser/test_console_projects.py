@@ -1,0 +1,132 @@
+"""Projects and role assignment in the console, in Chromium: one test for each task of an administrator."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.test_console import look, open_console, window
+from tests.kit.browser import new_user
+from tests.kit.server import Server
+
+__all__ = ["window"]
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def project_administrator(server: Server) -> str:
+    login = new_user(server, nick="Project Administrator", user_id="7200001")
+    server.apply(
+        {
+            "users": [{"login": "tester@studio-7200.example", "user_id": "7200002", "tags": ["beta_7200"]}],
+            "permissions": [{"user_id": login, "application_id": 1, "data": {"roles": ["root"]}}],
+        }
+    )
+    return login
+
+
+def test_group_with_a_condition_gives_a_role_in_a_project(
+    page: Page, server: Server, project_administrator: str
+) -> None:
+    open_console(page, server, project_administrator)
+    page.get_by_role("link", name="Projects").first.click()
+    page.get_by_label("Title").fill("Browser Team")
+    look(page, "projects")
+    page.get_by_role("button", name="Create project").click()
+    expect(page.get_by_role("status").first).to_contain_text("The project has been created")
+    page.get_by_label("E-mail address or user id").fill("tester@studio-7200.example")
+    page.get_by_role("button", name="Add member").click()
+    expect(page.get_by_role("status").first).to_contain_text("member of the project now")
+    look(page, "members")
+    page.get_by_role("link", name="tester@studio-7200.example", exact=True).click()
+    page.get_by_label("viewer").uncheck()
+    page.get_by_label("Role", exact=True).select_option("developer")
+    expect(page.locator("#impact .new").first).to_be_visible()
+    look(page, "member")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status").first).to_contain_text("roles of the member have been saved")
+    server.apply(
+        {
+            "applications": [{"application_id": 7200, "name": "Browser game", "project_id": "browser_team"}],
+            "roles": {"7200": [{"name": "helper", "meta": {"private_data": {"mute": {"value": True}}}}]},
+        }
+    )
+    page.goto(f"{server.base_url}/console/projects/browser_team")
+    tabs = page.get_by_role("navigation", name="Project")
+    tabs.get_by_role("link", name="Groups").click()
+    page.get_by_label("Title").fill("Beta testers")
+    page.get_by_role("button", name="Create group").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Beta testers")
+    group = page.url
+    page.goto(f"{server.base_url}/console/projects/browser_team/services")
+    look(page, "services")
+    page.get_by_role("link", name="Browser game", exact=True).click()
+    page.get_by_label("Role", exact=True).fill("helper")
+    expect(page.locator("#impact")).to_contain_text("Nobody would gain")
+    look(page, "service")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_label("Beta testers gets the role helper")).to_be_checked()
+    page.goto(group)
+    condition = page.get_by_role("group", name="New condition")
+    condition.get_by_label("Name").fill("Beta")
+    condition.get_by_label("Condition").fill("tga=beta_7200")
+    expect(page.locator("#impact")).to_contain_text("unknown member")
+    condition.get_by_label("Condition").fill("tag=beta_7200")
+    expect(page.locator("#impact .new")).to_have_text("private_data.mute")
+    look(page, "group")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status").first).to_contain_text("The group has been saved")
+
+
+def test_condition_is_tested_with_a_user_at_an_address(page: Page, server: Server, project_administrator: str) -> None:
+    server.apply(
+        {
+            "projects": [{"id": "tested_team", "title": "Tested Team"}],
+            "groups": [
+                {
+                    "group_id": "720000000000000000000001",
+                    "project_id": "tested_team",
+                    "title": "Staff",
+                    "conditions": [{"title": "Studio", "condition": {"domain": "studio-7200.example", "tag": "staff"}}],
+                }
+            ],
+        }
+    )
+    open_console(page, server, project_administrator)
+    page.goto(f"{server.base_url}/console/projects/tested_team/groups/720000000000000000000001")
+    page.get_by_role("link", name="Test with a user").click()
+    page.get_by_label("User", exact=True).fill("tester@studio-7200.example")
+    outcome = page.locator("#outcome")
+    expect(outcome).to_contain_text("No.")
+    expect(outcome.locator("li", has_text="tag staff")).to_contain_text("Decides")
+    page.get_by_label("Group").select_option("The condition below")
+    page.get_by_label("Condition").fill("ip=192.0.2.0/24 tag=beta_7200")
+    page.get_by_label("IP address").fill("192.0.2.7")
+    expect(outcome).to_contain_text("Yes.")
+    look(page, "tester")
+    page.goto(f"{server.base_url}/console/projects/tested_team/settings")
+    look(page, "project-settings")
+
+
+def test_role_is_assigned_on_the_page_of_a_user(page: Page, server: Server, project_administrator: str) -> None:
+    server.apply(
+        {
+            "applications": [{"application_id": 7201, "name": "Assigned game"}],
+            "roles": {"7201": [{"name": "guide", "meta": {"private_data": {"help": {"value": True}}}}]},
+        }
+    )
+    open_console(page, server, project_administrator)
+    page.goto(f"{server.base_url}/console/users/7200002/roles")
+    look(page, "user-roles")
+    page.get_by_label("Application", exact=True).select_option("7201")
+    page.get_by_role("button", name="Choose roles").click()
+    page.get_by_label("Role", exact=True).fill("guide")
+    expect(page.locator("#impact .new")).to_have_text("private_data.help")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status").first).to_have_text("The roles have been saved.")
+    page.get_by_label("guide").uncheck()
+    expect(page.locator("#impact .old")).to_have_text("private_data.help")
+    page.get_by_label("guide").check()
+    expect(page.locator("#impact")).to_contain_text("Nobody would gain")
+    look(page, "assignment")
+    page.get_by_role("navigation", name="Breadcrumbs").get_by_role("link", name="Users with roles").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    look(page, "holders")

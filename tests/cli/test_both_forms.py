@@ -1,0 +1,329 @@
+"""The same commands on the machine of the service and on a server have the same output and the same errors."""
+
+import io
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+
+from sso.core.keys import private_pem, public_pem
+from tests.cli.conftest import CommandResult, Sso
+from tests.kit.builders import PASSWORD
+from tests.kit.postgres import Postgres
+from tests.kit.server import QUICK, Server, run_sso, running
+from tests.state.studio import studio
+
+ROOT = "operator@example.com"
+# Values that differ between two installations.
+_DIFFERENT = (
+    (re.compile(r"\b[0-9a-f]{24}\b"), "GROUP"),
+    (re.compile(r"\b(?!0123)[0-9a-f]{16}\b"), "WEBHOOK"),
+    (re.compile(r"(?<![\w-])[\w-]{20,22}(?=\t| is |$|\")", re.MULTILINE), "KID"),
+    (re.compile(r"(?<=secret )[\w-]{43}|(?<=: )[\w-]{43}\b"), "SECRET"),
+    (re.compile(r"eyJ[\w.-]+"), "JWT"),
+    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?"), "TIME"),
+    (re.compile(r'"author": "\d*"'), '"author": "AUTHOR"'),
+    (re.compile(r'("id": )"[\w-]{12,}"'), r'\1"ID"'),
+    (re.compile(r"http://127\.0\.0\.1:\d+"), "URL"),
+)
+
+
+def comparable(result: CommandResult, *, ordered: bool) -> CommandResult:
+    def masked(text: str) -> str:
+        for pattern, name in _DIFFERENT:
+            text = pattern.sub(name, text)
+        return text
+
+    lines = masked(result.out).splitlines()
+    return CommandResult(result.code, "\n".join(lines if ordered else sorted(lines)), masked(result.err))
+
+
+def document() -> dict[str, Any]:
+    """The studio, and the operator of the server."""
+    state = studio()
+    state["users"].append({"login": ROOT, "password": PASSWORD, "user_id": "9001", "email_verified": True})
+    state["permissions"].append({"user_id": "9001", "application_id": 1, "data": {"roles": ["root"]}})
+    return state
+
+
+@pytest.fixture(scope="module")
+def signed_in(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Path]]:
+    """A server with the document, and a configuration folder with a sign-in to it."""
+    dsn, folder = postgres_server.fresh(), tmp_path_factory.mktemp("service")
+    (folder / "state.json").write_bytes(orjson.dumps(document()))
+    settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_RATE_ADMIN": "1000000", "SSO_WORKERS": "1"}
+    with running(folder, **settings) as server:
+        server.sso("apply", "state.json")
+        arguments = ("--server", server.base_url, "login", "--login", ROOT, "--password-stdin")
+        login = run_sso(folder, *arguments, stdin=f"{PASSWORD}\n", XDG_CONFIG_HOME=str(folder))
+        assert login.returncode == 0, login.stderr
+        yield server, folder
+    postgres_server.drop(dsn)
+
+
+Both = Callable[..., CommandResult]
+
+
+@pytest.fixture
+def both(sso: Sso, signed_in: tuple[Server, Path], monkeypatch: pytest.MonkeyPatch) -> Both:
+    """Runs a command in both forms. Returns the local result, after a comparison with the other."""
+    server, folder = signed_in
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    assert sso("apply", str(folder / "state.json")).code == 0
+
+    def run(line: str, *form: str) -> CommandResult:
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        return sso(*form, *shlex.split(line))
+
+    def compare(line: str, *, ordered: bool = True) -> CommandResult:
+        local, remote = run(line), run(line, "--server", server.base_url)
+        assert comparable(remote, ordered=ordered) == comparable(local, ordered=ordered), line
+        assert "Traceback" not in local.err
+        return local
+
+    return compare
+
+
+def test_projects_and_their_members(both: Both) -> None:
+    for line in (
+        "project list",
+        "project list --json",
+        "project show rd",
+        "project show 'Red Dawn' --tsv",
+        "project show none",
+        "project add 'Blue Sky' --admin ann@example.com --alias bs --domain example.com --description Second",
+        "project add 'Blue Sky' --admin ann@example.com",
+        "project add Game",
+        "project add a/b",
+        "project add New --alias a.b",
+        "project add New --domain a@b",
+        "project add New --admin none@example.com",
+        f"project add New --description {'x' * 1025}",
+        "project change bs --title Blue --alias blue --remove-alias bs --domain b.example",
+        "project change blue --remove-domain example.com",
+        "project change blue --remove-alias x",
+        "project change blue --alias blue_sky",
+        "project change blue --title Game",
+        "project change blue",
+        "project show blue",
+        "project member list rd",
+        "project member list rd --json",
+        "project member add rd bob@example.com developer",
+        "project member add rd 5002 developer",
+        "project member add rd 5002 app_admin --app 40 --expired 2035-01-01",
+        "project member add rd 5002 srv_admin --service 40 --ttl 60",
+        "project member add rd 5002 manager --group testers",
+        "project member add rd 5002 app_admin --app 41",
+        "project member add rd 5002 root",
+        "project member add rd 5002 moderator",
+        "project member add rd none viewer",
+        "project member add rd 5001 admin --expired 2035-01-01",
+        "project member list rd",
+        "project member remove rd 5002 developer",
+        "project member remove rd 5002 developer",
+        "project member remove rd 5002 --app 40",
+        "project member remove rd 5002 --group testers",
+        "project member remove rd 5002",
+        "project member remove rd 5002",
+        "project member remove rd 5001",
+        "project member list rd",
+        "project delete blue --yes",
+        "project delete blue --yes",
+        "project change blue --title X",
+        "project list",
+        "audit --project none",
+    ):
+        both(line)
+
+
+def test_groups(both: Both) -> None:
+    for line in (
+        "group list",
+        "group list --project rd --json",
+        "group list --project none",
+        "group show testers",
+        "group show 0123456789abcdef01234567 --project rd",
+        "group show none",
+        "group show none --project rd",
+        "group add Players --project rd --tag a --description All",
+        "group add a/b --project rd",
+        "group add X --project none",
+        "group add Twin --project rd",
+        "group add Twin --project rd",
+        "group change players --title Gamers --tag project --remove-tag a",
+        "group change gamers --remove-tag b",
+        "group change gamers --title a/b",
+        "group member add gamers ann@example.com 5002",
+        "group member add gamers nobody",
+        "group member list gamers",
+        "group member remove gamers 5001",
+        "group member remove gamers 5001",
+        "group condition add gamers staff domain=studio.example tag=beta",
+        "group condition add gamers staff domian=x",
+        'group condition add gamers friends \'{"or": [{"tag": "beta"}, {"uid": ["1000"]}]}\'',
+        "group condition remove gamers none",
+        "group condition remove gamers staff",
+        "group role add gamers moderator --app 40",
+        "group role add gamers captain --app 40",
+        "group role add gamers moderator --app 4711",
+        "group role add gamers admin --app 1",
+        "group role add gamers moderator --app 40 --action revoke",
+        "group show gamers",
+        "group role remove gamers moderator --app 40",
+        "group role remove gamers moderator --app 40",
+        "group access gamers allow",
+        "group show gamers --tsv",
+        "group delete gamers --yes",
+        "group access gamers none",
+        "group delete gamers --yes",
+        "group access twin allow --project rd",
+        "group delete none --yes",
+        "group list",
+    ):
+        result = both(line)
+        if "twin" in line:
+            assert "several groups have the title twin" in result.err
+
+
+def test_roles_and_assignments(both: Both) -> None:
+    for line in (
+        "role list --app 40",
+        "role list",
+        "role list --app 4711",
+        "role show moderator --app 40",
+        "role show captain --app 40",
+        "role show root",
+        "role add scout --app 40 --rule map.reveal --rule 'chat.mute|eu' --description Sees --user-limit 1",
+        "role add scout --app 40",
+        "role add a.b --app 40",
+        "role add x --app 4711",
+        "role add x --app 40 --rule 'a b'",
+        "role add x --app 40 --rule a --rule a.b",
+        "role add x --app 40 --params 'a|b'",
+        "role add x --app 40 --condition domian=a",
+        "role add x --app 40 --condition ip=nowhere",
+        "role add staff --app 40 --rule srv.restart --condition domain=studio.example --default --protected",
+        "role list --app 40 --json",
+        "role change scout --app 40 --rule map.hide --remove-rule map.reveal --params eu",
+        "role change scout --app 40 --rule map.hide",
+        "role change scout --app 40 --remove-rule nothing",
+        "role change staff --app 40 --no-condition --regular --no-default",
+        "role change captain --app 40 --rule a",
+        "role show scout --app 40 --tsv",
+        "role assign ann@example.com scout --app 40 --expired 2035-01-01",
+        "role assign ann@example.com scout --app 40 --expired 2035-01-01",
+        "role assign bob@example.com scout --app 40",
+        "role assign ann@example.com scout --app 40 --ttl 60",
+        "role assign 5001 captain --app 40",
+        "role assign 5001 a.b --app 40",
+        "role assign none scout --app 40",
+        "role assign 5001 scout --app 4711",
+        "perm list ann@example.com --app 40",
+        "perm list ann@example.com --app 4711",
+        "role unassign ann@example.com scout --app 40",
+        "role unassign ann@example.com scout --app 40",
+        "role delete scout --app 40 --yes",
+        "role delete scout --app 40 --yes",
+        "role delete staff --app 40 --yes",
+        "role delete root --app 1 --yes",
+        "role change root --app 1 --regular",
+        "role delete admin --app 1 --yes",
+        "role change admin --app 1 --remove-rule project.can_manage_project",
+    ):
+        both(line)
+
+
+def test_applications_and_their_keys(both: Both, tmp_path: Path) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    (tmp_path / "key.pem").write_text(public_pem(key.public_key()))
+    (tmp_path / "other.pem").write_text(public_pem(ed25519.Ed25519PrivateKey.generate().public_key()))
+    (tmp_path / "state.json").write_bytes(
+        orjson.dumps({"applications": [{"application_id": 40, "service_meta": {"private_key": private_pem(key)}}]})
+    )
+    for line in (
+        "app list",
+        "app list --project rd --json",
+        "app list --project none",
+        "app show 40",
+        "app show 4711",
+        "app add Chess --project rd --description Game",
+        "app add Chess --project rd",
+        f"app add {'x' * 300}",
+        "app add Chess --project none",
+        "app list --project rd",
+        "app service-jwt 40",
+        f"apply {tmp_path / 'state.json'}",
+        "app service-jwt 40",
+        f"app key add 40 {tmp_path / 'key.pem'}",
+        f"app key add 40 {tmp_path / 'other.pem'}",
+        f"app key add 40 {tmp_path / 'other.pem'}",
+        f"app key add 4711 {tmp_path / 'other.pem'}",
+        f"app key add 40 {tmp_path / 'state.json'}",
+        "app key list 40",
+        "app key list 4711",
+        "app show 40",
+        "app service-jwt 40",
+        "app service-jwt 4711",
+        "app email-secret 40",
+        "app email-secret 4711",
+        "app key remove 40 unknown",
+        "app key remove 4711 unknown",
+        "audit --app 40 --operation application.create",
+    ):
+        both(line)
+
+
+def test_identity_providers(both: Both) -> None:
+    oidc = "--kind oidc --issuer https://id.example.com --client-id sso"
+    for line in (
+        f"idp add studio {oidc} --name Studio --trusted-email --position 2",
+        f"idp add studio {oidc}",
+        f"idp add A {oidc}",
+        "idp add x --kind oidc --client-id sso",
+        "idp add x --kind oidc --issuer http://id.example.com --client-id sso",
+        f"idp add x {oidc} --claim sub=id",
+        "idp add steam --kind steam",
+        "idp list",
+        "idp list --json",
+        "idp remove steam",
+        "idp remove steam --yes",
+        "idp remove steam --yes",
+        "idp remove studio --yes",
+    ):
+        both(line)
+
+
+def test_signing_keys(both: Both) -> None:
+    both("key list", ordered=False)
+    for line in ("key rotate --alg EdDSA --side", "key rotate", "key retire unknown", "key rotate --side"):
+        both(line)
+    lines = both("key list --json", ordered=False).out.splitlines()
+    assert sum("published, signs from" in line for line in lines) == 2
+
+
+def test_webhooks(both: Both) -> None:
+    webhook = "0123456789abcdef"
+    for line in (
+        "webhook list",
+        "webhook add http://127.0.0.1:9/events --event permissions --event users",
+        "webhook add http://127.0.0.1:9/all",
+        "webhook add ftp://example.com",
+        "webhook add http://tools.example.com/events",
+        "webhook add https://10.0.0.1/events",
+        "webhook add https://tools.example.com/events --event unknown",
+        "webhook add https://tools.example.com/events --secret-stdin",
+        "webhook list",
+        f"webhook remove {webhook}",
+        f"webhook remove {webhook} --yes",
+        f"webhook dead-letters {webhook}",
+        f"webhook resend {webhook}",
+        f"webhook resend {webhook} 17",
+        f"webhook resend {webhook} x",
+    ):
+        both(line, ordered=line != "webhook list")

@@ -1,0 +1,182 @@
+"""Previews of brands: the branding of a client before and after it is saved, and the brand of the service."""
+
+import base64
+import html
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sso.web.brand import theme_css
+from tests.console.conftest import ConsoleBrowser, console_browser
+from tests.console.test_rights import PAYLOAD
+from tests.kit.browser import query
+from tests.kit.server import Server
+from tests.perm.endpoints.conftest import Studio
+
+CLIENT = "branded-in-console"
+PATH = f"/console/clients/{CLIENT}/branding"
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><rect width="8" height="8"/></svg>'
+LOGO = f"data:image/svg+xml;base64,{base64.b64encode(SVG.encode()).decode()}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def client(server: Server) -> None:
+    server.apply(
+        {
+            "clients": [
+                {
+                    "client_id": CLIENT,
+                    "client_secret": "a secret of sixteen",
+                    "name": "Arena",
+                    "profile": "oidc",
+                    "redirect_uris": ["https://arena.example/callback"],
+                }
+            ]
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def browser(studio: Studio) -> Iterator[ConsoleBrowser]:
+    with console_browser(studio, "can_manage_clients") as browser:
+        yield browser
+
+
+def stored(server: Server) -> Any:
+    return query(
+        server, "SELECT accent, logo_uri, signin_text, tos_uri FROM oauth_clients WHERE client_id = $1", CLIENT
+    )
+
+
+def preview(browser: ConsoleBrowser, **fields: str) -> str:
+    """The text of the page after the button "Preview"."""
+    browser.open(PATH)
+    answer = browser.submit(PATH, preview="1", **fields)
+    assert answer.status_code == 200, browser.problem
+    return html.unescape(html.unescape(answer.text))
+
+
+def test_preview_shows_the_real_pages_in_both_themes_and_widths(browser: ConsoleBrowser) -> None:
+    before = stored(browser.server)
+    for page, words in {
+        "sign-in": "to continue to",
+        "consent": "know who you are?",
+        "confirmation": "Let a device sign in to",
+    }.items():
+        text = preview(browser, page=page, accent="#aa2211", signin_text="Use your arena account.")
+        assert text.count("<iframe") == text.count('sandbox="allow-same-origin"') == 4
+        for theme in ("light", "dark"):
+            assert text.count(f'href="/brand/theme-{theme}-aa2211.css"') == 2, theme
+        assert words in text
+        assert "Arena" in text
+        assert "form-fields.js" not in text.partition("srcdoc")[2]  # no script in the previews
+    assert text.count("Use your arena account.") >= 1
+    assert stored(browser.server) == before
+
+
+def test_branding_is_saved(browser: ConsoleBrowser) -> None:
+    browser.open(PATH)
+    assert "saved" in browser.act(PATH, accent="#0F766E", logo_uri=LOGO, signin_text="Hello", tos_uri="")
+    assert dict(stored(browser.server)[0]) == {
+        "accent": "#0f766e", "logo_uri": LOGO, "signin_text": "Hello", "tos_uri": ""
+    }  # fmt: skip
+    assert "theme-dark-0f766e.css" in html.unescape(browser.open(PATH))
+    assert browser.act(PATH, accent="", logo_uri="", signin_text="")
+    assert stored(browser.server)[0]["logo_uri"] == ""
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"accent": "yellow"}, "accent: "),
+        ({"accent": "#ffff00"}, "accent: must be darker"),
+        ({"logo_uri": "https://elsewhere.example/logo.svg"}, "logo_uri: must be a data URI"),
+        ({"logo_uri": "javascript:alert(1)"}, "logo_uri: must be a data URI"),
+        ({"logo_uri": "https://[x/logo.svg"}, "logo_uri: must be a data URI"),
+        ({"policy_uri": "javascript:alert(1)"}, "policy_uri: must be a URL"),
+        ({"signin_text": "x" * 501}, "signin_text: must have at most 500"),
+    ],
+)
+@pytest.mark.parametrize("button", [{}, {"preview": "1"}])
+def test_bad_values_are_named_and_change_nothing(
+    browser: ConsoleBrowser, fields: dict[str, str], words: str, button: dict[str, str]
+) -> None:
+    before = stored(browser.server)
+    browser.open(PATH)
+    answer = browser.submit(PATH, **fields, **button)
+    assert (answer.status_code, words in html.unescape(browser.problem)) == (422, True), browser.problem
+    assert "elsewhere.example" not in answer.headers["Content-Security-Policy"]
+    assert "<iframe" not in answer.text
+    browser.open(PATH)
+    part = browser.post(f"{PATH}/preview", browser.form(PATH) | fields)
+    assert (part.status_code, words in html.unescape(part.text)) == (200, True)  # htmx shows it in place
+    assert stored(browser.server) == before
+
+
+def test_older_version_is_not_overwritten(browser: ConsoleBrowser, root_browser: ConsoleBrowser) -> None:
+    browser.open(PATH)
+    root_browser.open(PATH)
+    assert root_browser.act(PATH, signin_text="By root")
+    answer = browser.submit(PATH, signin_text="By the other")
+    assert (answer.status_code, "Someone else has changed" in browser.problem) == (409, True)
+    assert stored(browser.server)[0]["signin_text"] == "By root"
+
+
+def test_logo_of_the_site_is_the_only_foreign_image(browser: ConsoleBrowser) -> None:
+    browser.open(PATH)
+    answer = browser.submit(PATH, preview="1", logo_uri="https://arena.example/logo.svg")
+    policy = answer.headers["Content-Security-Policy"]
+    assert "img-src 'self' data: https://arena.example;" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert answer.headers["X-Frame-Options"] == "DENY"
+
+
+def test_texts_of_previews_are_escaped_twice(browser: ConsoleBrowser) -> None:
+    browser.open(PATH)
+    answer = browser.submit(PATH, preview="1", signin_text=PAYLOAD)
+    assert "<img src=x" not in answer.text
+    assert "<img src=x" not in html.unescape(answer.text.partition("srcdoc=")[2])  # the documents in the frames
+    assert "&amp;lt;script&amp;gt;alert(1)" in answer.text
+
+
+def test_viewer_sees_previews_and_no_form(studio: Studio) -> None:
+    with console_browser(studio, "can_view_clients") as browser:
+        text = browser.open(PATH, params={"page": "consent"})
+        assert text.count("<iframe") == 4
+        assert f'action="{PATH}"' not in text
+        assert "/branding" in browser.open(f"/console/clients/{CLIENT}")
+
+
+def test_brand_of_the_service_is_tried(browser: ConsoleBrowser) -> None:
+    browser.open("/console/branding")
+    answer = browser.submit("/console/branding", name='Iron "Forge"', accent="#aa2211", page="confirmation", logo=LOGO)
+    text = html.unescape(answer.text)
+    assert 'SSO_BRAND_NAME="Iron \\"Forge\\""' in text
+    assert 'SSO_BRAND_ACCENT="#aa2211"' in text
+    assert "SSO_SIGNIN_TEXT" not in text
+    assert "theme-dark-aa2211.css" in text
+    assert "Iron &#34;Forge&#34;" in text  # in the documents of the frames
+    assert "Iron" not in browser.open("/console/branding")  # nothing is stored
+    for fields, words in (
+        ({"accent": "#ffff00"}, "accent: must be darker"),
+        ({"name": "x" * 65}, "name: must have 1-64"),
+        ({"support_url": "javascript:alert(1)"}, "support_url: "),
+        ({"logo": "https://elsewhere.example/logo.svg"}, "logo: must be a data URI"),
+        ({"logo": "data:text/html;base64,eA=="}, "logo: must be a data URI"),
+    ):
+        browser.open("/console/branding")
+        answer = browser.submit("/console/branding", **fields)
+        assert (answer.status_code, words in html.unescape(browser.problem)) == (422, True), fields
+
+
+def test_theme_style_sheets_have_the_colours_of_both_themes(server: Server) -> None:
+    with server.client() as client:
+        dark = client.get("/brand/theme-dark-0f766e.css")
+        assert (dark.status_code, dark.headers["Content-Type"]) == (200, "text/css; charset=utf-8")
+        assert "--page: #101219" in dark.text
+        assert "color-scheme: dark" in dark.text
+        assert "--page: #f3f4f8" in client.get("/brand/theme-light.css").text
+        for name in ("blue", "dark-zz", "dark-ffff00", "..%2f..%2fsso", ""):
+            assert client.get(f"/brand/theme-{name}.css").status_code == 404, name
+    assert theme_css("light", None).count("--accent:") == 1

@@ -1,0 +1,299 @@
+"""The section "Projects": members, groups with conditions, services, settings, and the test of conditions."""
+
+import html
+from collections.abc import Iterator
+
+import pytest
+
+from tests.console.conftest import ConsoleBrowser, console_browser
+from tests.console.test_rights import PAYLOAD, InlineCode
+from tests.kit.browser import query
+from tests.perm.endpoints.conftest import Studio
+
+
+@pytest.fixture(scope="module")
+def browser(studio: Studio) -> Iterator[ConsoleBrowser]:
+    """An administrator who manages projects and applications, and sees users."""
+    with console_browser(studio, "can_manage_projects", "can_manage_applications", "can_view_users") as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def base(browser: ConsoleBrowser) -> str:
+    """The path of a project that was created in the console."""
+    browser.open("/console/projects")
+    assert "created" in browser.act("/console/projects", title="Console Team", description=PAYLOAD)
+    return browser.page.url.path
+
+
+@pytest.fixture(scope="module")
+def application(studio: Studio, base: str) -> int:
+    """An application of the project with the role ``helper``."""
+    application = studio.application(project_of(base))
+    studio.role(application, "helper", "mute")
+    return application
+
+
+def project_of(base: str) -> str:
+    return base.rpartition("/")[2]
+
+
+def new_group(browser: ConsoleBrowser, base: str, title: str) -> str:
+    """Returns the path of the group."""
+    browser.open(f"{base}/groups")
+    assert "created" in browser.act(f"{base}/groups", title=title)
+    return browser.page.url.path
+
+
+def preview(browser: ConsoleBrowser, path: str, **fields: str) -> str:
+    browser.open(path)
+    return html.unescape(browser.post(f"{path}/preview", browser.form(path) | fields).text)
+
+
+def test_project_is_found_and_exported(browser: ConsoleBrowser, base: str) -> None:
+    assert "Console Team" in browser.open("/console/projects", params={"search": "console t"})
+    assert "<img src=x" not in browser.page.text
+    assert "No project begins with" in browser.open("/console/projects", params={"search": "no such title"})
+    exported = browser.open("/console/projects/export.csv", params={"search": "Console T"}).splitlines()
+    assert exported[0] == "id,title,description,aliases,author,created"
+    assert exported[1].startswith(f"{project_of(base)},Console Team,")
+
+
+def test_wrong_title_is_explained(browser: ConsoleBrowser) -> None:
+    browser.open("/console/projects")
+    answer = browser.submit("/console/projects", title="x!", admins="nobody@nowhere.example")
+    assert (answer.status_code, "title: must be" in browser.problem) == (422, True)
+    assert 'value="nobody@nowhere.example"' in answer.text
+
+
+def test_member_is_added_by_mail_address_edited_and_removed(
+    studio: Studio, browser: ConsoleBrowser, base: str, application: int
+) -> None:
+    user = studio.user()
+    browser.open(base)
+    assert "member of the project now" in browser.act(f"{base}/members", user=user.login, role="viewer")
+    assert user.login in browser.page.text
+    path = f"{base}/members/{user.user_id}"
+    browser.open(path)
+    given = {"role": "app_admin", "place": f"applications/{application}", "until": "2035-12-31"}
+    assert "saved" in browser.act(path, **given)
+    assert browser.form(path)[f"until:applications/{application}/app_admin"] == "2035-12-31"
+    fields = {name: value for name, value in browser.form(path).items() if name != "keep:viewer"}
+    assert browser.post(path, fields).status_code == 303
+    text = browser.open(base)
+    assert f"app_admin at applications/{application} until 2035-12-31" in text
+    assert f"{user.login},applications/{application}/app_admin" in browser.open(f"{base}/members.csv")
+    browser.open(path)
+    assert "no longer" in browser.act(f"{path}/remove")
+    assert user.login not in browser.open(base)
+
+
+def test_unknown_user_and_wrong_day_are_explained(studio: Studio, browser: ConsoleBrowser, base: str) -> None:
+    browser.open(base)
+    answer = browser.submit(f"{base}/members", user="nobody@nowhere.example")
+    assert (answer.status_code, "there is no user with this login" in browser.problem) == (404, True)
+    assert 'aria-invalid="true"' in answer.text
+    path = f"{base}/members/{browser.user_id}"
+    browser.open(path)
+    answer = browser.submit(path, role="viewer", until="tomorrow")
+    assert (answer.status_code, "until: must be a day" in browser.problem) == (422, True)
+
+
+def test_last_administrator_stays(browser: ConsoleBrowser, base: str) -> None:
+    browser.open(f"{base}/members/{browser.user_id}")
+    assert browser.submit(f"{base}/members/{browser.user_id}/remove").status_code == 409
+
+
+def test_condition_of_a_group_shows_who_gains_what_before_it_is_saved(
+    studio: Studio, browser: ConsoleBrowser, base: str, application: int
+) -> None:
+    user, added = studio.user(tags=["console_beta"]), studio.user()
+    group = new_group(browser, base, "Beta testers")
+    group_id = group.rpartition("/")[2]
+    service = f"{base}/services/{application}"
+    browser.open(service)
+    assert "saved" in browser.act(service, group_id=group_id, role="helper", effect="grant")
+    part = preview(browser, group, title_1="Beta", condition_1="tag=console_beta", users=added.login)
+    assert f"User {user.user_id}</a> at application {application}" in part
+    assert f"User {added.user_id}</a> at application {application}" in part
+    assert '<span class="new">private_data.mute</span>' in part
+    assert studio.rules_of(user, application) == []
+    assert "console_beta" not in browser.open(group)
+    fields = {"title_1": "Beta", "condition_1": "tag=console_beta", "users": f"{added.login} {added.login}"}
+    assert "saved" in browser.act(group, **fields)
+    assert studio.rules_of(user, application) == ["mute"]
+    assert browser.form(group)["users"] == added.login
+    assert "The role helper" in " ".join(browser.open(group).replace("<code>", "").replace("</code>", "").split())
+    lost = preview(browser, group, title_1="", condition_1="")
+    assert '<span class="old">private_data.mute</span>' in lost
+
+
+@pytest.mark.parametrize(
+    ("condition", "problem"),
+    [
+        ("tag", "condition 1: expected MEMBER=VALUE"),
+        ('{"tag": }', "condition 1: line 1, column"),
+        ("tga=x", "has an unknown member"),
+        ("ip=192.0.2.0/24", "a group's condition must not ask for ip"),
+        ("tag=a tag=b", "condition 1: tag is given twice"),
+    ],
+)
+def test_wrong_condition_is_explained_while_typing(
+    browser: ConsoleBrowser, base: str, condition: str, problem: str
+) -> None:
+    group = new_group(browser, base, f"Wrong {abs(hash(condition)) % 10**6}")
+    part = preview(browser, group, title_1=PAYLOAD[:60], condition_1=condition)
+    assert (problem in part, 'class="box bad"' in part) == (True, True)
+    answer = browser.submit(group, title_1=PAYLOAD[:60], condition_1=condition)
+    assert (answer.status_code, problem in html.unescape(browser.problem)) == (422, True)
+    assert "<img src=x" not in answer.text
+    assert html.escape(condition, quote=False) in answer.text.replace("&#34;", '"')  # what was typed is still there
+    assert InlineCode(answer.text).found == []
+
+
+def test_tester_says_which_part_of_a_condition_decides(
+    studio: Studio, browser: ConsoleBrowser, base: str, application: int
+) -> None:
+    user = studio.user(tags=["vip"])
+    group = new_group(browser, base, "Very important")
+    browser.act(group, title_1="Both", condition_1="tag=vip domain=elsewhere.example")
+    tester = f"{base}/tester"
+    browser.open(tester, params={"group_id": group.rpartition("/")[2]})
+    text = html.unescape(browser.submit(tester, user=user.login, address="192.0.2.7").text)
+    assert "<strong>No.</strong>" in text
+    assert '<span class="old plain">domain elsewhere.example: no, it is example.com</span> <span class="badge">' in text
+    assert '<span class="new">tag vip</span></li>' in text
+    assert "<strong>Yes.</strong>" in browser.submit(tester, user=user.login, domain="elsewhere.example").text
+    condition = '{"or": [{"tag": "x"}, {"ip": "192.0.2.0/24"}]}'
+    answer = browser.submit(tester, group_id="", condition=condition, domain="", address="192.0.2.7")
+    assert "<strong>Yes.</strong>" in answer.text
+    answer = browser.submit(tester, group_id="", condition=condition, domain="", address="somewhere")
+    assert (answer.status_code, "address: must be an IPv4 or IPv6 address" in answer.text) == (422, True)
+    path = f"/console/applications/{application}/roles/helper/test"
+    browser.open(path)
+    assert "<strong>No.</strong>" in browser.submit(path, condition="ip=192.0.2.0/24", address="198.51.100.7").text
+
+
+def test_settings_admit_and_exclude_users(studio: Studio, browser: ConsoleBrowser, base: str) -> None:
+    group = new_group(browser, base, "Excluded")
+    assert "saved" in browser.act(group, tags="project")
+    group_id = group.rpartition("/")[2]
+    path = f"{base}/settings"
+    browser.open(path)
+    changed = {"description": "Ships", "aliases": "console_crew", f"disallow:{group_id}": "1"}
+    assert "saved" in browser.act(path, **changed)
+    [row] = query(browser.server, "SELECT * FROM projects WHERE id = $1", project_of(base))
+    assert (row["description"], row["aliases"], row["disallow"]) == ("Ships", ["console_crew"], [group_id])
+    assert f"disallow:{group_id}" in browser.form(path)
+    browser.open(group)
+    assert browser.submit(f"{group}/delete").status_code == 409  # the list must change first
+    browser.open(path)
+    fields = {name: value for name, value in browser.form(path).items() if not name.startswith("disallow:")}
+    assert browser.post(path, fields).status_code == 303
+    browser.open(group)
+    assert "deleted" in browser.act(f"{group}/delete")
+
+
+def test_save_of_an_older_version_is_refused(browser: ConsoleBrowser, base: str) -> None:
+    group = new_group(browser, base, "Edited twice")
+    older = browser.form(group)
+    assert "saved" in browser.act(group, description="First")
+    answer = browser.post(group, older | {"description": "Second"})
+    assert (answer.status_code, "Someone else has changed this" in answer.text) == (409, True)
+
+
+def test_group_of_another_project_is_not_found(studio: Studio, browser: ConsoleBrowser, base: str) -> None:
+    group = studio.group(studio.project())
+    assert browser.get(f"{base}/groups/{group}").status_code == 404
+
+
+def test_project_manager_without_other_rights_uses_ids(studio: Studio) -> None:
+    project = studio.project()
+    studio.application(project)
+    with console_browser(studio, "can_manage_projects") as browser:
+        base = f"/console/projects/{project}"
+        user = studio.user()
+        browser.open(base)
+        assert "now" in browser.act(f"{base}/members", user=user.login, role="viewer")
+        assert f"User {user.user_id}" in browser.page.text
+        assert user.login not in browser.page.text
+        assert "You may not see its applications" in browser.open(f"{base}/services")
+        group = new_group(browser, base, "By ids")
+        answer = browser.submit(group, users=user.login)
+        assert (answer.status_code, "give user ids" in browser.problem) == (422, True)
+        assert "saved" in browser.act(group, users=user.user_id)
+        text = browser.open(f"{base}/tester")
+        assert 'name="user"' not in text
+        assert "<strong>Yes.</strong>" in browser.submit(f"{base}/tester", condition="tag=a", tags="a b").text
+
+
+def test_administrator_who_only_views_has_no_buttons(studio: Studio) -> None:
+    project = studio.project()
+    group = studio.group(project)
+    with console_browser(studio, "can_view_projects") as browser:
+        for path in ("", "/groups", f"/groups/{group}", "/settings", "/services"):
+            text = browser.open(f"/console/projects/{project}{path}")
+            for button in ("Add member", "Create group", "Delete", ">Save<", "New application"):
+                assert button not in text, (path, button)
+
+
+def test_project_is_deleted(studio: Studio) -> None:
+    project = studio.project()
+    with console_browser(studio, "can_manage_projects") as browser:
+        browser.open(f"/console/projects/{project}/settings")
+        assert "deleted" in browser.act(f"/console/projects/{project}/delete")
+        assert f"/console/projects/{project}" not in browser.open("/console/projects", params={"search": project})
+        assert "Add member" not in browser.open(f"/console/projects/{project}")
+
+
+def test_roles_are_given_and_taken_on_the_page_of_a_user(
+    studio: Studio, browser: ConsoleBrowser, base: str, application: int
+) -> None:
+    user = studio.user()
+    text = browser.open(f"/console/users/{user.user_id}/roles")
+    assert (f'value="{application}"' in text, f'value="{project_of(base)}"' in text) == (True, True)
+    chosen = browser.get(
+        "/console/applications/choose", params={"application_id": application, "user_id": user.user_id}
+    )
+    path = browser.follow(chosen).url.path
+    part = preview(browser, path, role="helper")
+    assert (f"User {user.user_id}" in part, "private_data.mute" in part) == (True, True)
+    assert studio.rules_of(user, application) == []
+    assert "saved" in browser.act(path, role="helper", until="2035-12-31")
+    assert studio.rules_of(user, application) == ["mute"]
+    assert "until 2035-12-31" in browser.open(f"/console/users/{user.user_id}/roles")
+    browser.open(path)
+    fields = {name: value for name, value in browser.form(path).items() if name != "keep:helper"}
+    assert '<span class="old">private_data.mute</span>' in browser.post(f"{path}/preview", fields).text
+    assert browser.post(path, fields).status_code == 303
+    assert studio.rules_of(user, application) == []
+    browser.open(path)
+    answer = browser.submit(path, role="no_such_role")
+    assert (answer.status_code, "no_such_role" in answer.text) == (422, True)
+
+
+def test_holders_of_roles_are_listed_on_the_page_of_an_application(
+    studio: Studio, browser: ConsoleBrowser, application: int
+) -> None:
+    user = studio.user()
+    holders = f"/console/applications/{application}/holders"
+    path = browser.follow(browser.get(holders, params={"user": user.login})).url.path
+    assert path == f"/console/applications/{application}/users/{user.user_id}"
+    browser.act(path, role="helper")
+    assert user.login in browser.open(holders, params={"role": "helper"})
+    assert f"helper,{user.user_id},{user.login},0,0" in browser.open(f"{holders}.csv")
+    answer = browser.get(holders, params={"user": "nobody@nowhere.example"})
+    assert (answer.status_code, "there is no user" in browser.problem) == (422, True)
+
+
+def test_roles_of_the_central_application_need_recent_authentication(
+    studio: Studio, root_browser: ConsoleBrowser
+) -> None:
+    user = studio.user()
+    path = f"/console/applications/1/users/{user.user_id}"
+    root_browser.open(path)
+    root_browser.forget_authentication()
+    answer = root_browser.submit(path, role="auditor")
+    assert (answer.status_code, "Confirm that it is you" in answer.text) == (403, True)
+    with console_browser(studio, "can_manage_applications") as manager:
+        assert manager.get(path).status_code == 403
