@@ -68,9 +68,8 @@ def editor_pages(console: ConsoleView, routes: Blueprint) -> None:
     @routes.post("/<application_id>/roles")
     async def create_role(application_id: str) -> Response:
         visit, form = await console.submitted(APPLICATIONS, "POST", "/roles", dangerous=is_central(application_id))
-        number = int(application_id) if application_id.isascii() and application_id.isdecimal() else application_id
         name = form.get("name", "").strip()
-        await visit.call("POST", "/roles", body={"application_id": number, "name": name})
+        await visit.call("POST", "/roles", body={"application_id": application_id, "name": name})
         return done(f"{path_of(application_id)}/roles/{quote(name)}", "role-created")
 
     @routes.post("/<application_id>/roles/<name>/delete")
