@@ -29,6 +29,7 @@ def make_certificate(folder: Path, host: str = "localhost") -> Certificate:
         _builder(ca_name, ca_name, ca_key)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key()), critical=False)
+        .add_extension(_signs_certificates(), critical=True)
         .sign(ca_key, hashes.SHA256())
     )
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
@@ -44,6 +45,21 @@ def make_certificate(folder: Path, host: str = "localhost") -> Certificate:
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     chain_file.write_bytes(certificate.public_bytes(pem) + private)
     return Certificate(ca_file, chain_file)
+
+
+def _signs_certificates() -> x509.KeyUsage:
+    """Newer Pythons require this of a CA."""
+    return x509.KeyUsage(
+        digital_signature=False,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=True,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
 
 
 def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:

@@ -99,4 +99,9 @@ def people(studio: Studio) -> tuple[ApiUser, ...]:
     return tuple(studio.user(login=f"{name}@changes.example", tags=tags) for name, tags in _PEOPLE)
 
 
-_PEOPLE: tuple[tuple[str, list[str]], ...] = (("ann", ["vip"]), ("bob", []), ("cat", ["vip", "beta"]), ("dan", []))
+_PEOPLE: tuple[tuple[str, list[str]], ...] = (
+    ("ann", ["changes_vip"]),
+    ("bob", []),
+    ("cat", ["changes_vip", "changes_beta"]),
+    ("dan", []),
+)

@@ -93,19 +93,19 @@ def test_dry_run_of_a_group_changes_nothing(studio: Studio, trial: Trial, people
 def test_conditional_and_default_roles(trial: Trial, people: People) -> None:
     ann, bob, cat, _ = people
     app = trial.applications[0]
-    gained = trial.check("roles", **role(trial, "vips", meta=chat(mute=True), condition={"tag": "vip"}))
+    gained = trial.check("roles", **role(trial, "vips", meta=chat(mute=True), condition={"tag": "changes_vip"}))
     assert set(gained) == {(ann.user_id, app), (cat.user_id, app)}
     moved = trial.check("roles", **role(trial, "vips", condition={"uid": [bob.user_id, cat.user_id]}))
     assert set(moved) == {(ann.user_id, app), (bob.user_id, app)}
     assert len(trial.check("roles", **role(trial, "vips", condition={"domain": "CHANGES.example"}))) == 2
     assert trial.check("roles", **role(trial, "vips", condition={"everyone": True})) == {}
     assert trial.check("roles", **role(trial, "vips", default=True)) == {}
-    assert len(trial.check("roles", **role(trial, "vips", default=False, condition={"tag": "beta"}))) == 3
+    assert len(trial.check("roles", **role(trial, "vips", default=False, condition={"tag": "changes_beta"}))) == 3
 
 
 def test_conditions_on_the_address_count_as_not_met(trial: Trial, people: People) -> None:
-    trial.check("roles", **role(trial, "local", meta=chat(mute=True), condition={"tag": "beta"}))
-    body = trial.dry_run("roles", **role(trial, "local", condition={"tag": "beta", "ip": "0.0.0.0/0"}))
+    trial.check("roles", **role(trial, "local", meta=chat(mute=True), condition={"tag": "changes_beta"}))
+    body = trial.dry_run("roles", **role(trial, "local", condition={"tag": "changes_beta", "ip": "0.0.0.0/0"}))
     assert [user["user_id"] for user in body["users"]] == [people[2].user_id]
 
 
@@ -147,7 +147,7 @@ def test_groups_memberships_and_projects(studio: Studio, people: People) -> None
     services = {str(app): {"groups": [{"group_id": group, "role": "mod", "action": "grant"}]}}
     granted = trial.check("project", action="save", data={"id": project, "settings": {"services": services}})
     assert set(granted) == {(ann.user_id, app)}
-    conditions = [{"title": "VIP", "condition": {"tag": "beta"}}]
+    conditions = [{"title": "VIP", "condition": {"tag": "changes_beta"}}]
     moved = trial.check("group/access", group_id=group, data={"users": [bob.user_id], "conditions": conditions})
     assert set(moved) == {(ann.user_id, app), (bob.user_id, app), (cat.user_id, app)}
     members = [

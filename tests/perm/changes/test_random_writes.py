@@ -34,7 +34,7 @@ ACTOR = AuditActor()
 USERS = [str(7000 + number) for number in range(6)]
 ROLES = ("default", "mod", "staff", "vip")
 GENERIC = ("guide", "viewer", "app_admin", "group_admin")
-TAGS = ("gold", "silver")
+TAGS = ("changes_gold", "changes_silver")
 DOMAINS = ("one.example", "two.example")
 AREAS = ("chat", "shop")
 
