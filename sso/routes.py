@@ -128,7 +128,7 @@ def _account_view(s: Services, parts: PageParts) -> AccountView:
         IdentitiesSection(s.upstream.links, s.upstream.provider_list),
         HistorySection(s.history),
         DataSection(s.deletion),
-        ConsoleLink(s.management.authenticator),
+        ConsoleLink(s.management),
     ]
     clock = s.database.clock
     return AccountView(parts.visitor, s.password_login, parts.recent, parts.shown_codes, sections, clock)

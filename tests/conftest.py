@@ -1,3 +1,4 @@
+import gc
 import importlib
 import logging
 import os
@@ -57,6 +58,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     order_files(items)
 
 
+def pytest_collection_finish() -> None:
+    """Excludes what exists now from garbage collections, which would look at thousands of tests each time."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Finds what the tests of a file have left open here, and not during a test of another file."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+
+
 def _without_cache(configure: Callable[..., None]) -> Callable[..., None]:
     return lambda **options: configure(**options | {"cache_logger_on_first_use": False})
 
@@ -76,6 +90,14 @@ def _restored_logging() -> Iterator[None]:
 def postgres_server() -> Iterator[postgres.Postgres]:
     with postgres.running() as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def durable_postgres(postgres_server: postgres.Postgres) -> Iterator[None]:
+    """PostgreSQL with the settings of a real installation, as `sso doctor` asks for."""
+    postgres_server.set_durable(True)
+    yield
+    postgres_server.set_durable(False)
 
 
 @pytest.fixture

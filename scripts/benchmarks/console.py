@@ -1,9 +1,9 @@
 """Measures every page of the console as root, with a million users, 1,000 applications and 10 million audit entries.
 
-A page is opened several times, one request at a time. "ms" is the median of the time of a request, "slowest ms" the
-longest one after the first, "CPU ms" the time that the worker computes, "database ms" that PostgreSQL does. The time
-of a request includes that of the client, which is below one millisecond. Filling the database takes some minutes and
-12 GB; with ``--keep FOLDER`` the next run uses it again.
+A page is opened several times, one request at a time. "CPU ms" is the time that the worker computes, "database ms" that
+PostgreSQL does: a page is slow if their sum is above 50 ms. "ms" is the median of the time that the client waits, which
+other programs of the machine prolong; "first ms" is that of the first request, before caches are filled. Filling the
+database takes some minutes and 8 GB; with ``--keep FOLDER`` the next run uses it again.
 """
 
 import re
@@ -32,7 +32,7 @@ from tests.kit.server import SSO, Server, running
 from tests.perm.endpoints.conftest import Studio
 
 LIMIT_MS = 50.0
-USER = str(FIRST_USER + 1234)
+USER = str(FIRST_USER + 51 * 997)  # a member of project1
 EXAMPLES = {
     "user_id": USER,
     "application_id": "10",
@@ -52,13 +52,13 @@ QUERIES = {
     "/console/clients": ("search=client9", "search=unknown"),
     "/console/audit": (
         "actor=10000007", f"target={USER}", "operation=user.save", f"target={USER}&operation=role.save",
-        "day=2026-01-01", "actor=unknown", "after=5000000",
+        "since=2026-06-01&until=2026-06-02", "actor=unknown", "after=5000000",
     ),
     "/console/game-sessions": ("stage=opened", "stage=confirmed", "application_id=10", "address=198.51.100.7",
         f"user_id={USER}"),
     "/console/projects": ("search=project9", "search=unknown"),
     "/console/explorer": (
-        f"user={USER}&application_id=10", f"user={USER}&application_id=10&compare=user&other=10000002",
+        f"user={USER}&application_id=10", f"user={USER}&application_id=10&compare=user&other_user=10000002",
         f"user={USER}&application_id=10&at={{hour_ago}}",
     ),
 }  # fmt: skip
@@ -73,7 +73,7 @@ def console_paths(server: Server) -> list[str]:
             pages = [rule.rule for rule in rules if "GET" in (rule.methods or ())]
             return sorted(path for path in pages if path.startswith("/console"))
 
-    found = [rule for rule in trio.run(read) if not rule.endswith(".csv")]
+    found = [rule for rule in trio.run(read) if not rule.endswith(".csv") and "export" not in rule]
     hour_ago = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(time.time() - 3600))
     paths = []
     for rule in found:
@@ -91,16 +91,15 @@ def measure(browser: ConsoleBrowser, database_pid: int, path: str, times: int) -
     before, database_before = cpu_seconds(workers), _database_seconds(database_pid)
     took = [_open(browser, path)[0] for _ in range(times)]
     used, in_database = cpu_seconds(workers) - before, _database_seconds(database_pid) - database_before
-    median = statistics.median(took) * 1e3
     return {
         "page": path,
         "status": status,
         "first ms": first * 1e3,
-        "ms": median,
+        "ms": statistics.median(took) * 1e3,
         "slowest ms": max(took) * 1e3,
         "CPU ms": used / times * 1e3,
         "database ms": in_database / times * 1e3,
-        "note": "slow" if median > LIMIT_MS else "",
+        "note": "slow" if (used + in_database) / times * 1e3 > LIMIT_MS else "",
     }
 
 
@@ -116,8 +115,8 @@ def _open(browser: ConsoleBrowser, path: str) -> tuple[float, int]:
 
 
 @contextmanager
-def filled_database(keep: Path | None, sizes: Sizes) -> Iterator[tuple[str, int]]:
-    """Yields the address of a database with so many rows, and the process id of PostgreSQL."""
+def filled_database(keep: Path | None, sizes: Sizes) -> Iterator[tuple[str, int, Path]]:
+    """Yields the address of a filled database, the process id of PostgreSQL, and a folder for the service."""
     with tempfile.TemporaryDirectory(prefix="sso-bench-") as temporary:
         folder = keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
@@ -127,7 +126,8 @@ def filled_database(keep: Path | None, sizes: Sizes) -> Iterator[tuple[str, int]
             migrate(server.dsn())
             if not is_filled(server.dsn(), sizes):
                 fill(server.dsn(), sizes)
-            yield server.dsn(), server.pid() or 0
+            (folder / "service").mkdir(exist_ok=True)
+            yield server.dsn(), server.pid() or 0, folder / "service"
         finally:
             server.close()
 
@@ -143,9 +143,8 @@ def main() -> None:
     options = parser.parse_args()
     sizes = Sizes(options.users, options.applications, options.audit)
     with (
-        filled_database(options.keep, sizes) as (dsn, pid),
-        tempfile.TemporaryDirectory() as folder,
-        running(Path(folder), SSO, **{**SETTINGS, "SSO_DATABASE_URL": dsn, "SSO_RATE_ADMIN": "0"}) as server,
+        filled_database(options.keep, sizes) as (dsn, pid, folder),
+        running(folder, SSO, **{**SETTINGS, "SSO_DATABASE_URL": dsn, "SSO_RATE_ADMIN": "0"}) as server,
         server.client() as client,
     ):
         progress("signing in …")

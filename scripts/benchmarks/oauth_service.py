@@ -13,6 +13,7 @@ from sso.db.standalone import fetch_value
 from tests.kit.server import SSO, Server, running
 
 USERS = 64
+LOGINS = [f"u{number}@example.com" for number in range(USERS)]
 PASSWORD = "password-of-the-benchmark"
 REDIRECT_URI = "http://127.0.0.1:9999/cb"
 CLIENT = {
@@ -49,30 +50,35 @@ def running_service(dsn: str, **settings: str) -> Iterator[tuple[Server, Target]
         tempfile.TemporaryDirectory() as folder,
         running(Path(folder), SSO, **{**SETTINGS, "SSO_DATABASE_URL": dsn, **settings}) as server,
     ):
-        logins = [f"u{number}@example.com" for number in range(USERS)]
-        people: list[dict[str, Any]] = [
-            {"login": login, "password": PASSWORD, "nick": f"nick{number}"} for number, login in enumerate(logins)
-        ]
-        server.apply({"users": people, "clients": [CLIENT], "applications": [APPLICATION]})
+        server.apply(benchmark_state())
         fetch_value(dsn, NO_NOTICES)
-        yield (
-            server,
-            Target(
-                base_url=server.base_url,
-                jwks="/proxy/oauth/keys",
-                userinfo="/proxy/oauth/userinfo",
-                token="/proxy/oauth/token",
-                authorize="/proxy/oauth/authorize",
-                introspect="/proxy/oauth/introspect",
-                client_credentials=True,
-                client_id="bench",
-                client_secret=CLIENT["client_secret"],  # type: ignore[arg-type]
-                redirect_uri=REDIRECT_URI,
-                users=logins,
-                password=PASSWORD,
-                authorize_params={"response_mode": "query"},
-            ),
-        )
+        yield server, service_target(server)
+
+
+def benchmark_state() -> dict[str, Any]:
+    """Returns the document with the users, the client and the application of the benchmarks."""
+    people: list[dict[str, Any]] = [
+        {"login": login, "password": PASSWORD, "nick": f"nick{number}"} for number, login in enumerate(LOGINS)
+    ]
+    return {"users": people, "clients": [CLIENT], "applications": [APPLICATION]}
+
+
+def service_target(server: Server) -> Target:
+    return Target(
+        base_url=server.base_url,
+        jwks="/proxy/oauth/keys",
+        userinfo="/proxy/oauth/userinfo",
+        token="/proxy/oauth/token",
+        authorize="/proxy/oauth/authorize",
+        introspect="/proxy/oauth/introspect",
+        client_credentials=True,
+        client_id="bench",
+        client_secret=CLIENT["client_secret"],  # type: ignore[arg-type]
+        redirect_uri=REDIRECT_URI,
+        users=LOGINS,
+        password=PASSWORD,
+        authorize_params={"response_mode": "query"},
+    )
 
 
 @contextmanager

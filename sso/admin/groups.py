@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from sso.admin.group_directory import find_groups
 from sso.admin.permission_access import RecordAccess, change_record, create_record, permission_route
 from sso.admin.permission_bodies import GroupChanges, NewGroup
 from sso.admin.request import (
@@ -19,7 +20,6 @@ from sso.admin.rights import AdminRight
 from sso.admin.user_logins import read_logins
 from sso.core.errors import NotFound
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 from sso.perm.endpoints.groups import GroupEndpoint
 from sso.perm.endpoints.managed_groups import ManagedGroupEndpoint
@@ -28,13 +28,6 @@ from sso.perm.input.names import is_group_id
 from sso.perm.request import Handler as PermissionHandler
 from sso.perm.stores.groups import group_json, read_group
 from sso.perm.visibility import Visibility
-
-_SELECT = """SELECT g.*, ARRAY(SELECT user_id FROM group_users u WHERE u.group_id = g.id ORDER BY position) AS users
-    FROM user_groups g JOIN projects p ON p.id = g.project_id AND NOT p.removed
-    WHERE g.id > :after AND (:everything OR g.id = ANY(CAST(:ids AS text[])))
-        AND starts_with(lower(g.title), lower(:search))"""
-_PAGE = Statement(f"{_SELECT} ORDER BY g.id LIMIT :limit")
-_PAGE_OF_PROJECT = Statement(f"{_SELECT} AND g.project_id = :project_id ORDER BY g.id LIMIT :limit")
 
 
 class GroupQuery(SearchQuery):
@@ -54,16 +47,7 @@ class GroupResource:
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: GroupQuery = request.query
         visible = await self._access.visible_in_project(request, query.project_id)
-        of_project = {} if query.project_id is None else {"project_id": query.project_id}
-        rows = await self._database.rows(
-            _PAGE_OF_PROJECT if of_project else _PAGE,
-            **of_project,
-            after=query.after,
-            everything=visible.everything,
-            ids=list(visible.ids),
-            search=query.search,
-            limit=query.limit + 1,
-        )
+        rows = await find_groups(self._database, query.search, query.project_id, query.after, visible, query.limit + 1)
         return page_response([group_record(row) for row in rows], query.limit, lambda record: str(record["group_id"]))
 
     async def get(self, request: AdminRequest) -> AdminResponse:

@@ -1,12 +1,21 @@
 """/api/admin/invitations: invites new users by e-mail, lists and revokes the invitations that can still be used."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from pydantic import Field
 
-from sso.accounts.registration.invitations import Invitations
+from sso.accounts.registration.invitations import Invitation, Invitations
 from sso.admin.errors import Conflict
-from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, list_response
+from sso.admin.request import (
+    AdminRequest,
+    AdminResponse,
+    AdminRoute,
+    ListQuery,
+    list_response,
+    read_number_cursor,
+    read_pair_cursor,
+)
 from sso.admin.rights import AdminRight
 from sso.admin.users import LOGIN_TAKEN, UserResource
 from sso.core.errors import NotFound
@@ -20,6 +29,8 @@ from sso.state.values import AccountPart
 from sso.web.request_model import at_most
 
 MAX_DAYS = 365
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MAX_MICROSECONDS = 253402300799 * 10**6  # the year 9999
 
 
 class InvitationPart(AccountPart):
@@ -45,17 +56,20 @@ class InvitationResource:
         self._sends_mail = sends_mail
 
     async def list(self, request: AdminRequest) -> AdminResponse:
-        return list_response(
-            [
-                {
-                    "id": invitation.id,
-                    "login": invitation.login,
-                    "created": rfc3339(invitation.created),
-                    "expires": rfc3339(invitation.expires),
-                }
-                for invitation in await self._invitations.list()
-            ]
-        )
+        """Returns the oldest invitations first."""
+        query: ListQuery = request.query
+        found = await self._invitations.list(*_read_cursor(query.after), query.limit + 1)
+        shown = found[: query.limit]
+        records = [
+            {
+                "id": invitation.id,
+                "login": invitation.login,
+                "created": rfc3339(invitation.created),
+                "expires": rfc3339(invitation.expires),
+            }
+            for invitation in shown
+        ]
+        return list_response(records, _cursor(shown[-1]) if len(found) > query.limit else None)
 
     async def create(self, request: AdminRequest) -> AdminResponse:
         """Returns the link, which works once. It is mailed if the service sends mail.
@@ -87,10 +101,19 @@ class InvitationResource:
         return AdminResponse()
 
 
+def _cursor(invitation: Invitation) -> str:
+    return f"{(invitation.created - EPOCH) // timedelta(microseconds=1)}/{invitation.id}"
+
+
+def _read_cursor(after: str) -> tuple[int, str]:
+    microseconds, invitation_id = read_pair_cursor(after)
+    return read_number_cursor(microseconds, MAX_MICROSECONDS), invitation_id
+
+
 def invitation_routes(resource: InvitationResource) -> tuple[AdminRoute, ...]:
     view, manage = AdminRight.VIEW_USERS, AdminRight.MANAGE_USERS
     return (
-        AdminRoute("GET", "/invitations", view, resource.list),
+        AdminRoute("GET", "/invitations", view, resource.list, ListQuery),
         AdminRoute("POST", "/invitations", manage, resource.create, body=InvitationPart),
         AdminRoute("DELETE", "/invitations/<invitation_id>", manage, resource.revoke),
     )

@@ -57,12 +57,19 @@ class RecordAccess:
         raise NotFound(f"{self.kind} not found")
 
     async def visible_in_project(self, request: AdminRequest, project_id: str | None) -> Visible:
-        """Like `visible`. Raises NotFound for the filter of a list by a project that the caller may not see."""
-        visible = await self.visible(request)
+        """Like `visible`. Raises NotFound for the filter of a list by a project that the caller may not see.
+
+        A member of the project may see none of its records, for example because there are none yet.
+        """
+        if project_id is None:
+            return await self.visible(request)
         caller = request.caller.permissions
-        if project_id is not None and not await self.visibility.may_name_project(caller, project_id, visible):
-            raise NotFound("project not found")
-        return visible
+        visible = await self.visibility.records(self.kind, caller, self.operation)
+        if await self.visibility.may_name_project(caller, project_id, visible):
+            return visible
+        if not visible:
+            raise Forbidden(f"{self.right} is required")
+        raise NotFound("project not found")
 
     async def visible_at_application(self, request: AdminRequest, application_id: int | None) -> Visible:
         """Like `visible`. Raises NotFound or Forbidden for the filter of a list by such an application."""

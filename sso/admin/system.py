@@ -1,5 +1,6 @@
 """/api/admin/system and /api/admin/figures: the state of the installation, and what the service has done."""
 
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -10,8 +11,9 @@ from sso.admin.rights import AdminRight
 from sso.db.database import Database
 from sso.db.migrate import HEAD
 from sso.db.statement import Statement
+from sso.figures.recent_value import RecentValue
 from sso.figures.request_figures import LATENCY_NAMES, quantile_ms
-from sso.figures.store import NAMES, FigureStore
+from sso.figures.store import NAMES, FigureStore, FunnelRow
 from sso.nodes.node_list import Node, load_nodes, notes_on
 from sso.nodes.problems import node_problems
 from sso.web.request_model import WholeNumber
@@ -19,6 +21,8 @@ from sso.web.request_model import WholeNumber
 MAX_DAYS = 30
 MAX_COUNTED = 10_000  # a larger table is estimated
 MAX_FUNNEL_ROWS = 100
+TOTALS_AGE_S = 5.0
+FUNNEL_AGE_S = 20.0
 
 _DATABASE = Statement(
     """SELECT current_setting('server_version') AS version, pg_database_size(current_database()) AS size,
@@ -31,15 +35,11 @@ _MAIL = Statement(
         coalesce(CAST(extract(epoch FROM now() - min(created)) AS int), 0) AS oldest_s
     FROM (SELECT created, tries FROM outbox WHERE recipient <> '' LIMIT 10000) waiting"""
 )
-_TOTALS = {
-    table: Statement(
-        f"""SELECT CASE WHEN counted.rows <= {MAX_COUNTED} THEN counted.rows ELSE greatest(
-            counted.rows, (SELECT reltuples FROM pg_class WHERE oid = CAST('{table}' AS regclass))::bigint) END
-        FROM (SELECT count(*) AS rows FROM (SELECT FROM {table} LIMIT {MAX_COUNTED + 1}) t) counted""",  # noqa: S608
-        name=f"admin.system.TOTAL_{table}",
-    )
-    for table in ("users", "applications", "projects", "oauth_clients")
-}
+_COUNTED = ("users", "applications", "projects", "oauth_clients")
+_TOTAL = f"""SELECT '{{table}}' AS name, CASE WHEN counted.rows <= {MAX_COUNTED} THEN counted.rows ELSE greatest(
+        counted.rows, (SELECT reltuples FROM pg_class WHERE oid = CAST('{{table}}' AS regclass))::bigint) END AS rows
+    FROM (SELECT count(*) AS rows FROM (SELECT FROM {{table}} LIMIT {MAX_COUNTED + 1}) t) counted"""  # noqa: S608
+_TOTALS = Statement(" UNION ALL ".join(_TOTAL.format(table=table) for table in _COUNTED))
 
 
 class FiguresQuery(AdminModel):
@@ -50,6 +50,8 @@ class SystemResource:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._figures = FigureStore(database)
+        self._totals = RecentValue(self._read_totals, TOTALS_AGE_S)
+        self._funnels: dict[int, RecentValue[list[FunnelRow]]] = {}
 
     async def system(self, request: AdminRequest) -> AdminResponse:
         """Returns nodes, versions, the database and the queue of mails."""
@@ -77,20 +79,20 @@ class SystemResource:
     async def figures(self, request: AdminRequest) -> AdminResponse:
         """Returns sums over all workers: the last 60 minutes, and the steps of logins by games of the last days.
 
-        Totals of more than 10,000 are estimates.
+        Totals of more than 10,000 are estimates. Totals and steps are some seconds old: reading them takes long.
         """
         query: FiguresQuery = request.query
         series = await self._figures.last_hour((*NAMES, *LATENCY_NAMES))
         minutes = list(zip(*(series.pop(name) for name in LATENCY_NAMES), strict=True))
         buckets = [sum(counts) for counts in zip(*minutes, strict=True)]
         p95 = [round(quantile_ms(list(counts), 0.95) or 0, 1) for counts in minutes]
-        funnel = await self._figures.funnel(query.days, MAX_FUNNEL_ROWS)
+        funnel = await self._funnel(query.days).get()
         return AdminResponse(
             {
                 "data": {
                     "minutes": {**series, "latency_p95_ms": p95},
                     "latency_ms": {"p50": quantile_ms(buckets, 0.5), "p95": quantile_ms(buckets, 0.95)},
-                    "totals": {table: await self._database.value(_TOTALS[table]) for table in _TOTALS},
+                    "totals": await self._totals.get(),
                     "funnel": [
                         {"application_id": row.application_id, "name": row.name, "store": row.store, **row.steps}
                         for row in funnel
@@ -98,6 +100,13 @@ class SystemResource:
                 }
             }
         )
+
+    async def _read_totals(self) -> dict[str, int]:
+        return {row["name"]: row["rows"] for row in await self._database.rows(_TOTALS)}
+
+    def _funnel(self, days: int) -> RecentValue[list[FunnelRow]]:
+        read = partial(self._figures.funnel, days, MAX_FUNNEL_ROWS)
+        return self._funnels.setdefault(days, RecentValue(read, FUNNEL_AGE_S))
 
 
 def _node_json(node: Node, nodes: list[Node]) -> dict[str, Any]:

@@ -10,24 +10,38 @@ from sso.db.transaction import Row
 
 LAST_CHARACTER = "\U0010ffff"  # sorts after all others
 MIN_NICK_PREFIX = 3  # shorter ones match too many nicknames
+MAX_SORTED = 5000  # users with a nickname that are sorted for a page
 
 _PAGE = Statement(
     """SELECT * FROM users WHERE login_key COLLATE "C" > :after ORDER BY login_key COLLATE "C" LIMIT :limit"""
 )
 # The array makes PostgreSQL look the users up by id; with IN, it would read all users in the order of their logins.
 # Each part of the union reads an index in its order and stops at the limit, or reads the users of one nickname prefix.
-_SEARCH = Statement(
-    """SELECT * FROM users WHERE user_id = ANY (ARRAY(
+_SEARCH = """SELECT * FROM users WHERE user_id = ANY (ARRAY(
         (SELECT user_id FROM users WHERE login_key COLLATE "C" >= :prefix AND login_key COLLATE "C" < :prefix_end
             AND login_key COLLATE "C" > :after ORDER BY login_key COLLATE "C" LIMIT :limit)
         UNION
-        (SELECT user_id FROM (
-            SELECT user_id, login_key FROM users WHERE :search_nick AND lower(nick) COLLATE "C" >= :nick
-                AND lower(nick) COLLATE "C" < :nick_end AND login_key COLLATE "C" > :after OFFSET 0
-            ) named ORDER BY login_key COLLATE "C" LIMIT :limit)
+        (SELECT user_id FROM ({named}) named ORDER BY login_key COLLATE "C" LIMIT :limit)
         UNION
         (SELECT user_id FROM users WHERE user_id = :user_id AND login_key COLLATE "C" > :after)
     )) ORDER BY login_key COLLATE "C" LIMIT :limit"""
+_WITH_NICK = """FROM users WHERE lower(nick) COLLATE "C" >= :nick AND lower(nick) COLLATE "C" < :nick_end"""
+# Few users have a rare nickname: an index finds them, and they are sorted. Of many users, the first ones are soon found
+# in the order of logins; `left` keeps PostgreSQL from using the index on nicknames.
+_SEARCH_RARE = Statement(
+    _SEARCH.format(
+        named=f'SELECT user_id, login_key {_WITH_NICK} AND :search_nick AND login_key COLLATE "C" > :after OFFSET 0'
+    )
+)
+_SEARCH_FREQUENT = Statement(
+    _SEARCH.format(
+        named="""SELECT user_id, login_key FROM users WHERE login_key COLLATE "C" > :after
+            AND left(lower(nick), CAST(:nick_length AS int)) COLLATE "C" = :nick
+            ORDER BY login_key COLLATE "C" LIMIT :limit"""
+    )
+)
+_IS_FREQUENT = Statement(
+    f"SELECT count(*) > {MAX_SORTED} FROM (SELECT {_WITH_NICK} LIMIT {MAX_SORTED + 1}) named"  # noqa: S608 - fixed texts
 )
 
 
@@ -54,14 +68,16 @@ class UserDirectory:
         if not search:
             return await self._database.rows(_PAGE, after=after, limit=limit)
         prefix, nick = login_key(search), stored_login(search).lower()
-        return await self._database.rows(
-            _SEARCH,
-            prefix=prefix,
-            prefix_end=prefix + LAST_CHARACTER,
-            search_nick=len(nick) >= MIN_NICK_PREFIX,
-            nick=nick,
-            nick_end=nick + LAST_CHARACTER,
-            user_id=search if is_user_id(search) else "",
-            after=after,
-            limit=limit,
-        )
+        values = {
+            "prefix": prefix,
+            "prefix_end": prefix + LAST_CHARACTER,
+            "nick": nick,
+            "user_id": search if is_user_id(search) else "",
+            "after": after,
+            "limit": limit,
+        }
+        nick_end = nick + LAST_CHARACTER
+        search_nick = len(nick) >= MIN_NICK_PREFIX
+        if search_nick and await self._database.value(_IS_FREQUENT, nick=nick, nick_end=nick_end):
+            return await self._database.rows(_SEARCH_FREQUENT, **values, nick_length=len(nick))
+        return await self._database.rows(_SEARCH_RARE, **values, nick_end=nick_end, search_nick=search_nick)

@@ -4,7 +4,6 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from sso.admin.errors import Conflict
 from sso.admin.request import (
     AdminModel,
     AdminRequest,
@@ -20,21 +19,21 @@ from sso.bus.bus import Bus
 from sso.change_stream.sequencer import TOPIC
 from sso.core.encryption import Keyring
 from sso.core.errors import NotFound
-from sso.core.outgoing_http import AddressRefused, OutgoingClient
-from sso.core.outgoing_url import EXPECTED, MAX_URL, is_outgoing_url
+from sso.core.outgoing_http import OutgoingClient
+from sso.core.outgoing_url import MAX_URL
 from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.perm.errors import InvalidInput
 from sso.perm.stores import audit
 from sso.web.request_model import at_most
-from sso.webhooks import webhook_store
+from sso.webhooks import webhook_changes, webhook_store
 from sso.webhooks.event_filter import EVENT_NAMES
 from sso.webhooks.model import Webhook
-from sso.webhooks.webhook_store import MAX_WEBHOOKS
 
 SHORT_SECRET = 16
 MAX_RETRIED = 1000
 MAX_FAILURE_ID = 2**63 - 1
+NOT_FOUND = "webhook not found"
 
 
 def _event_name(name: str) -> str:
@@ -100,14 +99,10 @@ class WebhookResource:
         await self._check_url(body.url)
 
         async def work(tx: Transaction) -> Webhook:
-            webhook = await webhook_store.add_webhook(
-                tx, self._keyring, body.url, body.secret, body.events, disabled=body.disabled
+            actor = request.caller.actor
+            return await webhook_changes.add(
+                tx, actor, self._keyring, body.url, body.secret, body.events, disabled=body.disabled
             )
-            if webhook is None:
-                raise Conflict(f"there are {MAX_WEBHOOKS} webhooks already")
-            after = webhook.json() | {"secret": body.secret}
-            await audit.write(tx, request.caller.actor, "webhook.create", webhook.webhook_id, None, after)
-            return webhook
 
         return _response(await self._database.transaction(work), 201, body.secret)
 
@@ -140,13 +135,12 @@ class WebhookResource:
     async def delete(self, request: AdminRequest) -> AdminResponse:
         """Deletes a webhook, with its failed events."""
 
-        async def work(tx: Transaction) -> None:
-            before = _existing(await webhook_store.lock_webhook(tx, request.path["webhook_id"]))
-            request.check_version(before.json())
-            await audit.write(tx, request.caller.actor, "webhook.delete", before.webhook_id, before.json(), None)
-            await webhook_store.delete_webhook(tx, before.webhook_id)
+        def check(webhook: Webhook) -> None:
+            request.check_version(webhook.json())
 
-        await self._database.transaction(work)
+        webhook_id, actor = request.path["webhook_id"], request.caller.actor
+        if not await self._database.transaction(webhook_changes.remove, actor, webhook_id, check):
+            raise NotFound(NOT_FOUND)
         return AdminResponse()
 
     async def failed(self, request: AdminRequest) -> AdminResponse:
@@ -162,16 +156,10 @@ class WebhookResource:
         """Sends failed events again: those of ``ids``, or all. Those that are accepted leave the list."""
         body: RetriedEvents = request.body
 
-        async def work(tx: Transaction) -> int:
-            webhook = _existing(await webhook_store.lock_webhook(tx, request.path["webhook_id"]))
-            ids = None if body.ids is None else [int(text) for text in body.ids]
-            count = await webhook_store.retry_failed(tx, webhook.webhook_id, ids)
-            await audit.write(
-                tx, request.caller.actor, "webhook.retry", webhook.webhook_id, None, {"ids": body.ids, "events": count}
-            )
-            return count
-
-        count = await self._database.transaction(work)
+        webhook_id, actor = request.path["webhook_id"], request.caller.actor
+        count = await self._database.transaction(webhook_changes.resend, actor, webhook_id, body.ids)
+        if count is None:
+            raise NotFound(NOT_FOUND)
         self._bus.publish(TOPIC)
         return AdminResponse({"data": {"events": count}})
 
@@ -179,19 +167,12 @@ class WebhookResource:
         return _existing(await webhook_store.get_webhook(self._database, request.path["webhook_id"]))
 
     async def _check_url(self, url: str) -> None:
-        if not is_outgoing_url(url, allow_http=self._allow_http):
-            raise InvalidInput(f"url: {EXPECTED}")
-        try:
-            await self._client.check_host(url)
-        except AddressRefused:
-            raise InvalidInput(
-                "url: the host has a private address, which is allowed only if SSO_WEBHOOK_NETWORKS contains it"
-            ) from None
+        await webhook_changes.check_url(self._client, url, allow_http=self._allow_http)
 
 
 def _existing(webhook: Webhook | None) -> Webhook:
     if webhook is None:
-        raise NotFound("webhook not found")
+        raise NotFound(NOT_FOUND)
     return webhook
 
 

@@ -34,6 +34,7 @@ COMMANDS = {
     "role": "Manage roles and assign them to users.",
     "group": "Manage groups of users in projects, and the roles of a group.",
     "perm": "Show and explain permissions of a user.",
+    "webhook": "Manage webhooks: addresses that changes are sent to.",
     "audit": "Show who changed what in the permission model.",
     "why": "Show why a request about a game session was refused.",
     "key": "Manage the signing keys and the master key.",

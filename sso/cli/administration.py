@@ -245,6 +245,26 @@ class KeySigns(CommandFailure):
         super().__init__("this is the key that signs: create another one first, with `sso key rotate [--side]`")
 
 
+class WebhookAdministration(Protocol):
+    async def list(self) -> Records: ...
+
+    async def add(self, url: str, secret: str, events: Sequence[str]) -> str:
+        """Returns the id."""
+        ...
+
+    async def remove(self, webhook_id: str) -> None:
+        """Fails if there is none."""
+        ...
+
+    async def failed_events(self, webhook_id: str, most: int) -> Records:
+        """Returns the oldest events that could not be delivered. Fails if there is no such webhook."""
+        ...
+
+    async def resend(self, webhook_id: str, ids: Sequence[str] | None) -> int:
+        """Returns the number of events that are sent again. Fails if there is no such webhook."""
+        ...
+
+
 class ServiceAdministration(Protocol):
     @property
     def users(self) -> UserAdministration: ...
@@ -268,3 +288,5 @@ class ServiceAdministration(Protocol):
     def providers(self) -> ProviderAdministration: ...
     @property
     def keys(self) -> KeyAdministration: ...
+    @property
+    def webhooks(self) -> WebhookAdministration: ...

@@ -106,16 +106,17 @@ def running_database(settings: Settings, meanwhile: Callable[[], None] = lambda:
 
 @contextmanager
 def migrated_database(
-    settings: Settings, meanwhile: Callable[[], None] = lambda: None, *, wait: bool = False
+    settings: Settings, meanwhile: Callable[[], None] = lambda: None, *, wait: bool = False, in_child: bool = False
 ) -> Iterator[str]:
     """Yields the DSN of a running database whose schema is up to date.
 
-    With ``wait``, a database of SSO_DATABASE_URL that is not reachable has SSO_START_WAIT_S to become so.
+    With ``wait``, a database of SSO_DATABASE_URL that is not reachable has SSO_START_WAIT_S to become so. ``in_child``
+    migrates in a child process, which saves the memory of a process that lives long.
     """
     from sso.cli.database_start import migrate_database
 
     with running_database(settings, meanwhile) as dsn:
-        migrate_database(dsn, settings.start_wait_s if wait and settings.database_url else 0)
+        migrate_database(dsn, settings.start_wait_s if wait and settings.database_url else 0, in_child=in_child)
         yield dsn
 
 

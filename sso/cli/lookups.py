@@ -30,6 +30,10 @@ def provider_exists(provider_id: str) -> CommandFailure:
     return CommandFailure(f"there is already an identity provider {provider_id}")
 
 
+def unknown_webhook(webhook_id: str) -> CommandFailure:
+    return CommandFailure(f"there is no webhook {webhook_id}; `sso webhook list` shows them")
+
+
 def require_role(roles: "Mapping[str, RoleRecord]", name: str, application_id: int) -> "RoleRecord":
     """Finds a role among the roles of an application."""
     if name not in roles:

@@ -91,7 +91,8 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
             stack.callback(shutil.rmtree, metrics.prepare_multiprocess_directory(), ignore_errors=True)
         if settings.database_url is None and set_wal_archive(settings.data_dir, settings.wal_archive):
             log.warning("embedded_postgres.archiving_disabled", reason="SSO_WAL_ARCHIVE is no longer set")
-        dsn = stack.enter_context(migrated_database(settings, meanwhile=_import_worker, wait=True))
+        dsn = stack.enter_context(migrated_database(settings, _import_worker, wait=True, in_child=True))
+        gc.freeze()  # workers share the pages of what was made since the imports, too
         if document is not None:
             _apply_first(ctx, document)
         return _supervise(settings, ctx.find_root().obj, dsn, listeners)

@@ -1,6 +1,6 @@
 """The resources of the management API (/api/admin/). The fields of records are those of ``sso apply``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -108,6 +108,17 @@ class ProviderRecords(Resource):
         return ApiCall("GET", self._at(provider_id), _read_linked_users)
 
 
+class WebhookRecords(Resource):
+    def failed(self, webhook_id: str, *, limit: int | None = None) -> ListCall:
+        """The events that could not be delivered, the oldest first."""
+        return ListCall("GET", self._at(webhook_id, "failed"), read_page, without_none({"limit": limit}))
+
+    def retry(self, webhook_id: str, ids: Sequence[str] | None = None) -> ApiCall[Record]:
+        """Sends failed events again: those with these ids, or all. The answer has their number, ``events``."""
+        body = {} if ids is None else {"ids": list(ids)}
+        return ApiCall("POST", self._at(webhook_id, "failed", "retry"), read_record, json=body)
+
+
 class StateDocument:
     """The state of the service as a document of ``sso apply``."""
 
@@ -157,6 +168,6 @@ projects = Resource("/projects")
 groups = Resource("/groups")
 signing_keys = Resource("/signing-keys")
 game_sessions = Resource("/game-sessions")
-webhooks = Resource("/webhooks")
+webhooks = WebhookRecords("/webhooks")
 audit = Resource("/audit")
 state = StateDocument()

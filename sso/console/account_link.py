@@ -1,18 +1,20 @@
-"""The link to the console on the account page of administrators."""
+"""The link to the console on the account page of users whom the console admits."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from sso.accounts.sessions import Session
-from sso.admin.caller import AdminAuthenticator
+from sso.admin.own_records import read_own_records
+from sso.admin.wiring import ManagementApi
 from sso.web.request import client_address
 
 
 class ConsoleLink:
-    def __init__(self, authenticator: AdminAuthenticator) -> None:
-        self._authenticator = authenticator
+    def __init__(self, management: ManagementApi) -> None:
+        self._management = management
 
     async def values(self, session: Session, now: datetime) -> Mapping[str, Any]:
-        caller = await self._authenticator.browser_caller(session.user.user_id, client_address())
-        return {"console_link": bool(caller.rights)}
+        caller = await self._management.authenticator.browser_caller(session.user.user_id, client_address())
+        is_admitted = caller.rights or await read_own_records(self._management.visibility, caller, {})
+        return {"console_link": bool(is_admitted)}

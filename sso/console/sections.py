@@ -1,8 +1,10 @@
 """The sections of the console, in the order of the navigation. A section is shown to callers with one of its rights."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sso.admin.caller import AdminCaller
+from sso.admin.own_records import OwnRecords
 from sso.admin.rights import ALL_RIGHTS, AdminRight
 
 BASE = "/console"
@@ -16,11 +18,13 @@ class ConsoleSection:
     rights: frozenset[AdminRight]  # one of them is required
     group: str = ""  # the heading in the navigation
 
-    def is_open_to(self, caller: AdminCaller) -> bool:
-        return not self.rights.isdisjoint(caller.rights)
+    opens_to_own: Callable[[OwnRecords], bool] = lambda _: False  # also opens it, for records of the caller's own
+
+    def is_open_to(self, caller: AdminCaller, own: OwnRecords) -> bool:
+        return not self.rights.isdisjoint(caller.rights) or self.opens_to_own(own)
 
 
-OVERVIEW = ConsoleSection("overview", "Overview", BASE, ALL_RIGHTS)
+OVERVIEW = ConsoleSection("overview", "Overview", BASE, ALL_RIGHTS, opens_to_own=bool)
 USERS = ConsoleSection("users", "Users", f"{BASE}/users", frozenset({AdminRight.VIEW_USERS}), "People")
 AUDIT = ConsoleSection("audit", "Audit trail", f"{BASE}/audit", frozenset({AdminRight.VIEW_AUDIT}), "Service")
 
@@ -28,10 +32,20 @@ SYSTEM = ConsoleSection("system", "System", f"{BASE}/system", frozenset({AdminRi
 
 CLIENTS = ConsoleSection("clients", "OAuth clients", f"{BASE}/clients", frozenset({AdminRight.VIEW_CLIENTS}), "Sign-in")
 APPLICATIONS = ConsoleSection(
-    "applications", "Applications", f"{BASE}/applications", frozenset({AdminRight.VIEW_APPLICATIONS}), "Permissions"
+    "applications",
+    "Applications",
+    f"{BASE}/applications",
+    frozenset({AdminRight.VIEW_APPLICATIONS}),
+    "Permissions",
+    lambda own: own.applications,
 )
 PROJECTS = ConsoleSection(
-    "projects", "Projects", f"{BASE}/projects", frozenset({AdminRight.VIEW_PROJECTS}), "Permissions"
+    "projects",
+    "Projects",
+    f"{BASE}/projects",
+    frozenset({AdminRight.VIEW_PROJECTS}),
+    "Permissions",
+    lambda own: own.projects,
 )
 BRANDING = ConsoleSection("branding", "Branding", f"{BASE}/branding", frozenset({AdminRight.VIEW_CLIENTS}), "Sign-in")
 EXPLORER = ConsoleSection(
@@ -69,10 +83,10 @@ SECTIONS = (
 )  # fmt: skip
 
 
-def open_sections(caller: AdminCaller) -> dict[str, list[ConsoleSection]]:
+def open_sections(caller: AdminCaller, own: OwnRecords) -> dict[str, list[ConsoleSection]]:
     """Returns the sections that the caller may use, by the heading of their group."""
     groups: dict[str, list[ConsoleSection]] = {}
     for section in SECTIONS:
-        if section.is_open_to(caller):
+        if section.is_open_to(caller, own):
             groups.setdefault(section.group, []).append(section)
     return groups

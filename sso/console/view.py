@@ -16,6 +16,7 @@ from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.visitor import Visitor
 from sso.admin.errors import TooManyAdminRequests
+from sso.admin.own_records import read_own_records
 from sso.admin.wiring import ManagementApi
 from sso.console.notices import NEXT_STEPS, NOTICES
 from sso.console.sections import BASE, OVERVIEW, ConsoleSection, open_sections
@@ -47,7 +48,7 @@ class NoBrowserSession(Exception):
 
 
 class NotAnAdministrator(Exception):
-    """The user has no right of the management API."""
+    """The user has no right of the management API, and no project or application to manage."""
 
 
 class SecondFactorNeeded(Exception):
@@ -103,13 +104,14 @@ class ConsoleView:
             raise NoBrowserSession(f"{ENROL_PATH}?next={quote(back)}")
         caller = await self._management.authenticator.browser_caller(session.user.user_id, client_address())
         g.console_session = session
-        if not caller.rights:
+        own = await read_own_records(self._management.visibility, caller, _target())
+        if not caller.rights and not own:
             raise NotAnAdministrator
         if self._requires_second_factor and not session.user.second_factors:
             raise SecondFactorNeeded
-        visit = ConsoleVisit(session, caller, self._operations, self._recent.is_recent(session))
+        visit = ConsoleVisit(session, caller, self._operations, self._recent.is_recent(session), own)
         g.console_visit, g.console_section = visit, section
-        if not section.is_open_to(caller):
+        if not section.is_open_to(caller, own):
             needed = " or ".join(sorted(section.rights))
             raise Forbidden(f"{needed} is required")
         return visit
@@ -178,7 +180,7 @@ class ConsoleView:
             {
                 "page_title": title,
                 "section": section,
-                "navigation": open_sections(visit.caller),
+                "navigation": open_sections(visit.caller, visit.own),
                 "crumbs": [*above, *crumbs],
                 "may": visit.may,
                 "csrf": csrf_token(visit.session.secret),
@@ -262,6 +264,12 @@ def done(path: str, notice: str) -> Response:
     """Redirects after an action to a page that shows the notice."""
     assert notice in NOTICES
     return see_other(f"{path}{'&' if '?' in path else '?'}done={notice}")
+
+
+def _target() -> dict[str, str]:
+    """Returns the ids of the records that the request is about: of its path, else of its query or form."""
+    fields: dict[str, str] = {**request.args, **g.get("form_fields", {})}
+    return {**fields, **(request.view_args or {})}
 
 
 def _proof(form: dict[str, str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from sso.accounts.sessions import Session
 from sso.admin.caller import AdminCaller
+from sso.admin.own_records import OwnRecords
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, etag
 from sso.admin.wiring import ManagementApi
 from sso.web.body import ParsedBody
@@ -32,13 +33,16 @@ class ConsoleVisit:
     caller: AdminCaller
     operations: ConsoleOperations
     is_recent: bool  # the user has authenticated recently, so that dangerous actions need no further proof
+    own: OwnRecords  # what the user may do without rights, at the records of this page
 
     def may(self, method: str, path: str) -> bool:
         """Returns whether the administrator may use an operation: ``may("POST", "/users")``."""
         if not self.operations.exists(method, path):
             return False
         route = self.operations.find(method, path)
-        return route.right in self.caller.rights or route.other_right in self.caller.rights
+        if route.right in self.caller.rights or route.other_right in self.caller.rights:
+            return True
+        return self.own.allow(route)
 
     def require(self, method: str, path: str) -> None:
         """Raises Forbidden if the administrator may not use an operation, before a form for it is shown."""

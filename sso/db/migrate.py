@@ -10,7 +10,7 @@ from sso.db.standalone import fetch_value, run_with_connection
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-HEAD = "0048"  # the newest migration; a test compares it with the files
+HEAD = "0049"  # the newest migration; a test compares it with the files
 ADVISORY_LOCK = 7_350_911  # an arbitrary number
 SCRIPTS = Path(__file__).parent / "migrations"
 
@@ -21,15 +21,20 @@ class MigrationError(DatabaseError):
 
 def migrate(dsn: str, progress: Callable[[int, int], None] = lambda _done, _total: None) -> bool:
     """Returns whether there was something to migrate. ``progress`` gets the version reached and the newest one."""
+    if is_current(dsn):
+        return False
+    progress(int(current(dsn) or 0), int(HEAD))
+    run_with_connection(dsn, lambda connection: _upgrade(connection, progress=progress))
+    return True
+
+
+def is_current(dsn: str) -> bool:
+    """Returns whether there is nothing to migrate. Raises MigrationError if this program cannot use the schema."""
     version = current(dsn)
     if version is not None and version > HEAD:
         _check_compatible(dsn, version)
-        return False
-    if version == HEAD:
-        return False
-    progress(int(version or 0), int(HEAD))
-    run_with_connection(dsn, lambda connection: _upgrade(connection, progress=progress))
-    return True
+        return True
+    return version == HEAD
 
 
 def current(dsn: str) -> str | None:

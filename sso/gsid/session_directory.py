@@ -4,8 +4,9 @@ The session of a device is not among them: its gsid is part of what its client a
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from operator import itemgetter
 from typing import Any
 
@@ -33,18 +34,25 @@ _SELECT = f"""SELECT s.gsid, s.location, {_ID} AS id, {_STAGE} AS stage, s.creat
     FROM game_sessions s"""  # noqa: S608 - fixed texts
 # Sessions of one moment are ordered by the digest of their secret, which a cursor may show. The digest of the gsid is
 # computed for the rows of the page only.
-_PAGE = Statement(
-    f"""WITH newest AS (
-        SELECT * FROM game_sessions s WHERE s.client_id IS NULL AND s.expires > now()
-            AND (CAST(:created AS timestamptz) IS NULL OR (s.created, s.location) < (:created, :location))
-            AND (CAST(:stage AS text) IS NULL OR {_STAGE} = :stage)
-            AND (CAST(:application_id AS int) IS NULL OR :application_id IN (s.app_id, s.gapp_id))
-            AND (CAST(:address AS text) IS NULL OR s.address = :address)
-            AND (CAST(:user_id AS text) IS NULL OR s.user_id = :user_id)
+_PAGE = f"""WITH newest AS (
+        SELECT * FROM game_sessions s WHERE s.client_id IS NULL AND s.expires > now() {{conditions}}
         ORDER BY s.created DESC, s.location DESC LIMIT :limit
     )
     {_SELECT.replace("game_sessions", "newest")} ORDER BY s.created DESC, s.location DESC"""  # noqa: S608 - fixed texts
-)
+_CONDITIONS = {
+    "created": "(s.created, s.location) < (:created, :location)",
+    "stage": f"s.status = ANY (CAST(:statuses AS text[])) AND {_STAGE} = :stage",  # the first part is cheap
+    "application_id": ":application_id IN (s.app_id, s.gapp_id)",
+    "address": "s.address = :address",
+    "user_id": "s.user_id = :user_id",
+}
+_STATUSES_OF_STAGE = {
+    CONFIRMED: ("confirmed", "delivered"),
+    DELIVERED: ("delivered",),
+    CLOSED: ("closed",),
+    DENIED: ("denied",),
+    EXPIRED: ("pending", "confirmed"),
+}
 _FIND = Statement(f"{_SELECT} WHERE s.gsid = :gsid AND s.client_id IS NULL AND s.expires > now()")
 
 
@@ -84,18 +92,21 @@ class SessionFilter:
 
 async def list_sessions(runner: Runner, wanted: SessionFilter, after: str, limit: int) -> list[ListedSession]:
     """Returns the sessions after the one with the cursor ``after``. Raises ValueError if that is no cursor."""
-    created, location = _read_cursor(after) if after else (None, b"")
-    rows = await runner.rows(
-        _PAGE,
-        created=created,
-        location=location,
-        stage=wanted.stage,
-        application_id=wanted.application_id,
-        address=wanted.address,
-        user_id=wanted.user_id,
-        limit=limit,
-    )
+    values: dict[str, Any] = {name: value for name, value in asdict(wanted).items() if value is not None}
+    if wanted.stage is not None:
+        values["statuses"] = list(_STATUSES_OF_STAGE.get(wanted.stage, ("pending",)))
+    if after:
+        values["created"], values["location"] = _read_cursor(after)
+    statement = _page_statement(tuple(name for name in _CONDITIONS if name in values))
+    rows = await runner.rows(statement, limit=limit, **values)
     return [_listed(row) for row in rows]
+
+
+@cache
+def _page_statement(filters: tuple[str, ...]) -> Statement:
+    """The statement with these filters only, so that PostgreSQL can use the index that fits them."""
+    conditions = "".join(f" AND {_CONDITIONS[name]}" for name in filters)
+    return Statement(_PAGE.format(conditions=conditions), name="gsid.session_directory.PAGE")
 
 
 async def find_session(runner: Runner, gsid: str) -> ListedSession | None:

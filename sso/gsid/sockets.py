@@ -38,14 +38,19 @@ def game_sockets(game: GameLogin) -> Blueprint:
 
     @routes.websocket("/ws/gameSession/refresh/<gsid>")
     async def refresh(gsid: str) -> None:
+        connection = fast_websocket()
+        if connection:
+            connection.cork()  # the response to the handshake is sent with the first event
         await websocket.accept()
         subscription = game.bus.subscribe(socket_topic(gsid), Rescans.NEVER)
-        client = SocketClient(gsid, new_socket_id(game.bus.worker), subscription.wake, fast_websocket())
+        client = SocketClient(gsid, new_socket_id(game.bus.worker), subscription.wake, connection)
         with subscription as wake_ups:
             try:
                 if refusal := await attach(client):
                     await send(client, refusal)
                 else:
+                    if connection:
+                        await connection.uncork()
                     await serve(client, subscription, wake_ups)
             except Exception:  # otherwise the client would see a normal close
                 log.exception("gsid.socket_failed", gsid=gsid)
@@ -116,8 +121,13 @@ def game_sockets(game: GameLogin) -> Blueprint:
             return
         status = "ERROR" if event.error else "OK"
         body = {"event": "close", "status": status, "error": event.error, "gsid": client.gsid}
+        connection = fast_websocket()
+        if connection:
+            connection.cork()
         await websocket.send(orjson.dumps({**body, "ts": int(game.clock.now())}).decode())
         await websocket.close(event.code)
+        if connection:
+            await connection.uncork()
 
     return routes
 

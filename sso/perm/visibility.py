@@ -24,6 +24,9 @@ _HAS_SECRET_RIGHTS = Statement(
         OR EXISTS (SELECT 1 FROM applications WHERE NOT removed AND secret_data @@ CAST(
             '$.application.*.value == true || $.meta.*.canWrite.value != "none"' AS jsonpath))"""
 )
+_HAS_OWN_SECRET_DATA = Statement(
+    "SELECT EXISTS (SELECT 1 FROM user_records WHERE user_id = :user_id AND secret_data <> '{}')"
+)
 _EXISTS = {
     "application": Statement("SELECT EXISTS (SELECT 1 FROM applications WHERE application_id = :id)"),
     "project": Statement("SELECT EXISTS (SELECT 1 FROM projects WHERE id = :id)"),
@@ -41,6 +44,24 @@ class Visible:
 
     def __bool__(self) -> bool:
         return self.everything or bool(self.ids)
+
+
+@dataclass(frozen=True)
+class OwnAccess:
+    """What a caller may do by permissions of their own, in place of rights of the management API."""
+
+    projects: bool = False  # the caller may see some
+    applications: bool = False
+    creates_applications: bool = False  # in one of the caller's projects, or in none
+    operations: frozenset[Operation] = frozenset()  # at the project, application and group of the request
+    readable: frozenset[str] = frozenset()  # sections of all users' data at the application
+    writable: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return self.projects or self.applications or self.creates_applications
+
+
+NO_ACCESS = OwnAccess()
 
 
 class Visibility:
@@ -62,6 +83,38 @@ class Visibility:
         if granted.is_root or granted.central.projects or not granted.root_rules.isdisjoint(ROOT_RULES):
             return True
         return bool(await self._database.value(_HAS_SECRET_RIGHTS, user_id=caller.user_id))
+
+    async def own_access(
+        self,
+        caller: Caller,
+        *,
+        project_id: str | None = None,
+        application_id: int | None = None,
+        group_id: str | None = None,
+    ) -> OwnAccess:
+        """What the caller may do as a member of projects, or by own secret data at applications.
+
+        Rights that an application gives to all users do not count: they make no one an administrator.
+        """
+        rights = await self._authorizer.caller_rights(caller, application_id)
+        is_member = bool(rights.granted.central.projects)
+        if not is_member and not await self._database.value(_HAS_OWN_SECRET_DATA, user_id=caller.user_id):
+            return NO_ACCESS
+        if project_id is None and rights.target_facts is not None:
+            project_id = rights.target_facts.project_id
+        target = {"project_id": project_id, "application_id": application_id, "group_id": group_id}
+        return OwnAccess(
+            bool(await self.projects(caller, Operation.PROJECT_GET)),
+            bool(await self.applications(caller, Operation.APPLICATION_GET)),
+            any(
+                rights.allow(Operation.APPLICATION_CREATE_IN_PROJECT, project_id=access.project.id)
+                for access in rights.granted.central.projects
+            )
+            or rights.allow(Operation.APPLICATION_CREATE),
+            frozenset(operation for operation in Operation if rights.allow(operation, **target)),
+            rights.granted.readable_sections(own=False),
+            rights.granted.writable_sections(own=False),
+        )
 
     async def applications(self, caller: Caller, operation: Operation) -> Visible:
         """The applications on which the caller may do the operation."""

@@ -50,6 +50,12 @@ class FastWebSocket(Protocol):
     def try_send_text(self, data: bytes) -> bool:
         """Writes a message at once. Returns False, and writes nothing, if earlier bytes have to wait for the client."""
 
+    def cork(self) -> None:
+        """Collects what is written from now on, the response to the handshake too, until ``uncork``."""
+
+    async def uncork(self) -> None:
+        """Writes what was collected, in one packet."""
+
 
 class UnknownConnection:
     """Used if the server provides no ClientConnection, as in tests without a server."""

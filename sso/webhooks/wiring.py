@@ -19,9 +19,13 @@ class Webhooks:
     allow_http: bool
 
 
-def build_webhooks(settings: Settings, database: Database, keyring: Keyring, reader: ChangeReader) -> Webhooks:
+def build_client(settings: Settings) -> OutgoingClient:
     addresses = ReceiverAddresses(settings.webhook_networks, loopback=settings.is_loopback)
-    client = OutgoingClient(settings.webhook_ca_file, LIMITS, addresses.allows)
+    return OutgoingClient(settings.webhook_ca_file, LIMITS, addresses.allows)
+
+
+def build_webhooks(settings: Settings, database: Database, keyring: Keyring, reader: ChangeReader) -> Webhooks:
+    client = build_client(settings)
     deliveries, allow_http = DeliveryStore(database, keyring), settings.is_loopback
     sender = WebhookSender(deliveries, reader, client, database.clock, allow_http=allow_http)
     return Webhooks(client, sender, allow_http)

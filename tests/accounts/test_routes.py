@@ -166,7 +166,7 @@ def test_bound_token_works_only_from_its_address(server: Server, login: str) -> 
     with server.client() as here:
         data = here.post(LOGIN, json={"login": login, "password": PASSWORD, "short_token": "1"}).json()
     elsewhere = httpx.HTTPTransport(local_address="127.0.0.2")
-    with httpx.Client(base_url=server.base_url, transport=elsewhere) as client:
+    with httpx.Client(base_url=server.base_url, transport=elsewhere, timeout=60) as client:
         assert client.post(LOGIN, json={"token": data["token"]}).status_code == 401
 
 

@@ -144,7 +144,7 @@ def https(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -
     with running(tmp_path_factory.mktemp("https"), **settings) as server:
         server.settings["SSO_BIND"] = bind  # the port is not part of the base URL
         server.apply({"users": [{"login": "ann@example.com", "password": PASSWORD}]})
-        with httpx.Client(base_url=f"http://{bind}", headers={"Host": "sso.example.com"}) as client:
+        with httpx.Client(base_url=f"http://{bind}", headers={"Host": "sso.example.com"}, timeout=60) as client:
             yield client
 
 

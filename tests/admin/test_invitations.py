@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sso.admin.caller import AdminCaller
-from sso.admin.errors import Conflict
+from sso.admin.errors import Conflict, InvalidCursor
 from sso.admin.request import AdminRequest, AdminResponse
 from sso.admin.rights import AdminRight
 from sso.config import Settings
@@ -30,14 +30,22 @@ def settings(settings: Settings) -> Settings:
     return replace(settings, registration="invite")
 
 
-async def call(services: Services, name: str, body: Any = None, *, is_root: bool = False, **path: str) -> AdminResponse:
+async def call(
+    services: Services,
+    name: str,
+    body: Any = None,
+    *,
+    is_root: bool = False,
+    query: dict[str, Any] | None = None,
+    **path: str,
+) -> AdminResponse:
     method, _, route_path = name.partition(" ")
     route = next(row for row in services.management.routes if (row.method, row.path) == (method, route_path))
     rights = frozenset({AdminRight.VIEW_USERS, AdminRight.MANAGE_USERS})
     permissions = Caller("1", ip_address("127.0.0.1"), has_factor=True, in_management=True)
     caller = AdminCaller(permissions.actor, rights, frozenset(rights), is_root, permissions)
     part = route.body.model_validate(body) if route.body else None
-    return await route.handler(AdminRequest(caller, path, route.query(), part))
+    return await route.handler(AdminRequest(caller, path, route.query.model_validate(query or {}), part))
 
 
 async def test_invitation_is_listed_and_revoked(services: Services) -> None:
@@ -49,6 +57,23 @@ async def test_invitation_is_listed_and_revoked(services: Services) -> None:
     assert (await call(services, "GET /invitations")).members["data"] == []
     with pytest.raises(NotFound):
         await call(services, "DELETE /invitations/<invitation_id>", invitation_id=invitation["id"])
+
+
+async def test_invitations_are_listed_page_by_page(services: Services) -> None:
+    for number in range(5):
+        await call(services, "POST /invitations", {"login": f"guest{number}@example.com"})
+    found: list[str] = []
+    after = ""
+    for size in (2, 2, 1):
+        page = (await call(services, "GET /invitations", query={"limit": 2, "after": after})).members
+        assert len(page["data"]) == size
+        found += [invitation["login"] for invitation in page["data"]]
+        after = page.get("next", "")
+    assert after == ""
+    assert found == [f"guest{number}@example.com" for number in range(5)]
+    for wrong in ("x", "1", "x/y", "-1/y", "99999999999999999999/y"):
+        with pytest.raises(InvalidCursor):
+            await call(services, "GET /invitations", query={"after": wrong})
 
 
 async def test_login_of_a_user_cannot_be_invited(services: Services) -> None:

@@ -131,7 +131,9 @@ def test_backup_of_the_embedded_database_is_restored_by_an_embedded_database(
     assert (open_directory / "second" / "secret.key").stat().st_mode & 0o777 == 0o600
     with running(open_directory, **QUICK, **second) as server:
         answer = httpx.post(
-            f"{server.base_url}/proxy/api/login", json={"login": "bob@example.com", "password": "secret-of-bob"}
+            f"{server.base_url}/proxy/api/login",
+            json={"login": "bob@example.com", "password": "secret-of-bob"},
+            timeout=60,
         )
         assert answer.status_code == 200
 

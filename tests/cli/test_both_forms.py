@@ -23,8 +23,9 @@ ROOT = "operator@example.com"
 # Values that differ between two installations.
 _DIFFERENT = (
     (re.compile(r"\b[0-9a-f]{24}\b"), "GROUP"),
+    (re.compile(r"\b(?!0123)[0-9a-f]{16}\b"), "WEBHOOK"),
     (re.compile(r"(?<![\w-])[\w-]{20,22}(?=\t| is |$|\")", re.MULTILINE), "KID"),
-    (re.compile(r"(?<=client_secret )\S+|(?<=: )[\w-]{43}\b"), "SECRET"),
+    (re.compile(r"(?<=secret )[\w-]{43}|(?<=: )[\w-]{43}\b"), "SECRET"),
     (re.compile(r"eyJ[\w.-]+"), "JWT"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?"), "TIME"),
     (re.compile(r'"author": "\d*"'), '"author": "AUTHOR"'),
@@ -304,3 +305,25 @@ def test_signing_keys(both: Both) -> None:
         both(line)
     lines = both("key list --json", ordered=False).out.splitlines()
     assert sum("published, signs from" in line for line in lines) == 2
+
+
+def test_webhooks(both: Both) -> None:
+    webhook = "0123456789abcdef"
+    for line in (
+        "webhook list",
+        "webhook add http://127.0.0.1:9/events --event permissions --event users",
+        "webhook add http://127.0.0.1:9/all",
+        "webhook add ftp://example.com",
+        "webhook add http://tools.example.com/events",
+        "webhook add https://10.0.0.1/events",
+        "webhook add https://tools.example.com/events --event unknown",
+        "webhook add https://tools.example.com/events --secret-stdin",
+        "webhook list",
+        f"webhook remove {webhook}",
+        f"webhook remove {webhook} --yes",
+        f"webhook dead-letters {webhook}",
+        f"webhook resend {webhook}",
+        f"webhook resend {webhook} 17",
+        f"webhook resend {webhook} x",
+    ):
+        both(line, ordered=line != "webhook list")

@@ -16,6 +16,8 @@ from tests.kit.ports import free_port
 from tests.kit.postgres import Postgres
 from tests.kit.server import run_sso
 
+pytestmark = pytest.mark.usefixtures("durable_postgres")
+
 UNREACHABLE = "postgresql://sso:hunter2@127.0.0.1:1/none"
 
 

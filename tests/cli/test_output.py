@@ -109,6 +109,7 @@ def test_audit_is_a_table_on_a_terminal(sso: Sso, terminal: Terminal) -> None:
     assert any("client.create" in row and "shop" in row for row in rows)
 
 
+@pytest.mark.usefixtures("durable_postgres")
 def test_doctor_has_json(sso: Sso) -> None:
     findings = [json.loads(line) for line in sso("doctor", "--json").lines]
     assert {"name", "good", "detail", "advice", "warning"} == findings[0].keys()

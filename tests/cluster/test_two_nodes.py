@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 import trio
 
-from scripts.local_cluster import administrator, load
+from scripts.local_cluster import administrator, clients, load
 from scripts.local_cluster.ledger import Ledger
 from scripts.local_cluster.load import Plan
 from scripts.local_cluster.services import NO_RATE_LIMITS
@@ -20,7 +20,8 @@ from tests.kit.nats import NatsServer, nats_server, needs_nats
 from tests.kit.postgres import Postgres
 from tests.kit.server import Server, running
 
-PLAN = Plan(seconds=6.0, rate=4.0, users=5, check_after_s=1.0)
+PLAN = Plan(seconds=5.0, rate=4.0, users=5, check_after_s=1.0)
+BEFORE_THE_FAULT = 3  # logins; a machine that stalls starts few
 
 
 class Nodes(NamedTuple):
@@ -57,7 +58,7 @@ async def run_with(nodes: Nodes, fault: Callable[[], None]) -> Ledger:
     ledger = Ledger()
 
     async def cause_fault() -> None:
-        while ledger.delivered < PLAN.rate * PLAN.seconds / 3:  # noqa: ASYNC110 - a counter sends no event
+        while ledger.delivered < BEFORE_THE_FAULT:  # noqa: ASYNC110 - a counter sends no event
             await trio.sleep(0.05)
         await trio.to_thread.run_sync(fault)
 
@@ -80,7 +81,8 @@ def restart(nats: NatsServer) -> None:
 
 @needs_nats
 @pytest.mark.parametrize("target", ["games", "browsers", "nats"])
-def test_no_acknowledged_write_is_lost(nodes: Nodes, target: str) -> None:
+def test_no_acknowledged_write_is_lost(nodes: Nodes, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "REQUEST_S", 60.0)
     faults: dict[str, Callable[[], None]] = {
         "games": partial(kill_workers, nodes.for_games),
         "browsers": partial(kill_workers, nodes.for_browsers),
@@ -88,6 +90,6 @@ def test_no_acknowledged_write_is_lost(nodes: Nodes, target: str) -> None:
     }
     ledger = trio.run(run_with, nodes, faults[target])
     assert ledger.is_clean, ledger.report()
-    assert ledger.delivered == ledger.started, ledger.report()
+    assert ledger.delivered >= max(ledger.confirmed, BEFORE_THE_FAULT), ledger.report()
     assert ledger.tokens_issued
     assert ledger.roles

@@ -93,6 +93,7 @@ def test_branding_is_saved(browser: ConsoleBrowser) -> None:
         ({"accent": "#ffff00"}, "accent: must be darker"),
         ({"logo_uri": "https://elsewhere.example/logo.svg"}, "logo_uri: must be a data URI"),
         ({"logo_uri": "javascript:alert(1)"}, "logo_uri: must be a data URI"),
+        ({"logo_uri": "https://[x/logo.svg"}, "logo_uri: must be a data URI"),
         ({"policy_uri": "javascript:alert(1)"}, "policy_uri: must be a URL"),
         ({"signin_text": "x" * 501}, "signin_text: must have at most 500"),
     ],

@@ -217,7 +217,7 @@ def test_project_manager_without_other_rights_uses_ids(studio: Studio) -> None:
         assert "now" in browser.act(f"{base}/members", user=user.login, role="viewer")
         assert f"User {user.user_id}" in browser.page.text
         assert user.login not in browser.page.text
-        assert "You may not see applications" in browser.open(f"{base}/services")
+        assert "You may not see its applications" in browser.open(f"{base}/services")
         group = new_group(browser, base, "By ids")
         answer = browser.submit(group, users=user.login)
         assert (answer.status_code, "give user ids" in browser.problem) == (422, True)

@@ -86,7 +86,7 @@ class StartedPrometheus:
 
 def test_prometheus_scrapes_the_service(prometheus: Prometheus) -> None:
     for _ in range(3):
-        httpx.get(f"{prometheus.server.base_url}/login")
+        httpx.get(f"{prometheus.server.base_url}/login", timeout=60)
     selector = 'sso_request_seconds_count{job="sso", route="/login", status="200"}'
     (sample,) = until(lambda: prometheus.value(selector))
     assert sample["metric"]["method"] == "GET"
@@ -108,7 +108,9 @@ def test_prometheus_has_the_gauges_of_the_service(prometheus: Prometheus) -> Non
 
 def test_prometheus_counts_slow_statements_by_name(prometheus: Prometheus) -> None:
     def counted() -> list[str]:
-        httpx.post(f"{prometheus.server.base_url}/proxy/api/login", json={"login": "nobody", "password": "x"})
+        httpx.post(
+            f"{prometheus.server.base_url}/proxy/api/login", json={"login": "nobody", "password": "x"}, timeout=60
+        )
         samples = prometheus.value('sso_database_slow_statements_total{job="sso"} > 0')
         return [sample["metric"]["statement"] for sample in samples]
 

@@ -70,7 +70,7 @@ def test_links_are_printed_when_both_answer_and_both_stop_together(environment: 
             "  Stop           Ctrl-C",
         ]
         assert answers(f"{service}/readyz")
-        assert f"{service}/proxy/oauth/authorize" in httpx.get(f"{site}/sign-in").headers["Location"]
+        assert f"{service}/proxy/oauth/authorize" in httpx.get(f"{site}/sign-in", timeout=60).headers["Location"]
         if stop == "Ctrl-C":
             os.killpg(process.pid, signal.SIGINT)  # the terminal sends it to all processes of the group
         else:

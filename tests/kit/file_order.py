@@ -4,7 +4,7 @@
 """
 
 import json
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ class DurationRecorder:
     """A plugin that stores the durations of the files at the end of a run."""
 
     def __init__(self) -> None:
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._seconds[_file(report.nodeid)] += report.duration

@@ -17,17 +17,16 @@ from sso.db import embedded
 from sso.db.embedded.start import SETTINGS
 from sso.db.migrate import migrate
 from tests.kit.emptied_database import NewDatabase
+from tests.kit.server import until
 
 TEST_SETTINGS = {
     "max_connections": "300",  # several servers, each with several workers, use it at the same time
-    # Nothing must outlive the run, so nothing waits for the disk, which may take seconds.
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
     "max_wal_size": "4GB",
     "checkpoint_timeout": "1d",
     "autovacuum_naptime": "10min",
 }
+# Nothing must outlive the run, so nothing waits for the disk, which may take seconds.
+NOT_DURABLE = ("fsync", "synchronous_commit", "full_page_writes")
 _numbers = itertools.count(1)
 
 
@@ -57,6 +56,14 @@ class Postgres:
             self._unused.append(dsn)
         else:
             self._run(f'DROP DATABASE "{self._name(dsn)}" WITH (FORCE)')
+
+    def set_durable(self, durable: bool) -> None:
+        """Sets whether changes survive a crash, for tests that look at these settings."""
+        value = "on" if durable else "off"
+        for name in NOT_DURABLE:
+            self._run(f"ALTER SYSTEM SET {name} = {value}")
+        self._run("SELECT pg_reload_conf()")
+        until(lambda: all(fetch(self._dsn, f"SHOW {name}") == value for name in NOT_DURABLE))
 
     def empty(self) -> str:
         """Returns a database that is not migrated."""
@@ -101,9 +108,13 @@ def running() -> Iterator[Postgres]:
     with tempfile.TemporaryDirectory(prefix="sso-tests-") as folder:
         Path(folder).chmod(0o711)  # as root, PostgreSQL runs under another account, which needs access
         with mock.patch.dict(SETTINGS, TEST_SETTINGS):
+            for name in NOT_DURABLE:  # otherwise they could not be changed
+                del SETTINGS[name]
             server = embedded.join(Path(folder) / "data")
         try:
-            yield Postgres(server.dsn(), lambda: server.pid() or 0)
+            running_server = Postgres(server.dsn(), lambda: server.pid() or 0)
+            running_server.set_durable(False)
+            yield running_server
         finally:
             pid = server.pid()
             server.close()

@@ -92,7 +92,7 @@ def test_endpoint_has_no_headers_for_browsers(tv: Site) -> None:
 def test_new_device_sessions_are_limited_by_address(server: Server, tv: Site) -> None:
     """They count like sessions of games, which have a limit of 600 in a minute."""
     transport = httpx.HTTPTransport(local_address="127.66.0.9", verify=False)
-    with httpx.Client(base_url=server.base_url, transport=transport) as http:
+    with httpx.Client(base_url=server.base_url, transport=transport, timeout=60) as http:
         form = {"client_id": tv.client_id, "scope": "openid"}
         assert http.post(DEVICE_AUTHORIZATION, data=form).status_code == 200
         key = digest("getgsid:127.66.0.9")

@@ -99,7 +99,7 @@ def test_right_code_is_not_accepted_beyond_the_limit(limited: Server) -> None:
     headers = {"X-Forwarded-For": f"203.0.113.{next(_numbers)}"}
     for _ in range(LIMIT):
         guess(limited, headers["X-Forwarded-For"])
-    answer = httpx.get(limited.base_url + link_of(device), headers=headers)
+    answer = httpx.get(limited.base_url + link_of(device), headers=headers, timeout=60)
     assert answer.status_code == 429
     assert device.gsid not in answer.text
 

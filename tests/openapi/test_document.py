@@ -67,10 +67,10 @@ async def test_models_are_described_completely(document: dict[str, Any]) -> None
 
 
 def test_document_is_served_with_an_etag(server: Server) -> None:
-    first = httpx.get(f"{server.base_url}/openapi.json")
+    first = httpx.get(f"{server.base_url}/openapi.json", timeout=60)
     assert (first.status_code, first.headers["Content-Type"]) == (200, "application/json")
     assert first.json()["openapi"] == "3.1.0"
-    again = httpx.get(f"{server.base_url}/openapi.json", headers={"If-None-Match": first.headers["ETag"]})
+    again = httpx.get(f"{server.base_url}/openapi.json", headers={"If-None-Match": first.headers["ETag"]}, timeout=60)
     assert (again.status_code, again.content) == (304, b"")
 
 

@@ -44,6 +44,8 @@ def test_printed_command_creates_the_first_administrator_and_is_not_printed_agai
         )
         assert done.returncode == 0, done.stderr
         assert "user_id 1000" in done.stdout
+        # The migration has imported SQLAlchemy in a process that has ended.
+        assert "sqlalchemy" not in Path(f"/proc/{server.process.pid}/maps").read_text()
         assert output_of(server) == ""
 
         server.start()

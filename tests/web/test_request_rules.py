@@ -216,7 +216,7 @@ def test_invalid_name_in_the_hosts_setting_is_a_configuration_error(value: str) 
 
 
 def test_error_of_a_refused_host_is_a_page_for_browsers(either: Server) -> None:
-    response = httpx.get(f"{either.base_url}/login", headers={"Host": "evil.example"})
+    response = httpx.get(f"{either.base_url}/login", headers={"Host": "evil.example"}, timeout=60)
     assert response.status_code == 400
     assert response.headers["Content-Type"].startswith("text/html")
 

@@ -35,8 +35,8 @@ def test_example_accepts_signed_events_once_and_nothing_else(
             assert until(lambda: f"user_disabled {user.user_id}" in output.read_text())
             assert until(lambda: f"user {user.user_id} at application {application_id}:" in output.read_text())
             forged = {"Webhook-Signature": "t=1,v1=00"}
-            assert httpx.post(url, content=b"{}", headers=forged).status_code == 403
-            assert httpx.post(url, content=b"{}").status_code == 403
+            assert httpx.post(url, content=b"{}", headers=forged, timeout=60).status_code == 403
+            assert httpx.post(url, content=b"{}", timeout=60).status_code == 403
         finally:
             program.kill()
 

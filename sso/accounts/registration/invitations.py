@@ -19,7 +19,8 @@ DAY_S = 86400
 
 _LIST = Statement(
     f"""SELECT data, created, expires FROM mailed_links WHERE purpose = '{PURPOSE}' AND expires > now()
-    ORDER BY created, digest"""  # noqa: S608 - a constant
+        AND (created, data ->> 'id') > (to_timestamp(0) + :after_us * interval '1 microsecond', :after_id)
+    ORDER BY created, data ->> 'id' LIMIT CAST(:limit AS bigint)"""  # noqa: S608 - a constant
 )
 _REVOKE = Statement(
     f"""DELETE FROM mailed_links WHERE purpose = '{PURPOSE}' AND expires > now()
@@ -56,9 +57,9 @@ class Invitations:
         self._outbox.wake_senders()
         return link
 
-    async def list(self) -> list[Invitation]:
-        """Returns the invitations that can still be used, oldest first."""
-        rows = await self._database.rows(_LIST)
+    async def list(self, after_us: int = 0, after_id: str = "", limit: int | None = None) -> list[Invitation]:
+        """Returns the invitations that can still be used, oldest first, after the one with this time and id."""
+        rows = await self._database.rows(_LIST, after_us=after_us, after_id=after_id, limit=limit)
         return [Invitation(row["data"]["id"], row["data"]["login"], row["created"], row["expires"]) for row in rows]
 
     async def revoke(self, ids: Sequence[str]) -> int:

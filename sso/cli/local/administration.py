@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sso.cli.local.roles import LocalRoles
     from sso.cli.local.state import LocalState
     from sso.cli.local.users import LocalUsers
+    from sso.cli.local.webhooks import LocalWebhooks
     from sso.cli.services import CommandServices
 
 
@@ -85,3 +86,9 @@ class LocalAdministration:
         from sso.cli.local.keys import LocalKeys
 
         return LocalKeys(self._services)
+
+    @property
+    def webhooks(self) -> "LocalWebhooks":
+        from sso.cli.local.webhooks import LocalWebhooks
+
+        return LocalWebhooks(self._services)

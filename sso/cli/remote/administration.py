@@ -15,6 +15,7 @@ from sso.cli.remote.providers import RemoteProviders
 from sso.cli.remote.roles import RemoteRoles
 from sso.cli.remote.state import RemoteState
 from sso.cli.remote.users import RemoteUsers
+from sso.cli.remote.webhooks import RemoteWebhooks
 from sso.client import AsyncSsoClient, ClientError, RequestRefused, SignInRequired, SsoClient
 from sso.client.credentials import Credentials
 from sso.core.errors import ApiError
@@ -35,6 +36,7 @@ class RemoteAdministration:
         self.groups = RemoteGroups(api, self.projects)
         self.providers = RemoteProviders(api)
         self.keys = RemoteKeys(api)
+        self.webhooks = RemoteWebhooks(api)
         self.audit = RemoteAudit(api, self.users, self.projects)
         self.permissions = RemotePermissions(api, self.users)
         self.state = RemoteState(api)

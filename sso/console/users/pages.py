@@ -99,11 +99,15 @@ def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
         created: dict[str, Any] | None = None,
         error: FormError | None = None,
     ) -> Response:
+        after = request.args.get("after", "")
+        found = await visit.call("GET", "/invitations", query={"after": after})
         return await console.show(
             visit,
             "users/invitations.html",
             title="Invitations",
-            invitations=await visit.data("GET", "/invitations"),
+            invitations=found.members["data"],
+            next=found.members.get("next"),
+            after=after,
             values=form or {},
             created=created,
             languages=NAMES,

@@ -172,6 +172,7 @@ user_groups = Table(
     _json_array("conditions"),
     created_column(),
     Index("ix_user_groups_project_id", "project_id"),
+    Index("ix_user_groups_title_c", text("lower(title)")),  # the migration gives it the collation "C"
 )
 
 group_users = Table(

@@ -149,9 +149,19 @@ async def keep_administrators(tx: Transaction, application_id: int, roles: Colle
     if application_id != CENTRAL_APPLICATION_ID or not roles:
         yield
         return
-    now: int = await tx.value(_NOW)
     rows = await tx.rows(_WITH_ROLES, names=list(roles))
-    before = await _read_administration(tx, [row["project_id"] for row in rows], now)
+    async with keep_administrators_of(tx, [row["project_id"] for row in rows]):
+        yield
+
+
+@asynccontextmanager
+async def keep_administrators_of(tx: Transaction, project_ids: Collection[str]) -> AsyncIterator[None]:
+    """Refuse writes inside this block that leave one of these projects without an administrator.
+
+    The central application must be locked, as in `keep_administrators`.
+    """
+    now: int = await tx.value(_NOW)
+    before = await _read_administration(tx, project_ids, now)
     yield
     after = await _read_administration(tx, before, now) if before else {}
     # A project without an entry in ``after`` was removed.

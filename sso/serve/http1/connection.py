@@ -187,6 +187,15 @@ class Connection:
         self._websocket = websocket
         self._state, self.deadline = ConnectionState.WEBSOCKET, self.context.clock.now + self.context.limits.ping_s
 
+    def silence_ends_soon(self) -> bool:
+        """Returns whether ``on_silence`` will be called soon, so that a ping can be sent with another message."""
+        context = self.context
+        return self.deadline - context.clock.now < context.limits.ping_s / 4
+
+    def extend_silence(self) -> None:
+        """Calls ``on_silence`` as much later as ``watch_silence`` waits."""
+        self.deadline += self.context.limits.ping_s
+
     # The socket
 
     def read_frames(self) -> Awaitable[bytes]:

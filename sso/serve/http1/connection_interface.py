@@ -48,4 +48,10 @@ class ConnectionInterface(Protocol):
     def watch_silence(self, websocket: "SilenceObserver") -> None:
         """Calls ``on_silence`` if the client sends nothing for some seconds from now."""
 
+    def silence_ends_soon(self) -> bool:
+        """Returns whether ``on_silence`` will be called soon, so that a ping can be sent with another message."""
+
+    def extend_silence(self) -> None:
+        """Calls ``on_silence`` as much later as ``watch_silence`` waits."""
+
     def cancel_on_disconnect(self) -> AbstractContextManager[None]: ...

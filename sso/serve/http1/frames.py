@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterable
 
 TEXT, BINARY, CLOSE, PING, PONG = 0x81, 0x82, 0x88, 0x89, 0x8A  # opcodes, with the bit of a final frame
+EMPTY_PING = bytes((PING, 0))
 MAX_CLOSE_REASON = 123
 _KEY = b"sec-websocket-key"
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"

@@ -23,16 +23,16 @@ from wsproto.utilities import RemoteProtocolError
 
 from sso.core.rate_window import RateWindow
 from sso.serve.http1.connection_interface import ConnectionInterface
-from sso.serve.http1.frames import BINARY, PING, PONG, TEXT, accept_value, close_frame, frame, is_empty_pong
+from sso.serve.http1.frames import BINARY, EMPTY_PING, PONG, TEXT, accept_value, close_frame, frame, is_empty_pong
 from sso.serve.http1.head import Header, RequestHead
 from sso.serve.http1.rejections import RequestRejected
 from sso.serve.http1.response import InvalidResponse
 from sso.serve.http1.response_writer import ResponseWriter
+from sso.serve.http1.websocket_output import WebSocketOutput
 from sso.serve.websocket_limits import FRAMES_S, MAX_FRAMES, ReadRateLimit
 from sso.web.client_connection import FAST_EXTENSION
 from sso.web.websocket import CLIENT_FLOODED, MAX_MESSAGE_BYTES
 
-MAX_UNSENT_BYTES = 64 * 1024  # for a client that sends pings and does not read
 _ASGI = {"version": "3.0", "spec_version": "2.3"}
 _ABNORMAL_CLOSE = 1006  # the code for a connection without a close frame
 _log = structlog.get_logger()
@@ -54,16 +54,16 @@ class _Refusal(ResponseWriter):
         return True
 
 
-class WebSocketExchange:
+class WebSocketExchange(WebSocketOutput):
     """Also implements ``FastWebSocket`` of sso.web.client_connection."""
 
     __slots__ = (
-        "_connect_received", "_connection", "_extensions", "_frames", "_handshake", "_limit_exceeded", "_message",
-        "_message_bytes", "_messages", "_ping_sent", "_rate_limit", "_reader", "_refusal", "_state", "_unsent",
+        "_connect_received", "_extensions", "_frames", "_handshake", "_limit_exceeded", "_message", "_message_bytes",
+        "_messages", "_ping_sent", "_rate_limit", "_reader", "_refusal", "_state",
     )  # fmt: skip
 
     def __init__(self, connection: ConnectionInterface, head: RequestHead) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._handshake: RequestHead | None = head  # until the application has accepted or refused
         self._refusal: ResponseWriter | None = None
         self._state = WebSocketState.CONNECTING
@@ -77,7 +77,6 @@ class WebSocketExchange:
         self._message_bytes = 0
         self._limit_exceeded = False  # the application closes the WebSocket; until then nothing more is read
         self._ping_sent = False
-        self._unsent = b""
 
     def scope(self, head: RequestHead) -> dict[str, Any]:
         path = head.path.decode("ascii")
@@ -211,9 +210,14 @@ class WebSocketExchange:
 
     def try_send_text(self, data: bytes) -> bool:
         """Writes a message at once. Returns False, and writes nothing, if earlier bytes have to wait for the client."""
-        if self._unsent or self._state is not WebSocketState.OPEN:
+        if self._state is not WebSocketState.OPEN or self._must_wait():
             return False
-        self._write(frame(TEXT, data))
+        message = frame(TEXT, data)
+        if not self._ping_sent and self._connection.silence_ends_soon():
+            self._ping_sent = True
+            self._connection.extend_silence()
+            message += EMPTY_PING
+        self._write(message)
         return True
 
     async def _accept(self, headers: list[Header]) -> None:
@@ -245,38 +249,13 @@ class WebSocketExchange:
             self._write(close_frame(code, reason))
             self._state = WebSocketState.CLOSING
 
-    def _write(self, data: bytes) -> None:
-        """Writes as much as the client takes now. If the connection is broken, ``receive`` reports it."""
-        if not self._unsent:
-            try:
-                data = data[self._connection.sock.send(data) :]
-            except BlockingIOError:
-                pass
-            except OSError:
-                return
-        self._unsent += data
-        if len(self._unsent) > MAX_UNSENT_BYTES:
-            self._connection.client_disconnected()
-
-    async def _flush(self) -> None:
-        """Waits until the client has taken what was written, which is usually at once."""
-        if not self._unsent:
-            return
-        with trio.move_on_after(self._connection.context.limits.write_s) as limit:
-            while self._unsent:
-                await trio.lowlevel.wait_writable(self._connection.sock)
-                unsent, self._unsent = self._unsent, b""
-                self._write(unsent)
-        if limit.cancelled_caught:
-            await self._connection.abort()
-
     # Silence
 
     def on_silence(self) -> None:
         """Sends a ping to a silent client, or disconnects it if it has not answered the last one."""
         if not self._ping_sent:
             self._ping_sent = True
-            self._write(frame(PING, b""))
+            self._write(EMPTY_PING)
             self._connection.watch_silence(self)
         else:
             with suppress(OSError):

@@ -171,22 +171,29 @@ class FastRequest(TrioRequest):
 class FastHeaders(ImmutableHeadersMixin, Headers):  # type: ignore[misc]
     """The headers of a request, which never change. A header is found in a dictionary; Werkzeug searches a list."""
 
-    _first: dict[str, str]  # the first value of each header, by its name in lower case
+    _first: dict[str, str] | None = None  # the first value of each header, by its name in lower case
 
     def get(self, key: str, default: Any = None, type: Any = None) -> Any:  # type: ignore[override]
         """Returns the default for a missing header at once; Werkzeug would raise and catch an HTTP error."""
-        value = self._first.get(key.lower(), default)
+        first, lower = self._first, key.lower()
+        if first is None:
+            value = next((value for name, value in self._list if name.lower() == lower), default)
+        else:
+            value = first.get(lower, default)
         return value if type is None else super().get(key, default, type)
 
     def getlist(self, key: str, type: Any = None) -> list[Any]:
-        return super().getlist(key, type) if key.lower() in self._first else []
+        if self._first is not None and key.lower() not in self._first:
+            return []
+        return super().getlist(key, type)
 
 
-def read_headers(scope: Any) -> Headers:
+def read_headers(scope: Any, *, indexed: bool = True) -> Headers:
+    """Returns the headers of a request; ``indexed``: with a dictionary, which takes memory as long as they exist."""
     headers = FastHeaders()
     # Not `headers.add`, which searches for line breaks: the parser has already split the headers at them.
     pairs = headers._list
-    first = headers._first = {}
+    first: dict[str, str] = {}
     address = (scope["client"] or ("<local>",))[0]
     pairs.append(("Remote-Addr", address))
     first["remote-addr"] = address
@@ -199,6 +206,8 @@ def read_headers(scope: Any) -> Headers:
     if scope["http_version"] < "1.1" and "host" not in first:
         pairs.append(("Host", ""))
         first["host"] = ""
+    if indexed:
+        headers._first = first
     return headers
 
 

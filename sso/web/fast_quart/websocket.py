@@ -50,7 +50,7 @@ class FastWebSocketConnection(ASGIWebsocketConnection):
             scope["path"],
             scope["query_string"],
             scope["scheme"],
-            read_headers(scope),
+            read_headers(scope, indexed=False),
             "",
             scope["http_version"],
             [],

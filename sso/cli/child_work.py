@@ -1,0 +1,60 @@
+"""Runs work in a child process, whose memory is freed when it ends."""
+
+import os
+import pickle
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+
+from sso.core.errors import OperatorError
+
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
+
+
+def run_in_child(work: Callable[[], object]) -> None:
+    """Calls ``work`` in a forked process and waits for its end. Raises the OperatorError that it raises.
+
+    The caller must have no other threads.
+    """
+    read_fd, write_fd = os.pipe()
+    sys.stdout.flush()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # until this process would stop the child as well
+    pid = os.fork()
+    if pid == 0:
+        os.close(read_fd)
+        _run(work, write_fd)
+    try:
+        os.close(write_fd)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
+        with os.fdopen(read_fd, "rb") as pipe:
+            failure = pipe.read()
+    except BaseException:  # this process is being stopped
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        raise
+    finally:
+        status = os.waitpid(pid, 0)[1]
+    if failure:
+        raise pickle.loads(failure)  # noqa: S301 - our own process has written it
+    if status != 0:
+        raise SystemExit(1)  # the child has printed why
+
+
+def _run(work: Callable[[], object], write_fd: int) -> None:
+    code = 1
+    for number in _STOPPING:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
+    try:
+        work()
+        code = 0
+    except OperatorError as error:
+        os.write(write_fd, pickle.dumps(error))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

@@ -1,0 +1,66 @@
+"""Work in a child process, such as the migration before the service starts."""
+
+import os
+import signal
+import sys
+
+import pytest
+
+from sso.cli.child_work import run_in_child
+from sso.db.errors import Unavailable
+
+
+def test_child_does_the_work_and_leaves_nothing_in_this_process() -> None:
+    read_fd, write_fd = os.pipe()
+    changed: list[int] = []
+
+    def work() -> None:
+        changed.append(1)
+        os.write(write_fd, b"%d" % os.getpid())
+
+    run_in_child(work)
+    assert int(os.read(read_fd, 20)) != os.getpid()
+    assert changed == []
+    os.close(read_fd)
+    os.close(write_fd)
+
+
+def test_failure_is_raised_with_its_text() -> None:
+    def work() -> None:
+        raise Unavailable("the database is down")
+
+    with pytest.raises(Unavailable, match="the database is down"):
+        run_in_child(work)
+
+
+def test_unexpected_error_is_printed_and_ends_the_program(capfd: pytest.CaptureFixture[str]) -> None:
+    def work() -> None:
+        raise RuntimeError("a bug")
+
+    with pytest.raises(SystemExit) as ended:
+        run_in_child(work)
+    assert ended.value.code == 1
+    assert "RuntimeError: a bug" in capfd.readouterr().err
+
+
+def test_killed_child_ends_the_program() -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_in_child(lambda: os.kill(os.getpid(), signal.SIGKILL))
+    assert ended.value.code == 1
+
+
+def test_child_ends_when_this_process_is_stopped() -> None:
+    def stop(*_: object) -> None:
+        sys.exit(0)
+
+    def work() -> None:
+        os.kill(os.getppid(), signal.SIGTERM)
+        signal.pause()
+
+    previous = signal.signal(signal.SIGTERM, stop)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            run_in_child(work)  # waits for the end of the child
+        assert ended.value.code == 0
+    finally:
+        signal.signal(signal.SIGTERM, previous)
