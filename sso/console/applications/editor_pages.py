@@ -12,6 +12,7 @@ from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables
 from sso.console.sections import APPLICATIONS
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
+from sso.core.errors import ApiError
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.input.condition_notation import condition_text
 
@@ -74,10 +75,8 @@ def editor_pages(console: ConsoleView, routes: Blueprint) -> None:
 
 
 async def _application_name(visit: ConsoleVisit, application_id: str) -> str:
-    if not visit.may("GET", APPLICATION):
-        return f"Application {application_id}"
-    application = await visit.data("GET", APPLICATION, application_id=application_id)
-    return str(application["name"])
+    application = await _readable(visit, APPLICATION, application_id)
+    return str(application.get("name", f"Application {application_id}"))
 
 
 async def _examples(visit: ConsoleVisit, key: str, application_id: str) -> dict[str, Any]:
@@ -86,8 +85,19 @@ async def _examples(visit: ConsoleVisit, key: str, application_id: str) -> dict[
         return {"schema_example": SCHEMA_EXAMPLE}
     if key != "role":
         return {}
-    schema = await visit.data("GET", SCHEMA, application_id=application_id) if visit.may("GET", SCHEMA) else {}
+    schema = await _readable(visit, SCHEMA, application_id)
     return {"rules": rule_names(schema), "role_example": role_example(schema)}
+
+
+async def _readable(visit: ConsoleVisit, path: str, application_id: str) -> dict[str, Any]:
+    """Returns a record that helps to understand the page, or an empty one if the user may not read it."""
+    if not visit.may("GET", path):
+        return {}
+    try:
+        record: dict[str, Any] = await visit.data("GET", path, application_id=application_id)
+    except ApiError:
+        return {}
+    return record
 
 
 def is_central(application_id: str) -> bool:
