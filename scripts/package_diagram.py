@@ -46,6 +46,8 @@ BOXES = {
 MODULES = {
     "__main__": "cli",
     "doctor": "app",
+    "finding": "app",
+    "delivery_findings": "app",
     "routes": "app",
     "worker": "app",
     "services": "app",

@@ -4,7 +4,6 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -19,6 +18,8 @@ from sso.core.net import contains
 from sso.db.errors import DatabaseError
 from sso.db.migrate import HEAD, current
 from sso.db.standalone import fetch_value, host_states
+from sso.delivery_findings import logout_notifications, webhooks
+from sso.finding import Finding
 from sso.keys.master_key import open_keyring
 from sso.keys.shared_settings import require_shared_settings
 from sso.nodes.node_list import MAX_CLOCK_OFFSET_S, read_nodes
@@ -26,15 +27,6 @@ from sso.nodes.problems import node_problems
 from sso.services import open_services
 from sso.web.client_address import peer_address
 from sso.web.forwarding_monitor import ADVICE
-
-
-@dataclass(frozen=True)
-class Finding:
-    name: str
-    good: bool
-    detail: str
-    advice: str = ""
-    warning: bool = False  # a failed check is reported, but does not count as a failure
 
 
 def check(settings: Settings, dsn: str) -> Iterator[Finding]:
@@ -49,7 +41,8 @@ def check(settings: Settings, dsn: str) -> Iterator[Finding]:
     if settings.database_url is None and database[0].good:
         yield _wal_archive(settings, dsn)
     if usable:
-        yield _logout_notifications(dsn)
+        yield logout_notifications(dsn)
+        yield webhooks(dsn)
         yield from _nodes(dsn)
     yield from _files(settings)
     yield _account()
@@ -137,22 +130,6 @@ def _bus(settings: Settings, dsn: str) -> Finding:
     except BusUnavailable as error:
         return Finding("bus", False, f"{name}: {error}", advice if settings.bus_url else "is it a connection pooler?")
     return Finding("bus", True, f"{name}, a message took {milliseconds:.1f} ms")
-
-
-def _logout_notifications(dsn: str) -> Finding:
-    abandoned = fetch_value(
-        dsn,
-        """SELECT string_agg(format('%s to %s (%s)', count, client_id, problem), '; ' ORDER BY client_id)
-        FROM (SELECT client_id, count(*) AS count, max(problem) AS problem FROM logout_notifications
-            WHERE next_try IS NULL AND expires > now() GROUP BY client_id) abandoned""",
-    )
-    return Finding(
-        "logout notifications",
-        abandoned is None,
-        "none was given up in the last days" if abandoned is None else f"given up in the last days: {abandoned}",
-        "correct backchannel_logout_uri of the client, or SSO_BACKCHANNEL_NETWORKS, or ask the operator of the site",
-        warning=True,
-    )
 
 
 def _wal_archive(settings: Settings, dsn: str) -> Finding:

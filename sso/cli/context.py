@@ -145,9 +145,11 @@ def with_services(
     async def run(dsn: str, master_key_missing: bool) -> T:
         from sso.cli.services import CommandServices
         from sso.db.database import Database
-        from sso.db.time_limits import PATIENT
+        from sso.db.time_limits import TimeLimits
 
-        async with Database.open(dsn, settings.database_pool, limits=PATIENT) as database:
+        async with Database.open(
+            dsn, settings.database_pool, limits=TimeLimits.of_command(settings.database_timeout_s)
+        ) as database:
             if with_permissions:
                 from sso.perm.stores.seed import seed_central_application
 

@@ -1,7 +1,6 @@
 """sso project member …"""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -14,6 +13,7 @@ from sso.cli.groups import Subcommands
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list
 from sso.cli.types import APPLICATION_ID
+from sso.core.moments import utc_moment
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 
 Command = Callable[..., Any]
@@ -198,7 +198,7 @@ def _text(role: Any) -> str:
         return role
     if role.get("ttl"):
         return f"{role['name']} for {role['ttl']} s after each read"
-    return f"{role['name']} until {datetime.fromtimestamp(role['expired'], UTC):%Y-%m-%d %H:%M:%SZ}"
+    return f"{role['name']} until {utc_moment(role['expired']):%Y-%m-%d %H:%M:%SZ}"
 
 
 def _name(role: Any) -> str:

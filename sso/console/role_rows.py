@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from sso.core.moments import utc_moment
 from sso.web.body import InvalidBody
 
 
@@ -29,7 +30,7 @@ class RoleRow:
 
     @property
     def day(self) -> str:
-        return f"{datetime.fromtimestamp(self.expired, UTC):%Y-%m-%d}" if self.expired else ""
+        return f"{utc_moment(self.expired):%Y-%m-%d}" if self.expired else ""
 
     @property
     def item(self) -> str | dict[str, Any]:

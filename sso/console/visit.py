@@ -9,7 +9,8 @@ from sso.admin.caller import AdminCaller
 from sso.admin.own_records import OwnRecords
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, etag
 from sso.admin.wiring import ManagementApi
-from sso.web.body import ParsedBody
+from sso.core.errors import NotFound
+from sso.web.body import InvalidBody, ParsedBody
 from sso.web.request_model import validate
 
 
@@ -65,6 +66,10 @@ class ConsoleVisit:
         """
         route = self.operations.find(method, path)
         await self.operations.authorize(self.caller, route)
+        if any("\0" in value for value in variables.values()):  # as in the paths and queries of the management API
+            raise NotFound
+        if any("\0" in value for value in (query or {}).values()):
+            raise InvalidBody("the query has a NUL character")
         fields: dict[str, Any] = {name: value for name, value in (query or {}).items() if value != ""}
         model = validate(route.query, ParsedBody(fields, is_form=True))
         content = validate(route.body, ParsedBody(body or {})) if route.body else None

@@ -3,7 +3,9 @@
 PostgreSQL ends a slow statement shortly before our own deadline, so that its outcome is known.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+COMMAND_S = 70.0  # for a transaction of a command
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,12 @@ class TimeLimits:
             statement_s=statement_s,
             transaction_s=2.5 * statement_s,
         )
+
+    @classmethod
+    def of_command(cls, statement_s: float) -> "TimeLimits":
+        """Returns limits for commands, for which no request waits: their transactions wait long for locks of others."""
+        limits = cls.scaled(statement_s)
+        return replace(limits, transaction_s=max(COMMAND_S, limits.transaction_s))
 
     @property
     def session_sql(self) -> list[str]:
@@ -46,5 +54,3 @@ def _milliseconds(seconds: float) -> int:
 
 
 USUAL = TimeLimits.scaled(2.0)
-# For commands, since no request waits for them: their transactions wait long for the locks of others.
-PATIENT = TimeLimits(USUAL.connect_s, USUAL.queue_s, USUAL.statement_s, transaction_s=70.0)

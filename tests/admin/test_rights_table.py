@@ -82,7 +82,7 @@ TABLE: dict[str, Row] = {
     "DELETE /game-sessions/<gsid>": Row(404),
     "GET /state": Row(200),
     "POST /state/diff": Row(200),
-    "POST /state/apply": Row(412),
+    "POST /state/apply": Row(412, "/state/apply?dry_run=1"),  # only root applies without a dry run
     "GET /changes": Row(200),
     "GET /figures": Row(200),
     "GET /system": Row(200),

@@ -70,6 +70,6 @@ def test_hanging_worker_gets_no_connections() -> None:
         os.kill(hangs, signal.SIGSTOP)
         try:
             with burst(server):
-                assert until(lambda: connection_counts(server)[works] == CONNECTIONS, 5), connection_counts(server)
+                assert until(lambda: connection_counts(server)[works] == CONNECTIONS), connection_counts(server)
         finally:
             os.kill(hangs, signal.SIGCONT)

@@ -66,7 +66,8 @@ class Server:
         """Without a program, its processes are forked from one that has imported it (kit/forked_program.py)."""
         self.folder = folder
         self._program = program
-        self.settings = {"SSO_BIND": "127.0.0.1:0", "SSO_DATA_DIR": str(folder / "data"), **SINGLE_NODE, **settings}
+        own = {"SSO_BIND": "127.0.0.1:0", "SSO_DATA_DIR": str(folder / "data")}
+        self.settings = own | SINGLE_NODE | _default_settings | settings
         self.base_url = ""
         self.process: subprocess.Popen[str] | ForkedProcess | None = None
         self._log: IO[str] | None = None

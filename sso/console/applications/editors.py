@@ -5,21 +5,9 @@ from typing import Any
 import orjson
 
 from sso.console.condition_fields import read_condition
-from sso.web.body import InvalidBody
+from sso.console.json_fields import read_object
 
 SCHEMA_SECTIONS = ("public_data", "private_data", "secret_data", "login")
-
-
-def json_field(form: dict[str, str], name: str) -> Any:
-    """Returns the value of a field with JSON text; an empty field is an empty object. Raises InvalidBody."""
-    text = form.get(name, "").strip()
-    try:
-        value = orjson.loads(text) if text else {}
-    except orjson.JSONDecodeError as error:
-        raise InvalidBody(f"{name}: line {error.lineno}, column {error.colno}: this is not JSON") from None
-    if not isinstance(value, dict):
-        raise InvalidBody(f"{name}: must be an object, such as {{}}")
-    return value
 
 
 def json_text(value: Any) -> str:
@@ -27,7 +15,7 @@ def json_text(value: Any) -> str:
 
 
 def schema_body(form: dict[str, str]) -> dict[str, Any]:
-    return {name: json_field(form, name) for name in SCHEMA_SECTIONS if name in form} | override(form)
+    return {name: read_object(form[name], name) for name in SCHEMA_SECTIONS if name in form} | override(form)
 
 
 def role_body(form: dict[str, str]) -> dict[str, Any]:
@@ -38,7 +26,7 @@ def role_body(form: dict[str, str]) -> dict[str, Any]:
         "params": form.get("params", "").strip(),
         "user_limit": int(limit) if limit.isascii() and limit.isdecimal() and len(limit) < 10 else limit,
         "condition": read_condition(form.get("condition", ""), "condition"),
-        "meta": json_field(form, "meta"),
+        "meta": read_object(form.get("meta", ""), "meta"),
         **override(form),
     }
 

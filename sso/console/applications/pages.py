@@ -76,10 +76,9 @@ def application_pages(console: ConsoleView) -> Blueprint:
     async def create_role(application_id: str) -> Response:
         dangerous = application_id == str(CENTRAL_APPLICATION_ID)  # its roles make administrators
         visit, form = await console.submitted(APPLICATIONS, "POST", "/roles", dangerous=dangerous)
-        number = int(application_id) if application_id.isascii() and application_id.isdecimal() else application_id
         name = form.get("name", "").strip()
         try:
-            await visit.call("POST", "/roles", body={"application_id": number, "name": name})
+            await visit.call("POST", "/roles", body={"application_id": application_id, "name": name})
         except (ApiError, InvalidBody) as error:
             refused = problem(FormError.of(error))
             return await application_page(visit, application_id, role_name=name, **refused)
@@ -89,8 +88,7 @@ def application_pages(console: ConsoleView) -> Blueprint:
     async def create_key(application_id: str) -> Response:
         """The value of the key is shown once."""
         visit, form = await console.submitted(APPLICATIONS, "POST", "/access-keys", dangerous=True)
-        number = int(application_id) if application_id.isascii() and application_id.isdecimal() else application_id
-        body = {"application_id": number, "comment": form.get("comment", "").strip()}
+        body = {"application_id": application_id, "comment": form.get("comment", "").strip()}
         key = await visit.data("POST", "/access-keys", body=body)
         return await application_page(visit, application_id, new_key=key)
 

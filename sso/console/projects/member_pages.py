@@ -122,9 +122,16 @@ async def _read(visit: ConsoleVisit, variables: Variables) -> EditedRecord:
 async def _body(_visit: ConsoleVisit, form: Form, _variables: Variables, record: EditedRecord) -> dict[str, Any]:
     rows = kept_rows(role_rows(record.values["roles"]), form)
     if name := form.get("role", "").strip():
-        rows.append(RoleRow(name, read_day(form, "until"), place=form.get("place", "")))
+        rows.append(RoleRow(name, read_day(form, "until"), place=_read_place(form)))
     override = {"override": True} if "override" in form else {}
     return {"roles": member_roles(rows), **override}
+
+
+def _read_place(form: Form) -> str:
+    place = form.get("place", "")
+    if place and place.partition("/")[0] not in LEVELS:
+        raise InvalidBody(f"place: must begin with {', '.join(LEVELS)}")
+    return place
 
 
 async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord) -> dict[str, Any]:

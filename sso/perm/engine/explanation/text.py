@@ -1,8 +1,9 @@
 """The explanation of a rule as sentences, for the command line and the console."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
+
+from sso.core.moments import utc_moment
 
 
 class ExplanationLine(NamedTuple):
@@ -29,7 +30,7 @@ def params_text(entry: dict[str, Any]) -> str:
 def end_text(entry: dict[str, Any], word: str = "until") -> str:
     if not entry.get("expired"):
         return ""
-    return f", {word} {datetime.fromtimestamp(entry['expired'], UTC):%Y-%m-%d %H:%M:%SZ}"
+    return f", {word} {utc_moment(entry['expired']):%Y-%m-%d %H:%M:%SZ}"
 
 
 def _source(source: dict[str, Any]) -> str:

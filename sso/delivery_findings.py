@@ -1,0 +1,41 @@
+"""Checks of what the service sends to others: logout notifications and events of webhooks."""
+
+from sso.db.standalone import fetch_value
+from sso.finding import Finding
+
+
+def logout_notifications(dsn: str) -> Finding:
+    abandoned = fetch_value(
+        dsn,
+        """SELECT string_agg(format('%s to %s (%s)', count, client_id, problem), '; ' ORDER BY client_id)
+        FROM (SELECT client_id, count(*) AS count, max(problem) AS problem FROM logout_notifications
+            WHERE next_try IS NULL AND expires > now() GROUP BY client_id) abandoned""",
+    )
+    return Finding(
+        "logout notifications",
+        abandoned is None,
+        "none was given up in the last days" if abandoned is None else f"given up in the last days: {abandoned}",
+        "correct backchannel_logout_uri of the client, or SSO_BACKCHANNEL_NETWORKS, or ask the operator of the site",
+        warning=True,
+    )
+
+
+def webhooks(dsn: str) -> Finding:
+    """A webhook that fails for some minutes, or that has events which were given up."""
+    failing = fetch_value(
+        dsn,
+        """SELECT string_agg(format('%s (%s)', url, coalesce(problem, given_up || ' events were given up')), '; '
+            ORDER BY url)
+        FROM (SELECT url, CASE WHEN failing_since < now() - interval '5 minutes' THEN problem END AS problem,
+                (SELECT count(*) FROM webhook_failures f
+                    WHERE f.webhook_id = w.webhook_id AND expires > now()) AS given_up
+            FROM webhooks w WHERE NOT disabled) deliveries
+        WHERE problem IS NOT NULL OR given_up > 0""",
+    )
+    return Finding(
+        "webhooks",
+        failing is None,
+        "events are delivered" if failing is None else f"events are not delivered: {failing}",
+        "correct the address with the console or the management API, then `sso webhook resend ID`",
+        warning=True,
+    )
