@@ -51,7 +51,8 @@ def test_editor_says_where_the_json_is_wrong(browser: ConsoleBrowser, base: str)
     assert (answer.status_code, "private_data: line 1" in browser.problem) == (422, True)
     assert "{&#34;chat&#34;: }" in answer.text  # what was typed is still there
     fields = browser.form(f"{base}/schema") | {"private_data": '{"chat": 5}'}
-    assert 'class="box bad"' in browser.post(f"{base}/schema/preview", fields).text
+    part = html.unescape(browser.post(f"{base}/schema/preview", fields).text)
+    assert ('class="box bad"' in part, 'must be an object, such as {"value": true}' in part) == (True, True)
 
 
 def test_examples_can_be_copied_into_the_editors(browser: ConsoleBrowser, studio: Studio) -> None:

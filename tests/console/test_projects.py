@@ -134,7 +134,7 @@ def test_condition_of_a_group_shows_who_gains_what_before_it_is_saved(
         ("tag", "condition 1: expected MEMBER=VALUE"),
         ('{"tag": }', "condition 1: line 1, column"),
         ("tga=x", "has an unknown member"),
-        ("ip=192.0.2.0/24", "a group's condition must not ask for ip"),
+        ("ip=192.0.2.0/24", "condition 1: a group's condition must not ask for ip"),
         ("tag=a tag=b", "condition 1: tag is given twice"),
     ],
 )
