@@ -89,7 +89,10 @@ def all_routes(services: Services, health: Health) -> Iterator[Blueprint]:
     yield from _account_pages(services, parts, account)
     yield from _upstream_pages(services, parts, account)
     yield from _site_and_game_pages(services, parts)
-    yield from console_routes(_console_view(services, parts), _findings(services), services.brand)
+    can_invite = services.settings.registration != "closed"
+    yield from console_routes(
+        _console_view(services, parts), _findings(services), services.brand, can_invite=can_invite
+    )
 
 
 def _page_parts(s: Services) -> PageParts:

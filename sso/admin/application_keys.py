@@ -82,30 +82,29 @@ class ApplicationKeyResource:
         """Returns a service JWT, which is valid for an hour. The service must hold the application's private key."""
         row = await self._require_application(request)
         application_id, now = row["application_id"], int(self._database.clock.now())
-        names = {"project_id": row["project_id"], "application_id": application_id}
         token = await self._jwts.issue(application_id, private_key(self._keyring, row), now)
-        await audit.write(
-            self._database,
-            request.caller.actor,
-            "application.service_jwt",
-            str(application_id),
-            None,
-            {"issued": now},
-            **names,
-        )
+        await self._audit(request, "application.service_jwt", row, {"issued": now})
         return AdminResponse({"data": {"application_id": application_id, "service_jwt": token}})
 
     async def email_secret(self, request: AdminRequest) -> AdminResponse:
         """Returns the secret with which the application sees e-mail addresses of logins; creates it if there is none.
 
-        The secret shows addresses, so the right to view users is required too.
+        The secret shows addresses, so the right to view users is required too, and the audit trail says who read it.
         """
-        application_id = (await self._require_application(request))["application_id"]
+        row = await self._require_application(request)
+        application_id = row["application_id"]
         request.caller.require(AdminRight.VIEW_USERS)
+        if row["email_secret_sealed"] is not None:
+            await self._audit(request, "application.email_secret.read", row, {"read": True})
         secret = await self._database.transaction(
             get_or_create_email_secret, request.caller.actor, self._keyring, application_id
         )
         return AdminResponse({"data": {"application_id": application_id, "email_secret": secret}})
+
+    async def _audit(self, request: AdminRequest, operation: str, application: Row, after: JsonRecord) -> None:
+        application_id = application["application_id"]
+        names = {"project_id": application["project_id"], "application_id": application_id}
+        await audit.write(self._database, request.caller.actor, operation, str(application_id), None, after, **names)
 
     async def _require_application(self, request: AdminRequest) -> Row:
         application_id = path_application_id(request)

@@ -55,3 +55,14 @@ NOTICES: Mapping[str, str] = {
     "game-session-ended": "The login has been ended.",
     "undone": "The change has been undone. The undo is a new entry of the audit trail.",
 }
+
+# What usually follows the action, below the notice.
+NEXT_STEPS: Mapping[str, str] = {
+    "user-created": "The tab “Roles” gives the user roles at applications and in projects.",
+    "schema-saved": "Roles give the rules of the schema to users. Create them below.",
+    "role-saved": "Give the role to users with “Users with roles”, or to a group on the page of the project.",
+    "roles-assigned": "“Effective permissions” shows what the user may do now, and why.",
+    "project-created": "Its applications are created on the tab “Services”.",
+    "group-saved": "The end of this page shows which roles the group gives.",
+    "service-saved": "The explorer shows what a user may do now, and why.",
+}

@@ -33,8 +33,10 @@ from sso.console.webhooks.pages import webhook_pages
 from sso.core.brand import Brand
 
 
-def console_routes(console: ConsoleView, findings: InstallationFindings, brand: Brand) -> Iterator[Blueprint]:
-    users = user_list_pages(console)
+def console_routes(
+    console: ConsoleView, findings: InstallationFindings, brand: Brand, *, can_invite: bool
+) -> Iterator[Blueprint]:
+    users = user_list_pages(console, can_invite=can_invite)
     user_detail_pages(console, users)
     user_role_pages(console, users)
     yield users

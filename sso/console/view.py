@@ -18,7 +18,7 @@ from sso.accounts.visitor import Visitor
 from sso.admin.errors import TooManyAdminRequests
 from sso.admin.own_records import read_own_records
 from sso.admin.wiring import ManagementApi
-from sso.console.notices import NOTICES
+from sso.console.notices import NEXT_STEPS, NOTICES
 from sso.console.sections import BASE, OVERVIEW, ConsoleSection, open_sections
 from sso.console.visit import ConsoleOperations, ConsoleVisit
 from sso.core.errors import ApiError, Forbidden
@@ -34,7 +34,9 @@ from sso.web.security_headers import page_policy
 
 MAX_CONSOLE_FORM = 256 * 1024
 CONFIRMATION_FIELDS = frozenset({"csrf", "current_password", "present_otp", "credential"})
-_DEFAULTS: Mapping[str, Any] = {"problem": None, "problem_field": "", "notice": None, "navigation": {}, "crumbs": ()}
+_DEFAULTS: Mapping[str, Any] = {
+    "problem": None, "problem_field": "", "notice": None, "next_step": None, "navigation": {}, "crumbs": ()
+}  # fmt: skip
 Crumbs = Sequence[tuple[str, str]]
 
 
@@ -185,6 +187,7 @@ class ConsoleView:
                 "user": visit.session.user,
                 "recommend_2fa": not visit.session.user.second_factors,
                 "notice": NOTICES.get(request.args.get("done", "")),
+                "next_step": NEXT_STEPS.get(request.args.get("done", "")),
                 **context,
             },
         )

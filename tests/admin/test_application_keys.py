@@ -68,13 +68,20 @@ def test_service_jwt_is_issued_with_the_stored_key(
     assert (entry["user_id"], token in str(entry)) == (keeper.user_id, False)
 
 
-def test_email_secret_needs_the_right_to_see_users(studio: Studio, keeper: Administrator, application: int) -> None:
+def test_email_secret_needs_the_right_to_see_users_and_is_audited(
+    studio: Studio, keeper: Administrator, root: Administrator, application: int
+) -> None:
     path = f"/applications/{application}/email-secret"
     refused = keeper.request("POST", path)
     assert (refused.status_code, refused.json()["error"]) == (403, "can_view_users is required")
     both = administrator(studio, "can_manage_applications", "can_view_users")
     secret = both.request("POST", path).json()["data"]["email_secret"]
     assert both.request("POST", path).json()["data"]["email_secret"] == secret
+    entries = root.data("/audit", target=str(application), actor=both.user_id)
+    assert [(entry["operation"], entry["after"]) for entry in entries] == [
+        ("application.email_secret.read", {"read": True}),
+        ("application.email_secret", {"email_secret": "…"}),
+    ]
 
 
 @pytest.mark.parametrize("path", ["keys", "service-jwt", "email-secret"])

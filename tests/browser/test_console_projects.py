@@ -76,6 +76,60 @@ def test_group_with_a_condition_gives_a_role_in_a_project(
     expect(page.get_by_role("status").first).to_contain_text("The group has been saved")
 
 
+def test_first_permission_is_made_and_explained_as_documented(
+    page: Page, server: Server, project_administrator: str
+) -> None:
+    """The steps of "A first permission" in docs/console.rst, with the links, labels and examples of the pages only."""
+    open_console(page, server, project_administrator)
+    page.get_by_role("link", name="Projects").first.click()
+    page.get_by_label("Title").fill("First Team")
+    page.get_by_role("button", name="Create project").click()
+    page.get_by_role("navigation", name="Project").get_by_role("link", name="Services").click()
+    page.get_by_role("link", name="New application").click()
+    page.get_by_label("Name").fill("First game")
+    page.get_by_role("button", name="Create application").click()
+    page.get_by_role("link", name="Schema", exact=True).click()
+    copy_example(page, "Private data: rules of the application")
+    for role in ("moderator", "tester"):
+        page.get_by_label("New role").fill(role)
+        page.get_by_role("button", name="Create role").click()
+        copy_example(page, "Rules")
+    page.get_by_role("link", name="first_team").click()
+    page.get_by_role("navigation", name="Project").get_by_role("link", name="Groups").click()
+    page.get_by_label("Title").fill("First testers")
+    page.get_by_role("button", name="Create group").click()
+    condition = page.get_by_role("group", name="New condition")
+    condition.get_by_label("Name").fill("Beta")
+    condition.get_by_label("Condition").fill("tag=beta_7200")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status").first).to_contain_text("The group has been saved")
+    page.get_by_role("link", name="Services").click()
+    page.get_by_role("link", name="First game", exact=True).click()
+    page.get_by_label("Role", exact=True).fill("tester")
+    expect(page.locator("#impact")).to_contain_text("gains private_data.chat.kick")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_label("First testers gets the role tester")).to_be_checked()
+    page.get_by_role("link", name="Application", exact=True).click()
+    page.get_by_role("link", name="Users with roles").click()
+    page.get_by_label("E-mail address or user id").fill("tester@studio-7200.example")
+    page.get_by_role("button", name="Choose roles").click()
+    page.get_by_label("Role", exact=True).fill("moderator")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("link", name="Effective permissions").click()
+    expect(page.get_by_role("heading", name="2 rules of tester@studio-7200.example at First game, now")).to_be_visible()
+    kick = page.locator("li.leaf", has=page.get_by_text("kick", exact=True))
+    expect(kick).to_contain_text("role moderator")
+    expect(kick).to_contain_text("granted by the project first_team to the group First testers, by the condition Beta")
+
+
+def copy_example(page: Page, label: str) -> None:
+    """Copies the example below a field into the field, and saves."""
+    page.locator("details", has=page.locator("#example")).locator("summary").click()
+    page.get_by_label(label).fill(page.locator("#example").inner_text())
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status").first).to_contain_text("has been saved")
+
+
 def test_condition_is_tested_with_a_user_at_an_address(page: Page, server: Server, project_administrator: str) -> None:
     server.apply(
         {

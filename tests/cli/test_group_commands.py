@@ -122,7 +122,7 @@ def test_group_members_and_conditions_give_the_roles_of_the_group(applied: Sso) 
         (("member", "remove", "testers", BOB), f"USER: {BOB} was not added to the group Testers"),
         (("member", "remove", "testers", ANN), "the project would have no administrator with access to it"),
         (("condition", "add", "testers", "home", "ip=10.0.0.0/8"),
-         "CONDITION: condition.ip: a group's condition must not ask for ip"),
+         "CONDITION: condition.ip: a group's condition must not ask for ip, only that of a role can"),
         (("condition", "add", "testers", "", "tag=a"), "TITLE: must not be empty"),
         (("condition", "remove", "testers", "x"), "TITLE: the group has no condition x; it has: beta"),
         (("role", "add", "testers", "captain", *APP),

@@ -1,5 +1,7 @@
 """The section "Applications": editors, their previews, assertions and access keys."""
 
+import html
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +13,13 @@ from tests.perm.endpoints.conftest import Studio
 
 SCHEMA = '{"chat": {"mute": {"value": false}, "write": {"value": false}}}'
 ROLE = '{"private_data": {"chat": {"mute": {"value": true}}}}'
+
+
+def example(browser: ConsoleBrowser) -> str:
+    """The example below a field of the current page."""
+    found = re.search(r'id="example"[^>]*>(.*?)</pre>', browser.page.text, re.DOTALL)
+    assert found
+    return html.unescape(found[1])
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +51,30 @@ def test_editor_says_where_the_json_is_wrong(browser: ConsoleBrowser, base: str)
     assert (answer.status_code, "private_data: line 1" in browser.problem) == (422, True)
     assert "{&#34;chat&#34;: }" in answer.text  # what was typed is still there
     fields = browser.form(f"{base}/schema") | {"private_data": '{"chat": 5}'}
-    assert 'class="box bad"' in browser.post(f"{base}/schema/preview", fields).text
+    part = html.unescape(browser.post(f"{base}/schema/preview", fields).text)
+    assert ('class="box bad"' in part, 'must be an object, such as {"value": true}' in part) == (True, True)
+
+
+def test_examples_can_be_copied_into_the_editors(browser: ConsoleBrowser, studio: Studio) -> None:
+    base = f"/console/applications/{studio.application()}"
+    browser.open(f"{base}/schema")
+    assert "saved" in browser.act(f"{base}/schema", private_data=example(browser))
+    assert "Give it rules" in browser.act(f"{base}/roles", name="kicker")
+    assert "<code>private_data.chat.kick</code>" in browser.page.text  # a rule of the schema
+    assert "saved" in browser.act(f"{base}/roles/kicker", meta=example(browser))
+    user, application_id = studio.user(), int(base.rpartition("/")[2])
+    data = {"user_id": user.user_id, "roles": ["kicker"]}
+    assert studio.root.call("meta/data", action="save", application_id=application_id, data=data).status == 200
+    assert studio.rules_of(user, application_id, "list_short") == ["chat.kick", "chat.write"]
+
+
+def test_name_of_a_role_is_refused_on_the_page_of_the_application(browser: ConsoleBrowser, base: str) -> None:
+    browser.open(base)
+    answer = browser.submit(f"{base}/roles", name="no role!")
+    assert (answer.status_code, "name: a name must be" in browser.problem) == (422, True)
+    assert browser.form(f"{base}/roles")["name"] == "no role!"
+    answer = browser.submit(f"{base}/roles", name="moderator")
+    assert (answer.status_code, "a role with this name" in browser.problem) == (409, True)
 
 
 def test_preview_shows_who_gains_what_and_changes_nothing(browser: ConsoleBrowser, base: str, studio: Studio) -> None:

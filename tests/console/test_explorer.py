@@ -77,6 +77,10 @@ def test_page_without_a_user_explains_itself(viewer: ConsoleBrowser) -> None:
     assert "Whose permissions?" in viewer.open(EXPLORER)
 
 
+def test_comparison_without_the_other_user_asks_for_one(viewer: ConsoleBrowser, case: Case) -> None:
+    assert "Compare with whom?" in viewer.open(EXPLORER, params=case.query(compare="user"))
+
+
 def test_past_moment_is_shown(viewer: ConsoleBrowser, case: Case) -> None:
     text = viewer.open(EXPLORER, params=case.query(at=case.before))
     assert "<code>write</code>" in text

@@ -134,7 +134,7 @@ def test_condition_of_a_group_shows_who_gains_what_before_it_is_saved(
         ("tag", "condition 1: expected MEMBER=VALUE"),
         ('{"tag": }', "condition 1: line 1, column"),
         ("tga=x", "has an unknown member"),
-        ("ip=192.0.2.0/24", "a group's condition must not ask for ip"),
+        ("ip=192.0.2.0/24", "condition 1: a group's condition must not ask for ip"),
         ("tag=a tag=b", "condition 1: tag is given twice"),
     ],
 )
@@ -295,5 +295,7 @@ def test_roles_of_the_central_application_need_recent_authentication(
     root_browser.forget_authentication()
     answer = root_browser.submit(path, role="auditor")
     assert (answer.status_code, "Confirm that it is you" in answer.text) == (403, True)
+    root_browser.http.cookies.clear()
+    assert root_browser.sign_in(studio.root.login).status_code == 303  # for the other tests that use this browser
     with console_browser(studio, "can_manage_applications") as manager:
         assert manager.get(path).status_code == 403

@@ -77,6 +77,21 @@ def test_new_role_is_deleted_and_deleted_role_is_created(
     assert root.data(f"/roles/{app}/muter") == before
 
 
+def test_entries_about_roles_assignments_and_groups_lead_to_their_pages(
+    studio: Studio, root: Administrator, root_browser: ConsoleBrowser, app: int
+) -> None:
+    change(root, "POST", "/roles", application_id=app, name="linked")
+    assert f'href="/console/applications/{app}/roles/linked"' in root_browser.open(entry_of(root_browser, "role.save"))
+    user_id = studio.user().user_id
+    change(root, "PATCH", f"/users/{user_id}/permissions", application_id=app, roles=[{"name": "linked"}])
+    page = root_browser.open(entry_of(root_browser, "permissions.save"))
+    assert f'href="/console/applications/{app}/users/{user_id}"' in page
+    project_id = studio.project(studio.user())
+    change(root, "POST", "/groups", project_id=project_id, title="Linked")
+    page = root_browser.open(entry_of(root_browser, "group.create"))
+    assert f'href="/console/projects/{project_id}/groups/' in page
+
+
 def test_changes_of_schema_assertions_and_assignment_are_undone(
     studio: Studio, root: Administrator, root_browser: ConsoleBrowser, app: int
 ) -> None:

@@ -109,7 +109,7 @@ def test_factors_are_removed_and_a_password_is_set(manager: ConsoleBrowser) -> N
 
 def test_invitation_is_created_and_revoked(studio: Studio, manager: ConsoleBrowser) -> None:
     """The shared server has no registration, so that invitations are refused with the reason."""
-    manager.open("/console/users/invitations")
+    assert "Set <code>SSO_REGISTRATION</code> to <code>invite</code>" in manager.open("/console/users/invitations")
     answer = manager.submit("/console/users/invitations", login="invited@example.com")
     assert (answer.status_code, "SSO_REGISTRATION" in manager.problem) == (409, True)
 

@@ -1,6 +1,7 @@
 """Applications: the list, the page of an application, and its access keys."""
 
 from typing import Any
+from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
@@ -11,9 +12,11 @@ from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.web.body import InvalidBody
 
 APPLICATION = "/applications/<application_id>"
+MAX_PROJECT_CHOICES = 50
 
 
 def application_pages(console: ConsoleView) -> Blueprint:
@@ -45,6 +48,7 @@ def application_pages(console: ConsoleView) -> Blueprint:
             search=search,
             applications=found.members["data"],
             next=found.members.get("next"),
+            projects=await _project_choices(visit),
             **{"values": {"project_id": request.args.get("project_id", "").strip()}, **context},
         )
 
@@ -68,6 +72,18 @@ def application_pages(console: ConsoleView) -> Blueprint:
             **context,
         )
 
+    @routes.post("/<application_id>/roles")
+    async def create_role(application_id: str) -> Response:
+        dangerous = application_id == str(CENTRAL_APPLICATION_ID)  # its roles make administrators
+        visit, form = await console.submitted(APPLICATIONS, "POST", "/roles", dangerous=dangerous)
+        name = form.get("name", "").strip()
+        try:
+            await visit.call("POST", "/roles", body={"application_id": application_id, "name": name})
+        except (ApiError, InvalidBody) as error:
+            refused = problem(FormError.of(error))
+            return await application_page(visit, application_id, role_name=name, **refused)
+        return done(f"{path_of(application_id)}/roles/{quote(name)}", "role-created")
+
     @routes.post("/<application_id>/keys")
     async def create_key(application_id: str) -> Response:
         """The value of the key is shown once."""
@@ -83,6 +99,14 @@ def application_pages(console: ConsoleView) -> Blueprint:
         return done(path_of(application_id), "key-deleted")
 
     return routes
+
+
+async def _project_choices(visit: ConsoleVisit) -> list[dict[str, Any]]:
+    """Returns the projects that the form of a new application suggests."""
+    if not (visit.may("GET", "/projects") and visit.may("POST", "/applications")):
+        return []
+    projects: list[dict[str, Any]] = await visit.data("GET", "/projects", query={"limit": str(MAX_PROJECT_CHOICES)})
+    return projects
 
 
 def path_of(application_id: int | str) -> str:

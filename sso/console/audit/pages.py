@@ -98,7 +98,7 @@ def _listed(visit: ConsoleVisit, entry: dict[str, Any]) -> dict[str, Any]:
 
 def _summary(entry: dict[str, Any]) -> str:
     """Returns the names of the changed fields."""
-    if entry["before"] is None and entry["operation"].endswith(".create"):
+    if entry["before"] is None and entry["operation"].endswith((".create", ".publish", "role.save")):
         return "everything is new"
     changed = differences(entry["before"], entry["after"])
     return ", ".join(dict.fromkeys(difference.field.partition(".")[0] for difference in changed))

@@ -12,6 +12,10 @@ _PAGES = {
     "identity_provider": ("/identity-providers/<provider_id>", "/console/identity-providers/{target}"),
     "webhook": ("/webhooks/<webhook_id>", "/console/webhooks/{target}"),
     "project": ("/projects/<project_id>", "/console/projects/{target}/settings"),
+    "role": ("/roles/<application_id>/<name>", "/console/applications/{first}/roles/{second}"),
+    "permissions": ("/applications/<application_id>", "/console/applications/{first}/users/{second}"),
+    "assertions": ("/applications/<application_id>/assertions", "/console/applications/{target}/assertions"),
+    "group": ("/groups/<group_id>", "/console/projects/{project}/groups/{target}"),
     "membership": ("/projects/<project_id>", "/console/projects/{target}"),
     "client": ("/clients/<client_id>", "/console/clients/{target}"),
     "user": ("/users/<user_id>", "/console/users/{target}"),
@@ -24,4 +28,8 @@ def target_path(visit: ConsoleVisit, entry: dict[str, Any]) -> str:
     if kind not in _PAGES or not entry["target"]:
         return ""
     operation, page = _PAGES[kind]
-    return page.format(target=quote(entry["target"], safe="")) if visit.may("GET", operation) else ""
+    first, _, second = entry["target"].partition("/")  # of a role or of the permissions of a user: the application
+    names = {"target": entry["target"], "first": first, "second": second, "project": entry["project_id"] or ""}
+    if not visit.may("GET", operation) or any(f"{{{name}}}" in page and not value for name, value in names.items()):
+        return ""
+    return page.format_map({name: quote(value, safe="") for name, value in names.items()})

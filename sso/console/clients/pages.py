@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, current_app, request
 
@@ -80,6 +81,7 @@ def client_pages(console: ConsoleView) -> Blueprint:
             framework=framework,
             program=framework.program(issuer, client["client_id"]),
             issuer=issuer,
+            home=_home(client["redirect_uris"]),
             notice=notice,
         )
 
@@ -182,3 +184,9 @@ def _new_client(framework: Framework, form: dict[str, str]) -> dict[str, Any]:
         "grant_types": ["client_credentials"],
         "application_id": int(application_id) if application_id.isascii() and application_id.isdecimal() else None,
     }
+
+
+def _home(redirect_uris: list[str]) -> str:
+    """Returns the address at which the example is opened, or "" for a program without users."""
+    parts = urlsplit(redirect_uris[0]) if redirect_uris else None
+    return f"{parts.scheme}://{parts.netloc}/" if parts and parts.netloc else ""

@@ -37,6 +37,7 @@ class Explored:
     """What was found: one side, or two."""
 
     left: UserPermissions
+    application_id: str = DEFAULT_APPLICATION
     right: UserPermissions | None = None
     by_moment: bool = False  # the sides are two moments of one user
 
@@ -73,13 +74,15 @@ def explorer_pages(console: ConsoleView) -> Blueprint:
                 explored = await explore(visit, query)
             except CannotExplore as refused:
                 error = refused.error
+        applications = await _choices(visit)
         return await console.show(
             visit,
             "explorer/page.html",
             title="Permission explorer",
             query=query,
             comparisons=COMPARISONS,
-            applications=await _choices(visit),
+            applications=applications,
+            application_name=_application_name(applications, explored.application_id) if explored else "",
             project_choices=_project_choices(explored, query),
             **(_shown(explored, query) if explored else {"left": None}),
             **problem(error),
@@ -106,10 +109,10 @@ async def explore(visit: ConsoleVisit, query: ExplorerQuery) -> Explored:
     application_id = await _find_application(visit, query.application_id)
     left = await read_permissions(visit, query.user, application_id, query.at, query.rule)
     if not query.compare:
-        return Explored(left)
+        return Explored(left, application_id)
     user, at = query.other
     right = await read_permissions(visit, user, application_id, at, query.rule, "other_")
-    return Explored(left, right, query.compare == OTHER_MOMENT)
+    return Explored(left, application_id, right, query.compare == OTHER_MOMENT)
 
 
 async def _find_application(visit: ConsoleVisit, text: str) -> str:
@@ -132,6 +135,11 @@ async def _choices(visit: ConsoleVisit) -> list[dict[str, Any]]:
         return []
     found: list[dict[str, Any]] = await visit.data("GET", "/applications", query={"limit": str(MAX_CHOICES)})
     return found
+
+
+def _application_name(applications: list[dict[str, Any]], application_id: str) -> str:
+    names = {str(one["application_id"]): str(one["name"]) for one in applications}
+    return names.get(application_id, f"application {application_id}")
 
 
 def _project_choices(explored: Explored | None, query: ExplorerQuery) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from urllib.parse import urlencode
 
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response, current_app, request
 
 from sso.console.form_error import FormError
 from sso.console.sections import GAME_SESSIONS
@@ -36,6 +36,7 @@ def game_session_pages(console: ConsoleView) -> Blueprint:
             sessions=sessions,
             next=next_after,
             filters=filters,
+            base_url=current_app.config["BASE_URL"],
             stages=[(stage, stage.replace("_", " ").capitalize()) for stage in STAGES],
             query=urlencode({name: value for name, value in filters.items() if value}),
             **problem(error),

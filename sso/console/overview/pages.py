@@ -26,6 +26,7 @@ def overview_pages(console: ConsoleView) -> Blueprint:
                 "charts": charts(figures),
                 "funnel": funnel(figures["funnel"]),
                 "totals": totals(figures["totals"]),
+                "is_new": not (figures["totals"]["projects"] or figures["totals"]["oauth_clients"]),
             }
         return await console.show(visit, "overview/page.html", title="Overview", **context)
 

@@ -21,7 +21,7 @@ CSV_COLUMNS = (
 )  # fmt: skip
 
 
-def user_list_pages(console: ConsoleView) -> Blueprint:
+def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
     routes = console.blueprint(USERS)
 
     @routes.get("")
@@ -111,6 +111,7 @@ def user_list_pages(console: ConsoleView) -> Blueprint:
             values=form or {},
             created=created,
             languages=NAMES,
+            can_invite=can_invite,
             **problem(error),
         )
 

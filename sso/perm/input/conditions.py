@@ -59,7 +59,7 @@ class _ConditionChecker:
 
     def _check_network(self, value: object, where: str) -> None:
         if not self._ip_allowed:
-            raise InvalidInput(f"{where}: a group's condition must not ask for ip")
+            raise InvalidInput(f"{where}: a group's condition must not ask for ip, only that of a role can")
         try:
             parse_network(value)  # type: ignore[arg-type]  # it refuses other types
         except ValueError as error:

@@ -46,13 +46,18 @@ class _Entry:
     by_address: OrderedDict[Address, LoadedFacts]
     counted_bytes: int = 0
     counted_changes: int = -1  # of the memos, when the bytes were counted
+    dropped_changes: int = 0  # of addresses that others have replaced
 
     def changes(self) -> int:
         """A number that grows when the size of the entry may have changed."""
-        changes = self.loaded.memo.changes + len(self.by_address)
+        changes = self.loaded.memo.changes + len(self.by_address) + self.dropped_changes
         for loaded in self.by_address.values():
             changes += loaded.memo.changes
         return changes
+
+    def drop_oldest_address(self) -> None:
+        _, dropped = self.by_address.popitem(last=False)
+        self.dropped_changes += dropped.memo.changes + 1
 
 
 class FactsCache:
@@ -122,5 +127,5 @@ def _at_address(entry: _Entry, address: Address | None) -> LoadedFacts:
     if loaded is None:
         loaded = entry.by_address[address] = entry.loaded.at_address(address)
         if len(entry.by_address) > MAX_ADDRESSES:
-            entry.by_address.popitem(last=False)
+            entry.drop_oldest_address()
     return loaded

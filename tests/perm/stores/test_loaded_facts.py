@@ -1,6 +1,7 @@
 """What is remembered of facts is what the engine computes at that moment, and the cache has limits."""
 
 import os
+from functools import partial
 from ipaddress import ip_address
 
 import orjson
@@ -118,6 +119,19 @@ def test_cache_keeps_few_addresses_of_a_user() -> None:
             assert loaded is not None
             assert loaded.facts.user == user({"ip": str(address)})
             assert ("r" in loaded.effective(NOW).roles) is (address is inside)
+
+
+def test_cache_counts_bytes_of_addresses_that_replace_others() -> None:
+    cache = FactsCache()
+    role = {"name": "r", "condition": {"ip": "10.0.0.0/8"}}
+    cache.add("1001", 10, VERSION, loaded_facts(roles=[role], user={"ip": None}), None)
+    for network, size in ((1, 1), (2, 1_000_000)):
+        for number in range(MAX_ADDRESSES):
+            found = cache.find("1001", 10, VERSION, ip_address(f"10.0.{network}.{number}"))
+            assert found is not None
+            found.remember("response", NOW, partial(bytes, size))
+    cache.find("1001", 10, VERSION, None)
+    assert cache.bytes > MAX_ADDRESSES * 1_000_000
 
 
 def test_another_version_is_not_found() -> None:
