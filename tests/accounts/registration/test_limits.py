@@ -68,7 +68,7 @@ async def test_concurrent_events_do_not_exceed_the_limit(database: Database) -> 
         for _ in range(50):
             nursery.start_soon(add, "ann")
     assert waits.count(0) == LIMIT
-    assert all(0 <= wait <= 3600 for wait in waits)
+    assert all(0 <= wait <= 3660 for wait in waits)  # those that began before the window, too
     assert await limiter.add(database, "bob") == 0
 
 

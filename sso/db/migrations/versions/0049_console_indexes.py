@@ -8,5 +8,5 @@ oldest_program = "0020"
 
 
 def upgrade() -> None:
-    op.execute("CREATE INDEX ix_game_sessions_created ON game_sessions (created, location) WHERE client_id IS NULL")
+    op.execute("CREATE INDEX ix_game_sessions_created ON game_sessions (created, location)")
     op.execute('CREATE INDEX ix_user_groups_title_c ON user_groups (lower(title) COLLATE "C")')
