@@ -134,9 +134,9 @@ async def services(settings: Settings, database: Database, keyring: Keyring) -> 
     return services
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with two workers, shared by the whole run, for tests that do not disturb others."""
+    """A server with two workers and a new database, shared by the tests of a file."""
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
     settings |= {"SSO_RATE_AUTHORIZE": "0", "SSO_RATE_USER_CODE": "0"}
     with running(tmp_path_factory.mktemp("server"), **settings) as server:

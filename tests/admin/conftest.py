@@ -37,7 +37,7 @@ class Administrator:
         return response.json()["data"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def root(studio: Studio) -> Administrator:
     return Administrator.of(studio.root)
 
@@ -50,7 +50,7 @@ def administrator(studio: Studio, *rules: str) -> Administrator:
     return Administrator.of(user)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def manager(studio: Studio) -> Administrator:
     return administrator(studio, "can_manage_users")
 
@@ -67,7 +67,7 @@ def service_token(server: Server, client_id: str, application_id: int) -> dict[s
     return {"Authorization": f"Bearer {answer.json()['access_token']}"}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def service_client(server: Server) -> Iterator[Administrator]:
     """A service client of the central application."""
     with server.client() as client:

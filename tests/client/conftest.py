@@ -21,7 +21,7 @@ class Administration:
         return self.server.base_url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def administration(server: Server) -> Administration:
     root = {"login": "client-root@example.com", "password": PASSWORD, "user_id": "770001"}
     with_app = {"login": "client-totp@example.com", "password": PASSWORD, "totp_secret": TOTP_SECRET}

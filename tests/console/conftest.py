@@ -54,7 +54,7 @@ def console_browser(studio: Studio, *rules: str) -> ConsoleBrowser:
     return ConsoleBrowser(studio.server, user)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def root_browser(studio: Studio) -> Iterator[ConsoleBrowser]:
     with ConsoleBrowser(studio.server, studio.root) as browser:
         yield browser

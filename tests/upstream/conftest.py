@@ -8,7 +8,7 @@ from tests.upstream import stand_ins
 from tests.upstream.stand_ins import CodeProvider, SteamStandIn
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
     settings |= {"SSO_RATE_UPSTREAM": "0", "SSO_REGISTRATION": "open", "SSO_REGISTRATION_CHALLENGE": "off"}

@@ -166,7 +166,7 @@ class Studio:
         return application_id
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def studio(server: Server) -> Iterator[Studio]:
     with server.client() as client:
         yield Studio(server, client)
