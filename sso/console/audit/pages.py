@@ -54,7 +54,7 @@ def audit_pages(console: ConsoleView) -> Blueprint:
 
     @routes.get("/export.csv")
     async def export() -> Response:
-        visit = await console.open(AUDIT)
+        visit = await console.open_export(AUDIT)
         filters = {name: request.args.get(name, "").strip() for name in FILTERS}
         records = await read_all(visit, "/audit", _query(filters), PAGE, MAX_ROWS)
         for record in records:
