@@ -7,7 +7,7 @@ from quart import Blueprint, Response, request
 
 from sso.console.applications.editor_pages import is_central
 from sso.console.applications.pages import APPLICATION, path_of
-from sso.console.csv_export import MAX_ROWS, PAGE, csv_text
+from sso.console.csv_export import MAX_ROWS, PAGE, csv_response
 from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
 from sso.console.form_error import FormError
 from sso.console.lists import read_all
@@ -66,9 +66,7 @@ def holder_pages(console: ConsoleView, routes: Blueprint) -> None:
         visit = await console.open(APPLICATIONS)
         query = {"role": request.args.get("role", "").strip()}
         records = await read_all(visit, HOLDERS, query, PAGE, MAX_ROWS, application_id=application_id)
-        headers = {"Content-Disposition": 'attachment; filename="roles.csv"'}
-        text = csv_text(("role", "user_id", "login", "expired", "ttl"), records)
-        return Response(text, 200, headers, content_type="text/csv; charset=utf-8")
+        return csv_response("roles", ("role", "user_id", "login", "expired", "ttl"), records)
 
     @routes.get("/choose")
     async def choose() -> Response:

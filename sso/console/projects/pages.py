@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.console.csv_export import MAX_ROWS, PAGE, csv_text
+from sso.console.csv_export import MAX_ROWS, PAGE, csv_response
 from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
 from sso.console.form_error import FormError
 from sso.console.lists import read_all
@@ -63,8 +63,7 @@ def project_pages(console: ConsoleView) -> Blueprint:
         visit = await console.open(PROJECTS)
         query = {"search": request.args.get("search", "").strip()}
         records = await read_all(visit, "/projects", query, PAGE, MAX_ROWS)
-        headers = {"Content-Disposition": 'attachment; filename="projects.csv"'}
-        return Response(csv_text(CSV_COLUMNS, records), 200, headers, content_type="text/csv; charset=utf-8")
+        return csv_response("projects", CSV_COLUMNS, records)
 
     @routes.get("/choose")
     async def choose() -> Response:

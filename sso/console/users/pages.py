@@ -4,7 +4,7 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
-from sso.console.csv_export import MAX_ROWS, PAGE, csv_text
+from sso.console.csv_export import MAX_ROWS, PAGE, csv_response
 from sso.console.form_error import FormError
 from sso.console.lists import read_all
 from sso.console.sections import USERS
@@ -44,8 +44,7 @@ def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
         visit = await console.open(USERS)
         query = {"search": request.args.get("search", "").strip()}
         records = await read_all(visit, "/users", query, PAGE, MAX_ROWS)
-        headers = {"Content-Disposition": 'attachment; filename="users.csv"'}
-        return Response(csv_text(CSV_COLUMNS, records), 200, headers, content_type="text/csv; charset=utf-8")
+        return csv_response("users", CSV_COLUMNS, records)
 
     @routes.get("/new")
     async def show_form() -> Response:
