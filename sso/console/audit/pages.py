@@ -10,15 +10,15 @@ from quart import Blueprint, Response, request
 from sso.console.audit.differences import differences
 from sso.console.audit.targets import target_path
 from sso.console.audit.undo_pages import ENTRY, may_undo, undo_pages
-from sso.console.csv_export import MAX_ROWS, PAGE, csv_response
 from sso.console.form_error import FormError
-from sso.console.lists import read_all
+from sso.console.lists import MAX_ROWS, PAGE, read_all
 from sso.console.sections import AUDIT
 from sso.console.users.pages import problem
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.web.body import InvalidBody
+from sso.web.csv_response import csv_response
 
 FILTERS = ("actor", "target", "operation", "since", "until")
 CSV_COLUMNS = (

@@ -8,7 +8,7 @@ from quart import Blueprint, Response, current_app, request
 
 from sso.console.clients.quickstarts import FRAMEWORKS, Framework
 from sso.console.form_error import FormError
-from sso.console.record_actions import add_record_actions
+from sso.console.record_action_pages import add_record_actions
 from sso.console.sections import CLIENTS
 from sso.console.users.form import split_list
 from sso.console.users.pages import problem

@@ -6,7 +6,6 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
-from sso.console.csv_export import csv_response
 from sso.console.explorer.comparison import (
     ComparedRule,
     Difference,
@@ -24,6 +23,7 @@ from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.perm.engine.names import is_application_key
 from sso.web.body import InvalidBody
+from sso.web.csv_response import csv_response
 from sso.web.redirects import see_other
 
 MAX_SHOWN = 500  # rules of a page; the export has all of them

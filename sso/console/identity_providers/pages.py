@@ -6,7 +6,7 @@ from quart import Blueprint, Response, request
 
 from sso.console.form_error import FormError
 from sso.console.identity_providers.form import CHECKS, HARMLESS, PRESETS, claims_text, provider_body, shown_fields
-from sso.console.record_actions import add_record_actions
+from sso.console.record_action_pages import add_record_actions
 from sso.console.sections import IDENTITY_PROVIDERS
 from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done

@@ -6,7 +6,7 @@ import orjson
 from quart import Blueprint, Response, request
 
 from sso.console.form_error import FormError
-from sso.console.record_actions import add_record_actions
+from sso.console.record_action_pages import add_record_actions
 from sso.console.sections import WEBHOOKS
 from sso.console.users.form import split_list
 from sso.console.users.pages import problem

@@ -1,7 +1,6 @@
 """Waits for the frames of WebSockets: one epoll object and one task for all of them.
 
-Nearly everything that arrives is the answer to a ping. It is handled here, without waking the task of the WebSocket, which
-would take ten times as long.
+Nearly everything that arrives is the answer to a ping. It is handled here, without waking the task of the WebSocket.
 """
 
 import select

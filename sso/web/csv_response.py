@@ -7,8 +7,6 @@ from typing import Any
 
 from quart import Response
 
-MAX_ROWS = 10_000
-PAGE = 200  # rows that are read at a time
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
