@@ -31,6 +31,8 @@ from sso.perm.visibility import Visibility
 from sso.perm.wiring import Permissions
 from sso.personal_data.deletion import AccountDeletion
 
+EXPORTS_DIVISOR = 60  # how many times fewer exports than other requests an administrator may make
+
 
 @dataclass(frozen=True)
 class AccountServices:
@@ -50,6 +52,7 @@ class AccountServices:
 class ManagementApi:
     authenticator: AdminAuthenticator
     rate: RateLimiter
+    export_rate: RateLimiter  # of the console
     visibility: Visibility
     routes: tuple[AdminRoute, ...]
 
@@ -83,6 +86,7 @@ def build_management(
     return ManagementApi(
         AdminAuthenticator(permissions.admin_callers, authorizer, find_service_token, database.clock),
         RateLimiter(database, "admin", requests_per_minute),
+        RateLimiter(database, "export", -(-requests_per_minute // EXPORTS_DIVISOR)),
         visibility,
         (
             *_user_routes(users, details),

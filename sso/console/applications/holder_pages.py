@@ -7,10 +7,9 @@ from quart import Blueprint, Response, request
 
 from sso.console.applications.editor_pages import is_central
 from sso.console.applications.pages import APPLICATION, path_of
-from sso.console.csv_export import MAX_ROWS, PAGE, csv_text
 from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
 from sso.console.form_error import FormError
-from sso.console.lists import read_all
+from sso.console.lists import MAX_ROWS, PAGE, read_all
 from sso.console.projects.frame import MAX_CHOICES
 from sso.console.projects.group_form import find_user_id
 from sso.console.role_rows import RoleRow, kept_rows, read_day
@@ -20,6 +19,7 @@ from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.ids import is_user_id
 from sso.web.body import InvalidBody
+from sso.web.csv_response import csv_response
 from sso.web.redirects import see_other
 
 HOLDERS = f"{APPLICATION}/holders"
@@ -66,9 +66,7 @@ def holder_pages(console: ConsoleView, routes: Blueprint) -> None:
         visit = await console.open(APPLICATIONS)
         query = {"role": request.args.get("role", "").strip()}
         records = await read_all(visit, HOLDERS, query, PAGE, MAX_ROWS, application_id=application_id)
-        headers = {"Content-Disposition": 'attachment; filename="roles.csv"'}
-        text = csv_text(("role", "user_id", "login", "expired", "ttl"), records)
-        return Response(text, 200, headers, content_type="text/csv; charset=utf-8")
+        return csv_response("roles", ("role", "user_id", "login", "expired", "ttl"), records)
 
     @routes.get("/choose")
     async def choose() -> Response:

@@ -10,15 +10,15 @@ from quart import Blueprint, Response, request
 from sso.console.audit.differences import differences
 from sso.console.audit.targets import target_path
 from sso.console.audit.undo_pages import ENTRY, may_undo, undo_pages
-from sso.console.csv_export import MAX_ROWS, PAGE, csv_text
 from sso.console.form_error import FormError
-from sso.console.lists import read_all
+from sso.console.lists import MAX_ROWS, PAGE, read_all
 from sso.console.sections import AUDIT
 from sso.console.users.pages import problem
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.web.body import InvalidBody
+from sso.web.csv_response import csv_response
 
 FILTERS = ("actor", "target", "operation", "since", "until")
 CSV_COLUMNS = (
@@ -54,13 +54,12 @@ def audit_pages(console: ConsoleView) -> Blueprint:
 
     @routes.get("/export.csv")
     async def export() -> Response:
-        visit = await console.open(AUDIT)
+        visit = await console.open_export(AUDIT)
         filters = {name: request.args.get(name, "").strip() for name in FILTERS}
         records = await read_all(visit, "/audit", _query(filters), PAGE, MAX_ROWS)
         for record in records:
             record |= {name: orjson.dumps(record[name]).decode() for name in ("before", "after") if record[name]}
-        headers = {"Content-Disposition": 'attachment; filename="audit.csv"'}
-        return Response(csv_text(CSV_COLUMNS, records), 200, headers, content_type="text/csv; charset=utf-8")
+        return csv_response("audit", CSV_COLUMNS, records)
 
     @routes.get("/<entry_id>")
     async def show_entry(entry_id: str) -> Response:

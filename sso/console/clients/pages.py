@@ -8,6 +8,7 @@ from quart import Blueprint, Response, current_app, request
 
 from sso.console.clients.quickstarts import FRAMEWORKS, Framework
 from sso.console.form_error import FormError
+from sso.console.record_action_pages import add_record_actions
 from sso.console.sections import CLIENTS
 from sso.console.users.form import split_list
 from sso.console.users.pages import problem
@@ -148,23 +149,7 @@ def client_actions(console: ConsoleView, routes: Blueprint, client_page: Callabl
         secret = client.pop("client_secret")
         return await client_page(visit, client, new_secret=secret)
 
-    @routes.post("/<client_id>/disable")
-    async def disable(client_id: str) -> Response:
-        visit, _ = await console.submitted(CLIENTS, "PATCH", CLIENT, dangerous=True)
-        await visit.call("PATCH", CLIENT, client_id=client_id, body={"disabled": True})
-        return done(f"{CLIENTS.path}/{client_id}", "client-disabled")
-
-    @routes.post("/<client_id>/enable")
-    async def enable(client_id: str) -> Response:
-        visit, _ = await console.submitted(CLIENTS, "PATCH", CLIENT, dangerous=True)
-        await visit.call("PATCH", CLIENT, client_id=client_id, body={"disabled": False})
-        return done(f"{CLIENTS.path}/{client_id}", "client-enabled")
-
-    @routes.post("/<client_id>/delete")
-    async def delete(client_id: str) -> Response:
-        visit, _ = await console.submitted(CLIENTS, "DELETE", CLIENT, dangerous=True)
-        await visit.call("DELETE", CLIENT, client_id=client_id)
-        return done(CLIENTS.path, "client-deleted")
+    add_record_actions(console, routes, CLIENTS, CLIENT, "client")
 
 
 def _days(text: str) -> Any:

@@ -6,6 +6,7 @@ from quart import Blueprint, Response, request
 
 from sso.console.form_error import FormError
 from sso.console.identity_providers.form import CHECKS, HARMLESS, PRESETS, claims_text, provider_body, shown_fields
+from sso.console.record_action_pages import add_record_actions
 from sso.console.sections import IDENTITY_PROVIDERS
 from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
@@ -110,23 +111,7 @@ def provider_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
             **problem(error),
         )
 
-    @routes.post("/<provider_id>/disable")
-    async def disable(provider_id: str) -> Response:
-        visit, _ = await console.submitted(IDENTITY_PROVIDERS, "PATCH", PROVIDER, dangerous=True)
-        await visit.call("PATCH", PROVIDER, provider_id=provider_id, body={"disabled": True})
-        return done(path_of(provider_id), "provider-disabled")
-
-    @routes.post("/<provider_id>/enable")
-    async def enable(provider_id: str) -> Response:
-        visit, _ = await console.submitted(IDENTITY_PROVIDERS, "PATCH", PROVIDER, dangerous=True)
-        await visit.call("PATCH", PROVIDER, provider_id=provider_id, body={"disabled": False})
-        return done(path_of(provider_id), "provider-enabled")
-
-    @routes.post("/<provider_id>/delete")
-    async def delete(provider_id: str) -> Response:
-        visit, _ = await console.submitted(IDENTITY_PROVIDERS, "DELETE", PROVIDER, dangerous=True)
-        await visit.call("DELETE", PROVIDER, provider_id=provider_id)
-        return done(IDENTITY_PROVIDERS.path, "provider-deleted")
+    add_record_actions(console, routes, IDENTITY_PROVIDERS, PROVIDER, "provider")
 
 
 def path_of(provider_id: str) -> str:

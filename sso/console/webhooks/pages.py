@@ -6,6 +6,7 @@ import orjson
 from quart import Blueprint, Response, request
 
 from sso.console.form_error import FormError
+from sso.console.record_action_pages import add_record_actions
 from sso.console.sections import WEBHOOKS
 from sso.console.users.form import split_list
 from sso.console.users.pages import problem
@@ -77,23 +78,7 @@ def webhook_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
             return await webhook_page(console, visit, webhook, form, **problem(FormError.of(error)))
         return done(path_of(webhook_id), "webhook-saved")
 
-    @routes.post("/<webhook_id>/disable")
-    async def disable(webhook_id: str) -> Response:
-        visit, _ = await console.submitted(WEBHOOKS, "PATCH", WEBHOOK, dangerous=True)
-        await visit.call("PATCH", WEBHOOK, webhook_id=webhook_id, body={"disabled": True})
-        return done(path_of(webhook_id), "webhook-disabled")
-
-    @routes.post("/<webhook_id>/enable")
-    async def enable(webhook_id: str) -> Response:
-        visit, _ = await console.submitted(WEBHOOKS, "PATCH", WEBHOOK, dangerous=True)
-        await visit.call("PATCH", WEBHOOK, webhook_id=webhook_id, body={"disabled": False})
-        return done(path_of(webhook_id), "webhook-enabled")
-
-    @routes.post("/<webhook_id>/delete")
-    async def delete(webhook_id: str) -> Response:
-        visit, _ = await console.submitted(WEBHOOKS, "DELETE", WEBHOOK, dangerous=True)
-        await visit.call("DELETE", WEBHOOK, webhook_id=webhook_id)
-        return done(WEBHOOKS.path, "webhook-deleted")
+    add_record_actions(console, routes, WEBHOOKS, WEBHOOK, "webhook")
 
     @routes.post("/<webhook_id>/retry")
     async def retry(webhook_id: str) -> Response:
