@@ -9,6 +9,7 @@ from sso.admin.identity_providers import ProviderResource, provider_routes
 from sso.admin.request import AdminRoute
 from sso.admin.signing_keys import SigningKeyResource, signing_key_routes
 from sso.admin.state import StateResource, state_routes
+from sso.admin.violations import ViolationResource, violation_routes
 from sso.bus.bus import Bus
 from sso.config import Settings
 from sso.core.encryption import Keyring
@@ -49,5 +50,6 @@ def service_routes(
         *provider_routes(providers),
         *signing_key_routes(keys),
         *game_session_routes(sessions),
+        *violation_routes(ViolationResource(database)),
         *state_routes(StateResource(database, hasher, keyring, writer, parts.bus)),
     )

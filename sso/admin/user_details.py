@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sso.accounts.second_factor.attempts import clear_attempts
+from sso.accounts.second_factor.attempts import SecondFactorAttempts, clear_attempts
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
@@ -50,6 +50,7 @@ class UserDetails:
         self._games = games
         self._factors = factors
         self._facts = facts
+        self._attempts = SecondFactorAttempts(database)
 
     async def sessions(self, request: AdminRequest) -> AdminResponse:
         user = await self._users.require(request.path["user_id"])
@@ -122,7 +123,18 @@ class UserDetails:
 
     async def factors(self, request: AdminRequest) -> AdminResponse:
         user = await self._users.require(request.path["user_id"])
-        return record_response({"second_factors": list(user.second_factors), "passkeys": user.passkey_count})
+        blocked = sorted(await self._attempts.blocked(user.user_id))
+        return record_response(
+            {"second_factors": list(user.second_factors), "passkeys": user.passkey_count, "blocked": blocked}
+        )
+
+    async def unblock_factors(self, request: AdminRequest) -> AdminResponse:
+        """Accepts codes again after the second factors were blocked by wrong codes."""
+        user = await self._users.require_manageable(request.caller, request.path["user_id"])
+        blocked = sorted(await self._attempts.blocked(user.user_id))
+        await self._audit(request, "user.unblock_2fa", user.user_id, {"blocked": blocked}, {"blocked": []})
+        await clear_attempts(self._database, user.user_id)
+        return AdminResponse()
 
     async def reset_factors(self, request: AdminRequest) -> AdminResponse:
         """Removes all second factors, recovery codes and blocks. Everything issued ends, and the user gets a mail."""
@@ -132,7 +144,7 @@ class UserDetails:
         await self._audit(request, "user.reset_2fa", user.user_id, factors, after)
         await self._factors.reset(user)
         await clear_attempts(self._database, user.user_id)
-        return record_response({"second_factors": [], "passkeys": 0})
+        return record_response({"second_factors": [], "passkeys": 0, "blocked": []})
 
     async def permissions(self, request: AdminRequest) -> AdminResponse:
         """Returns the effective permissions. Conditions on the address of the client count as not met."""
