@@ -8,7 +8,6 @@ from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRout
 from sso.admin.rights import AdminRight
 from sso.admin.users import UserResource, user_json
 from sso.db.database import Database
-from sso.perm.stores import audit
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
 from sso.personal_data.errors import DeletionRefused
@@ -59,8 +58,7 @@ class PersonalDataResource:
         The export is in the audit trail, and in the history that the user sees.
         """
         user = await self._users.require_manageable(request.caller, request.path["user_id"])
-        await audit.write(self._database, request.caller.actor, "user.export", user.user_id, None, {"exported": True})
-        return AdminResponse({"data": await export_user(self._database, user.user_id)})
+        return AdminResponse({"data": await export_user(self._database, user.user_id, request.caller.actor)})
 
 
 def _version_check(request: AdminRequest) -> Callable[[User], None]:

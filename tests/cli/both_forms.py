@@ -27,7 +27,7 @@ _DIFFERENT = (
     (re.compile(r"(?<![\w-])[\w-]{20,22}(?=\t| is |$|\")", re.MULTILINE), "KID"),
     (re.compile(r"(?<=secret )[\w-]{43}|(?<=: )[\w-]{43}\b"), "SECRET"),
     (re.compile(r"eyJ[\w.-]+"), "JWT"),
-    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?"), "TIME"),
+    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z|\+00:00)?"), "TIME"),
     (re.compile(r'"author": "\d*"'), '"author": "AUTHOR"'),
     (re.compile(r'("id": )"[\w-]{12,}"'), r'\1"ID"'),
     (re.compile(r"http://(127\.0\.0\.1|localhost):\d+"), "URL"),

@@ -220,6 +220,28 @@ def test_identity_providers(both: Both) -> None:
         both(line)
 
 
+def test_clients(both: Both) -> None:
+    for line in (
+        "client list",
+        "client add forum --profile oidc --redirect-uri https://forum.example.com/callback",
+        "client add forum --profile oidc --redirect-uri https://forum.example.com/callback",
+        "client show forum",
+        "client rotate-secret forum --overlap 7d --expires-in 90d",
+        "client show forum",
+        "client show forum --json",
+        "client rotate-secret forum --finish",
+        "client show forum --tsv",
+        "client set forum --name Forum",
+        "client disable forum",
+        "client list --json",
+        "client show none",
+    ):
+        result = both(line)
+        if line == "client show forum --json":
+            shown = orjson.loads(result.out)
+            assert (shown["secrets"], bool(shown["secret_expires"]), bool(shown["second_expires"])) == (2, True, True)
+
+
 def test_signing_keys(both: Both) -> None:
     both("key list", ordered=False)
     for line in ("key rotate --alg EdDSA --side", "key rotate", "key retire unknown", "key rotate --side"):

@@ -106,8 +106,7 @@ class LocalUsers:
     async def export(self, user: Fields) -> Fields:
         from sso.personal_data.export import export_user
 
-        await self._audit("user.export", user, {"exported": True})
-        return await export_user(self._services.database, user["user_id"])
+        return await export_user(self._services.database, user["user_id"], self._services.actor)
 
     async def _require(self, id_or_login: str) -> "User":
         user = await self._services.users.find(id_or_login)
