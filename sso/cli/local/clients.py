@@ -38,7 +38,6 @@ class LocalClients:
         shown["jwks"] = json.loads(client.jwks) if client.jwks else None
         for name in ("secret_expires", "second_expires"):
             shown[name] = shown[name] and shown[name].isoformat(timespec="seconds")
-        shown["public"] = client.is_public
         shown["client_secret_expires_at"] = client.client_secret_expires_at
         shown["secrets"] = sum(sealed is not None for sealed in (client.secret_sealed, client.second_sealed))
         return shown
