@@ -55,6 +55,9 @@ async def test_every_operation_has_a_summary_an_example_or_a_page_and_errors(doc
             assert operation["summary"], name
             assert operation["tags"][0] in {tag["name"] for tag in document["tags"]}, name
             assert {"400", "429", "503"} <= operation["responses"].keys(), name
+            assert "example" in str(operation.get("requestBody", "example")), name
+            answers = [answer for status, answer in operation["responses"].items() if status < "300"]
+            assert all("example" in str(answer) for answer in answers if "application/json" in str(answer)), name
             used = {scheme for option in operation.get("security", ()) for scheme in option}
             assert used <= document["components"]["securitySchemes"].keys(), name
 

@@ -4,6 +4,7 @@ import secrets
 from typing import Any
 
 from sso.core.errors import Forbidden
+from sso.db.errors import UniqueViolation
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
@@ -13,7 +14,7 @@ from sso.perm.endpoints.groups import GroupEndpoint
 from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.engine.operations import Operation
-from sso.perm.errors import InvalidInput
+from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input.groups import read_group_conditions, read_group_fields, read_group_users
 from sso.perm.input.tags import read_tags
 from sso.perm.request import PermissionRequest
@@ -48,9 +49,14 @@ class ManagedGroupEndpoint:
         project = await self._projects.require(rights, project_id, Operation.GROUP_SAVE)
         if project["removed"]:
             raise Forbidden("removed")
-        group_id = secrets.token_hex(12)
+        group_id = request.data.get("group_id") or secrets.token_hex(12)
         scope = Scope.project(project_id)
-        write = await self._writes.run(request, scope, create_group, request.caller.actor, project_id, group_id, fields)
+        try:
+            write = await self._writes.run(
+                request, scope, create_group, request.caller.actor, project_id, group_id, fields
+            )
+        except UniqueViolation:
+            raise PermissionConflict("group_id: is already in use") from None
         return write.response(lambda row: {"data": group_json(row)})
 
     async def save(self, request: PermissionRequest) -> dict[str, Any]:
