@@ -54,6 +54,7 @@ class ManagementApi:
     rate: RateLimiter
     export_rate: RateLimiter  # of the console
     visibility: Visibility
+    protected: ProtectedUsers
     routes: tuple[AdminRoute, ...]
 
     async def authorize(self, caller: AdminCaller, route: AdminRoute) -> None:
@@ -88,6 +89,7 @@ def build_management(
         RateLimiter(database, "admin", requests_per_minute),
         RateLimiter(database, "export", -(-requests_per_minute // EXPORTS_DIVISOR)),
         visibility,
+        protected,
         (
             *_user_routes(users, details),
             *_audit_routes(AuditTrail(database)),
