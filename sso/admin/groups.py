@@ -8,7 +8,6 @@ from sso.admin.permission_access import (
     change_record,
     create_record,
     permission_route,
-    require_root_to_choose,
 )
 from sso.admin.permission_bodies import GroupChanges, NewGroup
 from sso.admin.request import (
@@ -66,7 +65,6 @@ class GroupResource:
 
     async def create(self, request: AdminRequest) -> AdminResponse:
         body: NewGroup = request.body
-        require_root_to_choose(request, "group_id")
 
         async def read(runner: Runner, data: JsonRecord) -> JsonRecord:
             return await _read(runner, data["id"])

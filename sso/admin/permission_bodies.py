@@ -112,7 +112,7 @@ class GroupChanges(PermissionBody):
 
 
 class NewGroup(GroupChanges):
-    group_id: GroupId | None = None  # chosen by root only; otherwise a random one
+    group_id: GroupId | None = None  # of a group that was deleted
     project_id: Segment
     title: Title
 

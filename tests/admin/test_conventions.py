@@ -111,11 +111,10 @@ def test_version_is_accepted_weak_or_without_quotes(root: Administrator, records
 
 
 def test_only_root_chooses_ids_and_keys(studio: Studio, root: Administrator, records: dict[str, str]) -> None:
-    other = administrator(studio, "can_manage_applications", "can_manage_projects")
-    project, app = records["project"].rpartition("/")[2], int(records["application"].rpartition("/")[2])
+    other = administrator(studio, "can_manage_applications")
+    app = int(records["application"].rpartition("/")[2])
     for path, field, value, fields in (
         ("/applications", "application_id", 54321, {"name": "Chosen"}),
-        ("/groups", "group_id", "5f1e00000000000000000abc", {"project_id": project, "title": "Chosen"}),
         ("/access-keys", "hash", "a key that the client has chosen".replace(" ", "-"), {"application_id": app}),
     ):
         body = {field: value, **fields}

@@ -63,7 +63,7 @@ def holder_pages(console: ConsoleView, routes: Blueprint) -> None:
 
     @routes.get("/<application_id>/holders.csv")
     async def export_holders(application_id: str) -> Response:
-        visit = await console.open(APPLICATIONS)
+        visit = await console.open_export(APPLICATIONS)
         query = {"role": request.args.get("role", "").strip()}
         records = await read_all(visit, HOLDERS, query, PAGE, MAX_ROWS, application_id=application_id)
         return csv_response("roles", ("role", "user_id", "login", "expired", "ttl"), records)

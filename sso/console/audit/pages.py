@@ -9,7 +9,7 @@ from quart import Blueprint, Response, request
 
 from sso.console.audit.differences import differences
 from sso.console.audit.targets import target_path
-from sso.console.audit.undo_pages import ENTRY, may_undo, undo_pages
+from sso.console.audit.undo_pages import ENTRY, undo_pages, why_not
 from sso.console.form_error import FormError
 from sso.console.lists import MAX_ROWS, PAGE, read_all
 from sso.console.sections import AUDIT
@@ -54,7 +54,7 @@ def audit_pages(console: ConsoleView) -> Blueprint:
 
     @routes.get("/export.csv")
     async def export() -> Response:
-        visit = await console.open(AUDIT)
+        visit = await console.open_export(AUDIT)
         filters = {name: request.args.get(name, "").strip() for name in FILTERS}
         records = await read_all(visit, "/audit", _query(filters), PAGE, MAX_ROWS)
         for record in records:
@@ -71,7 +71,7 @@ def audit_pages(console: ConsoleView) -> Blueprint:
             title=entry["operation"],
             entry=_listed(visit, entry),
             differences=differences(entry["before"], entry["after"]),
-            can_undo=may_undo(visit, entry),
+            why_not=await why_not(visit, entry),
         )
 
     undo_pages(console, routes)

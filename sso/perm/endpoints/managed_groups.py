@@ -4,7 +4,6 @@ import secrets
 from typing import Any
 
 from sso.core.errors import Forbidden
-from sso.db.errors import UniqueViolation
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
@@ -13,13 +12,15 @@ from sso.perm.delegation import delegated_write
 from sso.perm.endpoints.groups import GroupEndpoint
 from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
+from sso.perm.engine.management_rights import MANAGE_PROJECTS
 from sso.perm.engine.operations import Operation
-from sso.perm.errors import InvalidInput, PermissionConflict
+from sso.perm.errors import InvalidInput
 from sso.perm.input.groups import read_group_conditions, read_group_fields, read_group_users
 from sso.perm.input.tags import read_tags
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.groups import (
     create_group,
+    group_id_conflicts,
     group_json,
     lock_group,
     save_group,
@@ -49,14 +50,15 @@ class ManagedGroupEndpoint:
         project = await self._projects.require(rights, project_id, Operation.GROUP_SAVE)
         if project["removed"]:
             raise Forbidden("removed")
-        group_id = request.data.get("group_id") or secrets.token_hex(12)
+        group_id = request.required_data().get("group_id")
+        if group_id and not (rights.is_root or MANAGE_PROJECTS in rights.granted.management):
+            raise Forbidden(f"group_id: {MANAGE_PROJECTS} is required to choose it")
+        group_id = group_id or secrets.token_hex(12)
         scope = Scope.project(project_id)
-        try:
+        with group_id_conflicts():
             write = await self._writes.run(
                 request, scope, create_group, request.caller.actor, project_id, group_id, fields
             )
-        except UniqueViolation:
-            raise PermissionConflict("group_id: is already in use") from None
         return write.response(lambda row: {"data": group_json(row)})
 
     async def save(self, request: PermissionRequest) -> dict[str, Any]:
