@@ -101,7 +101,7 @@ class ProviderResource:
         return AdminResponse({**response.members, "users": users}, 200, response.headers)
 
     async def create(self, request: AdminRequest) -> AdminResponse:
-        _require_root(request.caller, "to add an identity provider")
+        require_root(request.caller, "to add an identity provider")
         part = self._read(request.body, request.body.id)
 
         async def work(tx: Transaction) -> IdentityProvider:
@@ -123,7 +123,7 @@ class ProviderResource:
             request.check_version(before)
             provider = await self._apply(tx, request, part)
             after = self._json(provider)
-            _require_rights(request.caller, before, after)
+            require_rights_of_provider(request.caller, before, after)
             return provider
 
         return record_response(self._json(await self._write(work)))
@@ -185,16 +185,16 @@ def _require(provider: IdentityProvider | None) -> IdentityProvider:
     return provider
 
 
-def _require_rights(caller: AdminCaller, before: JsonRecord, after: JsonRecord) -> None:
+def require_rights_of_provider(caller: AdminCaller, before: JsonRecord, after: JsonRecord) -> None:
     """Raises Forbidden unless the caller may make this change."""
     changed = sorted(name for name in after if after[name] != before[name] and name not in HARMLESS_FIELDS)
     if after["disabled"] and "disabled" in changed:  # takes something away, as a deletion does
         changed.remove("disabled")
     if changed:
-        _require_root(caller, f"to change {changed[0]}")
+        require_root(caller, f"to change {changed[0]}")
 
 
-def _require_root(caller: AdminCaller, action: str) -> None:
+def require_root(caller: AdminCaller, action: str) -> None:
     if not caller.is_root:
         raise Forbidden(f"the role root is required {action}: the provider signs in its users")
 

@@ -110,6 +110,7 @@ class GroupChanges(PermissionBody):
 
 
 class NewGroup(GroupChanges):
+    group_id: GroupId | None = None  # of a group that was deleted
     project_id: Segment
     title: Title
 

@@ -101,6 +101,10 @@ class ProjectResource:
         """Marks the project as removed: its members and groups lose the rights that it gives."""
         return await self._write(request, self._projects.delete, {})
 
+    async def restore(self, request: AdminRequest) -> AdminResponse:
+        """Restores a removed project, with the rights that it gives. Needs the role root."""
+        return await self._write(request, self._managed.restore, {})
+
     async def _count(self, project_ids: Iterable[str]) -> dict[str, JsonRecord]:
         rows = await self._database.rows(_COUNTS, ids=list(project_ids))
         return {row["id"]: {name: row[name] for name in ("applications", "groups", "members")} for row in rows}
@@ -152,4 +156,7 @@ def project_routes(projects: ProjectResource) -> tuple[AdminRoute, ...]:
             example={"description": "Ships and planets"},
         ),
         permission_route("DELETE", one, manage, projects.delete, DeleteQuery),
+        AdminRoute(
+            "POST", f"{one}/restore", manage, projects.restore, DeleteQuery, summary="Restore a removed project"
+        ),
     )

@@ -31,6 +31,8 @@ from sso.perm.visibility import Visibility
 from sso.perm.wiring import Permissions
 from sso.personal_data.deletion import AccountDeletion
 
+EXPORTS_DIVISOR = 60  # how many times fewer exports than other requests an administrator may make
+
 
 @dataclass(frozen=True)
 class AccountServices:
@@ -50,7 +52,9 @@ class AccountServices:
 class ManagementApi:
     authenticator: AdminAuthenticator
     rate: RateLimiter
+    export_rate: RateLimiter  # of the console
     visibility: Visibility
+    protected: ProtectedUsers
     routes: tuple[AdminRoute, ...]
 
     async def authorize(self, caller: AdminCaller, route: AdminRoute) -> None:
@@ -83,7 +87,9 @@ def build_management(
     return ManagementApi(
         AdminAuthenticator(permissions.admin_callers, authorizer, find_service_token, database.clock),
         RateLimiter(database, "admin", requests_per_minute),
+        RateLimiter(database, "export", -(-requests_per_minute // EXPORTS_DIVISOR)),
         visibility,
+        protected,
         (
             *_user_routes(users, details),
             *_audit_routes(AuditTrail(database)),

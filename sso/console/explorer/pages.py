@@ -90,7 +90,7 @@ def explorer_pages(console: ConsoleView) -> Blueprint:
 
     @routes.get("/export.csv")
     async def export() -> Response:
-        visit = await console.open(EXPLORER)
+        visit = await console.open_export(EXPLORER)
         query = ExplorerQuery.of(request.args)
         try:
             explored = await explore(visit, query) if query.is_complete else None

@@ -60,7 +60,7 @@ def project_pages(console: ConsoleView) -> Blueprint:
 
     @routes.get("/export.csv")
     async def export() -> Response:
-        visit = await console.open(PROJECTS)
+        visit = await console.open_export(PROJECTS)
         query = {"search": request.args.get("search", "").strip()}
         records = await read_all(visit, "/projects", query, PAGE, MAX_ROWS)
         return csv_response("projects", CSV_COLUMNS, records)

@@ -59,6 +59,7 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
             account=user,
             base=path_of(user["user_id"]),
             tab=tab,
+            protection=await visit.protection_of(user["user_id"]) if visit.may("PATCH", USER) else "",
             **context,
         )
 

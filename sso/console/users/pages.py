@@ -41,7 +41,7 @@ def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
 
     @routes.get("/export.csv")
     async def export() -> Response:
-        visit = await console.open(USERS)
+        visit = await console.open_export(USERS)
         query = {"search": request.args.get("search", "").strip()}
         records = await read_all(visit, "/users", query, PAGE, MAX_ROWS)
         return csv_response("users", CSV_COLUMNS, records)
