@@ -15,13 +15,13 @@ from sso.admin.invitations import InvitationResource, invitation_routes
 from sso.admin.permission_wiring import permission_routes
 from sso.admin.personal_data import PersonalDataResource, personal_data_routes
 from sso.admin.protected_users import ProtectedUsers
-from sso.admin.request import AdminRoute, SearchQuery, WriteQuery
+from sso.admin.request import AdminRoute, ListQuery, SearchQuery, WriteQuery
 from sso.admin.rights import AdminRight
 from sso.admin.service_wiring import ServiceParts, service_routes
 from sso.admin.system import SystemResource, system_routes
 from sso.admin.user_assignments import UserAssignments, user_assignment_routes
 from sso.admin.user_details import UserDetails
-from sso.admin.users import UserCreation, UserPatch, UserResource
+from sso.admin.users import FIXED_FIELDS, NEW_USER, UserCreation, UserPatch, UserResource
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.db.database import Database
@@ -57,6 +57,7 @@ class ManagementApi:
     rate: RateLimiter
     export_rate: RateLimiter  # of the console
     visibility: Visibility
+    protected: ProtectedUsers
     routes: tuple[AdminRoute, ...]
 
     async def authorize(self, caller: AdminCaller, route: AdminRoute) -> None:
@@ -91,6 +92,7 @@ def build_management(
         RateLimiter(database, "admin", requests_per_minute),
         RateLimiter(database, "export", -(-requests_per_minute // EXPORTS_DIVISOR)),
         visibility,
+        protected,
         (
             *_user_routes(users, details),
             *personal_data_routes(PersonalDataResource(database, users, accounts.deletion, accounts.erasure)),
@@ -118,16 +120,26 @@ def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute,
     user = "/users/<user_id>"
     return (
         AdminRoute("GET", "/users", view, users.list, SearchQuery),
-        AdminRoute("POST", "/users", manage, users.create, body=UserCreation),
+        AdminRoute("POST", "/users", manage, users.create, body=UserCreation, example=NEW_USER),
         AdminRoute("GET", user, view, users.get),
-        AdminRoute("PATCH", user, manage, users.change, WriteQuery, UserPatch),
-        AdminRoute("GET", f"{user}/sessions", view, details.sessions),
+        AdminRoute(
+            "PATCH",
+            user,
+            manage,
+            users.change,
+            WriteQuery,
+            UserPatch,
+            example={"disabled": True},
+            fixed_fields=FIXED_FIELDS,
+        ),
+        AdminRoute("GET", f"{user}/sessions", view, details.sessions, ListQuery),
         AdminRoute("DELETE", f"{user}/sessions", manage, details.end_sessions),
         AdminRoute("DELETE", f"{user}/sessions/<session_id>", manage, details.end_session),
-        AdminRoute("GET", f"{user}/games", view, details.games),
+        AdminRoute("GET", f"{user}/games", view, details.games, ListQuery),
         AdminRoute("DELETE", f"{user}/games/<sign_in_id>", manage, details.end_game),
-        AdminRoute("GET", f"{user}/factors", view, details.factors),
+        AdminRoute("GET", f"{user}/factors", view, details.factors, ListQuery),
         AdminRoute("DELETE", f"{user}/factors", manage, details.reset_factors),
+        AdminRoute("GET", f"{user}/factors/block", view, details.block, summary="Read the blocked factors of a user"),
         AdminRoute(
             "DELETE", f"{user}/factors/block", manage, details.unblock_factors, summary="Unblock the factors of a user"
         ),

@@ -64,11 +64,15 @@ class UserRecords(Resource):
     def end_game(self, user_id: str, sign_in_id: str) -> ApiCall[Record]:
         return ApiCall("DELETE", self._at(user_id, "games", sign_in_id), read_record)
 
-    def factors(self, user_id: str) -> ApiCall[Record]:
-        return ApiCall("GET", self._at(user_id, "factors"), read_record)
+    def factors(self, user_id: str) -> ListCall:
+        return ListCall("GET", self._at(user_id, "factors"), read_page)
 
     def reset_factors(self, user_id: str) -> ApiCall[Record]:
         return ApiCall("DELETE", self._at(user_id, "factors"), read_record)
+
+    def blocked_factors(self, user_id: str) -> ApiCall[Record]:
+        """``blocked``: the second factors that accept no codes after too many wrong ones."""
+        return ApiCall("GET", self._at(user_id, "factors", "block"), read_record)
 
     def unblock_factors(self, user_id: str) -> ApiCall[Record]:
         """Accepts codes again after too many wrong ones."""

@@ -54,6 +54,7 @@ TABLE: dict[str, Row] = {
     "DELETE /users/<user_id>/games/<sign_in_id>": Row(404),
     "GET /users/<user_id>/factors": Row(404),
     "DELETE /users/<user_id>/factors": Row(404),
+    "GET /users/<user_id>/factors/block": Row(404),
     "DELETE /users/<user_id>/factors/block": Row(404),
     "POST /users/<user_id>/export": Row(404),
     "GET /users/<user_id>/permissions": Row(200, f"{PERMISSIONS}?application_id={{application}}"),
@@ -84,6 +85,8 @@ TABLE: dict[str, Row] = {
     "DELETE /game-sessions/<gsid>": Row(404),
     "GET /violations/<violation_id>": Row(404),
     "GET /state": Row(200),
+    "GET /state/export": Row(200),
+    "POST /state": Row(412, "/state?dry_run=1"),
     "POST /state/diff": Row(200),
     "POST /state/apply": Row(412, "/state/apply?dry_run=1"),  # only root applies without a dry run
     "GET /changes": Row(200),
@@ -95,6 +98,7 @@ TABLE: dict[str, Row] = {
     "PATCH /webhooks/<webhook_id>": Row(404),
     "DELETE /webhooks/<webhook_id>": Row(404),
     "GET /webhooks/<webhook_id>/failed": Row(404),
+    "GET /webhooks/<webhook_id>/dead-letters": Row(404),
     "POST /webhooks/<webhook_id>/failed/retry": Row(404),
     "GET /applications": Row(200),
     "POST /applications": Row(400),
@@ -129,6 +133,7 @@ TABLE: dict[str, Row] = {
     "GET /projects/<project_id>": Row(200, PROJECT),
     "PATCH /projects/<project_id>": Row(412, PROJECT),
     "DELETE /projects/<project_id>": Row(412, PROJECT),
+    "POST /projects/<project_id>/restore": Row(404),
     "GET /projects/<project_id>/members": Row(200, f"{PROJECT}/members"),
     "POST /projects/<project_id>/members": Row(
         409, f"{PROJECT}/members", {"user_id": "{member}", "roles": {"project": ["viewer"]}}

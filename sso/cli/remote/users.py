@@ -40,8 +40,9 @@ class RemoteUsers:
             user["deletion_due"] = int(datetime.fromisoformat(user["deletion_due"]).timestamp())
         else:
             del user["deletion_due"]
-        if user["second_factors"] and (blocked := (await self._api.send(users.factors(user["user_id"])))["blocked"]):
-            user["blocked_factors"] = blocked
+        if user["second_factors"]:
+            block = await self._api.send(users.blocked_factors(user["user_id"]))
+            user |= {"blocked_factors": block["blocked"]} if block["blocked"] else {}
         return user
 
     async def set_disabled(self, user: Fields, *, disabled: bool) -> None:

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, current_app, request
 
+from sso.admin.client_protection import require_rights_of_client
 from sso.console.clients.quickstarts import FRAMEWORKS, Framework
 from sso.console.form_error import FormError
 from sso.console.record_action_pages import add_record_actions
@@ -14,7 +15,7 @@ from sso.console.users.form import split_list
 from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
-from sso.core.errors import ApiError, NotFound
+from sso.core.errors import ApiError, Forbidden, NotFound
 from sso.web.body import InvalidBody
 
 CLIENT = "/clients/<client_id>"
@@ -99,6 +100,7 @@ def client_pages(console: ConsoleView) -> Blueprint:
             client=client,
             version=version_of(client),
             frameworks=FRAMEWORKS.values(),
+            protection=protection_of(visit, client) if visit.may("PATCH", CLIENT) else "",
             **context,
         )
 
@@ -150,6 +152,15 @@ def client_actions(console: ConsoleView, routes: Blueprint, client_page: Callabl
         return await client_page(visit, client, new_secret=secret)
 
     add_record_actions(console, routes, CLIENTS, CLIENT, "client")
+
+
+def protection_of(visit: ConsoleVisit, client: dict[str, Any]) -> str:
+    """Returns why the administrator may not change this client, or "" if nothing forbids it."""
+    try:
+        require_rights_of_client(visit.caller, client)
+    except Forbidden as error:
+        return error.message
+    return ""
 
 
 def _days(text: str) -> Any:
