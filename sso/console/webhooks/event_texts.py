@@ -12,7 +12,7 @@ GROUP_TEXTS: Mapping[str, str] = {
     "users": "All events about users.",
     "keys": "All events about keys and secrets.",
 }
-EVENT_TEXTS: Mapping[ChangeType, str] = {
+EVENT_TEXTS: Mapping[str, str] = {
     ChangeType.PERMISSIONS_CHANGED: "A user has gained or lost rules of an application.",
     ChangeType.APPLICATION_CHANGED: "So many users of an application have, that they are not listed.",
     ChangeType.USER_DISABLED: "A user can no longer sign in.",
