@@ -74,7 +74,15 @@ def assertion_routes(database: Database, writer: PermissionWriter) -> tuple[Admi
     path = "/applications/<application_id>/assertions"
     return (
         AdminRoute("GET", path, AdminRight.VIEW_APPLICATIONS, resource.get),
-        AdminRoute("PUT", path, AdminRight.MANAGE_APPLICATIONS, resource.save, WriteQuery, AssertionsBody),
+        AdminRoute(
+            "PUT",
+            path,
+            AdminRight.MANAGE_APPLICATIONS,
+            resource.save,
+            WriteQuery,
+            AssertionsBody,
+            example={"assertions": ["ann@example.com may chat.kick", "only moderator may chat.mute"]},
+        ),
     )
 
 

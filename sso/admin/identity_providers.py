@@ -11,7 +11,7 @@ from sso.admin.request import (
     AdminResponse,
     AdminRoute,
     JsonRecord,
-    ListQuery,
+    SearchQuery,
     list_response,
     record_response,
 )
@@ -86,9 +86,13 @@ class ProviderResource:
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         """Returns the providers in the order of their ids."""
-        query: ListQuery = request.query
+        query: SearchQuery = request.query
         providers = sorted(await self._store.list(), key=lambda provider: provider.provider_id)
-        following = [provider for provider in providers if provider.provider_id > query.after]
+        following = [
+            provider
+            for provider in providers
+            if provider.provider_id > query.after and query.matches(provider.provider_id, provider.name)
+        ]
         shown = [self._json(provider) for provider in following[: query.limit]]
         return list_response(shown, shown[-1]["id"] if len(following) > query.limit else None)
 
@@ -146,6 +150,8 @@ class ProviderResource:
     def _read(self, body: ProviderChanges, provider_id: str) -> IdentityProviderPart:
         """Raises ApiError."""
         record = body.model_dump(exclude_none=True) | {"id": provider_id}
+        if record.get("client_id") == "":  # as a provider without one was read
+            del record["client_id"]
         part = read_part("", record)
         for name in URLS:
             if record.get(name) and not is_outgoing_url(record[name], allow_http=self._allow_http):
@@ -203,9 +209,17 @@ def provider_routes(resource: ProviderResource) -> tuple[AdminRoute, ...]:
     view, manage = AdminRight.VIEW_CLIENTS, AdminRight.MANAGE_CLIENTS
     provider = "/identity-providers/<provider_id>"
     return (
-        AdminRoute("GET", "/identity-providers", view, resource.list, ListQuery),
+        AdminRoute("GET", "/identity-providers", view, resource.list, SearchQuery),
         AdminRoute("POST", "/identity-providers", manage, resource.create, body=ProviderPart, example=_NEW_PROVIDER),
         AdminRoute("GET", provider, view, resource.get),
-        AdminRoute("PATCH", provider, manage, resource.change, body=ProviderChanges, example={"position": 1}),
+        AdminRoute(
+            "PATCH",
+            provider,
+            manage,
+            resource.change,
+            body=ProviderChanges,
+            example={"position": 1},
+            fixed_fields={"secret_id": "", "callback_url": ""},
+        ),
         AdminRoute("DELETE", provider, manage, resource.delete),
     )

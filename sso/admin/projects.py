@@ -27,7 +27,7 @@ from sso.perm.engine.operations import Operation
 from sso.perm.request import Handler as PermissionHandler
 from sso.perm.stores.projects import project_json, read_project, resolve_project_id
 from sso.perm.visibility import Visibility
-from sso.web.request_model import Flag, at_most
+from sso.web.request_model import QueryFlag, at_most
 
 _PAGE = Statement(
     """SELECT * FROM projects WHERE id > :after AND removed = :removed
@@ -45,9 +45,9 @@ _COUNTS = Statement(
 
 
 class ProjectQuery(SearchQuery):
-    removed: Flag = False  # list removed projects instead of the others
+    removed: QueryFlag = False  # list removed projects instead of the others
     name: Annotated[str, at_most(64)] | None = None  # only the project with this id or alias
-    counts: Flag = False  # add the numbers of applications, groups and members
+    counts: QueryFlag = False  # add the numbers of applications, groups and members
 
 
 class ProjectResource:
@@ -154,6 +154,7 @@ def project_routes(projects: ProjectResource) -> tuple[AdminRoute, ...]:
             WriteQuery,
             ProjectChanges,
             example={"description": "Ships and planets"},
+            fixed_fields={"id": "project_id", **dict.fromkeys(("tags", "author", "created", "removed"), "")},
         ),
         permission_route("DELETE", one, manage, projects.delete, DeleteQuery),
         AdminRoute(

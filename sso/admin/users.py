@@ -39,6 +39,8 @@ from sso.state.sections.users import UserChanges, UserPart
 from sso.state.summary import CREATED
 
 LOGIN_TAKEN = "login: is used by another user"
+FIXED_FIELDS = dict.fromkeys(("second_factors", "reg_time", "deletion_due"), "")
+NEW_USER = {"login": "ann@example.com", "password": "a long password", "nick": "Ann"}
 _LOCK = Statement("SELECT * FROM users WHERE user_id = :user_id FOR UPDATE")
 _BY_LOGIN = Statement("SELECT * FROM users WHERE login_key = :login_key")
 

@@ -14,13 +14,13 @@ from sso.admin.change_wiring import ChangeParts, stream_routes
 from sso.admin.invitations import InvitationResource, invitation_routes
 from sso.admin.permission_wiring import permission_routes
 from sso.admin.protected_users import ProtectedUsers
-from sso.admin.request import AdminRoute, SearchQuery, WriteQuery
+from sso.admin.request import AdminRoute, ListQuery, SearchQuery, WriteQuery
 from sso.admin.rights import AdminRight
 from sso.admin.service_wiring import ServiceParts, service_routes
 from sso.admin.system import SystemResource, system_routes
 from sso.admin.user_assignments import UserAssignments, user_assignment_routes
 from sso.admin.user_details import UserDetails
-from sso.admin.users import UserCreation, UserPatch, UserResource
+from sso.admin.users import FIXED_FIELDS, NEW_USER, UserCreation, UserPatch, UserResource
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.db.database import Database
@@ -116,16 +116,25 @@ def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute,
     user = "/users/<user_id>"
     return (
         AdminRoute("GET", "/users", view, users.list, SearchQuery),
-        AdminRoute("POST", "/users", manage, users.create, body=UserCreation),
+        AdminRoute("POST", "/users", manage, users.create, body=UserCreation, example=NEW_USER),
         AdminRoute("GET", user, view, users.get),
-        AdminRoute("PATCH", user, manage, users.change, WriteQuery, UserPatch),
+        AdminRoute(
+            "PATCH",
+            user,
+            manage,
+            users.change,
+            WriteQuery,
+            UserPatch,
+            example={"disabled": True},
+            fixed_fields=FIXED_FIELDS,
+        ),
         AdminRoute("DELETE", user, manage, users.delete),
-        AdminRoute("GET", f"{user}/sessions", view, details.sessions),
+        AdminRoute("GET", f"{user}/sessions", view, details.sessions, ListQuery),
         AdminRoute("DELETE", f"{user}/sessions", manage, details.end_sessions),
         AdminRoute("DELETE", f"{user}/sessions/<session_id>", manage, details.end_session),
-        AdminRoute("GET", f"{user}/games", view, details.games),
+        AdminRoute("GET", f"{user}/games", view, details.games, ListQuery),
         AdminRoute("DELETE", f"{user}/games/<sign_in_id>", manage, details.end_game),
-        AdminRoute("GET", f"{user}/factors", view, details.factors),
+        AdminRoute("GET", f"{user}/factors", view, details.factors, ListQuery),
         AdminRoute("DELETE", f"{user}/factors", manage, details.reset_factors),
     )
 

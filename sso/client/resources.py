@@ -64,8 +64,8 @@ class UserRecords(Resource):
     def end_game(self, user_id: str, sign_in_id: str) -> ApiCall[Record]:
         return ApiCall("DELETE", self._at(user_id, "games", sign_in_id), read_record)
 
-    def factors(self, user_id: str) -> ApiCall[Record]:
-        return ApiCall("GET", self._at(user_id, "factors"), read_record)
+    def factors(self, user_id: str) -> ListCall:
+        return ListCall("GET", self._at(user_id, "factors"), read_page)
 
     def reset_factors(self, user_id: str) -> ApiCall[Record]:
         return ApiCall("DELETE", self._at(user_id, "factors"), read_record)

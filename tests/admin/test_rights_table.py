@@ -82,6 +82,8 @@ TABLE: dict[str, Row] = {
     "GET /game-sessions/<gsid>": Row(404),
     "DELETE /game-sessions/<gsid>": Row(404),
     "GET /state": Row(200),
+    "GET /state/export": Row(200),
+    "POST /state": Row(412, "/state?dry_run=1"),
     "POST /state/diff": Row(200),
     "POST /state/apply": Row(412, "/state/apply?dry_run=1"),  # only root applies without a dry run
     "GET /changes": Row(200),
@@ -93,6 +95,7 @@ TABLE: dict[str, Row] = {
     "PATCH /webhooks/<webhook_id>": Row(404),
     "DELETE /webhooks/<webhook_id>": Row(404),
     "GET /webhooks/<webhook_id>/failed": Row(404),
+    "GET /webhooks/<webhook_id>/dead-letters": Row(404),
     "POST /webhooks/<webhook_id>/failed/retry": Row(404),
     "GET /applications": Row(200),
     "POST /applications": Row(400),

@@ -157,6 +157,17 @@ def test_last_names_the_server_of_the_last_login(operator: Operator) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_login_and_password_may_come_from_standard_input(administered: Server, tmp_path: Path) -> None:
+    for arguments, lines in (((), f"{ROOT}\n{PASSWORD}\n"), ((ROOT,), f"{PASSWORD}\n")):
+        (folder := tmp_path / str(len(arguments))).mkdir()
+        operator = Operator(administered, folder)
+        assert operator.sso("login", *arguments, stdin=lines).startswith("signed in to ")
+        assert ROOT in operator.sso("user", "list", "--search", ROOT)
+    nobody = Operator(administered, tmp_path)
+    assert nobody.failure("login", stdin="") == "sso: e-mail: expected on standard input\n"
+    assert nobody.failure("login", ROOT, stdin="\n") == "sso: password: expected on standard input\n"
+
+
 def test_without_a_sign_in_the_command_says_how_to_sign_in(administered: Server, tmp_path: Path) -> None:
     stranger = Operator(administered, tmp_path)
     assert f"run `sso --server {stranger.url} login`" in stranger.failure("user", "list")

@@ -53,7 +53,7 @@ ADMIN = tuple(
         "clients/<client_id>", "clients/<client_id>/rotate-secret",
         "game-sessions", "game-sessions/<gsid>",
         "identity-providers", "identity-providers/<provider_id>", "signing-keys", "signing-keys/<kid>",
-        "state", "state/apply", "state/diff",
+        "state", "state/apply", "state/diff", "state/export", "webhooks/<webhook_id>/dead-letters",
         "users", "users/<user_id>", "users/<user_id>/assignments", "users/<user_id>/factors", "users/<user_id>/games",
         "users/<user_id>/games/<sign_in_id>", "users/<user_id>/permissions", "users/<user_id>/sessions",
         "users/<user_id>/sessions/<session_id>", "webhooks", "webhooks/<webhook_id>", "webhooks/<webhook_id>/failed",
