@@ -261,7 +261,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
             service_tokens.application_of,
             ChangeParts(bus, change_reader, webhooks),
             settings.rate_admin,
-            ServiceParts(settings, bus, oauth.clients, upstream.providers, key_store, key_rotation),
+            ServiceParts(
+                settings, bus, oauth.clients, upstream.providers, upstream.connection_test, key_store, key_rotation
+            ),
         ),
         applications=applications,
         proxies=proxies,

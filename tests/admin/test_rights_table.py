@@ -76,6 +76,7 @@ TABLE: dict[str, Row] = {
     "GET /identity-providers/<provider_id>": Row(404),
     "PATCH /identity-providers/<provider_id>": Row(404),
     "DELETE /identity-providers/<provider_id>": Row(404),
+    "POST /identity-providers/<provider_id>/test": Row(404),
     "GET /signing-keys": Row(200),
     "POST /signing-keys": Row(400, body={"unknown": 1}),
     "GET /signing-keys/<kid>": Row(404),

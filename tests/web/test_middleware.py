@@ -46,7 +46,7 @@ ADMIN = tuple(
         "conditions/test", "groups",
         "figures", "groups/<group_id>", "projects", "projects/<project_id>", "system",
         "projects/<project_id>/members", "projects/<project_id>/members/<user_id>", "projects/<project_id>/roles",
-        "projects/<project_id>/restore",
+        "projects/<project_id>/restore", "identity-providers/<provider_id>/test",
         "roles",
         "roles/<application_id>/<name>", "schemas", "schemas/<application_id>",
         "audit", "audit/<entry_id>", "invitations", "invitations/<invitation_id>", "clients",
