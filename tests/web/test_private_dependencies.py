@@ -22,11 +22,12 @@ from quart_trio.asgi import TrioASGIHTTPConnection
 from quart_trio.wrappers import TrioRequest
 from quart_trio.wrappers.request import TrioBody
 from werkzeug.datastructures import Headers
+from werkzeug.routing import Rule
 
 from tests.test_private_dependencies import changed, code_digest
 
-CONTEXT, REQUEST, APP, WEBSOCKET = (
-    f"sso/web/fast_quart/{name}.py" for name in ("context", "request", "app", "websocket")
+CONTEXT, REQUEST, APP, WEBSOCKET, RULE = (
+    f"sso/web/fast_quart/{name}.py" for name in ("context", "request", "app", "websocket", "rule")
 )
 # Names that we override, set or call, and the function of the library that must use them.
 USED_NAMES = [
@@ -46,6 +47,7 @@ USED_NAMES = [
     (ASGIWebsocketConnection.handle_websocket, "_accepted", WEBSOCKET),
     (ASGIWebsocketConnection.handle_websocket, "_closed", WEBSOCKET),
     (Websocket.receive, "_receive", WEBSOCKET),
+    (Rule.compile, "_compile_builder", RULE),
 ]
 # Methods that are replaced by shorter versions, which must follow a change of the original.
 REPLACED_METHODS = [
