@@ -46,8 +46,6 @@ BOXES = {
 MODULES = {
     "__main__": "cli",
     "doctor": "app",
-    "finding": "app",
-    "delivery_findings": "app",
     "routes": "app",
     "worker": "app",
     "services": "app",

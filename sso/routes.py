@@ -6,7 +6,6 @@ from typing import Any
 
 from quart import Blueprint
 
-from sso import doctor
 from sso.accounts.account_page.pages import account_pages
 from sso.accounts.account_page.sections import AccountSection, SignedInSections
 from sso.accounts.account_page.session_restart import SessionRestart
@@ -41,6 +40,7 @@ from sso.console.view import ConsoleView
 from sso.db.rate_limit import RateLimiter
 from sso.device.pages import device_pages
 from sso.device.routes import device_routes
+from sso.doctor.checks import check as check_installation
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes
 from sso.gsid.sockets import game_sockets
@@ -149,7 +149,7 @@ def _findings(s: Services) -> InstallationFindings:
     """The findings of ``sso doctor``."""
 
     def check() -> list[dict[str, Any]]:
-        return [asdict(finding) for finding in doctor.check(s.settings, s.database.dsn)]
+        return [asdict(finding) for finding in check_installation(s.settings, s.database.dsn)]
 
     return InstallationFindings(check)
 

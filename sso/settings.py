@@ -295,8 +295,8 @@ class Settings:
     rate_admin: int = setting(
         1200,
         count,
-        "Requests per minute to the management API (/api/admin/) from one IPv4 address or IPv6 /64; further ones get "
-        "429. 0 means no limit.",
+        "Requests per minute to the management API (/api/admin/) from one IPv4 address or IPv6 /64, and to the console "
+        "by one administrator; further ones get 429. 0 means no limit.",
     )
     upstream_ca_file: Path | None = setting(
         None,

@@ -75,7 +75,10 @@ class GameClients:
         received = set()
         for number, _ in self._epoll.poll(seconds):
             connection = self._open[number]
-            data = connection.recv(65536)
+            try:
+                data = connection.recv(65536)
+            except ConnectionResetError:  # the server did not wait for the answer to a ping
+                data = b""
             if not data:
                 self._epoll.unregister(number)
                 self._open.pop(number).close()

@@ -55,12 +55,22 @@ _END_BY_SECRET = Statement(
     RETURNING user_id, coalesce(sid, id) AS sid"""
 )
 # `visit` is the digest of the browser's visit cookie, NULL if it has none. Usually no session or challenge has this
-# digest. A locked row is skipped, because the transaction that holds it is deleting it.
-_START = """, replaced_sessions AS (
-        SELECT digest FROM browser_sessions WHERE digest = ANY (ARRAY(SELECT visit FROM valid_items))
-        FOR UPDATE SKIP LOCKED
+# digest. A locked row is skipped, because the transaction that holds it is deleting it. Sessions that start at the same
+# moment do not see each other: a user may have more than the limit until the next sign-in.
+_START = f""", owners AS (
+        SELECT user_id, count(*) AS added FROM valid_items GROUP BY user_id
+    ), surplus_sessions AS (
+        -- The oldest sessions beyond the limit, counting the new ones, which are not visible here yet.
+        SELECT s.digest FROM owners CROSS JOIN LATERAL (
+            SELECT digest FROM browser_sessions WHERE user_id = ANY (ARRAY[owners.user_id])
+            ORDER BY created DESC, digest OFFSET greatest(0, {MAX_SESSIONS} - owners.added)
+        ) s
+    ), dropped_sessions AS (
+        SELECT digest FROM browser_sessions WHERE digest = ANY (ARRAY(
+            SELECT visit FROM valid_items UNION ALL SELECT digest FROM surplus_sessions
+        )) FOR UPDATE SKIP LOCKED
     ), ended_sessions AS (
-        DELETE FROM browser_sessions WHERE digest = ANY (ARRAY(SELECT digest FROM replaced_sessions))
+        DELETE FROM browser_sessions WHERE digest = ANY (ARRAY(SELECT digest FROM dropped_sessions))
     ), met_challenges AS (
         -- The challenges that this login has met with its second factor.
         SELECT digest FROM login_challenges WHERE digest = ANY (ARRAY(SELECT visit FROM valid_items))
@@ -77,25 +87,7 @@ _START = """, replaced_sessions AS (
         INSERT INTO account_events (user_id, kind, address, device, detail)
         SELECT user_id, 'signed_in', address, device, jsonb_build_object('auth', auth) FROM valid_items WHERE is_sign_in
     )
-    SELECT n, new_sessions.created, new_sessions.authenticated FROM valid_items JOIN new_sessions USING (digest)"""
-# Runs after the new session is committed, so that the last of several concurrent logins sees all of their sessions.
-_TRIM = BatchStatement(
-    f"""WITH surplus_sessions AS (
-        SELECT s.digest FROM (SELECT DISTINCT user_id FROM unnest(CAST(:user_id AS text[])) AS user_id) owner,
-        LATERAL (
-            SELECT digest FROM browser_sessions WHERE user_id = ANY (ARRAY[owner.user_id])
-            ORDER BY created DESC, digest OFFSET {MAX_SESSIONS}
-        ) s
-    ), ended_sessions AS (
-        -- Rows are locked in key order to avoid deadlocks.
-        DELETE FROM browser_sessions WHERE digest = ANY (ARRAY(
-            SELECT digest FROM browser_sessions WHERE digest = ANY (ARRAY(SELECT digest FROM surplus_sessions))
-            ORDER BY digest FOR UPDATE SKIP LOCKED
-        ))
-    )
-    SELECT n FROM {{items}}""",  # noqa: S608 - a constant number
-    columns={"user_id": "text"},
-)
+    SELECT n, new_sessions.created, new_sessions.authenticated FROM valid_items JOIN new_sessions USING (digest)"""  # noqa: S608 - a constant number
 _LIST = Statement(
     """SELECT id, created, last_seen, address, device FROM browser_sessions
     WHERE user_id = :user_id AND expires > now() ORDER BY last_seen DESC LIMIT 100"""
@@ -159,7 +151,6 @@ class SessionStore:
         self._wake_senders = wake_senders
         self._life_s = life_s
         self._look_up = Batch(database, _LOOK_UP)
-        self._trim = Batch(database, _TRIM)
         self._start = guarded_by_user(
             database,
             "accounts.sessions.START",
@@ -240,7 +231,6 @@ class SessionStore:
         )
         if row is None:
             raise InvalidCredentials
-        await self._trim(user_id=user.user_id)
         return Session(session_id, user, row["created"], auth, secret, row["authenticated"], must_enrol)
 
     async def mark_authenticated(self, session_id: str) -> None:

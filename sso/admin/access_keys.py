@@ -1,13 +1,21 @@
 """/api/admin/access-keys: lists, creates and deletes access keys of applications. A value is shown only at creation."""
 
-from sso.admin.permission_access import RecordAccess, call_endpoint, change_record, permission_route
+from functools import partial
+
+from sso.admin.permission_access import (
+    RecordAccess,
+    call_endpoint,
+    change_record,
+    permission_route,
+    require_root_to_choose,
+)
 from sso.admin.permission_bodies import AccessKeyChanges, NewAccessKey
 from sso.admin.request import (
     AdminRequest,
     AdminResponse,
     AdminRoute,
     JsonRecord,
-    ListQuery,
+    SearchQuery,
     etag,
     page_response,
     read_number_cursor,
@@ -18,15 +26,18 @@ from sso.admin.rights import AdminRight
 from sso.core.errors import NotFound
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.db.database import Database
+from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.perm.endpoints.access_keys import AccessKeyEndpoint
 from sso.perm.engine.names import is_segment
 from sso.perm.engine.operations import Operation
+from sso.perm.errors import PermissionConflict
 from sso.perm.input.field_types import ApplicationId
 from sso.perm.request import Handler as PermissionHandler
 from sso.perm.stores.access_keys import access_key_json, read_access_key
 from sso.perm.visibility import Visibility
+from sso.state.sections.access_keys import read_key_value
 
 _PAGE = Statement(
     """SELECT k.id, k.application_id, k.comment, k.created, k.modified, k.last_used
@@ -34,11 +45,12 @@ _PAGE = Statement(
     WHERE (k.application_id, k.id) > (:after_id, :after_key) AND NOT a.removed AND p.removed IS NOT TRUE
         AND ((:everything AND k.application_id <> 1) OR k.application_id = ANY(CAST(:ids AS int[])))
         AND (CAST(:application_id AS int) IS NULL OR k.application_id = :application_id)
+        AND (starts_with(lower(k.comment), lower(:search)) OR starts_with(k.id, :search))
     ORDER BY k.application_id, k.id LIMIT :limit"""
 )
 
 
-class AccessKeyQuery(ListQuery):
+class AccessKeyQuery(SearchQuery):
     application_id: ApplicationId | None = None
 
 
@@ -59,6 +71,7 @@ class AccessKeyResource:
             everything=visible.everything,
             ids=list(visible.ids),
             application_id=query.application_id,
+            search=query.search,
             limit=query.limit + 1,
         )
         records = [access_key_json(row) for row in rows]
@@ -70,9 +83,14 @@ class AccessKeyResource:
     async def create(self, request: AdminRequest) -> AdminResponse:
         """Returns the key with its value, ``hash``, which is not shown again."""
         body: NewAccessKey = request.body
+        require_root_to_choose(request, "hash")
+        value = "" if body.hash is None else read_key_value(body.hash)
         fields = {"application_id": body.application_id, "data": {"comment": body.comment}}
         async with self._access.hiding(request, body.application_id):
-            members = await call_endpoint(request, self._endpoint.save, fields)
+            try:
+                members = await call_endpoint(request, partial(self._endpoint.save, value=value), fields)
+            except UniqueViolation:
+                raise PermissionConflict("hash: is used by another access key") from None
         key = members["data"]
         stored = {name: value for name, value in key.items() if name != "hash"}
         return AdminResponse(members, 201, {"ETag": etag(stored)})
@@ -126,7 +144,13 @@ def access_key_routes(keys: AccessKeyResource) -> tuple[AdminRoute, ...]:
         ),
         permission_route("GET", one, view, keys.get),
         permission_route(
-            "PATCH", one, manage, keys.change, body=AccessKeyChanges, example={"comment": "game server in Oslo"}
+            "PATCH",
+            one,
+            manage,
+            keys.change,
+            body=AccessKeyChanges,
+            example={"comment": "game server in Oslo"},
+            fixed_fields={"id": "key_id", **dict.fromkeys(("application_id", "created", "modified", "last_used"), "")},
         ),
         permission_route("DELETE", one, manage, keys.delete),
     )

@@ -3,11 +3,21 @@
 A key signs for the application, so the right to manage applications is required, and root at the central application.
 """
 
-from collections.abc import Sequence
+import builtins
+from dataclasses import replace
 from typing import Annotated
 
 from sso.admin.permission_access import AT_CENTRAL_APPLICATION, path_application_id
-from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute, JsonRecord, record_response
+from sso.admin.request import (
+    AdminModel,
+    AdminRequest,
+    AdminResponse,
+    AdminRoute,
+    JsonRecord,
+    ListQuery,
+    record_response,
+    slice_response,
+)
 from sso.admin.rights import AdminRight
 from sso.core.encryption import Keyring
 from sso.core.errors import Forbidden, NotFound
@@ -43,7 +53,9 @@ class ApplicationKeyResource:
         """The public keys that verify service JWTs. ``private_key`` says whether the service holds a private key."""
         row = await self._require_application(request)
         held = "held" if row["private_key_sealed"] else "none"
-        return AdminResponse({"data": await self._published(row["application_id"]), "private_key": held})
+        keys = await self._published(row["application_id"])
+        page = slice_response(keys, request.query, lambda key: str(key["kid"]))
+        return replace(page, members={**page.members, "private_key": held})
 
     async def get(self, request: AdminRequest) -> AdminResponse:
         row = await self._require_application(request)
@@ -115,7 +127,7 @@ class ApplicationKeyResource:
             raise Forbidden(AT_CENTRAL_APPLICATION)
         return row
 
-    async def _published(self, application_id: int) -> Sequence[JsonRecord]:
+    async def _published(self, application_id: int) -> builtins.list[JsonRecord]:
         return [
             {"kid": key["id"], "algorithm": algorithm_of(load_public(key["data"])), "public_key": key["data"]}
             for key in await self._keys.published(application_id)
@@ -133,9 +145,15 @@ def application_key_routes(resource: ApplicationKeyResource) -> tuple[AdminRoute
     application = "/applications/<application_id>"
     keys, one = f"{application}/keys", f"{application}/keys/<kid>"
     return (
-        AdminRoute("GET", keys, view, resource.list, summary="List public keys of an application"),
+        AdminRoute("GET", keys, view, resource.list, ListQuery, summary="List public keys of an application"),
         AdminRoute(
-            "POST", keys, manage, resource.add, body=NewPublicKey, summary="Trust a public key of an application"
+            "POST",
+            keys,
+            manage,
+            resource.add,
+            body=NewPublicKey,
+            summary="Trust a public key of an application",
+            example={"public_key": "-----BEGIN PUBLIC KEY-----\n…\n-----END PUBLIC KEY-----"},
         ),
         AdminRoute("GET", one, view, resource.get, summary="Read a public key of an application"),
         AdminRoute("DELETE", one, manage, resource.remove, summary="Stop trusting a public key of an application"),

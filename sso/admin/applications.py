@@ -6,6 +6,7 @@ from sso.admin.permission_access import (
     create_record,
     path_application_id,
     permission_route,
+    require_root_to_choose,
 )
 from sso.admin.permission_bodies import ApplicationChanges, NewApplication
 from sso.admin.request import (
@@ -31,7 +32,7 @@ from sso.perm.engine.operations import Operation
 from sso.perm.request import Handler as PermissionHandler
 from sso.perm.stores.applications import read_application_row
 from sso.perm.visibility import Visibility
-from sso.web.request_model import Flag
+from sso.web.request_model import QueryFlag
 
 _PAGE = Statement(
     """SELECT application_id, name, description, project_id, settings, service_meta, removed FROM applications
@@ -45,7 +46,7 @@ _PAGE = Statement(
 
 class ApplicationQuery(SearchQuery):
     project_id: str | None = None
-    removed: Flag = False  # list removed applications instead of the others
+    removed: QueryFlag = False  # list removed applications instead of the others
 
 
 class ApplicationResource:
@@ -80,12 +81,13 @@ class ApplicationResource:
 
     async def create(self, request: AdminRequest) -> AdminResponse:
         body: NewApplication = request.body
+        require_root_to_choose(request, "application_id")
 
         async def read(runner: Runner, data: JsonRecord) -> JsonRecord:
             full = await self._sees_all_fields(request, data["application_id"])
             return await _read(runner, data["application_id"], full=full)
 
-        return await create_record(request, self._database, self._endpoint.save, {"data": body.given()}, read)
+        return await create_record(request, self._database, self._endpoint.create, {"data": body.given()}, read)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         body: ApplicationChanges = request.body
@@ -147,6 +149,7 @@ def application_routes(applications: ApplicationResource) -> tuple[AdminRoute, .
             WriteQuery,
             ApplicationChanges,
             example={"description": "Items and skins"},
+            fixed_fields={"application_id": "application_id", "removed": ""},
         ),
         permission_route("DELETE", one, manage, applications.delete, DeleteQuery),
     )

@@ -13,7 +13,7 @@ from sso.admin.permission_access import (
     path_user_id,
     permission_route,
 )
-from sso.admin.permission_bodies import AssignmentChanges
+from sso.admin.permission_bodies import AssignedData, AssignmentChanges
 from sso.admin.request import (
     AdminRequest,
     AdminResponse,
@@ -93,7 +93,7 @@ class AssignmentResource:
         fields = {
             "application_id": body.application_id,
             "expired": body.expired,
-            "data": {"user_id": user_id, **body.given("application_id", "expired")},
+            "data": {"user_id": user_id, **body.given("application_id", "expired", "data"), **_sections(body.data)},
         }
         async with self._hiding(request, body.application_id):
             return await change_record(request, self._database, self._endpoint.save, fields, read)
@@ -141,6 +141,10 @@ def _holder(row: Row, *, with_login: bool) -> JsonRecord:
     return record | ({"login": row["login"]} if with_login else {})
 
 
+def _sections(data: AssignedData | None) -> JsonRecord:
+    return {} if data is None else data.model_dump(exclude_unset=True)
+
+
 async def _read(runner: Runner, user_id: str, application_id: int) -> JsonRecord:
     """The stored record, as ``sso apply`` has it in ``permissions``; without roles and data if there is none."""
     record = record_json(await read_record(runner, user_id, application_id))
@@ -166,6 +170,7 @@ def assignment_routes(assignments: AssignmentResource) -> tuple[AdminRoute, ...]
             WriteQuery,
             AssignmentChanges,
             example={"application_id": 10, "roles": ["player"]},
+            fixed_fields={"user_id": "user_id"},
         ),
         permission_route(
             "GET",

@@ -1,10 +1,12 @@
 """/api/admin/audit: lists the entries of the audit trail, and returns one of them."""
 
+from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, WithJsonSchema
 
-from sso.admin.request import AdminRequest, AdminResponse, ListQuery, page_response, read_number_cursor
+from sso.accounts.model import login_key
+from sso.admin.request import AdminRequest, AdminResponse, ListQuery, page_response, read_number_cursor, record_response
 from sso.core.errors import NotFound
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -12,15 +14,33 @@ from sso.perm.input.field_types import ApplicationId
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditFilter
 from sso.perm.stores.timestamps import rfc3339
-from sso.web.request_model import WholeNumber, at_most
+from sso.web.request_model import at_most
 
-Moment = Annotated[WholeNumber, Field(ge=0, le=253402300799)]  # Unix seconds, up to the year 9999
+MAX_TIME = 253402300799  # of the year 9999
 MAX_AUDIT_ID = 2**63 - 1
+_ID_OF_LOGIN = Statement("SELECT user_id FROM users WHERE login_key = :login_key")
 _ENTRY = Statement("SELECT * FROM audit WHERE id = :id")
 
 
+def _moment(value: object) -> int:
+    """Reads Unix seconds, or a time as in the entries: ``2026-01-31T18:00:00Z``."""
+    text = str(value)
+    try:
+        if text.isdecimal() and text.isascii():
+            return min(int(text), MAX_TIME)
+        time = datetime.fromisoformat(text)
+        return min(max(int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()), 0), MAX_TIME)
+    except (ValueError, OverflowError):
+        raise ValueError("must be Unix seconds, or a time such as 2026-01-31T18:00:00Z") from None
+
+
+Moment = Annotated[
+    int, BeforeValidator(_moment), WithJsonSchema({"type": "integer", "minimum": 0, "maximum": MAX_TIME})
+]
+
+
 class AuditQuery(ListQuery):
-    actor: Annotated[str, at_most(64)] | None = None  # a user id
+    actor: Annotated[str, at_most(320)] | None = None  # a user id or a login
     target: Annotated[str, at_most(512)] | None = None
     operation: Annotated[str, at_most(64)] | None = None
     project_id: Annotated[str, at_most(64)] | None = None
@@ -39,8 +59,8 @@ class AuditTrail:
         entries = await audit.read(
             self._database,
             AuditFilter(
-                user_id=query.actor,
-                target=query.target,
+                user_id=await self._user_id(query.actor),
+                target=await self._user_id(query.target),
                 operation=query.operation,
                 project_id=query.project_id,
                 application_id=query.application_id,
@@ -52,12 +72,19 @@ class AuditTrail:
         )
         return page_response(entries, query.limit, lambda entry: str(entry["id"]))
 
+    async def _user_id(self, name: str | None) -> str | None:
+        """Returns the id of the user with the login ``name``, and other names as they are."""
+        if name is None or "@" not in name:
+            return name
+        user_id: str | None = await self._database.value(_ID_OF_LOGIN, login_key=login_key(name))
+        return user_id or name
+
     async def get(self, request: AdminRequest) -> AdminResponse:
         entry_id = request.path["entry_id"]
         row = await self._database.row(_ENTRY, id=int(entry_id)) if _is_entry_id(entry_id) else None
         if row is None:
             raise NotFound("entry not found")
-        return AdminResponse({"data": {**dict(row), "at": rfc3339(row["at"])}})
+        return record_response({**dict(row), "at": rfc3339(row["at"])})
 
 
 def _is_entry_id(text: str) -> bool:

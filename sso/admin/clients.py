@@ -189,6 +189,7 @@ class ClientResource:
 
 
 _NEW_CLIENT = {"client_id": "shop", "profile": "oidc", "redirect_uris": ["https://shop.example.com/callback"]}
+_FIXED_FIELDS = dict.fromkeys(("client_secret_expires_at", "secrets", "created"), "")
 _WITHOUT_SECRET = ("none", "private_key_jwt")
 
 
@@ -228,7 +229,15 @@ def client_routes(resource: ClientResource) -> tuple[AdminRoute, ...]:
         AdminRoute("GET", "/clients", view, resource.list, SearchQuery),
         AdminRoute("POST", "/clients", manage, resource.create, body=ClientPart, example=_NEW_CLIENT),
         AdminRoute("GET", client, view, resource.get),
-        AdminRoute("PATCH", client, manage, resource.change, body=ClientChanges, example={"disabled": True}),
+        AdminRoute(
+            "PATCH",
+            client,
+            manage,
+            resource.change,
+            body=ClientChanges,
+            example={"disabled": True},
+            fixed_fields=_FIXED_FIELDS,
+        ),
         AdminRoute("DELETE", client, manage, resource.delete),
         AdminRoute(
             "POST",

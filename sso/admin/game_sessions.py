@@ -13,7 +13,7 @@ from sso.admin.request import (
     AdminResponse,
     AdminRoute,
     JsonRecord,
-    ListQuery,
+    SearchQuery,
     etag,
     list_response,
 )
@@ -32,7 +32,7 @@ from sso.perm.stores.timestamps import rfc3339
 from sso.web.request_model import WholeNumber, at_most
 
 
-class GameSessionQuery(ListQuery):
+class GameSessionQuery(SearchQuery):
     stage: Annotated[str, at_most(32)] | None = None
     application_id: Annotated[WholeNumber, Field(ge=1, le=MAX_APPLICATION_ID)] | None = None
     address: Annotated[str, at_most(64)] | None = None
@@ -48,7 +48,9 @@ class GameSessionResource:
     async def list(self, request: AdminRequest) -> AdminResponse:
         """Returns the newest sessions first."""
         query: GameSessionQuery = request.query
-        wanted = SessionFilter(query.stage, query.application_id, _read_address(query.address), query.user_id)
+        wanted = SessionFilter(
+            query.stage, query.application_id, _read_address(query.address), query.user_id, query.search or None
+        )
         if query.stage is not None and query.stage not in STAGES:
             raise InvalidInput(f"stage: must be {', '.join(STAGES[:-1])} or {STAGES[-1]}")
         try:

@@ -3,7 +3,12 @@
 from dataclasses import replace
 
 from sso.admin.group_directory import find_groups
-from sso.admin.permission_access import RecordAccess, change_record, create_record, permission_route
+from sso.admin.permission_access import (
+    RecordAccess,
+    change_record,
+    create_record,
+    permission_route,
+)
 from sso.admin.permission_bodies import GroupChanges, NewGroup
 from sso.admin.request import (
     AdminRequest,
@@ -126,7 +131,14 @@ def group_routes(groups: GroupResource) -> tuple[AdminRoute, ...]:
         ),
         permission_route("GET", one, view, groups.get),
         permission_route(
-            "PATCH", one, manage, groups.change, WriteQuery, GroupChanges, example={"users": ["1001", "1002"]}
+            "PATCH",
+            one,
+            manage,
+            groups.change,
+            WriteQuery,
+            GroupChanges,
+            example={"users": ["1001", "1002"]},
+            fixed_fields={"group_id": "group_id", "project_id": ""},
         ),
         permission_route("DELETE", one, manage, groups.delete, DeleteQuery),
     )

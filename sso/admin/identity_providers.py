@@ -11,7 +11,7 @@ from sso.admin.request import (
     AdminResponse,
     AdminRoute,
     JsonRecord,
-    ListQuery,
+    SearchQuery,
     list_response,
     record_response,
 )
@@ -86,9 +86,13 @@ class ProviderResource:
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         """Returns the providers in the order of their ids."""
-        query: ListQuery = request.query
+        query: SearchQuery = request.query
         providers = sorted(await self._store.list(), key=lambda provider: provider.provider_id)
-        following = [provider for provider in providers if provider.provider_id > query.after]
+        following = [
+            provider
+            for provider in providers
+            if provider.provider_id > query.after and query.matches(provider.provider_id, provider.name)
+        ]
         shown = [self._json(provider) for provider in following[: query.limit]]
         return list_response(shown, shown[-1]["id"] if len(following) > query.limit else None)
 
@@ -101,7 +105,7 @@ class ProviderResource:
         return AdminResponse({**response.members, "users": users}, 200, response.headers)
 
     async def create(self, request: AdminRequest) -> AdminResponse:
-        _require_root(request.caller, "to add an identity provider")
+        require_root(request.caller, "to add an identity provider")
         part = self._read(request.body, request.body.id)
 
         async def work(tx: Transaction) -> IdentityProvider:
@@ -123,7 +127,7 @@ class ProviderResource:
             request.check_version(before)
             provider = await self._apply(tx, request, part)
             after = self._json(provider)
-            _require_rights(request.caller, before, after)
+            require_rights_of_provider(request.caller, before, after)
             return provider
 
         return record_response(self._json(await self._write(work)))
@@ -146,6 +150,8 @@ class ProviderResource:
     def _read(self, body: ProviderChanges, provider_id: str) -> IdentityProviderPart:
         """Raises ApiError."""
         record = body.model_dump(exclude_none=True) | {"id": provider_id}
+        if record.get("client_id") == "":  # as a provider without one was read
+            del record["client_id"]
         part = read_part("", record)
         for name in URLS:
             if record.get(name) and not is_outgoing_url(record[name], allow_http=self._allow_http):
@@ -185,16 +191,16 @@ def _require(provider: IdentityProvider | None) -> IdentityProvider:
     return provider
 
 
-def _require_rights(caller: AdminCaller, before: JsonRecord, after: JsonRecord) -> None:
+def require_rights_of_provider(caller: AdminCaller, before: JsonRecord, after: JsonRecord) -> None:
     """Raises Forbidden unless the caller may make this change."""
     changed = sorted(name for name in after if after[name] != before[name] and name not in HARMLESS_FIELDS)
     if after["disabled"] and "disabled" in changed:  # takes something away, as a deletion does
         changed.remove("disabled")
     if changed:
-        _require_root(caller, f"to change {changed[0]}")
+        require_root(caller, f"to change {changed[0]}")
 
 
-def _require_root(caller: AdminCaller, action: str) -> None:
+def require_root(caller: AdminCaller, action: str) -> None:
     if not caller.is_root:
         raise Forbidden(f"the role root is required {action}: the provider signs in its users")
 
@@ -203,9 +209,17 @@ def provider_routes(resource: ProviderResource) -> tuple[AdminRoute, ...]:
     view, manage = AdminRight.VIEW_CLIENTS, AdminRight.MANAGE_CLIENTS
     provider = "/identity-providers/<provider_id>"
     return (
-        AdminRoute("GET", "/identity-providers", view, resource.list, ListQuery),
+        AdminRoute("GET", "/identity-providers", view, resource.list, SearchQuery),
         AdminRoute("POST", "/identity-providers", manage, resource.create, body=ProviderPart, example=_NEW_PROVIDER),
         AdminRoute("GET", provider, view, resource.get),
-        AdminRoute("PATCH", provider, manage, resource.change, body=ProviderChanges, example={"position": 1}),
+        AdminRoute(
+            "PATCH",
+            provider,
+            manage,
+            resource.change,
+            body=ProviderChanges,
+            example={"position": 1},
+            fixed_fields={"secret_id": "", "callback_url": ""},
+        ),
         AdminRoute("DELETE", provider, manage, resource.delete),
     )

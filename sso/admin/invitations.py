@@ -114,6 +114,13 @@ def invitation_routes(resource: InvitationResource) -> tuple[AdminRoute, ...]:
     view, manage = AdminRight.VIEW_USERS, AdminRight.MANAGE_USERS
     return (
         AdminRoute("GET", "/invitations", view, resource.list, ListQuery),
-        AdminRoute("POST", "/invitations", manage, resource.create, body=InvitationPart),
+        AdminRoute(
+            "POST",
+            "/invitations",
+            manage,
+            resource.create,
+            body=InvitationPart,
+            example={"login": "bob@example.com", "days": 7},
+        ),
         AdminRoute("DELETE", "/invitations/<invitation_id>", manage, resource.revoke),
     )

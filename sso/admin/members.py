@@ -158,6 +158,7 @@ def member_routes(members: MemberResource) -> tuple[AdminRoute, ...]:
             WriteQuery,
             MemberChanges,
             example={"roles": {"project": [{"name": "viewer", "expired": 4102444800}]}},
+            fixed_fields={"user_id": "user_id", "login": ""},
         ),
         permission_route("DELETE", one, manage, members.delete, DeleteQuery),
     )

@@ -140,6 +140,12 @@ async def create_record(
     return record_response(await read(database, members["data"]), 201, members.get("warnings", ()))
 
 
+def require_root_to_choose(request: AdminRequest, name: str) -> None:
+    """Raises Forbidden if a caller without the role root chooses an id or a key, which others may rely on already."""
+    if getattr(request.body, name) is not None and not request.caller.is_root:
+        raise Forbidden(f"{name}: the role root is required to choose it")
+
+
 def is_dry_run(request: AdminRequest) -> bool:
     return bool(getattr(request.query, "dry_run", False))
 

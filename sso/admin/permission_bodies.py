@@ -39,6 +39,7 @@ class ApplicationChanges(PermissionBody):
 
 
 class NewApplication(ApplicationChanges):
+    application_id: ApplicationId | None = None  # chosen by root only; otherwise the next free one
     name: Word
 
 
@@ -71,6 +72,7 @@ class AccessKeyChanges(PermissionBody):
 
 class NewAccessKey(AccessKeyChanges):
     application_id: ApplicationId
+    hash: Annotated[str, at_most(512, at_least=32)] | None = None  # chosen by root only; otherwise a random one
 
 
 class ProjectChanges(PermissionBody):
@@ -110,15 +112,22 @@ class GroupChanges(PermissionBody):
 
 
 class NewGroup(GroupChanges):
+    group_id: GroupId | None = None  # of a group that was deleted
     project_id: Segment
     title: Title
 
 
-class AssignmentChanges(PermissionBody):
-    application_id: ApplicationId
+class AssignedData(RequestModel):
+    model_config = ConfigDict(extra="forbid")
+
     roles: list[JSON] = Field(default_factory=list)
     login: JsonObject = Field(default_factory=dict)
     public_data: JsonObject = Field(default_factory=dict)
     private_data: JsonObject = Field(default_factory=dict)
     secret_data: JsonObject = Field(default_factory=dict)
+
+
+class AssignmentChanges(AssignedData, PermissionBody):
+    application_id: ApplicationId
+    data: AssignedData | None = None  # the sections, as in a document of `sso apply`
     expired: Number = 0  # for the roles and entries without an end of their own

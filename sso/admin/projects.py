@@ -27,7 +27,7 @@ from sso.perm.engine.operations import Operation
 from sso.perm.request import Handler as PermissionHandler
 from sso.perm.stores.projects import project_json, read_project, resolve_project_id
 from sso.perm.visibility import Visibility
-from sso.web.request_model import Flag, at_most
+from sso.web.request_model import QueryFlag, at_most
 
 _PAGE = Statement(
     """SELECT * FROM projects WHERE id > :after AND removed = :removed
@@ -45,9 +45,9 @@ _COUNTS = Statement(
 
 
 class ProjectQuery(SearchQuery):
-    removed: Flag = False  # list removed projects instead of the others
+    removed: QueryFlag = False  # list removed projects instead of the others
     name: Annotated[str, at_most(64)] | None = None  # only the project with this id or alias
-    counts: Flag = False  # add the numbers of applications, groups and members
+    counts: QueryFlag = False  # add the numbers of applications, groups and members
 
 
 class ProjectResource:
@@ -101,6 +101,10 @@ class ProjectResource:
         """Marks the project as removed: its members and groups lose the rights that it gives."""
         return await self._write(request, self._projects.delete, {})
 
+    async def restore(self, request: AdminRequest) -> AdminResponse:
+        """Restores a removed project, with the rights that it gives. Needs the role root."""
+        return await self._write(request, self._managed.restore, {})
+
     async def _count(self, project_ids: Iterable[str]) -> dict[str, JsonRecord]:
         rows = await self._database.rows(_COUNTS, ids=list(project_ids))
         return {row["id"]: {name: row[name] for name in ("applications", "groups", "members")} for row in rows}
@@ -150,6 +154,10 @@ def project_routes(projects: ProjectResource) -> tuple[AdminRoute, ...]:
             WriteQuery,
             ProjectChanges,
             example={"description": "Ships and planets"},
+            fixed_fields={"id": "project_id", **dict.fromkeys(("tags", "author", "created", "removed"), "")},
         ),
         permission_route("DELETE", one, manage, projects.delete, DeleteQuery),
+        AdminRoute(
+            "POST", f"{one}/restore", manage, projects.restore, DeleteQuery, summary="Restore a removed project"
+        ),
     )

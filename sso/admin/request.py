@@ -13,9 +13,9 @@ from sso.admin.caller import AdminCaller
 from sso.admin.errors import InvalidCursor, PreconditionFailed
 from sso.admin.rights import AdminRight
 from sso.web.body import SMALL_BODY, BodyLimit
-from sso.web.request_model import Flag, WholeNumber, at_most
+from sso.web.request_model import QueryFlag, WholeNumber, at_most
 
-MAX_PAGE = 200
+MAX_PAGE = 1000
 JsonRecord: TypeAlias = dict[str, Any]
 
 
@@ -30,11 +30,13 @@ class NoQuery(AdminModel):
 
 
 class WriteQuery(AdminModel):
-    dry_run: Flag = False  # report the effect of the change and change nothing
+    dry_run: QueryFlag = False  # report the effect of the change and change nothing
 
 
 class DeleteQuery(WriteQuery):
-    override: Flag = False  # delete even if an assertion of an application fails; other requests have it in the body
+    override: QueryFlag = (
+        False  # delete even if an assertion of an application fails; other requests have it in the body
+    )
 
 
 class ListQuery(AdminModel):
@@ -44,6 +46,10 @@ class ListQuery(AdminModel):
 
 class SearchQuery(ListQuery):
     search: Annotated[str, at_most(320)] = ""
+
+    def matches(self, *texts: str) -> bool:
+        """Returns whether one of the texts begins with the search, in any case."""
+        return any(text.casefold().startswith(self.search.casefold()) for text in texts)
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class AdminRequest:
         """Raises PreconditionFailed if the caller has read another version of the record."""
         if self.if_match is None or self.if_match.strip() == "*":
             return
-        if etag(record) not in [tag.strip() for tag in self.if_match.split(",")]:
+        if etag(record).strip('"') not in map(_opaque_tag, self.if_match.split(",")):
             raise PreconditionFailed
 
 
@@ -100,6 +106,9 @@ class AdminRoute:
     other_right: AdminRight | None = None  # also opens the route, for a part of the records; the handler checks which
     body_limit: BodyLimit = SMALL_BODY
     body_optional: bool = False  # no body means {}
+    # Fields of the record that a PATCH cannot change, so that a client can send back what it has read. Each has the
+    # variable of the path that it must equal, or "" if it is ignored.
+    fixed_fields: Mapping[str, str] = field(default_factory=dict)
     # For the OpenAPI document. Without a summary, it is made from the path; the docstring of the handler has details.
     summary: str = ""
     example: Any = None  # of the body
@@ -113,13 +122,25 @@ def record_response(record: JsonRecord, status: int = 200, warnings: Sequence[st
 
 
 def list_response(records: list[JsonRecord], next_after: str | None = None) -> AdminResponse:
-    return AdminResponse({"data": records, **({"next": next_after} if next_after else {})})
+    """``next`` is null on the last page."""
+    return AdminResponse({"data": records, "next": next_after})
 
 
 def page_response(records: list[JsonRecord], limit: int, cursor: Callable[[JsonRecord], str]) -> AdminResponse:
     """The first ``limit`` records. One more of them means that there is a next page."""
     shown = records[:limit]
     return list_response(shown, cursor(shown[-1]) if len(records) > limit else None)
+
+
+def slice_response(records: list[JsonRecord], query: ListQuery, id_of: Callable[[JsonRecord], str]) -> AdminResponse:
+    """A page of a list of which all records are known. The order stays."""
+    begin = 0
+    if query.after:
+        ids = [id_of(record) for record in records]
+        if query.after not in ids:
+            raise InvalidCursor
+        begin = ids.index(query.after) + 1
+    return page_response(records[begin : begin + query.limit + 1], query.limit, id_of)
 
 
 def read_number_cursor(after: str, maximum: int) -> int:
@@ -139,6 +160,11 @@ def read_pair_cursor(after: str) -> tuple[str, str]:
     if not (first and slash and second):
         raise InvalidCursor
     return first, second
+
+
+def _opaque_tag(text: str) -> str:
+    """Clients may leave out the quotes, and proxies that compress a response make its tag weak."""
+    return text.strip().removeprefix("W/").strip('"')
 
 
 def etag(record: JsonRecord) -> str:

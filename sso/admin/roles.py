@@ -146,7 +146,14 @@ def role_routes(roles: RoleResource) -> tuple[AdminRoute, ...]:
         ),
         permission_route("GET", one, view, roles.get),
         permission_route(
-            "PATCH", one, manage, roles.change, WriteQuery, RoleChanges, example={"condition": {"tag": "player"}}
+            "PATCH",
+            one,
+            manage,
+            roles.change,
+            WriteQuery,
+            RoleChanges,
+            example={"condition": {"tag": "player"}},
+            fixed_fields={"application_id": "application_id", "name": "name"},
         ),
         permission_route("DELETE", one, manage, roles.delete, DeleteQuery),
     )

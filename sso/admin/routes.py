@@ -1,7 +1,8 @@
 """The routes of the management API. Each authenticates the caller, checks the right, validates, and replies."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from quart import Blueprint, Response, request
@@ -12,7 +13,7 @@ from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, EventStre
 from sso.admin.wiring import ManagementApi
 from sso.core.errors import ApiError, NotFound
 from sso.perm.caller import PresentedCredentials
-from sso.web.body import InvalidBody, ParsedBody
+from sso.web.body import JSON, InvalidBody, ParsedBody
 from sso.web.client_connection import ClientConnection, client_connection
 from sso.web.request import client_address, read_body, text_header
 from sso.web.request_model import validate
@@ -39,7 +40,7 @@ def _view(management: ManagementApi, route: AdminRoute) -> Callable[..., Awaitab
         if any("\0" in value for value in path.values()):  # no id has one, and PostgreSQL accepts none
             raise NotFound
         query = validate(route.query, ParsedBody(_query_fields(), is_form=True))
-        body = await _read_body(route) if route.body else None
+        body = await _read_body(route, path) if route.body else None
         if_match = request.headers.get("If-Match")
         if route.waits:
             stream = _event_stream_request(management, route, caller)
@@ -95,10 +96,17 @@ def _event_stream_request(
     return EventStreamRequest(text_header("Last-Event-ID") or "", is_still_allowed)
 
 
-async def _read_body(route: AdminRoute) -> Any:
+async def _read_body(route: AdminRoute, path: Mapping[str, str]) -> Any:
     assert route.body is not None
     body = await read_body(forms=False, require_type=not route.body_optional, **route.body_limit._asdict())
-    return validate(route.body, body)
+    return validate(route.body, replace(body, fields=_without_fixed_fields(route, path, body.fields)))
+
+
+def _without_fixed_fields(route: AdminRoute, path: Mapping[str, str], fields: dict[str, JSON]) -> dict[str, JSON]:
+    for name, variable in route.fixed_fields.items():
+        if variable and name in fields and str(fields[name]) != path[variable]:
+            raise InvalidBody(f"{name}: cannot be changed")
+    return {name: value for name, value in fields.items() if name not in route.fixed_fields}
 
 
 def _credentials() -> PresentedCredentials:

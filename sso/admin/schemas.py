@@ -97,5 +97,6 @@ def schema_routes(schemas: SchemaResource) -> tuple[AdminRoute, ...]:
             WriteQuery,
             SchemaChanges,
             example={"private_data": {"play": {"value": False, "protected": False, "description": "May play."}}},
+            fixed_fields={"application_id": "application_id", "version": "", "updated_at": ""},
         ),
     )

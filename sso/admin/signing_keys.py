@@ -10,7 +10,7 @@ from sso.admin.request import (
     AdminResponse,
     AdminRoute,
     JsonRecord,
-    ListQuery,
+    SearchQuery,
     list_response,
     record_response,
 )
@@ -37,9 +37,9 @@ class SigningKeyResource:
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         """Returns the keys in the order of their ids."""
-        query: ListQuery = request.query
+        query: SearchQuery = request.query
         keys = sorted(await self._read(), key=lambda key: str(key["kid"]))
-        following = [key for key in keys if key["kid"] > query.after]
+        following = [key for key in keys if key["kid"] > query.after and query.matches(key["kid"], key["state"])]
         shown = following[: query.limit]
         return list_response(shown, shown[-1]["kid"] if len(following) > query.limit else None)
 
@@ -117,7 +117,7 @@ def _key_json(key: StoredKey, state: str) -> JsonRecord:
 def signing_key_routes(resource: SigningKeyResource) -> tuple[AdminRoute, ...]:
     view, manage = AdminRight.VIEW_KEYS, AdminRight.MANAGE_KEYS
     return (
-        AdminRoute("GET", "/signing-keys", view, resource.list, ListQuery),
+        AdminRoute("GET", "/signing-keys", view, resource.list, SearchQuery),
         AdminRoute(
             "POST",
             "/signing-keys",

@@ -30,7 +30,7 @@ from sso.state.export import SECTIONS, export, export_in
 from sso.state.location import DocumentError
 from sso.upstream.provider_store import TOPIC as PROVIDERS_TOPIC
 from sso.web.body import BodyLimit
-from sso.web.request_model import Flag, at_most
+from sso.web.request_model import QueryFlag, at_most
 
 # While a document is compared, writers of the records that it names wait. Only root may make them wait for long.
 MAX_COMPARED_RECORDS, COMPARE_S = 500, 10.0
@@ -45,7 +45,7 @@ class ExportQuery(AdminModel):
 
 
 class ApplyQuery(WriteQuery):
-    override: Flag = False  # as in the body
+    override: QueryFlag = False  # as in the body
 
 
 class DesiredState(AdminModel):
@@ -178,7 +178,10 @@ def _changes(report: ApplyReport) -> JsonRecord:
 def state_routes(resource: StateResource) -> tuple[AdminRoute, ...]:
     example = {"users": [{"login": "ann@example.com", "nick": "Ann"}]}
     return (
-        AdminRoute("GET", "/state", AdminRight.VIEW_STATE, resource.export, ExportQuery, summary="Export the state"),
+        *(
+            AdminRoute("GET", path, AdminRight.VIEW_STATE, resource.export, ExportQuery, summary="Export the state")
+            for path in ("/state", "/state/export")
+        ),
         AdminRoute(
             "POST",
             "/state/diff",
@@ -189,15 +192,18 @@ def state_routes(resource: StateResource) -> tuple[AdminRoute, ...]:
             summary="Compare a document with the state",
             example=example,
         ),
-        AdminRoute(
-            "POST",
-            "/state/apply",
-            AdminRight.MANAGE_STATE,
-            resource.apply,
-            ApplyQuery,
-            DesiredStateToApply,
-            body_limit=DOCUMENT_BODY,
-            summary="Apply a document",
-            example=example,
+        *(
+            AdminRoute(
+                "POST",
+                path,
+                AdminRight.MANAGE_STATE,
+                resource.apply,
+                ApplyQuery,
+                DesiredStateToApply,
+                body_limit=DOCUMENT_BODY,
+                summary="Apply a document",
+                example=example,
+            )
+            for path in ("/state", "/state/apply")
         ),
     )

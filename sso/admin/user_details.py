@@ -4,12 +4,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sso.accounts.second_factor.attempts import clear_attempts
+from sso.accounts.model import User
+from sso.accounts.second_factor.attempts import SecondFactorAttempts, clear_attempts
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
-from sso.admin.request import AdminModel, AdminRequest, AdminResponse, JsonRecord, list_response, record_response
+from sso.admin.request import AdminModel, AdminRequest, AdminResponse, JsonRecord, record_response, slice_response
 from sso.admin.users import UserResource
 from sso.core.errors import NotFound
 from sso.core.ids import MAX_APPLICATION_ID
@@ -50,22 +51,21 @@ class UserDetails:
         self._games = games
         self._factors = factors
         self._facts = facts
+        self._attempts = SecondFactorAttempts(database)
 
     async def sessions(self, request: AdminRequest) -> AdminResponse:
         user = await self._users.require(request.path["user_id"])
-        entries = await self._sessions.list(user.user_id)
-        return list_response(
-            [
-                {
-                    "id": entry.id,
-                    "created": rfc3339(entry.created),
-                    "last_seen": rfc3339(entry.last_seen),
-                    "address": entry.address,
-                    "device": entry.device,
-                }
-                for entry in entries
-            ]
-        )
+        sessions = [
+            {
+                "id": entry.id,
+                "created": rfc3339(entry.created),
+                "last_seen": rfc3339(entry.last_seen),
+                "address": entry.address,
+                "device": entry.device,
+            }
+            for entry in await self._sessions.list(user.user_id)
+        ]
+        return slice_response(sessions, request.query, lambda session: str(session["id"]))
 
     async def end_sessions(self, request: AdminRequest) -> AdminResponse:
         """Ends everything that was issued to the user: browser sessions, games, tokens."""
@@ -95,18 +95,17 @@ class UserDetails:
 
     async def games(self, request: AdminRequest) -> AdminResponse:
         user = await self._users.require(request.path["user_id"])
-        return list_response(
-            [
-                {
-                    "ids": list(game.ids),
-                    "title": game.title,
-                    "address": game.address,
-                    "first_used": rfc3339(game.first_used),
-                    "last_used": rfc3339(game.last_used),
-                }
-                for game in await self._games.list(user.user_id)
-            ]
-        )
+        games = [
+            {
+                "ids": list(game.ids),
+                "title": game.title,
+                "address": game.address,
+                "first_used": rfc3339(game.first_used),
+                "last_used": rfc3339(game.last_used),
+            }
+            for game in await self._games.list(user.user_id)
+        ]
+        return slice_response(games, request.query, lambda game: str(game["ids"][0]))
 
     async def end_game(self, request: AdminRequest) -> AdminResponse:
         user = await self._users.require_manageable(request.caller, request.path["user_id"])
@@ -122,7 +121,21 @@ class UserDetails:
 
     async def factors(self, request: AdminRequest) -> AdminResponse:
         user = await self._users.require(request.path["user_id"])
-        return record_response({"second_factors": list(user.second_factors), "passkeys": user.passkey_count})
+        factors = [{"type": factor, "count": _count(user, factor)} for factor in user.second_factors]
+        return slice_response(factors, request.query, lambda factor: str(factor["type"]))
+
+    async def block(self, request: AdminRequest) -> AdminResponse:
+        """Returns the second factors that are blocked by wrong codes."""
+        user = await self._users.require(request.path["user_id"])
+        return record_response({"blocked": sorted(await self._attempts.blocked(user.user_id))})
+
+    async def unblock_factors(self, request: AdminRequest) -> AdminResponse:
+        """Accepts codes again after the second factors were blocked by wrong codes."""
+        user = await self._users.require_manageable(request.caller, request.path["user_id"])
+        blocked = sorted(await self._attempts.blocked(user.user_id))
+        await self._audit(request, "user.unblock_2fa", user.user_id, {"blocked": blocked}, {"blocked": []})
+        await clear_attempts(self._database, user.user_id)
+        return AdminResponse()
 
     async def reset_factors(self, request: AdminRequest) -> AdminResponse:
         """Removes all second factors, recovery codes and blocks. Everything issued ends, and the user gets a mail."""
@@ -132,7 +145,7 @@ class UserDetails:
         await self._audit(request, "user.reset_2fa", user.user_id, factors, after)
         await self._factors.reset(user)
         await clear_attempts(self._database, user.user_id)
-        return record_response({"second_factors": [], "passkeys": 0})
+        return AdminResponse()
 
     async def permissions(self, request: AdminRequest) -> AdminResponse:
         """Returns the effective permissions. Conditions on the address of the client count as not met."""
@@ -162,3 +175,7 @@ class UserDetails:
     ) -> None:
         """Writes the entry. Callers do this before the change, so that there is an entry for every change."""
         await audit.write(self._database, request.caller.actor, operation, user_id, before, after)
+
+
+def _count(user: User, factor: str) -> int:
+    return user.passkey_count if factor == "passkey" else 1

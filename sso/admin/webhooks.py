@@ -11,6 +11,7 @@ from sso.admin.request import (
     AdminRoute,
     JsonRecord,
     ListQuery,
+    SearchQuery,
     etag,
     list_response,
 )
@@ -27,19 +28,13 @@ from sso.perm.errors import InvalidInput
 from sso.perm.stores import audit
 from sso.web.request_model import at_most
 from sso.webhooks import webhook_changes, webhook_store
-from sso.webhooks.event_filter import EVENT_NAMES
+from sso.webhooks.event_filter import EVENT_NAMES, event_name
 from sso.webhooks.model import Webhook
 
 SHORT_SECRET = 16
 MAX_RETRIED = 1000
 MAX_FAILURE_ID = 2**63 - 1
 NOT_FOUND = "webhook not found"
-
-
-def _event_name(name: str) -> str:
-    if name not in EVENT_NAMES:
-        raise ValueError(f"must be one of {', '.join(EVENT_NAMES)}")
-    return name
 
 
 def _failure_id(text: str) -> str:
@@ -50,7 +45,7 @@ def _failure_id(text: str) -> str:
 
 Url = Annotated[str, at_most(MAX_URL, at_least=1)]
 Secret = Annotated[str, at_most(512, at_least=1)]
-Events = Annotated[list[Annotated[str, AfterValidator(_event_name)]], Field(max_length=len(EVENT_NAMES))]
+Events = Annotated[list[Annotated[str, AfterValidator(event_name)]], Field(max_length=len(EVENT_NAMES))]
 
 
 class WebhookChanges(AdminModel):
@@ -84,8 +79,8 @@ class WebhookResource:
         self._allow_http = allow_http
 
     async def list(self, request: AdminRequest) -> AdminResponse:
-        query: ListQuery = request.query
-        webhooks = await webhook_store.list_webhooks(self._database, query.after, query.limit + 1)
+        query: SearchQuery = request.query
+        webhooks = await webhook_store.list_webhooks(self._database, query.after, query.limit + 1, query.search)
         shown = webhooks[: query.limit]
         next_after = shown[-1].webhook_id if len(webhooks) > query.limit else None
         return list_response([webhook.json() | {"delivery": webhook.delivery_json()} for webhook in shown], next_after)
@@ -197,12 +192,23 @@ _NEW = {"url": "https://tools.example.com/sso-events", "secret": "32 random char
 def webhook_routes(webhooks: WebhookResource) -> tuple[AdminRoute, ...]:
     right, one = AdminRight.MANAGE_WEBHOOKS, "/webhooks/<webhook_id>"
     return (
-        AdminRoute("GET", "/webhooks", right, webhooks.list, ListQuery),
+        AdminRoute("GET", "/webhooks", right, webhooks.list, SearchQuery),
         AdminRoute("POST", "/webhooks", right, webhooks.create, body=NewWebhook, example=_NEW),
         AdminRoute("GET", one, right, webhooks.get),
-        AdminRoute("PATCH", one, right, webhooks.change, body=WebhookChanges, example={"disabled": True}),
+        AdminRoute(
+            "PATCH",
+            one,
+            right,
+            webhooks.change,
+            body=WebhookChanges,
+            example={"disabled": True},
+            fixed_fields={"id": "webhook_id", "created": "", "delivery": ""},
+        ),
         AdminRoute("DELETE", one, right, webhooks.delete),
-        AdminRoute("GET", f"{one}/failed", right, webhooks.failed, ListQuery, summary="List failed events"),
+        *(
+            AdminRoute("GET", f"{one}/{name}", right, webhooks.failed, ListQuery, summary="List failed events")
+            for name in ("failed", "dead-letters")
+        ),
         AdminRoute(
             "POST",
             f"{one}/failed/retry",
@@ -211,5 +217,6 @@ def webhook_routes(webhooks: WebhookResource) -> tuple[AdminRoute, ...]:
             body=RetriedEvents,
             body_optional=True,
             summary="Send failed events again",
+            example={"ids": ["17"]},
         ),
     )

@@ -13,14 +13,15 @@ from sso.admin.caller import AdminAuthenticator, AdminCaller
 from sso.admin.change_wiring import ChangeParts, stream_routes
 from sso.admin.invitations import InvitationResource, invitation_routes
 from sso.admin.permission_wiring import permission_routes
+from sso.admin.personal_data import PersonalDataResource, personal_data_routes
 from sso.admin.protected_users import ProtectedUsers
-from sso.admin.request import AdminRoute, SearchQuery, WriteQuery
+from sso.admin.request import AdminRoute, ListQuery, SearchQuery, WriteQuery
 from sso.admin.rights import AdminRight
 from sso.admin.service_wiring import ServiceParts, service_routes
 from sso.admin.system import SystemResource, system_routes
 from sso.admin.user_assignments import UserAssignments, user_assignment_routes
 from sso.admin.user_details import UserDetails
-from sso.admin.users import UserCreation, UserPatch, UserResource
+from sso.admin.users import FIXED_FIELDS, NEW_USER, UserCreation, UserPatch, UserResource
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.db.database import Database
@@ -30,6 +31,9 @@ from sso.perm.credentials.service_jwt import FindServiceToken
 from sso.perm.visibility import Visibility
 from sso.perm.wiring import Permissions
 from sso.personal_data.deletion import AccountDeletion
+from sso.personal_data.erasure import AccountErasure
+
+EXPORTS_DIVISOR = 60  # how many times fewer exports than other requests an administrator may make
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class AccountServices:
     games: SignedInGames
     factor_changes: SecondFactorChanges
     deletion: AccountDeletion
+    erasure: AccountErasure
     hasher: Hasher
     registration: UserRegistration
     sends_mail: bool
@@ -50,7 +55,9 @@ class AccountServices:
 class ManagementApi:
     authenticator: AdminAuthenticator
     rate: RateLimiter
+    export_rate: RateLimiter  # of the console
     visibility: Visibility
+    protected: ProtectedUsers
     routes: tuple[AdminRoute, ...]
 
     async def authorize(self, caller: AdminCaller, route: AdminRoute) -> None:
@@ -74,7 +81,7 @@ def build_management(
 ) -> ManagementApi:
     facts, writer = permissions.facts, permissions.writer
     protected = ProtectedUsers(database)
-    users = UserResource(writer, database, accounts.users, accounts.hasher, keyring, accounts.deletion, protected)
+    users = UserResource(writer, database, accounts.users, accounts.hasher, keyring, protected)
     details = UserDetails(
         database, users, accounts.users, accounts.sessions, accounts.games, accounts.factor_changes, facts
     )
@@ -83,16 +90,19 @@ def build_management(
     return ManagementApi(
         AdminAuthenticator(permissions.admin_callers, authorizer, find_service_token, database.clock),
         RateLimiter(database, "admin", requests_per_minute),
+        RateLimiter(database, "export", -(-requests_per_minute // EXPORTS_DIVISOR)),
         visibility,
+        protected,
         (
             *_user_routes(users, details),
+            *personal_data_routes(PersonalDataResource(database, users, accounts.deletion, accounts.erasure)),
             *_audit_routes(AuditTrail(database)),
             *invitation_routes(_invitations(database, accounts, users)),
             *service_routes(database, keyring, service, accounts.hasher, writer),
             *system_routes(SystemResource(database)),
             *permission_routes(database, keyring, permissions, details, accounts.users, visibility),
             *user_assignment_routes(UserAssignments(database, users)),
-            *assertion_routes(database, writer),
+            *assertion_routes(database, writer, facts),
             *stream_routes(database, keyring, changes),
         ),
     )
@@ -110,17 +120,29 @@ def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute,
     user = "/users/<user_id>"
     return (
         AdminRoute("GET", "/users", view, users.list, SearchQuery),
-        AdminRoute("POST", "/users", manage, users.create, body=UserCreation),
+        AdminRoute("POST", "/users", manage, users.create, body=UserCreation, example=NEW_USER),
         AdminRoute("GET", user, view, users.get),
-        AdminRoute("PATCH", user, manage, users.change, WriteQuery, UserPatch),
-        AdminRoute("DELETE", user, manage, users.delete),
-        AdminRoute("GET", f"{user}/sessions", view, details.sessions),
+        AdminRoute(
+            "PATCH",
+            user,
+            manage,
+            users.change,
+            WriteQuery,
+            UserPatch,
+            example={"disabled": True},
+            fixed_fields=FIXED_FIELDS,
+        ),
+        AdminRoute("GET", f"{user}/sessions", view, details.sessions, ListQuery),
         AdminRoute("DELETE", f"{user}/sessions", manage, details.end_sessions),
         AdminRoute("DELETE", f"{user}/sessions/<session_id>", manage, details.end_session),
-        AdminRoute("GET", f"{user}/games", view, details.games),
+        AdminRoute("GET", f"{user}/games", view, details.games, ListQuery),
         AdminRoute("DELETE", f"{user}/games/<sign_in_id>", manage, details.end_game),
-        AdminRoute("GET", f"{user}/factors", view, details.factors),
+        AdminRoute("GET", f"{user}/factors", view, details.factors, ListQuery),
         AdminRoute("DELETE", f"{user}/factors", manage, details.reset_factors),
+        AdminRoute("GET", f"{user}/factors/block", view, details.block, summary="Read the blocked factors of a user"),
+        AdminRoute(
+            "DELETE", f"{user}/factors/block", manage, details.unblock_factors, summary="Unblock the factors of a user"
+        ),
     )
 
 

@@ -5,8 +5,8 @@ import orjson
 
 from sso.cli.context import CommandFailure, running_database, settings_of
 from sso.cli.output import print_lines, styled
-from sso.doctor import check
-from sso.finding import Finding
+from sso.doctor.checks import check
+from sso.doctor.finding import Finding
 
 COLOURS = {"ok": "green", "note": "yellow", "FAIL": "red"}
 

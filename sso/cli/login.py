@@ -12,7 +12,8 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @click.command()
-@click.option("--login", "login_name", metavar="EMAIL", help="E-mail address of the account (default: asked for).")
+@click.argument("email", required=False)
+@click.option("--login", "login_name", metavar="EMAIL", help="The same as the argument EMAIL.")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
 @click.option("--otp", metavar="CODE", help="Code of the second factor (default: asked for if it is needed).")
 @click.option("--browser", is_flag=True, help="Sign in with a browser on this machine, also with a passkey.")
@@ -25,6 +26,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 @click.pass_context
 def command(
     ctx: click.Context,
+    email: str | None,
     login_name: str | None,
     password_stdin: bool,
     otp: str | None,
@@ -33,6 +35,9 @@ def command(
     secret_stdin: bool,
 ) -> None:
     """Sign in to the server that --server names, for commands on it.
+
+    EMAIL is the address of the account. It and the password are asked for; if standard input is no terminal, they are
+    its first lines.
 
     Then `sso --server URL user list` and others run on that server, with the rights of the account. Tokens are stored
     in a file that only you can read, in the folder sso of your configuration; no password is stored.
@@ -58,7 +63,7 @@ def command(
         elif client_id:
             login = _sign_in_client(url, client_id, _read_secret("Client secret", secret_stdin))
         else:
-            login = _sign_in_user(url, login_name, password_stdin, otp)
+            login = _sign_in_user(url, login_name or email, password_stdin, otp)
     except ClientError as error:
         raise CommandFailure(f"{url}: {error}") from None
     with logins.locked():
@@ -87,9 +92,7 @@ def _sign_in_user(url: str, login_name: str | None, password_stdin: bool, otp: s
     from sso.client import SsoClient, UserLogin
 
     if login_name is None:
-        if not sys.stdin.isatty():
-            raise click.UsageError("expected --login, --client-id or --browser")
-        login_name = str(click.prompt("E-mail", err=True))
+        login_name = str(click.prompt("E-mail", err=True)) if sys.stdin.isatty() else _read_line("e-mail")
     password = _read_secret("Password", password_stdin)
     user = UserLogin(login_name, password, otp or _ask_code)
     with SsoClient(url) as api:
@@ -113,14 +116,15 @@ def _ask_code(factors: list[str]) -> str:
     return str(click.prompt(f"Code ({', '.join(factors)})", err=True))
 
 
+def _read_line(name: str) -> str:
+    line = sys.stdin.readline().rstrip("\r\n")
+    if not line:
+        raise CommandFailure(f"{name}: expected on standard input")
+    return line
+
+
 def _read_secret(name: str, from_stdin: bool) -> str:
     """Returns a password or secret. It is never an argument, which other users of the machine could see."""
-    if from_stdin:
-        secret = sys.stdin.readline().rstrip("\r\n")
-    elif sys.stdin.isatty():
-        secret = str(click.prompt(name, hide_input=True, err=True))
-    else:
-        secret = ""
-    if not secret:
-        raise CommandFailure(f"{name.lower()}: expected on standard input, with the option for it")
-    return secret
+    if from_stdin or not sys.stdin.isatty():
+        return _read_line(name.lower())
+    return str(click.prompt(name, hide_input=True, err=True))

@@ -45,6 +45,8 @@ class RecordEditor:
 def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) -> None:
     async def show(visit: ConsoleVisit, variables: Variables, form: Form | None, **context: Any) -> Response:
         record = await editor.read(visit, variables)
+        page = await editor.page(visit, variables, record)
+        is_removed = page.get("project", {}).get("removed", False)  # a removed project cannot be changed
         return await console.show(
             visit,
             editor.template,
@@ -52,8 +54,8 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
             form=form,
             action=request.path,
             version=form.get("version") if form else record.version,
-            may_save=visit.may(editor.method, editor.operation),
-            **await editor.page(visit, variables, record),
+            may_save=visit.may(editor.method, editor.operation) and not is_removed,
+            **page,
             **context,
         )
 

@@ -5,6 +5,9 @@ from typing import Any
 
 from sso.console.visit import ConsoleVisit
 
+MAX_ROWS = 10_000
+PAGE = 200  # rows that are read at a time
+
 
 async def read_all(
     visit: ConsoleVisit, path: str, query: Mapping[str, str], page: int, most: int, **variables: Any

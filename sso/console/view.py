@@ -4,6 +4,7 @@ The texts of the console are in English only (docs/console.rst).
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -19,6 +20,7 @@ from sso.admin.errors import TooManyAdminRequests
 from sso.admin.own_records import read_own_records
 from sso.admin.wiring import ManagementApi
 from sso.console.notices import NEXT_STEPS, NOTICES
+from sso.console.request_limit import ConsoleLimit
 from sso.console.sections import BASE, OVERVIEW, ConsoleSection, open_sections
 from sso.console.visit import ConsoleOperations, ConsoleVisit
 from sso.core.errors import ApiError, Forbidden
@@ -76,6 +78,7 @@ class ConsoleView:
         self._visitor = visitor
         self._management = management
         self._operations = ConsoleOperations(management)
+        self._limit = ConsoleLimit(management.rate, management.export_rate)
         self._recent = recent
         self._factors = factors
         self._passkeys = passkeys
@@ -88,6 +91,7 @@ class ConsoleView:
         routes.register_error_handler(NotAnAdministrator, self._show_no_access)
         routes.register_error_handler(SecondFactorNeeded, self._show_second_factor_needed)
         routes.register_error_handler(ConfirmationNeeded, self._show_confirmation)
+        routes.register_error_handler(TooManyAdminRequests, self._show_too_many)
         routes.register_error_handler(ApiError, self._show_error)
         routes.register_error_handler(InvalidBody, self._show_error)
         return routes
@@ -102,8 +106,11 @@ class ConsoleView:
             raise NoBrowserSession(f"/login?next={quote(back)}")
         if session.must_enrol:
             raise NoBrowserSession(f"{ENROL_PATH}?next={quote(back)}")
-        caller = await self._management.authenticator.browser_caller(session.user.user_id, client_address())
         g.console_session = session
+        user_id = session.user.user_id
+        read_caller = partial(self._management.authenticator.browser_caller, user_id, client_address())
+        is_counted, g.console_counted = g.get("console_counted"), True
+        caller = await (read_caller() if is_counted else self._limit.count_while(user_id, read_caller))
         own = await read_own_records(self._management.visibility, caller, _target())
         if not caller.rights and not own:
             raise NotAnAdministrator
@@ -114,6 +121,12 @@ class ConsoleView:
         if not section.is_open_to(caller, own):
             needed = " or ".join(sorted(section.rights))
             raise Forbidden(f"{needed} is required")
+        return visit
+
+    async def open_export(self, section: ConsoleSection) -> ConsoleVisit:
+        """Like `open`, for a file with many records, of which an administrator may get fewer per minute."""
+        visit = await self.open(section)
+        await self._limit.count_export(visit.session.user.user_id)
         return visit
 
     async def submitted(
@@ -135,8 +148,6 @@ class ConsoleView:
         form = await form_fields(max_bytes)
         visit = await self.open(section)
         check_csrf(visit.session.secret, form.get("csrf"))
-        if wait_s := await self._management.rate.add(client_address()):
-            raise TooManyAdminRequests(wait_s)
         if path:
             visit.require(method, path)
         if dangerous:
@@ -233,6 +244,13 @@ class ConsoleView:
             passkey_confirmation=await self._passkeys.confirm_options(visit.session),
             notice=None,
         )
+
+    async def _show_too_many(self, error: TooManyAdminRequests) -> Response:
+        """htmx gets the sentence alone, which the page then shows (console.js)."""
+        template = "_too_many.html" if request.headers.get("HX-Request") else "too_many.html"
+        here = request.full_path.rstrip("?") if request.method == "GET" else ""
+        names = {**self._without_rights(ERROR_TITLES[429]), "wait_s": error.retry_after, "here": here}
+        return self._render(template, 429, error.headers, names)
 
     async def _show_error(self, error: ApiError | InvalidBody) -> Response:
         visit: ConsoleVisit | None = g.get("console_visit")

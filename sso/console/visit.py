@@ -9,7 +9,7 @@ from sso.admin.caller import AdminCaller
 from sso.admin.own_records import OwnRecords
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, etag
 from sso.admin.wiring import ManagementApi
-from sso.core.errors import NotFound
+from sso.core.errors import Forbidden, NotFound
 from sso.web.body import InvalidBody, ParsedBody
 from sso.web.request_model import validate
 
@@ -19,6 +19,7 @@ class ConsoleOperations:
 
     def __init__(self, management: ManagementApi) -> None:
         self.authorize = management.authorize
+        self.protected_users = management.protected
         self._routes = {(route.method, route.path): route for route in management.routes}
 
     def find(self, method: str, path: str) -> AdminRoute:
@@ -49,6 +50,14 @@ class ConsoleVisit:
         """Raises Forbidden if the administrator may not use an operation, before a form for it is shown."""
         if not self.may(method, path):
             self.caller.require(self.operations.find(method, path).right)
+
+    async def protection_of(self, user_id: str) -> str:
+        """Returns why the administrator may not change this user, or "" if nothing forbids it."""
+        try:
+            await self.operations.protected_users.require_manageable(self.caller, user_id)
+        except Forbidden as error:
+            return error.message
+        return ""
 
     async def call(
         self,

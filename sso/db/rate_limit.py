@@ -142,8 +142,17 @@ class RateLimiter:
             THROTTLED_REQUESTS.add(self._name)
         return wait_s
 
-    async def _count(self, network: Address | Network, limit: int) -> int:
-        count = await self._counter.add(digest(f"{self._name}:{network}"))
+    async def add_subject(self, subject: str) -> int:
+        """Like `add`, for a subject that is not an address, such as ``user 1001``. It has the limit for itself."""
+        if not self._per_minute:
+            return 0
+        wait_s = await self._count(subject, self._per_minute)
+        if wait_s:
+            THROTTLED_REQUESTS.add(self._name)
+        return wait_s
+
+    async def _count(self, subject: Address | Network | str, limit: int) -> int:
+        count = await self._counter.add(digest(f"{self._name}:{subject}"))
         return count.seconds_left if count.number > limit else 0
 
 

@@ -45,6 +45,7 @@ _CONDITIONS = {
     "application_id": ":application_id IN (s.app_id, s.gapp_id)",
     "address": "s.address = :address",
     "user_id": "s.user_id = :user_id",
+    "search": "(s.gsid = :search OR s.user_id = :search OR starts_with(s.address, :search))",
 }
 _STATUSES_OF_STAGE = {
     CONFIRMED: ("confirmed", "delivered"),
@@ -88,6 +89,7 @@ class SessionFilter:
     application_id: int | None = None  # app_id or gapp_id
     address: str | None = None
     user_id: str | None = None
+    search: str | None = None  # a gsid, a user id, or the beginning of an address
 
 
 async def list_sessions(runner: Runner, wanted: SessionFilter, after: str, limit: int) -> list[ListedSession]:

@@ -111,7 +111,9 @@ OPERATIONS = (
         {303: _AUTHORIZED[303]},
         "Redirects to the GET request with the same parameters.",
         body=ApiBody(
-            properties(**{name: {**STRING, "description": text} for name, text in _AUTHORIZATION.items()}), (FORM_BODY,)
+            properties(**{name: {**STRING, "description": text} for name, text in _AUTHORIZATION.items()}),
+            (FORM_BODY,),
+            {"request": {"response_type": "code", "client_id": "shop", "scope": "openid"}},
         ),
         errors=(415,),
     ),
@@ -123,7 +125,10 @@ OPERATIONS = (
         "Answer the consent page",
         _AUTHORIZED,
         body=ApiBody(
-            properties(csrf=STRING, decision={**STRING, "description": "allow or deny"}), (FORM_BODY,), required=False
+            properties(csrf=STRING, decision={**STRING, "description": "allow or deny"}),
+            (FORM_BODY,),
+            {"allow": {"csrf": "the token of the page", "decision": "allow"}},
+            required=False,
         ),
         errors=(401, 403, 404, 415),
     ),
@@ -215,7 +220,9 @@ OPERATIONS = (
             {200: ok("The claims.", _CLAIMS, {"status": "ok", "sub": "1001", "email": "ann@example.com"}, **_NO_STORE)},
             "",
             (),
-            ApiBody(UserinfoRequest, (FORM_BODY,), required=False) if method == "POST" else None,
+            ApiBody(UserinfoRequest, (FORM_BODY,), {"token": {"access_token": "mF_9.B5f-4.1JqM"}}, required=False)
+            if method == "POST"
+            else None,
             (401,),
             ACCESS_TOKEN,
         )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from sso.admin.request import AdminRoute, ListQuery
+from sso.openapi.admin_examples import record_example
 from sso.web.api_description import (
     JSON_BODY,
     OBJECT,
@@ -88,13 +89,17 @@ def _is_list(route: AdminRoute) -> bool:
 def _responses(route: AdminRoute) -> dict[int, ApiResponse]:
     if _is_list(route):
         items: JsonSchema = {"type": "array", "items": OBJECT}
-        next_after = {**STRING, "description": "`after` of the next page; missing on the last one."}
+        next_after = {"type": ["string", "null"], "description": "`after` of the next page; null on the last one."}
         return {
             200: ApiResponse(
                 "A page of records.",
-                envelope(("data",), data=items, next=next_after),
+                envelope(("data", "next"), data=items, next=next_after),
+                example={"status": "OK", "data": [record_example(route.path)], "next": None},
                 other_types={EVENTS: STRING} if route.waits else {},
             )
         }
-    answer = ApiResponse("The record.", envelope(data={}), headers={} if route.method == "DELETE" else _ETAG)
+    if route.method == "DELETE":
+        return {200: ApiResponse("The record was deleted.", envelope(data={}), example={"status": "OK"})}
+    example = {"status": "OK", "data": record_example(route.path)}
+    answer = ApiResponse("The record.", envelope(data={}), example=example, headers=_ETAG)
     return {200: answer, **({201: answer} if route.method == "POST" else {})}

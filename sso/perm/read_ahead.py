@@ -89,7 +89,12 @@ class ReadAhead:
 
 
 def _target_id(fields: dict[str, Any], user_id: str) -> str | None:
-    """The user whose data the request reads. Returns None for the caller, and if the field is not valid."""
+    """The user whose data the request reads, or the first one that it asks about.
+
+    Returns None for the caller, and if the field is not valid.
+    """
     data = fields.get("data")
-    target_id = data.get("user_id") if isinstance(data, dict) else None
+    questions = data.get("questions") if isinstance(data, dict) else None
+    named = questions[0] if isinstance(questions, list) and questions else data
+    target_id = named.get("user_id") if isinstance(named, dict) else None
     return target_id if isinstance(target_id, str) and target_id != user_id and is_user_id(target_id) else None

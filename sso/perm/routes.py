@@ -12,13 +12,14 @@ from sso.perm.credentials.exchange_jwt import ExchangeJwt
 from sso.perm.credentials.service_jwt import claimed_application_id
 from sso.perm.credentials.signed_address import SignedAddresses, signing_key_id
 from sso.perm.errors import InvalidInput
+from sso.perm.input import validators
 from sso.perm.input.names import read_application_key
 from sso.perm.request import Handler, PermissionRequest, by_action
 from sso.perm.stores.facts_cache import NO_VERSIONS
 from sso.perm.wiring import PermissionEndpoints, Permissions
 from sso.web.body import MAX_SCHEMA_VALUES, SCHEMA_BODY, SMALL_BODY, BodyLimit
 from sso.web.request import client_address, current_request, read_body, read_model, text_header
-from sso.web.request_model import RequestModel, at_most
+from sso.web.request_model import QUERY_FLAGS, RequestModel, at_most
 from sso.web.response import reply, reply_json_bytes
 
 MEMBERS = BodyLimit(max_values=MAX_SCHEMA_VALUES)  # a save lists every member of a project
@@ -102,6 +103,8 @@ def _view(perm: Permissions, endpoint: Endpoint) -> Callable[[], Awaitable[Respo
     async def view() -> Response:
         limit = endpoint.limit
         fields = (await read_body(forms=False, max_bytes=limit.max_bytes, max_values=limit.max_values)).fields
+        if current_request().query_string:
+            fields = _with_query_options(fields)
         credentials, application_id = await _credentials(perm.addresses, rule, fields)
         lookup = None
         if endpoint.reads_ahead and (endpoint.reads_author or fields.get("action", "get") == "get"):
@@ -121,6 +124,17 @@ def _view(perm: Permissions, endpoint: Endpoint) -> Callable[[], Awaitable[Respo
         return reply_json_bytes(response) if isinstance(response, bytes) else reply(response)
 
     return view
+
+
+def _with_query_options(fields: dict[str, Any]) -> dict[str, Any]:
+    """``?dry_run=1``, as in the management API, is ``options.dry_run``: it must not be taken for a real write."""
+    value = current_request().args.get("dry_run", "0")
+    if value not in QUERY_FLAGS:
+        raise InvalidInput('dry_run: must be "0" or "1"')
+    if not QUERY_FLAGS[value]:
+        return fields
+    options = validators.read_object(fields.get("options", {}), "options")
+    return {**fields, "options": {**options, "dry_run": True}}
 
 
 async def _credentials(

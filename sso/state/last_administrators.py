@@ -10,22 +10,12 @@ from contextlib import asynccontextmanager
 from sso.accounts.model import login_key
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
-from sso.perm.errors import PermissionConflict
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.administrators import keep_administrators_of
 from sso.perm.stores.locks import lock_application_if_exists
+from sso.perm.stores.root_holders import keep_root_holder
 from sso.state.document import Document
 
-NO_ADMINISTRATOR = (
-    "the document would disable or remove the only administrator of the service: make someone else an administrator "
-    "first"
-)
-
-_HAS_ROOT = Statement(
-    """SELECT EXISTS (SELECT FROM role_assignments a JOIN users u USING (user_id)
-    WHERE a.application_id = :application_id AND a.name = :name AND NOT u.disabled
-        AND (a.ttl > 0 OR a.expired = 0 OR a.expired > extract(epoch FROM now())))"""
-)
 _PROJECTS = Statement(
     """SELECT DISTINCT m.project_id FROM project_members m JOIN users u USING (user_id)
         JOIN projects p ON p.id = m.project_id AND NOT p.removed
@@ -47,18 +37,10 @@ async def keep_last_administrators(tx: Transaction, document: Document) -> Async
     if await lock_application_if_exists(tx, CENTRAL_APPLICATION_ID) is None:  # a new database has no administrators
         yield
         return
-    had_root = await _has_root(tx)
     rows = await tx.rows(
         _PROJECTS,
         user_ids=[user.user_id for user in disabled if user.user_id],
         login_keys=[login_key(user.login) for user in disabled],
     )
-    async with keep_administrators_of(tx, [row["project_id"] for row in rows]):
+    async with keep_root_holder(tx), keep_administrators_of(tx, [row["project_id"] for row in rows]):
         yield
-    if had_root and not await _has_root(tx):
-        raise PermissionConflict(NO_ADMINISTRATOR)
-
-
-async def _has_root(tx: Transaction) -> bool:
-    has_root: bool = await tx.value(_HAS_ROOT, application_id=CENTRAL_APPLICATION_ID, name=ROOT_ROLE)
-    return has_root

@@ -119,10 +119,20 @@ def form(
     schema = properties(**{name: {**STRING, "description": _FIELD_TEXTS.get(name, "")} for name in names})
     parameters = [ApiParameter(name, _FIELD_TEXTS.get(name, "")) for name in query]
     answers = {200: PAGE, 303: REDIRECT, **(responses or {})}
-    body = ApiBody(schema, (FORM_BODY,), required=False)
+    example = {name: _FIELD_EXAMPLES.get(name, name) for name in names}
+    body = ApiBody(schema, (FORM_BODY,), {"example": example}, required=False)
     return ApiOperation("POST", path, tag, summary, answers, "", parameters, body, (401, 403, 415, *errors), security)
 
 
+_FIELD_EXAMPLES = {
+    "csrf": "the token of the page",
+    "login": "ann@example.com",
+    "email": "ann@example.com",
+    "next": "/account",
+    "otp": "123456",
+    "present_otp": "123456",
+    "credential": "{}",
+}
 # The meaning of fields that several forms have.
 _FIELD_TEXTS = {
     "csrf": "The token of the page that shows the form; a form of another site is refused.",

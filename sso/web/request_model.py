@@ -25,6 +25,7 @@ from sso.core.ids import MAX_APPLICATION_ID
 from sso.web.body import JSON, InvalidBody, ParsedBody
 
 MAX_TEXT = 4096
+QUERY_FLAGS = {"0": False, "1": True, "false": False, "true": True}
 _INT64 = range(-(2**63), 2**63)
 
 # Integers as in JSON, short enough for int() to be fast. [0-9], since \d and int() accept digits of every script.
@@ -68,6 +69,12 @@ def _flag(value: object) -> bool:
     raise ValueError('must be "0" or "1"')
 
 
+def _query_flag(value: object) -> bool:
+    if isinstance(value, str) and value in QUERY_FLAGS:
+        return QUERY_FLAGS[value]
+    raise ValueError('must be "0" or "1"')
+
+
 def _whole_number(value: object, info: ValidationInfo) -> int:
     if _is_form(info) and isinstance(value, str) and _INTEGER.fullmatch(value):
         value = int(value)
@@ -100,6 +107,10 @@ def _is_form(info: ValidationInfo) -> bool:
 
 # "0" or "1" as a string; 1, true, "true" and ["1"] are not.
 Flag: TypeAlias = Annotated[bool, BeforeValidator(_flag), WithJsonSchema({"type": "string", "enum": ["0", "1"]})]
+# In the query of an API, where "true" and "false" are understood, too.
+QueryFlag: TypeAlias = Annotated[
+    bool, BeforeValidator(_query_flag), WithJsonSchema({"type": "string", "enum": list(QUERY_FLAGS)})
+]
 # 64 bits. Narrow it with Field(ge=…, le=…).
 WholeNumber: TypeAlias = Annotated[int, BeforeValidator(_whole_number)]
 # An integer or its decimal string, from JSON too: clients send both.

@@ -14,6 +14,20 @@ GROUPS: dict[str, frozenset[ChangeType]] = {
 EVENT_NAMES = (*GROUPS, *ChangeType)
 
 
+# Names that mean the same: the singular of a group, and types with a dot in place of the first underscore.
+ALIASES = {"all": ALL, "permission": "permissions", "user": "users", "key": "keys"} | {
+    name.replace("_", ".", 1): str(name) for name in ChangeType
+}
+
+
+def event_name(name: str) -> str:
+    """Returns the name in EVENT_NAMES. Raises ValueError if there is none."""
+    name = ALIASES.get(name, name)
+    if name not in EVENT_NAMES:
+        raise ValueError(f"must be one of {', '.join(EVENT_NAMES)}")
+    return name
+
+
 def selected_types(names: Sequence[str]) -> frozenset[str]:
     """Returns the types of events that these names select. No names select all."""
     return frozenset(kind for name in names or (ALL,) for kind in GROUPS.get(name, (name,)))

@@ -13,7 +13,9 @@ from sso.webhooks.model import Webhook, secret_purpose
 
 MAX_WEBHOOKS = 100
 
-_LIST = Statement("SELECT * FROM webhooks WHERE webhook_id > :after ORDER BY webhook_id LIMIT :limit")
+_LIST = Statement("""SELECT * FROM webhooks WHERE webhook_id > :after
+        AND (starts_with(lower(url), lower(:search)) OR webhook_id = :search)
+    ORDER BY webhook_id LIMIT :limit""")
 _GET = Statement("SELECT * FROM webhooks WHERE webhook_id = :webhook_id")
 _LOCK = Statement("SELECT * FROM webhooks WHERE webhook_id = :webhook_id FOR UPDATE")
 # A lock of its own: two concurrent requests must not both add the last webhook.
@@ -47,8 +49,8 @@ _RETRY = Statement(
 )
 
 
-async def list_webhooks(tx: Runner, after: str, limit: int) -> list[Webhook]:
-    return [Webhook.from_row(row) for row in await tx.rows(_LIST, after=after, limit=limit)]
+async def list_webhooks(tx: Runner, after: str, limit: int, search: str = "") -> list[Webhook]:
+    return [Webhook.from_row(row) for row in await tx.rows(_LIST, search=search, after=after, limit=limit)]
 
 
 async def get_webhook(tx: Runner, webhook_id: str) -> Webhook | None:

@@ -14,7 +14,7 @@ def all_pages(caller: Administrator, path: str, **parameters: Any) -> list[Any]:
         assert response.status_code == 200, response.text
         page = response.json()
         records += page["data"]
-        if "next" not in page:
+        if page["next"] is None:
             return records
         assert len(page["data"]) == parameters["limit"]
         after = {"after": page["next"]}

@@ -25,7 +25,8 @@ def test_key_is_trusted_and_no_longer_trusted(
     pem, kid, path = public_pem(key.public_key()), key_id(key.public_key()), f"/applications/{application}/keys"
     added = keeper.request("POST", path, json={"public_key": pem})
     assert (added.status_code, added.json()["data"]) == (201, {"kid": kid, "algorithm": "ES256", "public_key": pem})
-    assert keeper.get(path).json() == {"status": "OK", "data": [added.json()["data"]], "private_key": "none"}
+    keys = {"status": "OK", "data": [added.json()["data"]], "next": None, "private_key": "none"}
+    assert keeper.get(path).json() == keys
     read = keeper.get(f"{path}/{kid}")
     assert read.headers["ETag"] == added.headers["ETag"]
     assert keeper.request("DELETE", f"{path}/{kid}", {"If-Match": '"x"'}).status_code == 412

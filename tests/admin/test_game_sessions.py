@@ -74,7 +74,7 @@ async def test_sessions_are_filtered_and_listed_page_by_page(
     first = moderator.get("/game-sessions", address=address, limit=2).json()
     second = moderator.get("/game-sessions", address=address, limit=2, after=first["next"]).json()
     assert [session["gsid"] for session in first["data"] + second["data"]] == [game.gsid for game in reversed(games)]
-    assert "next" not in second
+    assert second["next"] is None
 
     def found(**filters: Any) -> set[str]:
         return {session["gsid"] for session in moderator.data("/game-sessions", limit=200, **filters)}
@@ -88,7 +88,7 @@ async def test_sessions_are_filtered_and_listed_page_by_page(
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("stage", "asleep"), ("address", "x"), ("after", "x"), ("application_id", "x"), ("limit", "201"), ("state", "x")],
+    [("stage", "asleep"), ("address", "x"), ("after", "x"), ("application_id", "x"), ("limit", "1001"), ("state", "x")],
 )
 def test_invalid_filter_is_refused_with_its_name(viewer: Administrator, name: str, value: str) -> None:
     response = viewer.get("/game-sessions", **{name: value})

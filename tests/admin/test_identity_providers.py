@@ -115,7 +115,7 @@ def test_providers_are_listed_page_by_page(root: Administrator) -> None:
     while True:
         page = root.get("/identity-providers", limit=1, after=after).json()
         pages += [provider["id"] for provider in page["data"]]
-        if "next" not in page:
+        if page["next"] is None:
             break
         after = page["next"]
     assert [provider_id for provider_id in pages if provider_id in ids] == ids

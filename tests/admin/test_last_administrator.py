@@ -1,16 +1,22 @@
-"""The last administrator of the service or of a project cannot be disabled."""
+"""The last administrator of the service keeps the role root, and is not disabled, nor is that of a project."""
 
 import json
+import os
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.admin.conftest import Administrator
-from tests.kit.browser import query
+from tests.console.conftest import ConsoleBrowser
+from tests.kit.browser import each_worker, query
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import ApiUser, Studio
 
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "3"))
 ADMIN = {"project": ["admin"]}
 ROOTS = "SELECT user_id FROM role_assignments WHERE application_id = 1 AND name = 'root' AND user_id <> $1"
 
@@ -108,3 +114,87 @@ def test_document_keeps_the_only_administrator_of_a_project(
     assert root.data(f"/users/{user.user_id}")["disabled"] is False
     members = {"memberships": [{"id": project, "users": [{"user_id": studio.user().user_id, "roles": ADMIN}]}]}
     assert apply(server, root, document | members) == ""
+
+
+def unassign(caller: Administrator, user_id: str, **role: Any) -> httpx.Response:
+    """Takes the role root, or replaces it by the given assignment of it."""
+    body = {"application_id": 1, "roles": [{"name": "root", **role}] if role else []}
+    return caller.request("PATCH", f"/users/{user_id}/permissions", json=body)
+
+
+def test_only_administrator_of_the_service_keeps_the_role_root(
+    server: Server, root: Administrator, only_root: ApiUser
+) -> None:
+    saved = only_root.call(
+        "meta/data", action="save", application_id=1, data={"user_id": only_root.user_id, "roles": []}
+    )
+    assert (saved.status, "only administrator of the service" in saved.body["error"]) == (409, True)
+    for suffix in ("", "?dry_run=1"):
+        body = {"application_id": 1, "roles": []}
+        refused = root.request("PATCH", f"/users/{only_root.user_id}/permissions{suffix}", json=body)
+        assert (refused.status_code, "only administrator of the service" in refused.json()["error"]) == (409, True)
+    command = server.sso("role", "unassign", only_root.login, "root", check=False)
+    assert (command.returncode, "only administrator of the service" in command.stderr) == (1, True)
+    assert "root" in root.data(f"/users/{only_root.user_id}/permissions", application_id=1, type="roles")
+
+
+def test_console_keeps_the_role_root_of_the_only_administrator(server: Server, only_root: ApiUser) -> None:
+    path = f"/console/applications/1/users/{only_root.user_id}"
+    with ConsoleBrowser(server, only_root) as browser:
+        browser.open(path)
+        fields = {name: value for name, value in browser.form(path).items() if name != "keep:root"}
+        answer = browser.post(path, fields)
+    assert (answer.status_code, "only administrator of the service" in answer.text) == (409, True)
+
+
+def test_role_of_the_only_administrator_does_not_become_temporary(
+    studio: Studio, root: Administrator, only_root: ApiUser
+) -> None:
+    later = int(time.time()) + 9999
+    other = studio.user()
+    assert unassign(root, other.user_id, expired=later).status_code == 200  # a second administrator, for some hours
+    for answer in (
+        unassign(root, only_root.user_id),
+        unassign(root, only_root.user_id, expired=later),
+        root.request("PATCH", f"/users/{only_root.user_id}", json={"disabled": True}),
+    ):
+        assert answer.status_code == 409, answer.text
+    assert unassign(root, other.user_id).status_code == 200
+
+
+def test_disabled_administrator_does_not_count(studio: Studio, root: Administrator, only_root: ApiUser) -> None:
+    other = studio.user()
+    studio.give_roles(other, "root")
+    assert disable(root, other.user_id)[0] == 200
+    assert unassign(root, only_root.user_id).status_code == 409
+
+
+@pytest.mark.parametrize("second", ["unassign", "disable"])
+def test_two_administrators_do_not_remove_each_other_at_once(
+    server: Server, studio: Studio, service_client: Administrator, only_root: ApiUser, second: str
+) -> None:
+    """The caller is a service client of the central application, so that it can restore the administrators."""
+    other = studio.user()
+    with each_worker(server) as clients:
+        callers = [Administrator(client, service_client.headers) for client in clients]
+
+        def remove(number: int) -> int:
+            if number == 0:
+                return unassign(callers[0], only_root.user_id).status_code
+            return (
+                unassign(callers[-1], other.user_id).status_code
+                if second == "unassign"
+                else disable(callers[-1], other.user_id)[0]
+            )
+
+        for _ in range(ROUNDS):
+            body: dict[str, Any] = {"application_id": 1, "roles": ["root"]}
+            for user_id in (only_root.user_id, other.user_id):
+                answer = callers[0].request("PATCH", f"/users/{user_id}/permissions", json=body)
+                assert answer.status_code == 200, answer.text
+                assert callers[0].request("PATCH", f"/users/{user_id}", json={"disabled": False}).status_code == 200
+            with ThreadPoolExecutor(2) as pool:
+                assert sorted(pool.map(remove, range(2))) == [200, 409]
+    body = {"application_id": 1, "roles": ["root"]}
+    assert service_client.request("PATCH", f"/users/{only_root.user_id}/permissions", json=body).status_code == 200
+    assert disable(service_client, other.user_id)[0] == 200

@@ -157,10 +157,10 @@ def test_sessions_and_games_are_listed_and_ended(server: Server, manager: Admini
 def test_factors_are_reset(manager: Administrator) -> None:
     user = create(manager, password=PASSWORD, totp_secret="JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP")
     path = f"/users/{user['user_id']}/factors"
-    assert manager.data(path) == {"second_factors": ["totp"], "passkeys": 0}
+    assert manager.data(path) == [{"type": "totp", "count": 1}]
     assert not can_log_in(manager, user["login"])
     assert manager.request("DELETE", path).status_code == 200
-    assert manager.data(path)["second_factors"] == []
+    assert manager.data(path) == []
     assert can_log_in(manager, user["login"])
 
 
@@ -257,7 +257,7 @@ def test_pages_follow_each_other_without_gaps(manager: Administrator) -> None:
     while True:
         answer = manager.get("/users", search=name, limit=2, **({"after": after} if after else {})).json()
         found += [user["login"] for user in answer["data"]]
-        if "next" not in answer:
+        if answer["next"] is None:
             break
         after = answer["next"]
     assert found == expected
@@ -267,7 +267,7 @@ def test_pages_follow_each_other_without_gaps(manager: Administrator) -> None:
     ("query", "error"),
     [
         ({"limit": 0}, "limit: must be at least 1"),
-        ({"limit": 201}, "limit: must be at most 200"),
+        ({"limit": 1001}, "limit: must be at most 1000"),
         ({"limit": "x"}, "limit: must be an integer"),
         ({"serach": "x"}, "serach: is unknown"),
     ],
@@ -320,7 +320,7 @@ def test_audit_is_filtered_and_paged(
     first = root.get("/audit", target=user["user_id"], actor=manager.user_id, limit=3).json()
     second = root.get("/audit", target=user["user_id"], actor=manager.user_id, limit=3, after=first["next"]).json()
     assert [entry["operation"] for entry in first["data"] + second["data"]] == ["user.save"] * 3 + ["user.create"]
-    assert "next" not in second
+    assert second["next"] is None
     assert root.data("/audit", target=user["user_id"], actor="0") == []
     assert root.data("/audit", target=user["user_id"], until=1) == []
     assert len(root.data("/audit", target=user["user_id"], since=1)) == 4

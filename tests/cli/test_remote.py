@@ -139,9 +139,7 @@ def test_errors_of_the_server_are_one_line(operator: Operator) -> None:
     assert again == "sso: there is already a user with this login or user id\n"
 
 
-@pytest.mark.parametrize(
-    "arguments", [("backup", "x.tar"), ("key", "reseal"), ("user", "export", ROOT), ("serve",), ("migrate",)]
-)
+@pytest.mark.parametrize("arguments", [("backup", "x.tar"), ("key", "reseal"), ("serve",), ("migrate",)])
 def test_commands_that_need_the_machine_of_the_service_say_so(operator: Operator, arguments: tuple[str, ...]) -> None:
     assert "works only on the machine of the service" in operator.failure(*arguments)
 
@@ -155,6 +153,17 @@ def test_key_that_signs_is_not_retired(operator: Operator) -> None:
 def test_last_names_the_server_of_the_last_login(operator: Operator) -> None:
     done = operator.try_sso("user", "list", "--most", "1", server="last")
     assert done.returncode == 0, done.stderr
+
+
+def test_login_and_password_may_come_from_standard_input(administered: Server, tmp_path: Path) -> None:
+    for arguments, lines in (((), f"{ROOT}\n{PASSWORD}\n"), ((ROOT,), f"{PASSWORD}\n")):
+        (folder := tmp_path / str(len(arguments))).mkdir()
+        operator = Operator(administered, folder)
+        assert operator.sso("login", *arguments, stdin=lines).startswith("signed in to ")
+        assert ROOT in operator.sso("user", "list", "--search", ROOT)
+    nobody = Operator(administered, tmp_path)
+    assert nobody.failure("login", stdin="") == "sso: e-mail: expected on standard input\n"
+    assert nobody.failure("login", ROOT, stdin="\n") == "sso: password: expected on standard input\n"
 
 
 def test_without_a_sign_in_the_command_says_how_to_sign_in(administered: Server, tmp_path: Path) -> None:

@@ -185,3 +185,40 @@ def test_link_of_the_user_page_leads_to_the_explorer(viewer: ConsoleBrowser, cas
     assert f'href="{EXPLORER}?user={case.ann.user_id}"' in viewer.open(f"/console/users/{case.ann.user_id}")
     answer = viewer.get(f"/console/users/{case.ann.user_id}/permissions")
     assert (answer.status_code, answer.headers["Location"]) == (303, f"{EXPLORER}?user={case.ann.user_id}")
+
+
+def test_reasons_lead_to_the_pages_on_which_they_can_be_changed(
+    root_browser: ConsoleBrowser, viewer: ConsoleBrowser, case: Case, studio: Studio
+) -> None:
+    app, ann = f"/console/applications/{case.application_id}", case.ann.user_id
+    page = root_browser.open(EXPLORER, params=case.query())
+    for path, text in (
+        (f"{app}/roles/moderator", "role moderator"),
+        (f"{app}/users/{ann}", "assigned"),
+        (f"{app}/roles/tester", "its condition holds"),
+        (f"{app}/schema", "the application's schema gives it to every user"),
+    ):
+        assert f'<a href="{path}">{text}' in page, path
+        root_browser.open(path)
+    page = root_browser.open(EXPLORER, params={"user": case.ann.login})
+    member = f"/console/projects/{case.project_id}/members/{ann}"
+    assert f'<a href="{member}">given in the project {case.project_id}' in page
+    root_browser.open(member)
+    page = root_browser.open(EXPLORER, params={**case.query(user=case.bob.login), "rule": "chat.kick"})
+    explanation = page.partition('id="explanation"')[2].partition("</section>")[0]
+    assert f'href="{app}/users/{case.bob.user_id}"' in explanation
+    assert (
+        "<a href" not in viewer.open(EXPLORER, params=case.query()).partition('class="tree"')[2].partition("Roles")[0]
+    )
+
+
+def test_reason_by_a_group_leads_to_the_group(root_browser: ConsoleBrowser, studio: Studio) -> None:
+    project_id, user = studio.project(), studio.user()
+    app = studio.application(project_id, private_data={"chat": {"value": False}})
+    studio.role(app, "guard", "chat")
+    group_id = studio.group(project_id, user.user_id)
+    grant = {"group_id": group_id, "role": "guard", "action": "grant"}
+    data = {"id": project_id, "settings": {"services": {str(app): {"groups": [grant]}}}}
+    assert studio.root.call("project", action="save", data=data).status == 200
+    page = root_browser.open(EXPLORER, params={"user": user.login, "application_id": str(app)})
+    assert f'<a href="/console/projects/{project_id}/groups/{group_id}">granted by the project' in page

@@ -117,7 +117,7 @@ def test_invitation_is_created_and_revoked(studio: Studio, manager: ConsoleBrows
 def test_manager_cannot_change_root(manager: ConsoleBrowser, studio: Studio) -> None:
     path = f"/console/users/{studio.root.user_id}"
     manager.open(path)
-    answer = manager.submit(f"{path}/disable")
+    answer = manager.send(f"{path}/disable")
     assert (answer.status_code, "the role root is required" in answer.text) == (403, True)
 
 

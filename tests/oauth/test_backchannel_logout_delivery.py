@@ -17,7 +17,7 @@ from sso.config import Settings
 from sso.core.net import parse_network
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.doctor import check
+from sso.doctor.checks import check
 from sso.services import Services
 from tests.kit.builders import add_user
 from tests.kit.conditions import until_true

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from sso.config import load
 from sso.db.database import Database
 from sso.db.errors import Unavailable
-from sso.doctor import check
+from sso.doctor.checks import check
 from sso.log import current_request_id
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import FORWARDING_HEADERS, ForwardingMonitor, ignored_header, record_untrusted_proxy

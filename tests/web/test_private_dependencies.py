@@ -14,6 +14,7 @@ from quart import Quart, Response
 from quart import globals as quart_globals
 from quart.asgi import ASGIHTTPConnection, ASGIWebsocketConnection
 from quart.ctx import AppContext, RequestContext, WebsocketContext, _BaseRequestWebsocketContext
+from quart.routing import QuartMap
 from quart.wrappers.request import Request
 from quart.wrappers.response import DataBody
 from quart.wrappers.websocket import Websocket
@@ -24,10 +25,11 @@ from quart_trio.wrappers.request import TrioBody
 from werkzeug.datastructures import Headers
 from werkzeug.routing import Rule
 
+from sso.web.fast_quart.rule import MatchingRule
 from tests.test_private_dependencies import changed, code_digest
 
-CONTEXT, REQUEST, APP, WEBSOCKET, RULE = (
-    f"sso/web/fast_quart/{name}.py" for name in ("context", "request", "app", "websocket", "rule")
+CONTEXT, REQUEST, APP, WEBSOCKET = (
+    f"sso/web/fast_quart/{name}.py" for name in ("context", "request", "app", "websocket")
 )
 # Names that we override, set or call, and the function of the library that must use them.
 USED_NAMES = [
@@ -47,7 +49,6 @@ USED_NAMES = [
     (ASGIWebsocketConnection.handle_websocket, "_accepted", WEBSOCKET),
     (ASGIWebsocketConnection.handle_websocket, "_closed", WEBSOCKET),
     (Websocket.receive, "_receive", WEBSOCKET),
-    (Rule.compile, "_compile_builder", RULE),
 ]
 # Methods that are replaced by shorter versions, which must follow a change of the original.
 REPLACED_METHODS = [
@@ -146,3 +147,13 @@ def test_asgi_connection_sends_responses_without_its_scope() -> None:
     """FastQuart._stream passes an empty scope."""
     used = "scope" in _names(TrioASGIHTTPConnection._send_response) | _names(ASGIHTTPConnection._send_response)  # type: ignore[arg-type]
     assert not used, f"_send_response uses the scope: adapt _stream in {APP}"
+
+
+def test_werkzeug_compiles_the_builders_of_a_rule_with_one_method() -> None:
+    file = "sso/web/fast_quart/rule.py"
+    rule = MatchingRule("/a/<name>", endpoint="a")
+    QuartMap([rule])
+    for builder in (rule._build, rule._build_unknown):
+        with pytest.raises(NotImplementedError, match="/a/<name>"):
+            builder({"name": "b"})
+    assert "_compile_builder" in Rule.compile.__code__.co_names, changed("werkzeug", "Rule._compile_builder", file)

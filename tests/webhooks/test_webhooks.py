@@ -107,7 +107,7 @@ def test_failed_events_take_valid_ids_and_cursors_only(
     root: Administrator, receiver: WebhookReceiver, add_webhook: AddWebhook
 ) -> None:
     path = f"/webhooks/{add_webhook(receiver.url)['id']}/failed"
-    assert root.get(path).json() == {"status": "OK", "data": []}
+    assert root.get(path).json() == {"status": "OK", "data": [], "next": None}
     assert root.get(path, after="x").status_code == 400
     assert root.request("POST", f"{path}/retry").json()["data"] == {"events": 0}
     for ids in (["x"], [1], ["9" * 19], "1", ["-1"]):

@@ -1,5 +1,6 @@
 """Roles, and their assignments to users, in the database of this machine."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,7 @@ from sso.cli.local.lookups import require_application
 from sso.cli.local.permission_write import write_permissions
 from sso.cli.lookups import require_role
 from sso.perm.changes.scope import Scope
+from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.records import RoleRecord
 from sso.perm.stores.applications import refuse_removed_application
 from sso.perm.stores.locks import lock_application
@@ -65,6 +67,7 @@ async def _save(tx: "Transaction", actor: "AuditActor", application_id: int, nam
 async def _assign(
     tx: "Transaction", actor: "AuditActor", user_id: str, application_id: int, role: str, change: AssignmentChange
 ) -> bool:
+    from sso.perm.stores.root_holders import keep_root_holder
     from sso.perm.stores.user_data import read_assigned_roles, read_record, save_record
 
     row = await lock_application(tx, application_id)
@@ -73,4 +76,5 @@ async def _assign(
     old = await read_record(tx, user_id, application_id)
     assigned = tuple(change(list(await read_assigned_roles(tx, user_id, application_id))))
     require_role(known, role, application_id)
-    return await save_record(tx, actor, user_id, row, known, {}, assigned) != old
+    async with keep_root_holder(tx) if application_id == CENTRAL_APPLICATION_ID else nullcontext():
+        return await save_record(tx, actor, user_id, row, known, {}, assigned) != old

@@ -7,19 +7,18 @@ from quart import Blueprint, Response, request
 
 from sso.console.applications.editor_pages import is_central
 from sso.console.applications.pages import APPLICATION, path_of
-from sso.console.csv_export import MAX_ROWS, PAGE, csv_text
 from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
 from sso.console.form_error import FormError
-from sso.console.lists import read_all
+from sso.console.lists import MAX_ROWS, PAGE, read_all
 from sso.console.projects.frame import MAX_CHOICES
-from sso.console.projects.group_form import find_user_id
 from sso.console.role_rows import RoleRow, kept_rows, read_day
 from sso.console.sections import APPLICATIONS
+from sso.console.user_lookup import find_user_id
 from sso.console.users.pages import problem
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
-from sso.core.ids import is_user_id
 from sso.web.body import InvalidBody
+from sso.web.csv_response import csv_response
 from sso.web.redirects import see_other
 
 HOLDERS = f"{APPLICATION}/holders"
@@ -36,7 +35,7 @@ def holder_pages(console: ConsoleView, routes: Blueprint) -> None:
         user, error = request.args.get("user", "").strip(), None
         if user:
             try:
-                user_id = user if is_user_id(user) else await find_user_id(visit, user, "user")
+                user_id = await find_user_id(visit, user, "user")
                 return see_other(f"{path_of(application_id)}/users/{user_id}")
             except InvalidBody as refused:
                 error = FormError.of(refused)
@@ -63,12 +62,10 @@ def holder_pages(console: ConsoleView, routes: Blueprint) -> None:
 
     @routes.get("/<application_id>/holders.csv")
     async def export_holders(application_id: str) -> Response:
-        visit = await console.open(APPLICATIONS)
+        visit = await console.open_export(APPLICATIONS)
         query = {"role": request.args.get("role", "").strip()}
         records = await read_all(visit, HOLDERS, query, PAGE, MAX_ROWS, application_id=application_id)
-        headers = {"Content-Disposition": 'attachment; filename="roles.csv"'}
-        text = csv_text(("role", "user_id", "login", "expired", "ttl"), records)
-        return Response(text, 200, headers, content_type="text/csv; charset=utf-8")
+        return csv_response("roles", ("role", "user_id", "login", "expired", "ttl"), records)
 
     @routes.get("/choose")
     async def choose() -> Response:

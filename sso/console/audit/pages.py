@@ -9,16 +9,17 @@ from quart import Blueprint, Response, request
 
 from sso.console.audit.differences import differences
 from sso.console.audit.targets import target_path
-from sso.console.audit.undo_pages import ENTRY, may_undo, undo_pages
-from sso.console.csv_export import MAX_ROWS, PAGE, csv_text
+from sso.console.audit.undo_pages import ENTRY, undo_pages, why_not
 from sso.console.form_error import FormError
-from sso.console.lists import read_all
+from sso.console.lists import MAX_ROWS, PAGE, read_all
 from sso.console.sections import AUDIT
+from sso.console.user_lookup import find_user_id, shown_while_typing
 from sso.console.users.pages import problem
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.web.body import InvalidBody
+from sso.web.csv_response import csv_response
 
 FILTERS = ("actor", "target", "operation", "since", "until")
 CSV_COLUMNS = (
@@ -36,10 +37,11 @@ def audit_pages(console: ConsoleView) -> Blueprint:
         filters = {name: request.args.get(name, "").strip() for name in FILTERS}
         entries, next_after, error = [], None, None
         try:
-            found = await visit.call("GET", "/audit", query={**_query(filters), "after": request.args.get("after", "")})
+            query = await _query(visit, filters)
+            found = await visit.call("GET", "/audit", query={**query, "after": request.args.get("after", "")})
             entries, next_after = found.members["data"], found.members.get("next")
         except (ApiError, InvalidBody) as refused:
-            error = FormError.of(refused)
+            error = shown_while_typing(FormError.of(refused), is_htmx=bool(request.headers.get("HX-Request")))
         chosen = {name: value for name, value in filters.items() if value}
         return await console.show(
             visit,
@@ -54,13 +56,12 @@ def audit_pages(console: ConsoleView) -> Blueprint:
 
     @routes.get("/export.csv")
     async def export() -> Response:
-        visit = await console.open(AUDIT)
+        visit = await console.open_export(AUDIT)
         filters = {name: request.args.get(name, "").strip() for name in FILTERS}
-        records = await read_all(visit, "/audit", _query(filters), PAGE, MAX_ROWS)
+        records = await read_all(visit, "/audit", await _query(visit, filters), PAGE, MAX_ROWS)
         for record in records:
             record |= {name: orjson.dumps(record[name]).decode() for name in ("before", "after") if record[name]}
-        headers = {"Content-Disposition": 'attachment; filename="audit.csv"'}
-        return Response(csv_text(CSV_COLUMNS, records), 200, headers, content_type="text/csv; charset=utf-8")
+        return csv_response("audit", CSV_COLUMNS, records)
 
     @routes.get("/<entry_id>")
     async def show_entry(entry_id: str) -> Response:
@@ -72,16 +73,21 @@ def audit_pages(console: ConsoleView) -> Blueprint:
             title=entry["operation"],
             entry=_listed(visit, entry),
             differences=differences(entry["before"], entry["after"]),
-            can_undo=may_undo(visit, entry),
+            why_not=await why_not(visit, entry),
         )
 
     undo_pages(console, routes)
     return routes
 
 
-def _query(filters: dict[str, str]) -> dict[str, str]:
-    """Returns the filters of the management API: days become Unix seconds, the day of ``until`` is included."""
+async def _query(visit: ConsoleVisit, filters: dict[str, str]) -> dict[str, str]:
+    """Returns the filters of the management API: users become ids, and days Unix seconds, with the day of ``until``."""
     query = dict(filters)
+    if filters["actor"]:
+        query["actor"] = await find_user_id(visit, filters["actor"], "actor")
+    place, slash, user = filters["target"].rpartition("/")  # 11/ann@example.com: roles of the user at application 11
+    if "@" in user:
+        query["target"] = f"{place}{slash}{await find_user_id(visit, user, 'target')}"
     for name, days in (("since", 0), ("until", 1)):
         if filters[name]:
             try:

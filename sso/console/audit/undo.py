@@ -24,6 +24,7 @@ class Undo:
     member: str = "data"  # of its response
     has_dry_run: bool = True
     note: str = ""  # what is not restored
+    shown: Values | None = None  # the values after the undo, if they are not those of the body
 
     @property
     def read_path(self) -> str:
@@ -34,6 +35,8 @@ class Undo:
         """The values now and after the undo, as a page shows them."""
         if self.method == "DELETE":
             return self.expected, None
+        if self.shown is not None:
+            return self.expected, self.shown
         shown = {name: value for name, value in self.body.items() if self.expected is None or name in self.expected}
         return self.expected, shown
 
@@ -44,6 +47,13 @@ class Undo:
         if current is None:
             return ["the record was deleted"]
         return [name for name, value in self.expected.items() if _comparable(current.get(name)) != _comparable(value)]
+
+
+@dataclass(frozen=True)
+class CannotUndo:
+    """``reason``: why, and what to do instead, as the end of a sentence."""
+
+    reason: str
 
 
 def restorable(before: Values | None, after: Values | None) -> bool:

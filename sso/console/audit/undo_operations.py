@@ -3,9 +3,17 @@
 from collections.abc import Callable, Set
 from typing import Any
 
-from sso.admin.identity_providers import ProviderChanges
 from sso.admin.permission_bodies import GroupChanges, ProjectChanges, RoleChanges, SchemaChanges
-from sso.console.audit.undo import Undo, Values, changed_fields, restorable
+from sso.console.audit.undo import CannotUndo, Undo, Values, changed_fields, restorable
+from sso.console.audit.undo_deletions import (
+    GROUP,
+    OF_DELETION,
+    PROVIDER_FIELDS,
+    ROLE,
+    role_variables,
+    undo_removed_project,
+)
+from sso.console.audit.undo_reasons import NOT_STORED, reason_of
 from sso.perm.engine.names import SECTIONS
 from sso.perm.input.project import ProjectSettings
 from sso.perm.stores.user_data import record_json
@@ -16,26 +24,26 @@ ROLE_FIELDS = RoleChanges.model_fields.keys() - {"override"}
 SCHEMA_FIELDS = SchemaChanges.model_fields.keys() - {"override", "roles"}
 GROUP_FIELDS = GroupChanges.model_fields.keys() - {"override"}
 PROJECT_FIELDS = ProjectChanges.model_fields.keys() - {"override"}
-PROVIDER_FIELDS = ProviderChanges.model_fields.keys() - {"id", "client_secret"}
 # Not those that are about secrets and keys.
 CLIENT_FIELDS = ClientChanges.model_fields.keys() - {
     "client_id", "client_secret", "client_secret_expires_at", "public", "jwks"
 }  # fmt: skip
 WEBHOOK_FIELDS = frozenset({"url", "events", "disabled"})
-ROLE, GROUP, MEMBER = "/roles/<application_id>/<name>", "/groups/<group_id>", "/projects/<project_id>/members/<user_id>"
+MEMBER = "/projects/<project_id>/members/<user_id>"
 PERMISSIONS = "/users/<user_id>/permissions"
 
 Builder = Callable[[str, Values, Values], Undo | None]  # of the target, and the values before and after
 
 
-def undo_of(entry: dict[str, Any]) -> Undo | None:
-    """Returns None if the entry cannot be undone: its values before are not known, or there is no such operation."""
+def undo_of(entry: dict[str, Any]) -> Undo | CannotUndo:
+    """Returns why not if the entry cannot be undone: its values are not known, or there is no such operation."""
     before, after = entry["before"], entry["after"]
     if not restorable(before, after):
-        return None
-    builders = _OF_CREATION if before is None else _OF_DELETION if after is None else _OF_CHANGE
+        return CannotUndo(NOT_STORED)
+    builders = _OF_CREATION if before is None else OF_DELETION if after is None else _OF_CHANGE
     build = builders.get(entry["operation"])
-    return build(entry["target"], before or {}, after or {}) if build else None
+    undo = build(entry["target"], before or {}, after or {}) if build else None
+    return undo or CannotUndo(reason_of(entry["operation"]))
 
 
 def _restore(path: str, variable: str, accepted: Set[str], *, has_dry_run: bool = True) -> Builder:
@@ -66,26 +74,14 @@ def _undo_client(target: str, before: Values, after: Values) -> Undo | None:
     return _restore("/clients/<client_id>", "client_id", CLIENT_FIELDS, has_dry_run=False)(target, before, after)
 
 
-def _role_variables(target: str) -> dict[str, str]:
-    application_id, _, name = target.partition("/")
-    return {"application_id": application_id, "name": name}
-
-
 def _undo_role(target: str, before: Values, after: Values) -> Undo | None:
     changed = changed_fields(before, after)
     body, expected = ({name: values.get(name) for name in changed} for values in (before, after))
-    return Undo("PATCH", ROLE, _role_variables(target), body, expected) if body.keys() <= ROLE_FIELDS else None
+    return Undo("PATCH", ROLE, role_variables(target), body, expected) if body.keys() <= ROLE_FIELDS else None
 
 
 def _undo_new_role(target: str, _before: Values, after: Values) -> Undo:
-    return Undo("DELETE", ROLE, _role_variables(target), {}, after)
-
-
-def _undo_deleted_role(target: str, before: Values, _after: Values) -> Undo:
-    variables = _role_variables(target)
-    body = {"application_id": int(variables["application_id"]), **before}
-    note = "Users who had the role by assignment do not get it back: assign it again."
-    return Undo("POST", "/roles", {}, body, None, read=ROLE, read_variables=variables, note=note)
+    return Undo("DELETE", ROLE, role_variables(target), {}, after)
 
 
 def _undo_new_group(target: str, _before: Values, after: Values) -> Undo:
@@ -157,6 +153,7 @@ _OF_CHANGE: dict[str, Builder] = {
     "group.access": _restore(GROUP, "group_id", GROUP_FIELDS),
     "group.tags": _restore(GROUP, "group_id", GROUP_FIELDS),
     "project.save": _undo_project,
+    "project.delete": undo_removed_project,
     "membership.save": _undo_membership,
     "permissions.save": _undo_permissions,
     "assertions.save": _undo_assertions,
@@ -167,4 +164,3 @@ _OF_CHANGE: dict[str, Builder] = {
     "webhook.save": _restore("/webhooks/<webhook_id>", "webhook_id", WEBHOOK_FIELDS, has_dry_run=False),
 }
 _OF_CREATION: dict[str, Builder] = {"role.save": _undo_new_role, "group.create": _undo_new_group}
-_OF_DELETION: dict[str, Builder] = {"role.delete": _undo_deleted_role}

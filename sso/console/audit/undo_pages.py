@@ -7,8 +7,9 @@ from quart import Blueprint, Response
 
 from sso.admin.request import AdminResponse
 from sso.console.audit.differences import differences
-from sso.console.audit.undo import Undo, Values
+from sso.console.audit.undo import CannotUndo, Undo, Values
 from sso.console.audit.undo_operations import undo_of
+from sso.console.audit.undo_rights import require_undo_rights
 from sso.console.form_error import FormError
 from sso.console.sections import AUDIT
 from sso.console.users.pages import problem
@@ -30,8 +31,7 @@ def undo_pages(console: ConsoleView, routes: Blueprint) -> None:
     @routes.get("/<entry_id>/undo")
     async def preview(entry_id: str) -> Response:
         visit = await console.open(AUDIT)
-        entry, undo = await find(visit, entry_id)
-        current = await _read(visit, undo)
+        entry, undo, current = await find(visit, entry_id)
         if changed := undo.changed_since(current.record):
             return await undo_page(visit, entry, undo, current, error=_changed_since(changed))
         try:
@@ -43,27 +43,28 @@ def undo_pages(console: ConsoleView, routes: Blueprint) -> None:
     @routes.post("/<entry_id>/undo")
     async def confirm(entry_id: str) -> Response:
         visit, form = await console.submitted(AUDIT, dangerous=True)
-        entry, undo = await find(visit, entry_id)
-        current = await _read(visit, undo)
+        entry, undo, current = await find(visit, entry_id)
         if changed := undo.changed_since(current.record):
             return await undo_page(visit, entry, undo, current, error=_changed_since(changed))
         try:
             version = form.get("version") or current.version
-            await _run(visit, undo, if_match=version or None, override="override" in form)
+            restored = await _run(visit, undo, if_match=version or None, override="override" in form)
         except (ApiError, InvalidBody) as error:
             return await undo_page(visit, entry, undo, current, error=FormError.of(error))
-        return done(AUDIT.path, "undone")
+        record = restored.members.get("data") or {}
+        if "client_secret" not in record:
+            return done(AUDIT.path, "undone")
+        return await console.show(
+            visit,
+            "audit/new_secret.html",
+            title="The client has been restored",
+            client_id=record["client_id"],
+            secret=record["client_secret"],
+        )
 
-    async def find(visit: ConsoleVisit, entry_id: str) -> tuple[dict[str, Any], Undo]:
-        """Raises Forbidden if the entry cannot be undone, or not by this administrator."""
+    async def find(visit: ConsoleVisit, entry_id: str) -> tuple[dict[str, Any], Undo, CurrentRecord]:
         entry = await visit.data("GET", ENTRY, entry_id=entry_id)
-        undo = undo_of(entry)
-        if undo is None:
-            raise Forbidden("this change cannot be undone")
-        visit.require(undo.method, undo.path)
-        if undo.path.startswith("/schemas/") and "secret_data" in undo.body and not visit.caller.is_root:
-            raise Forbidden("the role root is required to change secret_data")
-        return entry, undo
+        return entry, *await _prepare(visit, entry)
 
     async def undo_page(
         visit: ConsoleVisit,
@@ -90,9 +91,31 @@ def undo_pages(console: ConsoleView, routes: Blueprint) -> None:
         )
 
 
-def may_undo(visit: ConsoleVisit, entry: dict[str, Any]) -> bool:
+async def why_not(visit: ConsoleVisit, entry: dict[str, Any]) -> str:
+    """Returns why the administrator cannot undo an entry, or "" if it will work as far as is known without a dry run.
+
+    A change of a user is cheap to try, and depends on the rights that this user has.
+    """
+    try:
+        undo, current = await _prepare(visit, entry)
+        if changed := undo.changed_since(current.record):
+            return _changed_since(changed).text
+        if undo.path == "/users/<user_id>":
+            await _run(visit, undo, dry_run=True)
+    except (ApiError, InvalidBody) as error:
+        return f"{error.message}."
+    return ""
+
+
+async def _prepare(visit: ConsoleVisit, entry: dict[str, Any]) -> tuple[Undo, CurrentRecord]:
+    """Raises Forbidden if the entry cannot be undone, or not by this administrator."""
     undo = undo_of(entry)
-    return undo is not None and visit.may(undo.method, undo.path)
+    if isinstance(undo, CannotUndo):
+        raise Forbidden(undo.reason)
+    visit.require(undo.method, undo.path)
+    current = await _read(visit, undo)
+    require_undo_rights(visit.caller, undo, current.record)
+    return undo, current
 
 
 async def _read(visit: ConsoleVisit, undo: Undo) -> CurrentRecord:

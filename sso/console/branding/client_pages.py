@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from quart import Blueprint, Response, current_app, request
 
 from sso.console.branding.preview import PAGES, PreviewBrand, previews, read_page
+from sso.console.clients.pages import protection_of
 from sso.console.form_error import FormError
 from sso.console.sections import CLIENTS
 from sso.console.users.pages import problem
@@ -73,6 +74,7 @@ def client_branding_pages(console: ConsoleView, routes: Blueprint, service: Bran
             client=client,
             values=values,
             version=version_of(client),
+            may_save=visit.may("PATCH", CLIENT) and not protection_of(visit, client),
             page=read_page(page),
             pages=[(key, title) for key, (title, _) in PAGES.items()],
             previews=previews(current_app.jinja_env, read_page(page), brand) if brand else [],

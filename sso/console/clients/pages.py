@@ -6,14 +6,16 @@ from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, current_app, request
 
+from sso.admin.client_protection import require_rights_of_client
 from sso.console.clients.quickstarts import FRAMEWORKS, Framework
 from sso.console.form_error import FormError
+from sso.console.record_action_pages import add_record_actions
 from sso.console.sections import CLIENTS
 from sso.console.users.form import split_list
 from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
-from sso.core.errors import ApiError, NotFound
+from sso.core.errors import ApiError, Forbidden, NotFound
 from sso.web.body import InvalidBody
 
 CLIENT = "/clients/<client_id>"
@@ -98,6 +100,7 @@ def client_pages(console: ConsoleView) -> Blueprint:
             client=client,
             version=version_of(client),
             frameworks=FRAMEWORKS.values(),
+            protection=protection_of(visit, client) if visit.may("PATCH", CLIENT) else "",
             **context,
         )
 
@@ -148,23 +151,16 @@ def client_actions(console: ConsoleView, routes: Blueprint, client_page: Callabl
         secret = client.pop("client_secret")
         return await client_page(visit, client, new_secret=secret)
 
-    @routes.post("/<client_id>/disable")
-    async def disable(client_id: str) -> Response:
-        visit, _ = await console.submitted(CLIENTS, "PATCH", CLIENT, dangerous=True)
-        await visit.call("PATCH", CLIENT, client_id=client_id, body={"disabled": True})
-        return done(f"{CLIENTS.path}/{client_id}", "client-disabled")
+    add_record_actions(console, routes, CLIENTS, CLIENT, "client")
 
-    @routes.post("/<client_id>/enable")
-    async def enable(client_id: str) -> Response:
-        visit, _ = await console.submitted(CLIENTS, "PATCH", CLIENT, dangerous=True)
-        await visit.call("PATCH", CLIENT, client_id=client_id, body={"disabled": False})
-        return done(f"{CLIENTS.path}/{client_id}", "client-enabled")
 
-    @routes.post("/<client_id>/delete")
-    async def delete(client_id: str) -> Response:
-        visit, _ = await console.submitted(CLIENTS, "DELETE", CLIENT, dangerous=True)
-        await visit.call("DELETE", CLIENT, client_id=client_id)
-        return done(CLIENTS.path, "client-deleted")
+def protection_of(visit: ConsoleVisit, client: dict[str, Any]) -> str:
+    """Returns why the administrator may not change this client, or "" if nothing forbids it."""
+    try:
+        require_rights_of_client(visit.caller, client)
+    except Forbidden as error:
+        return error.message
+    return ""
 
 
 def _days(text: str) -> Any:

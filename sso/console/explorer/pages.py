@@ -6,7 +6,6 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
-from sso.console.csv_export import csv_text
 from sso.console.explorer.comparison import (
     ComparedRule,
     Difference,
@@ -24,6 +23,7 @@ from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.perm.engine.names import is_application_key
 from sso.web.body import InvalidBody
+from sso.web.csv_response import csv_response
 from sso.web.redirects import see_other
 
 MAX_SHOWN = 500  # rules of a page; the export has all of them
@@ -90,7 +90,7 @@ def explorer_pages(console: ConsoleView) -> Blueprint:
 
     @routes.get("/export.csv")
     async def export() -> Response:
-        visit = await console.open(EXPLORER)
+        visit = await console.open_export(EXPLORER)
         query = ExplorerQuery.of(request.args)
         try:
             explored = await explore(visit, query) if query.is_complete else None
@@ -98,8 +98,7 @@ def explorer_pages(console: ConsoleView) -> Blueprint:
             explored = None
         if explored is None:
             return see_other(f"{EXPLORER.path}?{query.address()}")  # the page says what is missing or wrong
-        headers = {"Content-Disposition": 'attachment; filename="permissions.csv"'}
-        return Response(_csv(explored, query), 200, headers, content_type="text/csv; charset=utf-8")
+        return _csv(explored, query)
 
     return routes
 
@@ -184,14 +183,17 @@ def compared_rules(explored: Explored, query: ExplorerQuery) -> list[ComparedRul
     ]
 
 
-def _csv(explored: Explored, query: ExplorerQuery) -> str:
+def _csv(explored: Explored, query: ExplorerQuery) -> Response:
     left, right = explored.left, explored.right
     if right is None:
         side = {"user": left.user, "moment": left.moment}
         rules = _rules(explored, query)
-        return csv_text(LEFT_COLUMNS, [{"rule": rule.name, **side, **_cells(rule)} for rule in rules])
+        return csv_response(
+            "permissions", LEFT_COLUMNS, [{"rule": rule.name, **side, **_cells(rule)} for rule in rules]
+        )
     titles = {"left": f"{left.user} {left.moment}", "right": f"{right.user} {right.moment}"}
-    return csv_text(
+    return csv_response(
+        "permissions",
         COMPARED_COLUMNS,
         [
             {

@@ -1,15 +1,16 @@
 """The effective permissions of a user at an application at a moment, as the explorer shows them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from sso.admin.user_details import EVERY_RULE
 from sso.console.explorer.query import moment_text, read_moment
+from sso.console.explorer.reasons import ReasonLine, ReasonPages
 from sso.console.form_error import FormError
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.core.ids import is_user_id
-from sso.perm.engine.explanation.text import ExplanationLine, end_text, explanation_lines, params_text
+from sso.perm.engine.explanation.text import end_text, params_text
 from sso.perm.engine.names import PROJECT_ACCESS
 from sso.web.body import InvalidBody
 
@@ -31,7 +32,7 @@ class ReasonedRule:
 
     name: str
     extra: str
-    reasons: tuple[ExplanationLine, ...]
+    reasons: tuple[ReasonLine, ...]
 
     @property
     def project(self) -> str:
@@ -46,15 +47,12 @@ class UserPermissions:
     moment: str
     rules: dict[str, ReasonedRule]
     roles: tuple[str, ...]
-    explained: dict[str, Any] = field(default_factory=dict)  # the rule that was asked for
+    explained: dict[str, Any]  # the rule that was asked for; empty if there is none
+    explanation: tuple[ReasonLine, ...]
 
     @property
     def projects(self) -> set[str]:
         return {rule.project for rule in self.rules.values()} - {""}
-
-    @property
-    def explanation(self) -> list[ExplanationLine]:
-        return list(explanation_lines(self.explained))
 
     @property
     def explained_extra(self) -> str:
@@ -80,10 +78,10 @@ async def read_permissions(
         asked = await _explain(visit, user_id, query, rule) if rule else {}
     except (ApiError, InvalidBody) as error:
         raise CannotExplore(_of_side(FormError.of(error), prefix)) from None
-    rules = {
-        name: ReasonedRule(name, _extra(one), tuple(explanation_lines(one))) for name, one in sorted(explained.items())
-    }
-    return UserPermissions(user_id, login, moment_text(moment), rules, tuple(roles), asked)
+    pages = ReasonPages.of(visit, application_id, user_id)
+    rules = {name: ReasonedRule(name, _extra(one), pages.lines(one)) for name, one in sorted(explained.items())}
+    explanation = pages.lines(asked) if asked else ()
+    return UserPermissions(user_id, login, moment_text(moment), rules, tuple(roles), asked, explanation)
 
 
 async def _explain(visit: ConsoleVisit, user_id: str, query: dict[str, str], rule: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from quart import Blueprint, Response, current_app, request
 
 from sso.console.form_error import FormError
 from sso.console.sections import GAME_SESSIONS
+from sso.console.user_lookup import find_user_id, shown_while_typing
 from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.core.errors import ApiError
@@ -25,10 +26,11 @@ def game_session_pages(console: ConsoleView) -> Blueprint:
         sessions, next_after, error = [], None, None
         try:
             query = {**filters, "after": request.args.get("after", "")}
+            query["user_id"] = await find_user_id(visit, user, "user_id") if (user := filters["user_id"]) else ""
             found = await visit.call("GET", "/game-sessions", query=query)
             sessions, next_after = found.members["data"], found.members.get("next")
         except (ApiError, InvalidBody) as refused:
-            error = FormError.of(refused)
+            error = shown_while_typing(FormError.of(refused), is_htmx=bool(request.headers.get("HX-Request")))
         return await console.show(
             visit,
             "game_sessions/list.html",

@@ -3,12 +3,11 @@
 from typing import Any
 
 from sso.console.condition_fields import read_condition
+from sso.console.user_lookup import find_user_id
 from sso.console.users.form import split_list
 from sso.console.visit import ConsoleVisit
-from sso.core.ids import is_user_id
 from sso.perm.input.condition_notation import condition_text
 from sso.perm.input.groups import MAX_CONDITIONS
-from sso.web.body import InvalidBody
 
 
 def condition_rows(form: dict[str, str] | None, group: dict[str, Any]) -> list[tuple[str, str]]:
@@ -40,15 +39,4 @@ def _typed_rows(form: dict[str, str]) -> list[tuple[str, str]]:
 
 async def read_users(visit: ConsoleVisit, text: str) -> list[str]:
     """Returns the ids of users who are named by id or by e-mail address."""
-    return [name if is_user_id(name) else await find_user_id(visit, name, "users") for name in split_list(text)]
-
-
-async def find_user_id(visit: ConsoleVisit, login: str, field: str) -> str:
-    """Raises InvalidBody if there is no such user, or the administrator may not see users."""
-    if not visit.may("GET", "/users"):
-        raise InvalidBody(f"{field}: without the right to see users, give user ids")
-    found = await visit.data("GET", "/users", query={"search": login, "limit": "10"})
-    user_ids = [str(user["user_id"]) for user in found if user["login"].casefold() == login.casefold()]
-    if not user_ids:
-        raise InvalidBody(f"{field}: there is no user {login}")
-    return user_ids[0]
+    return [await find_user_id(visit, name, "users") for name in split_list(text)]

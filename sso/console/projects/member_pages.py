@@ -5,10 +5,9 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.console.csv_export import MAX_ROWS, PAGE, csv_text
 from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
 from sso.console.form_error import FormError
-from sso.console.lists import read_all
+from sso.console.lists import MAX_ROWS, PAGE, read_all
 from sso.console.projects.frame import (
     PROJECT,
     applications_of,
@@ -25,6 +24,7 @@ from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import ApiError
 from sso.core.ids import is_user_id
 from sso.web.body import InvalidBody
+from sso.web.csv_response import csv_response
 
 MEMBERS = f"{PROJECT}/members"
 MEMBER = f"{MEMBERS}/<user_id>"
@@ -70,9 +70,7 @@ def member_pages(console: ConsoleView, routes: Blueprint) -> None:
         visit = await console.open(PROJECTS)
         found = await read_all(visit, MEMBERS, {}, PAGE, MAX_ROWS, project_id=project_id)
         records = [{**member, "roles": [row.key for row in role_rows(member["roles"])]} for member in found]
-        headers = {"Content-Disposition": 'attachment; filename="members.csv"'}
-        text = csv_text(("user_id", "login", "roles"), records)
-        return Response(text, 200, headers, content_type="text/csv; charset=utf-8")
+        return csv_response("members", ("user_id", "login", "roles"), records)
 
     @routes.post("/<project_id>/members/<user_id>/remove")
     async def remove_member(project_id: str, user_id: str) -> Response:

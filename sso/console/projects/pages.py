@@ -5,10 +5,9 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.console.csv_export import MAX_ROWS, PAGE, csv_text
 from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
 from sso.console.form_error import FormError
-from sso.console.lists import read_all
+from sso.console.lists import MAX_ROWS, PAGE, read_all
 from sso.console.projects.frame import PROJECT, groups_of, path_of, project_page, read_project
 from sso.console.sections import PROJECTS
 from sso.console.users.form import split_list
@@ -17,6 +16,7 @@ from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import ApiError
 from sso.web.body import InvalidBody
+from sso.web.csv_response import csv_response
 from sso.web.redirects import see_other
 
 CSV_COLUMNS = ("id", "title", "description", "aliases", "author", "created")
@@ -60,11 +60,10 @@ def project_pages(console: ConsoleView) -> Blueprint:
 
     @routes.get("/export.csv")
     async def export() -> Response:
-        visit = await console.open(PROJECTS)
+        visit = await console.open_export(PROJECTS)
         query = {"search": request.args.get("search", "").strip()}
         records = await read_all(visit, "/projects", query, PAGE, MAX_ROWS)
-        headers = {"Content-Disposition": 'attachment; filename="projects.csv"'}
-        return Response(csv_text(CSV_COLUMNS, records), 200, headers, content_type="text/csv; charset=utf-8")
+        return csv_response("projects", CSV_COLUMNS, records)
 
     @routes.get("/choose")
     async def choose() -> Response:

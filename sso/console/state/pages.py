@@ -40,7 +40,7 @@ def state_pages(console: ConsoleView) -> Blueprint:
 
     @routes.get("/export.json")
     async def export() -> Response:
-        visit = await console.open(STATE)
+        visit = await console.open_export(STATE)
         sections = ",".join(request.args.getlist("sections"))
         try:
             document = await visit.data("GET", "/state", query={"sections": sections})

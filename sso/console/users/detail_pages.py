@@ -18,6 +18,8 @@ from sso.web.redirects import see_other
 
 USER = "/users/<user_id>"
 
+EVERYTHING = {"limit": "1000"}  # a user has fewer sign-ins
+
 
 def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
     @routes.get("/<user_id>")
@@ -59,6 +61,7 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
             account=user,
             base=path_of(user["user_id"]),
             tab=tab,
+            protection=await visit.protection_of(user["user_id"]) if visit.may("PATCH", USER) else "",
             **context,
         )
 
@@ -66,15 +69,15 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
     async def show_sign_ins(user_id: str) -> Response:
         visit = await console.open(USERS)
         user = await visit.data("GET", USER, user_id=user_id)
-        sessions = await visit.data("GET", f"{USER}/sessions", user_id=user_id)
-        games = await visit.data("GET", f"{USER}/games", user_id=user_id)
+        sessions = await visit.data("GET", f"{USER}/sessions", query=EVERYTHING, user_id=user_id)
+        games = await visit.data("GET", f"{USER}/games", query=EVERYTHING, user_id=user_id)
         return await show(visit, user, "sign_ins", sessions=sessions, games=games)
 
     @routes.get("/<user_id>/security")
     async def show_security(user_id: str) -> Response:
         visit = await console.open(USERS)
         user = await visit.data("GET", USER, user_id=user_id)
-        return await show(visit, user, "security", factors=await visit.data("GET", f"{USER}/factors", user_id=user_id))
+        return await show(visit, user, "security", factors=await read_factors(visit, user_id))
 
     @routes.get("/<user_id>/permissions")
     async def show_permissions(user_id: str) -> Response:
@@ -88,11 +91,17 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
             await visit.call("PATCH", USER, user_id=user_id, body={"password": form.get("password", "")})
         except (ApiError, InvalidBody) as error:
             user = await visit.data("GET", USER, user_id=user_id)
-            factors = await visit.data("GET", f"{USER}/factors", user_id=user_id)
+            factors = await read_factors(visit, user_id)
             return await show(visit, user, "security", factors=factors, **problem(FormError.of(error)))
         return done(f"{path_of(user_id)}/security", "password-set")
 
     user_actions(console, routes)
+
+
+async def read_factors(visit: ConsoleVisit, user_id: str) -> dict[str, int]:
+    """Returns the second factors that are turned on, and how many there are of each."""
+    factors = await visit.data("GET", f"{USER}/factors", user_id=user_id)
+    return {factor["type"]: factor["count"] for factor in factors}
 
 
 def user_actions(console: ConsoleView, routes: Blueprint) -> None:

@@ -4,9 +4,8 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
-from sso.console.csv_export import MAX_ROWS, PAGE, csv_text
 from sso.console.form_error import FormError
-from sso.console.lists import read_all
+from sso.console.lists import MAX_ROWS, PAGE, read_all
 from sso.console.sections import USERS
 from sso.console.users.form import changed_fields, typed_fields
 from sso.console.view import ConsoleView, done
@@ -14,6 +13,7 @@ from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.core.language_names import NAMES
 from sso.web.body import InvalidBody
+from sso.web.csv_response import csv_response
 
 CSV_COLUMNS = (
     "user_id", "login", "nick", "country", "lang", "level", "tags", "purchases", "email_verified", "second_factors",
@@ -41,11 +41,10 @@ def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
 
     @routes.get("/export.csv")
     async def export() -> Response:
-        visit = await console.open(USERS)
+        visit = await console.open_export(USERS)
         query = {"search": request.args.get("search", "").strip()}
         records = await read_all(visit, "/users", query, PAGE, MAX_ROWS)
-        headers = {"Content-Disposition": 'attachment; filename="users.csv"'}
-        return Response(csv_text(CSV_COLUMNS, records), 200, headers, content_type="text/csv; charset=utf-8")
+        return csv_response("users", CSV_COLUMNS, records)
 
     @routes.get("/new")
     async def show_form() -> Response:

@@ -6,15 +6,16 @@ import orjson
 from quart import Blueprint, Response, request
 
 from sso.console.form_error import FormError
+from sso.console.record_action_pages import add_record_actions
 from sso.console.sections import WEBHOOKS
 from sso.console.users.form import split_list
 from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
+from sso.console.webhooks.event_texts import ALL_TEXTS
 from sso.core.errors import ApiError
 from sso.core.ids import secret_token
 from sso.web.body import InvalidBody
-from sso.webhooks.event_filter import EVENT_NAMES
 
 WEBHOOK = "/webhooks/<webhook_id>"
 
@@ -49,7 +50,7 @@ def webhook_pages(console: ConsoleView) -> Blueprint:
             title="Webhooks",
             webhooks=found.members["data"],
             next=found.members.get("next"),
-            event_names=EVENT_NAMES,
+            event_texts=ALL_TEXTS,
             **{"values": {}, **context},
         )
 
@@ -77,23 +78,7 @@ def webhook_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
             return await webhook_page(console, visit, webhook, form, **problem(FormError.of(error)))
         return done(path_of(webhook_id), "webhook-saved")
 
-    @routes.post("/<webhook_id>/disable")
-    async def disable(webhook_id: str) -> Response:
-        visit, _ = await console.submitted(WEBHOOKS, "PATCH", WEBHOOK, dangerous=True)
-        await visit.call("PATCH", WEBHOOK, webhook_id=webhook_id, body={"disabled": True})
-        return done(path_of(webhook_id), "webhook-disabled")
-
-    @routes.post("/<webhook_id>/enable")
-    async def enable(webhook_id: str) -> Response:
-        visit, _ = await console.submitted(WEBHOOKS, "PATCH", WEBHOOK, dangerous=True)
-        await visit.call("PATCH", WEBHOOK, webhook_id=webhook_id, body={"disabled": False})
-        return done(path_of(webhook_id), "webhook-enabled")
-
-    @routes.post("/<webhook_id>/delete")
-    async def delete(webhook_id: str) -> Response:
-        visit, _ = await console.submitted(WEBHOOKS, "DELETE", WEBHOOK, dangerous=True)
-        await visit.call("DELETE", WEBHOOK, webhook_id=webhook_id)
-        return done(WEBHOOKS.path, "webhook-deleted")
+    add_record_actions(console, routes, WEBHOOKS, WEBHOOK, "webhook")
 
     @routes.post("/<webhook_id>/retry")
     async def retry(webhook_id: str) -> Response:
@@ -123,7 +108,7 @@ async def webhook_page(
         base=path_of(webhook["id"]),
         failed=[one | {"content": orjson.dumps(one["event"]).decode()} for one in failed.members["data"]],
         next=failed.members.get("next"),
-        event_names=EVENT_NAMES,
+        event_texts=ALL_TEXTS,
         values=values | ({name: form[name] for name in values if name in form} if form else {}),
         version=form["version"] if form and "version" in form else version_of(stored),
         **context,

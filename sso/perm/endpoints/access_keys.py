@@ -41,7 +41,8 @@ class AccessKeyEndpoint:
         await self._authorize(request, application_id, Operation.ACCESS_KEY_LIST)
         return request.response(data=await list_access_keys(self._database, application_id))
 
-    async def save(self, request: PermissionRequest) -> dict[str, Any]:
+    async def save(self, request: PermissionRequest, value: str = "") -> dict[str, Any]:
+        """Adds a key with this value, or with a random one."""
         application_id = request.application_id()
         comment = self._read_comment(request, request.required_data())
         target = await self._authorize(request, application_id)
@@ -49,7 +50,7 @@ class AccessKeyEndpoint:
             request,
             target,
             lambda tx: add_access_key(
-                tx, request.caller.actor, self._keyring, application_id, target.project_id, comment
+                tx, request.caller.actor, self._keyring, application_id, target.project_id, comment, value
             ),
         )
         return write.response(lambda key: {"data": key})

@@ -83,6 +83,13 @@ class ApplicationEndpoint:
             await self._authorize_move(request, rights, application_id, changes["project_id"])
         return (await self._update(request, rights, application_id, changes)).response(_data)
 
+    async def create(self, request: PermissionRequest) -> dict[str, Any]:
+        """Creates an application for the management API, with the id ``application_id`` if it was given."""
+        data = request.required_data()
+        changes, warnings = read_application_fields(data)
+        request.warnings.extend(warnings)
+        return (await self._create(request, changes, data.get("application_id"))).response(_data)
+
     async def delete(self, request: PermissionRequest) -> dict[str, Any]:
         application_id = self._read_application_id(request)
         rights = await self._authorizer.caller_rights(request.caller, application_id)
@@ -110,7 +117,9 @@ class ApplicationEndpoint:
         request.warn_unknown(data, FIELDS)
         return read_application_id(data.get("application_id"), "data.application_id")
 
-    async def _create(self, request: PermissionRequest, fields: dict[str, Any]) -> EndpointWrite[Row]:
+    async def _create(
+        self, request: PermissionRequest, fields: dict[str, Any], application_id: int | None = None
+    ) -> EndpointWrite[Row]:
         if "name" not in fields:
             raise InvalidInput("name: is required")
         rights = await self._authorizer.caller_rights(request.caller)
@@ -127,7 +136,7 @@ class ApplicationEndpoint:
                 request.caller.actor,
                 self._keyring,
                 fields,
-                None,
+                application_id,
             )
 
     async def _authorize_move(

@@ -44,7 +44,7 @@ class CheckEndpoint:
         applications = {question.application_id for question in questions}
         pairs = {(caller.user_id, application_id) for application_id in (CENTRAL_APPLICATION_ID, *applications)}
         pairs.update(question.pair for question in questions)
-        loaded, versions = await self._authorizer.facts.load_pairs(pairs, caller.address)
+        loaded, versions = await self._authorizer.facts.load_pairs(pairs, caller.address, request.versions)
         rights = {item: await self._rights(caller, item, versions) for item in applications}
         answers, reasons = [], Reasons() if with_reason else None
         for number, question in enumerate(questions, 1):

@@ -12,6 +12,7 @@ from sso.perm.delegation import delegated_write
 from sso.perm.endpoints.groups import GroupEndpoint
 from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
+from sso.perm.engine.management_rights import MANAGE_PROJECTS
 from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput
 from sso.perm.input.groups import read_group_conditions, read_group_fields, read_group_users
@@ -19,6 +20,7 @@ from sso.perm.input.tags import read_tags
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.groups import (
     create_group,
+    group_id_conflicts,
     group_json,
     lock_group,
     save_group,
@@ -48,9 +50,15 @@ class ManagedGroupEndpoint:
         project = await self._projects.require(rights, project_id, Operation.GROUP_SAVE)
         if project["removed"]:
             raise Forbidden("removed")
-        group_id = secrets.token_hex(12)
+        group_id = request.required_data().get("group_id")
+        if group_id and not (rights.is_root or MANAGE_PROJECTS in rights.granted.management):
+            raise Forbidden(f"group_id: {MANAGE_PROJECTS} is required to choose it")
+        group_id = group_id or secrets.token_hex(12)
         scope = Scope.project(project_id)
-        write = await self._writes.run(request, scope, create_group, request.caller.actor, project_id, group_id, fields)
+        with group_id_conflicts():
+            write = await self._writes.run(
+                request, scope, create_group, request.caller.actor, project_id, group_id, fields
+            )
         return write.response(lambda row: {"data": group_json(row)})
 
     async def save(self, request: PermissionRequest) -> dict[str, Any]:

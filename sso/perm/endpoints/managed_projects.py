@@ -28,6 +28,7 @@ from sso.perm.stores.projects import (
     project_name_conflicts,
     referenced_applications,
     require_author_quota,
+    restore_project,
     save_project,
 )
 
@@ -89,6 +90,18 @@ class ManagedProjectEndpoint:
         scope = Scope.project(project_id, read_applications=referenced_applications(changes))
         with project_name_conflicts():
             write = await self._writes.run(request, scope, _save, request.caller, project_id, changes, lists)
+        return write.response(lambda row: {"data": project_json(row)})
+
+    async def restore(self, request: PermissionRequest) -> dict[str, Any]:
+        """Restores a removed project. Only root may, because all its members get their rights back."""
+        project_id = await self._projects.read_project_id(request.required_data().get("id"))
+        rights = await self._authorizer.caller_rights(request.caller)
+        await self._projects.require(rights, project_id, Operation.PROJECT_DELETE)
+        if not rights.is_root:
+            raise Forbidden("the role root is required to restore a project: its members get their rights back")
+        write = await self._writes.run(
+            request, Scope.project(project_id), restore_project, request.caller.actor, project_id
+        )
         return write.response(lambda row: {"data": project_json(row)})
 
     async def save_member(self, request: PermissionRequest) -> dict[str, Any]:

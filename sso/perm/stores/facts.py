@@ -123,19 +123,17 @@ class FactsStore:
         return self._cache.add(user_id, application_id, version, loaded, address)
 
     async def load_pairs(
-        self, pairs: Collection[tuple[str, int]], address: Address | None
+        self, pairs: Collection[tuple[str, int]], address: Address | None, read_before: KnownVersions
     ) -> tuple[dict[tuple[str, int], LoadedFacts], KnownVersions]:
         """The facts about several users at applications, without applications that do not exist, and their versions.
 
-        One statement reads all versions, and one more the facts that are not cached.
+        One statement reads the versions that the request has not read before, and one more the facts that are not
+        cached.
         """
         epoch = self._database.epoch
-        users, applications = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        rows = await self._database.rows(_VERSION.statement, user_id=users, application_id=applications)
-        versions = {
-            (users[row["n"] - 1], applications[row["n"] - 1]): FactsVersion(row["version"], row["revision"], epoch)
-            for row in rows
-        }
+        versions = {pair: version for pair in pairs if (version := read_before.find(*pair)) is not None}
+        if unread := [pair for pair in pairs if pair not in versions]:
+            versions |= await self._read_versions(unread, epoch)
         known = KnownVersions(versions) if epoch == self._database.epoch else NO_VERSIONS
         loaded: dict[tuple[str, int], LoadedFacts] = {}
         for (user_id, application_id), version in known.by_key.items():
@@ -146,6 +144,11 @@ class FactsStore:
         if missing:
             loaded |= await self._read_pairs(missing, address)
         return loaded, known
+
+    async def _read_versions(self, pairs: Sequence[tuple[str, int]], epoch: int) -> dict[tuple[str, int], FactsVersion]:
+        users, applications = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        rows = await self._database.rows(_VERSION.statement, user_id=users, application_id=applications)
+        return {pairs[row["n"] - 1]: FactsVersion(row["version"], row["revision"], epoch) for row in rows}
 
     async def _read_pairs(
         self, pairs: Sequence[tuple[str, int]], address: Address | None

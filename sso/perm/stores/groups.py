@@ -1,8 +1,11 @@
 """User groups in the database (§2.5). Every change is written to the audit trail."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
+from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.engine.names import PROJECT_TAG
@@ -64,6 +67,15 @@ async def lock_group(tx: Transaction, group_id: str, project_id: str) -> Row:
     if row is None:
         raise NotFound("group not found")
     return row
+
+
+@contextmanager
+def group_id_conflicts() -> Iterator[None]:
+    """Turn the violation of a unique id inside this block into PermissionConflict."""
+    try:
+        yield
+    except UniqueViolation:
+        raise PermissionConflict("group_id: is used by another group") from None
 
 
 async def create_group(

@@ -50,6 +50,8 @@ _SAVE = Statement(
     WHERE id = :id RETURNING *"""
 )
 _REMOVE = Statement("UPDATE projects SET removed = true WHERE id = :id RETURNING *")
+_RESTORE = Statement("UPDATE projects SET removed = false WHERE id = :id RETURNING *")
+_MEMBER_ROLES = Statement("SELECT DISTINCT role FROM project_members WHERE project_id = :id")
 
 
 async def read_project(runner: Runner, project_id: str) -> Row | None:
@@ -155,6 +157,23 @@ async def remove_project(tx: Transaction, actor: AuditActor, project_id: str) ->
     await audit.write(
         tx, actor, "project.delete", project_id, project_json(old), project_json(new), project_id=project_id
     )
+
+
+async def restore_project(tx: Transaction, actor: AuditActor, project_id: str) -> Row:
+    """Restore a removed project: its members, groups and applications have again the rights that it gives."""
+    await share_lock_applications(tx, [CENTRAL_APPLICATION_ID])
+    old = await lock_project(tx, project_id)
+    if not old["removed"]:
+        raise PermissionConflict("the project is not removed")
+    roles = [row["role"] for row in await tx.rows(_MEMBER_ROLES, id=project_id)]
+    limited_roles = await lock_limited_roles(tx, roles)
+    row = await tx.row(_RESTORE, id=project_id)
+    await require_limits(tx, limited_roles)
+    await audit.write(
+        tx, actor, "project.restore", project_id, project_json(old), project_json(row), project_id=project_id
+    )
+    assert row is not None
+    return row
 
 
 async def _check_services(tx: Transaction, project_id: str, services: dict[str, Any]) -> None:

@@ -24,7 +24,6 @@ Address = tuple[str, int]
 NEVER = float("inf")
 MAX_READ = 64 * 1024
 MAX_HEAD_READ = 16 * 1024
-MAX_FRAMES_READ = 8 * 1024
 _log = structlog.get_logger()
 
 
@@ -197,10 +196,6 @@ class Connection:
         self.deadline += self.context.limits.ping_s
 
     # The socket
-
-    def read_frames(self) -> Awaitable[bytes]:
-        """Reads bytes of a WebSocket; b"" if the client has disconnected."""
-        return self._read(MAX_FRAMES_READ)
 
     async def read_more(self, deadline: float) -> None:
         """Appends further bytes of a body to the buffer."""

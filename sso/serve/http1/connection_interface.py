@@ -4,7 +4,6 @@ The exchange depends on this protocol only, so that ``connection.py`` can import
 """
 
 import socket
-from collections.abc import Awaitable
 from contextlib import AbstractContextManager
 from typing import NoReturn, Protocol
 
@@ -41,9 +40,6 @@ class ConnectionInterface(Protocol):
 
     def client_disconnected(self) -> None:
         """Ends the connection, because the client has left or does not read."""
-
-    def read_frames(self) -> Awaitable[bytes]:
-        """Reads bytes of a WebSocket; b"" if the client has disconnected."""
 
     def watch_silence(self, websocket: "SilenceObserver") -> None:
         """Calls ``on_silence`` if the client sends nothing for some seconds from now."""

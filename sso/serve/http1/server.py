@@ -62,6 +62,7 @@ class Http1Server:
             async with trio.open_nursery() as background:
                 await background.start(context.clock.run)
                 background.start_soon(context.disconnects.run)
+                background.start_soon(context.frame_waits.run)
                 background.start_soon(context.pacing.run)
                 async with trio.open_nursery() as connections:
                     await self._accept(sockets, partial(self._start_connection, connections), ready)
@@ -69,6 +70,7 @@ class Http1Server:
                 background.cancel_scope.cancel()
         finally:
             context.disconnects.close()
+            context.frame_waits.close()
 
     async def _accept(
         self, sockets: Sequence[socket.socket], on_connection: OnConnection, ready: Callable[[], None]

@@ -9,6 +9,7 @@ from sso.serve.http1.accept import ConnectionLimiter
 from sso.serve.http1.balance import WorkerSlot
 from sso.serve.http1.deadlines import DeadlineClock, HasDeadline
 from sso.serve.http1.disconnects import DisconnectWatcher
+from sso.serve.http1.frame_waits import FrameWaits
 from sso.serve.http1.pacing import RequestPacing
 from sso.serve.http1.rejections import RejectionResponses, RequestRejected
 from sso.serve.rate_limited_log import RateLimitedLog
@@ -34,6 +35,7 @@ class ServerContext:
         self.connections: set[OpenConnection] = set()
         self.clock = DeadlineClock(limits, self.connections)
         self.disconnects = DisconnectWatcher()
+        self.frame_waits = FrameWaits()
         self.pacing = RequestPacing()
         self.log = RateLimitedLog()
         self.limiter = ConnectionLimiter(limits, slot)

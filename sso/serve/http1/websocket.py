@@ -129,19 +129,24 @@ class WebSocketExchange(WebSocketOutput):
     async def _read_frames(self) -> None:
         connection = self._connection
         data, connection.buffer = connection.buffer, b""
-        data = data or await connection.read_frames()
+        data = data or await connection.context.frame_waits.read(connection.sock, self._is_awaited_pong)
         if not data:
             self._disconnected(_ABNORMAL_CLOSE)
             return
         connection.watch_silence(self)
-        if self._ping_sent and is_empty_pong(data):
-            self._ping_sent = False
-            return
         self._ping_sent = False
         self._parse(data)
         if self._rate_limit is None:
             self._rate_limit = ReadRateLimit()
         await self._rate_limit.wait_after(len(data))
+
+    def _is_awaited_pong(self, data: bytes) -> bool:
+        """Returns whether the data is only the answer to a ping, and notes it."""
+        if not (self._ping_sent and is_empty_pong(data)):
+            return False
+        self._ping_sent = False
+        self._connection.watch_silence(self)
+        return True
 
     def _parse(self, data: bytes) -> None:
         if self._reader is None:

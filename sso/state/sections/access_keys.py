@@ -40,7 +40,7 @@ def read(value: object) -> list[AccessKeyPart]:
             part = AccessKeyPart(
                 location,
                 read_application_id(item.get("application_id"), "application_id"),
-                _read_value(item.get("hash")),
+                read_key_value(item.get("hash")),
                 validators.read_text(item["comment"], "comment", 256) if "comment" in item else None,
             )
         unique.add(f"{location}.hash", part.secret)
@@ -48,7 +48,7 @@ def read(value: object) -> list[AccessKeyPart]:
     return parts
 
 
-def _read_value(value: object) -> str:
+def read_key_value(value: object) -> str:
     """Returns the value of a key. Clients send it as a bearer token, where it must not look like a JWT."""
     if not isinstance(value, str) or not _KEY_VALUE.fullmatch(value):
         raise InvalidInput("hash: must be 32 to 512 printable ASCII characters without spaces")

@@ -33,7 +33,7 @@ from sso.web.fast_quart.context import (
     fixed_rules,
 )
 from sso.web.fast_quart.request import FastRequest, LazyBodyRequest, read_headers
-from sso.web.fast_quart.rule import FastRule
+from sso.web.fast_quart.rule import MatchingRule
 from sso.web.fast_quart.websocket import FastWebSocketConnection
 from sso.web.request_tracing import started_span
 
@@ -88,7 +88,7 @@ class FastTemplates(Environment):
 class FastQuart(QuartTrio):
     asgi_http_class = FastHTTPConnection
     request_class = LazyBodyRequest
-    url_rule_class = FastRule  # type: ignore[assignment]
+    url_rule_class = MatchingRule  # type: ignore[assignment]
     jinja_environment = FastTemplates  # type: ignore[assignment]
 
     @cached_property

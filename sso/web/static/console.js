@@ -3,7 +3,9 @@
 
 // A request of htmx that failed: say so, because the page looks as if nothing had happened.
 document.addEventListener("htmx:responseError", (event) => {
-  if (event.detail.xhr.status !== 401) toast("The page could not be updated. Reload it to see what is wrong.");
+  const { status, responseText } = event.detail.xhr;
+  if (status === 429) toast(new DOMParser().parseFromString(responseText, "text/html").body.textContent.trim());
+  else if (status !== 401) toast("The page could not be updated. Reload it to see what is wrong.");
 });
 document.addEventListener("htmx:sendError", () => toast("The service cannot be reached. The page may be out of date."));
 

@@ -1,6 +1,7 @@
 """The explanation of a rule as sentences, for the command line and the console."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sso.core.moments import utc_moment
@@ -9,18 +10,20 @@ from sso.core.moments import utc_moment
 class ExplanationLine(NamedTuple):
     level: int  # 0: a source or a reason; 1: why the user has that source
     text: str
+    about: Mapping[str, Any] = MappingProxyType({})  # the part of the explanation, with the role that it is about
 
 
 def explanation_lines(explanation: dict[str, Any]) -> Iterator[ExplanationLine]:
     """Yields the sources of a rule that the user has, or the reasons why the user does not have it."""
     if not explanation["held"]:
         for reason in explanation["reasons"]:
-            yield ExplanationLine(0, f"{reason['text']}{_comparisons(reason)}{end_text(reason, 'ended')}")
+            yield ExplanationLine(0, f"{reason['text']}{_comparisons(reason)}{end_text(reason, 'ended')}", reason)
         return
     for source in explanation["sources"]:
-        yield ExplanationLine(0, f"{_source(source)}{params_text(source)}{end_text(source)}")
+        yield ExplanationLine(0, f"{_source(source)}{params_text(source)}{end_text(source)}", source)
         for grant in source.get("by", ()):
-            yield ExplanationLine(1, f"{_grant(grant)}{_comparisons(grant)}{end_text(grant)}")
+            about = {"role": source["role"], **grant}
+            yield ExplanationLine(1, f"{_grant(grant)}{_comparisons(grant)}{end_text(grant)}", about)
 
 
 def params_text(entry: dict[str, Any]) -> str:

@@ -5,12 +5,18 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-MAX_ROWS = 10_000
-PAGE = 200  # rows that are read at a time
+from quart import Response
+
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def csv_text(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
+def csv_response(name: str, columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> Response:
+    """Returns a file with the name ``name`` that browsers store."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+    return Response(_csv_text(columns, records), 200, headers, content_type="text/csv; charset=utf-8")
+
+
+def _csv_text(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\r\n")
     writer.writerow(columns)

@@ -1,7 +1,7 @@
 """Checks of what the service sends to others: logout notifications and events of webhooks."""
 
 from sso.db.standalone import fetch_value
-from sso.finding import Finding
+from sso.doctor.finding import Finding
 
 
 def logout_notifications(dsn: str) -> Finding:

@@ -1,0 +1,27 @@
+"""Users in fields of forms and filters, who are named by e-mail address (the login) or by id."""
+
+from sso.console.form_error import FormError
+from sso.console.visit import ConsoleVisit
+from sso.core.ids import is_user_id
+from sso.web.body import InvalidBody
+
+
+async def find_user_id(visit: ConsoleVisit, name: str, field: str) -> str:
+    """Returns the id of a user. An id is returned as it is, without a look whether there is such a user.
+
+    Raises InvalidBody if no user has this e-mail address, or the administrator may not see users.
+    """
+    if is_user_id(name):
+        return name
+    if not visit.may("GET", "/users"):
+        raise InvalidBody(f"{field}: give a user id; can_view_users is required to find users by e-mail address")
+    found = await visit.data("GET", "/users", query={"search": name, "limit": "10"})
+    user_ids = [str(user["user_id"]) for user in found if user["login"].casefold() == name.casefold()]
+    if not user_ids:
+        raise InvalidBody(f"{field}: there is no user {name}")
+    return user_ids[0]
+
+
+def shown_while_typing(error: FormError, *, is_htmx: bool) -> FormError:
+    """Returns the problem with a filter. While its text is typed it is mostly incomplete, which is no error then."""
+    return FormError(error.text, 200, error.field) if is_htmx and error.status in (404, 422) else error

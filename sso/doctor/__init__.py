@@ -1,0 +1,1 @@
+"""Checks of an installation for ``sso doctor`` and for the console."""
