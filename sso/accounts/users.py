@@ -69,7 +69,8 @@ _USE_TOTP_STEP = Statement(
 )
 _CAN_SIGN_IN = Statement(
     """SELECT password_hash IS NOT NULL OR EXISTS (SELECT FROM passkeys p WHERE p.user_id = u.user_id)
-        OR EXISTS (SELECT FROM linked_identities l WHERE l.user_id = u.user_id)
+        OR EXISTS (SELECT FROM linked_identities l JOIN identity_providers p USING (provider_id)
+            WHERE l.user_id = u.user_id AND NOT p.disabled)
     FROM users u WHERE user_id = :user_id"""
 )
 # Rows are locked in key order, as in the batch that starts sessions, to avoid deadlocks.

@@ -39,6 +39,14 @@ def code_of(answer: Mapping[str, str]) -> str:
     return code
 
 
+class TokenRefused(InvalidAnswer):
+    """The token endpoint has refused the request. ``error``: its error code, or "" if it has sent none."""
+
+    def __init__(self, status: int, error: str) -> None:
+        super().__init__(f"token endpoint: status {status}, {error}")
+        self.http_status, self.error = status, error
+
+
 async def redeem_code(
     client: ProviderClient,
     endpoint: str,
@@ -65,7 +73,7 @@ async def redeem_code(
     tokens = answer.json()
     # GitHub reports errors with status 200.
     if answer.status != 200 or "error" in tokens:
-        raise InvalidAnswer(f"token endpoint: status {answer.status}, {_word(tokens.get('error'))}")
+        raise TokenRefused(answer.status, _word(tokens.get("error")))
     if not isinstance(tokens.get("access_token"), str):
         raise InvalidAnswer("token endpoint: expected an access_token")
     return tokens

@@ -14,6 +14,7 @@ METADATA_S = 600.0
 KEYS_S = 3600.0
 UNKNOWN_KID_S = 60.0  # keys are read again for an unknown kid at most this often
 MAX_KEYS = 100
+DOCUMENT_PATH = "/.well-known/openid-configuration"
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class Discovery:
         cached = self._metadata.get(issuer)
         if cached and trio.current_time() - cached.read_at < METADATA_S:
             return cached
-        answer = await self._client.get(issuer.rstrip("/") + "/.well-known/openid-configuration")
-        metadata = self._metadata[issuer] = self._parse(issuer, _json_of(answer))
+        answer = await self._client.get(issuer.rstrip("/") + DOCUMENT_PATH)
+        metadata = self._metadata[issuer] = parse_metadata(self._client, issuer, json_of(answer))
         return metadata
 
     async def find_key(self, metadata: ProviderMetadata, kid: str) -> PublicKey | None:
@@ -62,38 +63,40 @@ class Discovery:
             age = trio.current_time() - key_set.read_at
             key = key_set.find(kid)
             if age > KEYS_S or (key is None and age > UNKNOWN_KID_S):
-                key_set.keys = _parse_keys(_json_of(await self._client.get(metadata.jwks_uri)))
+                key_set.keys = parse_keys(json_of(await self._client.get(metadata.jwks_uri)))
                 key_set.read_at = trio.current_time()
                 key = key_set.find(kid)
             return key
 
-    def _parse(self, issuer: str, document: dict[str, Any]) -> ProviderMetadata:
-        if document.get("issuer") != issuer:
-            raise InvalidAnswer("discovery: its issuer is not the configured one")
-        required = {
-            name: self._client.check_url(document.get(name), f"discovery: {name}")
-            for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")
-        }
-        userinfo = document.get("userinfo_endpoint")
-        methods = document.get("token_endpoint_auth_methods_supported")
-        prompts = document.get("prompt_values_supported")
-        return ProviderMetadata(
-            **required,
-            userinfo_endpoint=self._client.check_url(userinfo, "discovery: userinfo_endpoint") if userinfo else "",
-            auth_methods=tuple(map(str, methods)) if isinstance(methods, list) else (),
-            sends_iss=document.get("authorization_response_iss_parameter_supported") is True,
-            knows_prompt_login=isinstance(prompts, list) and "login" in prompts,
-            read_at=trio.current_time(),
-        )
+
+def parse_metadata(client: ProviderClient, issuer: str, document: dict[str, Any]) -> ProviderMetadata:
+    """Raises InvalidAnswer if the document is not that of the issuer, or lacks an address."""
+    if document.get("issuer") != issuer:
+        raise InvalidAnswer("discovery: its issuer is not the configured one")
+    required = {
+        name: client.check_url(document.get(name), f"discovery: {name}")
+        for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")
+    }
+    userinfo = document.get("userinfo_endpoint")
+    methods = document.get("token_endpoint_auth_methods_supported")
+    prompts = document.get("prompt_values_supported")
+    return ProviderMetadata(
+        **required,
+        userinfo_endpoint=client.check_url(userinfo, "discovery: userinfo_endpoint") if userinfo else "",
+        auth_methods=tuple(map(str, methods)) if isinstance(methods, list) else (),
+        sends_iss=document.get("authorization_response_iss_parameter_supported") is True,
+        knows_prompt_login=isinstance(prompts, list) and "login" in prompts,
+        read_at=trio.current_time(),
+    )
 
 
-def _json_of(answer: ProviderAnswer) -> dict[str, Any]:
+def json_of(answer: ProviderAnswer) -> dict[str, Any]:
     if answer.status != 200:
         raise InvalidAnswer(f"{answer.url}: status {answer.status}")
     return answer.json()
 
 
-def _parse_keys(document: dict[str, Any]) -> dict[str, PublicKey]:
+def parse_keys(document: dict[str, Any]) -> dict[str, PublicKey]:
     """Returns the keys by their ids. Keys of other kinds, such as those for encryption, are left out."""
     jwks = document.get("keys")
     if not isinstance(jwks, list):

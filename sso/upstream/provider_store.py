@@ -18,10 +18,11 @@ TOPIC = "identity providers"
 _GET = Statement("SELECT * FROM identity_providers WHERE provider_id = :provider_id")
 _LIST = Statement("SELECT * FROM identity_providers ORDER BY position, name, provider_id")
 _DELETE = Statement("DELETE FROM identity_providers WHERE provider_id = :provider_id RETURNING provider_id")
-# Users who sign in with this provider, and those among them who have no password, passkey or other provider.
+# Users who sign in with this provider, and those among them who have no password, passkey or other enabled provider.
 _COUNT_LINKS = Statement(
     """SELECT count(*) AS linked, count(*) FILTER (WHERE u.password_hash IS NULL AND NOT EXISTS (
-        SELECT FROM linked_identities other WHERE other.user_id = l.user_id AND other.provider_id <> l.provider_id
+        SELECT FROM linked_identities other JOIN identity_providers p USING (provider_id)
+        WHERE other.user_id = l.user_id AND other.provider_id <> l.provider_id AND NOT p.disabled
     ) AND NOT EXISTS (SELECT FROM passkeys p WHERE p.user_id = l.user_id)) AS stranded
     FROM linked_identities l JOIN users u USING (user_id) WHERE l.provider_id = :provider_id"""
 )

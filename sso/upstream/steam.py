@@ -36,7 +36,7 @@ class Steam:
             "openid.identity": IDENTIFIER_SELECT,
             "openid.claimed_id": IDENTIFIER_SELECT,
         }
-        return f"{self._client.check_url(_endpoint(provider), 'issuer')}?{urlencode(parameters)}"
+        return f"{self._client.check_url(endpoint(provider), 'issuer')}?{urlencode(parameters)}"
 
     async def identify(
         self, provider: IdentityProvider, secret: str | None, attempt: Attempt, answer: Mapping[str, str]
@@ -63,7 +63,7 @@ class Steam:
     async def _check_authentication(self, provider: IdentityProvider, fields: Mapping[str, str]) -> None:
         """Asks the provider whether it has made this answer, and has not confirmed it before."""
         form = {f"openid.{name}": value for name, value in fields.items()} | {"openid.mode": "check_authentication"}
-        answer = await self._client.post(_endpoint(provider), form, {"Accept": "text/plain"})
+        answer = await self._client.post(endpoint(provider), form, {"Accept": "text/plain"})
         lines = [line.partition(":") for line in answer.body.decode("utf-8", "replace").splitlines()]
         verdicts = [value for name, _, value in lines if name == "is_valid"]
         if answer.status != 200 or verdicts != ["true"]:
@@ -79,7 +79,7 @@ def _check_fields(provider: IdentityProvider, attempt: Attempt, fields: Mapping[
     expected = {
         "ns": NAMESPACE,
         "mode": "id_res",
-        "op_endpoint": _endpoint(provider),
+        "op_endpoint": endpoint(provider),
         "return_to": _return_to(attempt),
         "identity": fields.get("claimed_id"),
     }
@@ -95,7 +95,7 @@ def _check_fields(provider: IdentityProvider, attempt: Attempt, fields: Mapping[
     return claimed[1]
 
 
-def _endpoint(provider: IdentityProvider) -> str:
+def endpoint(provider: IdentityProvider) -> str:
     return f"{provider.issuer}/login"
 
 

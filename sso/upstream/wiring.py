@@ -8,6 +8,7 @@ from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.mail.outbox import Outbox
 from sso.upstream.attempts import AttemptStore
+from sso.upstream.connection_test import ConnectionTest
 from sso.upstream.http_client import ProviderClient
 from sso.upstream.linked_identities import LinkedIdentities
 from sso.upstream.model import ProviderAdapter
@@ -29,6 +30,7 @@ class Upstream:
     sign_in: UpstreamSignIn
     registration: IdentityRegistration
     rate: RateLimiter
+    connection_test: ConnectionTest
 
 
 def build_upstream(
@@ -52,4 +54,5 @@ def build_upstream(
         sign_in=UpstreamSignIn(providers, adapters, attempts, links, pending, settings.base_url),
         registration=IdentityRegistration(database, links, pending, is_open=settings.registration == "open"),
         rate=RateLimiter(database, "upstream", settings.rate_upstream),
+        connection_test=ConnectionTest(client),
     )

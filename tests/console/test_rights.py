@@ -76,6 +76,7 @@ FORMS = {
     "/console/clients/<client_id>/delete": AdminRight.MANAGE_CLIENTS,
     "/console/identity-providers/new": AdminRight.MANAGE_CLIENTS,
     "/console/identity-providers/<provider_id>": AdminRight.MANAGE_CLIENTS,
+    "/console/identity-providers/<provider_id>/test": AdminRight.MANAGE_CLIENTS,
     "/console/identity-providers/<provider_id>/disable": AdminRight.MANAGE_CLIENTS,
     "/console/identity-providers/<provider_id>/enable": AdminRight.MANAGE_CLIENTS,
     "/console/identity-providers/<provider_id>/delete": AdminRight.MANAGE_CLIENTS,

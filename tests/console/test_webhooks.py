@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from sso.console.webhooks.event_texts import ALL_TEXTS
+from sso.webhooks.event_filter import EVENT_NAMES
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.console.test_rights import PAYLOAD
 from tests.kit.browser import new_user, query, user_id_of
@@ -100,3 +102,11 @@ def test_failed_events_are_sent_again(browser: ConsoleBrowser, receiver: Webhook
     assert browser.send(f"{webhook}/retry").status_code == 303
     receiver.wait_for("992", 1)
     until(lambda: "can be sent again" in browser.open(webhook))
+
+
+def test_forms_say_what_each_event_is(browser: ConsoleBrowser, webhook: str) -> None:
+    assert ALL_TEXTS.keys() == set(EVENT_NAMES)
+    for path in (SECTION, webhook):
+        page = browser.open(path)
+        for name, text in ALL_TEXTS.items():
+            assert f"<code>{name}</code></dt><dd>{text}" in page, (path, name)

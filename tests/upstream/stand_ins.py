@@ -79,6 +79,7 @@ class CodeProvider:
     algorithm: str = "ES256"
     down: bool = False
     large: bool = False
+    token_error: str = ""  # of the token endpoint
     requests: list[str] = field(default_factory=list)
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     tokens: dict[str, Person] = field(default_factory=dict)
@@ -125,6 +126,8 @@ class CodeProvider:
         return 302, {"Location": f"{query['redirect_uri']}?{urlencode(answer)}"}, b""
 
     def _token(self, form: dict[str, str], headers: Any) -> dict[str, Any]:
+        if self.token_error:
+            return {"error": self.token_error}
         request = self.codes.pop(form.get("code", ""), None)
         challenge = hashlib.sha256(form.get("code_verifier", "").encode()).digest()
         if (

@@ -16,6 +16,7 @@ from sso.state.apply import Applier
 from sso.state.document import parse
 from sso.upstream.linked_identities import LastWayToSignIn, tokens_purpose
 from sso.upstream.model import UpstreamIdentity
+from sso.upstream.provider_store import count_links
 from tests.kit.browser import mailed_codes
 from tests.kit.builders import PASSWORD, add_user
 from tests.kit.oauth import Browser
@@ -259,3 +260,18 @@ async def test_two_concurrent_changes_do_not_remove_the_last_two_ways_to_sign_in
                 nursery.start_soon(unlink, identity.id)
         assert refused == 1
         assert len(await services.upstream.links.list(user.user_id)) == 1
+
+
+async def test_link_to_a_disabled_provider_is_no_way_to_sign_in(services: Services) -> None:
+    records = [{"id": name, "kind": "steam", "disabled": name == "off"} for name in ("on", "off")]
+    await Applier(services.database, services.hasher, services.keyring).apply(parse({"identity_providers": records}))
+    user = await add_user(services, password=None)
+    for record in records:
+        provider = await services.upstream.providers.get(str(record["id"]))
+        assert provider
+        assert await services.upstream.links.link(user, provider, UpstreamIdentity("person"))
+    links = {link.provider_id: link.id for link in await services.upstream.links.list(user.user_id)}
+    with pytest.raises(LastWayToSignIn):
+        await services.upstream.links.unlink(user, links["on"])
+    assert await count_links(services.database, "on") == (1, 1)
+    assert await services.upstream.links.unlink(user, links["off"])

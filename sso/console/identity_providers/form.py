@@ -15,6 +15,16 @@ CHECKS = tuple(name for name in FLAGS if name != "disabled")  # has buttons of i
 HARMLESS = frozenset({"name", "position"})
 
 
+# The fields that a test of the connection may find wrong.
+FIELD_TITLES = {
+    "issuer": "Issuer",
+    "client_secret": "Client id and Client secret",
+    "authorization_url": "Authorization address",
+    "token_url": "Token address",
+    "userinfo_url": "Userinfo address",
+}
+
+
 @dataclass(frozen=True)
 class ProviderPreset:
     """A kind of provider, or a known one, with the values that its form begins with."""

@@ -4,8 +4,17 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
+from sso.console.export_pages import add_export
 from sso.console.form_error import FormError
-from sso.console.identity_providers.form import CHECKS, HARMLESS, PRESETS, claims_text, provider_body, shown_fields
+from sso.console.identity_providers.form import (
+    CHECKS,
+    FIELD_TITLES,
+    HARMLESS,
+    PRESETS,
+    claims_text,
+    provider_body,
+    shown_fields,
+)
 from sso.console.record_action_pages import add_record_actions
 from sso.console.sections import IDENTITY_PROVIDERS
 from sso.console.users.pages import problem
@@ -15,10 +24,12 @@ from sso.core.errors import ApiError, NotFound
 from sso.web.body import InvalidBody
 
 PROVIDERS, PROVIDER = "/identity-providers", "/identity-providers/<provider_id>"
+CSV_COLUMNS = ("id", "kind", "name", "issuer", "client_id", "position", "disabled")
 
 
 def identity_provider_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(IDENTITY_PROVIDERS)
+    add_export(console, routes, IDENTITY_PROVIDERS, "/identity-providers", CSV_COLUMNS)
 
     @routes.get("")
     async def show_list() -> Response:
@@ -91,8 +102,19 @@ def provider_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
             return await provider_page(visit, provider_id, form, FormError.of(error))
         return done(path_of(provider_id), "provider-saved")
 
+    @routes.post("/<provider_id>/test")
+    async def test(provider_id: str) -> Response:
+        """Tests the connection with the stored values, and shows what was found."""
+        visit, _ = await console.submitted(IDENTITY_PROVIDERS, "POST", f"{PROVIDER}/test")
+        outcome = await visit.data("POST", f"{PROVIDER}/test", provider_id=provider_id)
+        return await provider_page(visit, provider_id, outcome=outcome)
+
     async def provider_page(
-        visit: ConsoleVisit, provider_id: str, form: dict[str, str] | None = None, error: FormError | None = None
+        visit: ConsoleVisit,
+        provider_id: str,
+        form: dict[str, str] | None = None,
+        error: FormError | None = None,
+        outcome: dict[str, Any] | None = None,
     ) -> Response:
         found = await visit.call("GET", PROVIDER, provider_id=provider_id)
         provider = found.members["data"]
@@ -108,6 +130,8 @@ def provider_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
             fields=shown_fields(provider["kind"]) if visit.caller.is_root else {"client_secret"},
             checks=CHECKS if visit.caller.is_root else (),
             is_root=visit.caller.is_root,
+            outcome=outcome,
+            field_titles=FIELD_TITLES,
             **problem(error),
         )
 

@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 from quart import Blueprint, Response, request
 
+from sso.console.export_pages import add_export
 from sso.console.form_error import FormError
 from sso.console.record_action_pages import add_record_actions
 from sso.console.sections import WEBHOOKS
@@ -12,16 +13,18 @@ from sso.console.users.form import split_list
 from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
+from sso.console.webhooks.event_texts import ALL_TEXTS
 from sso.core.errors import ApiError
 from sso.core.ids import secret_token
 from sso.web.body import InvalidBody
-from sso.webhooks.event_filter import EVENT_NAMES
 
 WEBHOOK = "/webhooks/<webhook_id>"
+CSV_COLUMNS = ("id", "url", "events", "disabled", "created")
 
 
 def webhook_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(WEBHOOKS)
+    add_export(console, routes, WEBHOOKS, "/webhooks", CSV_COLUMNS)
 
     @routes.get("")
     async def show_list() -> Response:
@@ -50,7 +53,7 @@ def webhook_pages(console: ConsoleView) -> Blueprint:
             title="Webhooks",
             webhooks=found.members["data"],
             next=found.members.get("next"),
-            event_names=EVENT_NAMES,
+            event_texts=ALL_TEXTS,
             **{"values": {}, **context},
         )
 
@@ -108,7 +111,7 @@ async def webhook_page(
         base=path_of(webhook["id"]),
         failed=[one | {"content": orjson.dumps(one["event"]).decode()} for one in failed.members["data"]],
         next=failed.members.get("next"),
-        event_names=EVENT_NAMES,
+        event_texts=ALL_TEXTS,
         values=values | ({name: form[name] for name in values if name in form} if form else {}),
         version=form["version"] if form and "version" in form else version_of(stored),
         **context,
