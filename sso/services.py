@@ -184,6 +184,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     sessions = SessionStore(database, settings.browser_ttl_s, outbox.wake_senders)
     games = SignedInGames(database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
     deletion = AccountDeletion(database, outbox, brand.name, settings.base_url, settings.deletion_days)
+    erasure = AccountErasure(database)
     password_changes = PasswordChanges(database, outbox, brand.name)
     oauth = build_oauth(
         settings, database, ring, keys, jwts, token_store, verifications, service_tokens, outbox.wake_senders
@@ -230,7 +231,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         session_tokens=tokens,
         signed_in_games=games,
         deletion=deletion,
-        erasure=AccountErasure(database),
+        erasure=erasure,
         history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
         authentication_data=authentication_data,
@@ -246,7 +247,15 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
             database,
             ring,
             AccountServices(
-                users, sessions, games, factor_changes, deletion, hasher, registration, sends_mail=smtp_url is not None
+                users,
+                sessions,
+                games,
+                factor_changes,
+                deletion,
+                erasure,
+                hasher,
+                registration,
+                sends_mail=smtp_url is not None,
             ),
             permissions,
             service_tokens.application_of,

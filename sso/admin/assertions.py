@@ -1,4 +1,6 @@
-"""/api/admin/applications/{application_id}/assertions: statements that every save of permissions is checked against."""
+"""/api/admin/applications/{application_id}/assertions: statements that every save is checked against."""
+
+from typing import Annotated
 
 from pydantic import Field
 
@@ -7,15 +9,18 @@ from sso.admin.permission_access import AT_CENTRAL_APPLICATION
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, WriteQuery, record_response
 from sso.admin.rights import AdminRight
 from sso.core.errors import Forbidden, NotFound
+from sso.core.ids import MAX_APPLICATION_ID
 from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.perm.changes.assertion_check import AssertionFailed
+from sso.perm.changes.assertion_report import check_assertions
 from sso.perm.changes.scope import Scope
-from sso.perm.changes.writer import PermissionWriter, WriteMode
+from sso.perm.changes.writer import EVALUATION_S, PermissionWriter, WriteMode
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, is_application_key
 from sso.perm.input.assertions import read_assertions as read_statements
 from sso.perm.stores.applications import refuse_removed_application
 from sso.perm.stores.assertions import read_assertions, save_assertions
+from sso.perm.stores.facts import FactsStore
 from sso.perm.stores.locks import lock_application
 from sso.web.request_model import RequestModel
 
@@ -25,10 +30,15 @@ class AssertionsBody(RequestModel):
     override: bool = False
 
 
+class AssertionQuestion(RequestModel):
+    application_id: Annotated[int, Field(ge=1, le=MAX_APPLICATION_ID)] | None = None  # None: all applications
+
+
 class AssertionResource:
-    def __init__(self, database: Database, writer: PermissionWriter) -> None:
+    def __init__(self, database: Database, writer: PermissionWriter, facts: FactsStore) -> None:
         self._database = database
         self._writer = writer
+        self._facts = facts
 
     async def get(self, request: AdminRequest) -> AdminResponse:
         application_id = _read_application_id(request)
@@ -51,7 +61,7 @@ class AssertionResource:
 
         query: WriteQuery = request.query
         mode = WriteMode(query.dry_run, body.override, request.caller.actor)
-        sees_users = AdminRight.VIEW_USERS in request.caller.rights
+        sees_users = _sees_users(request.caller)
         try:
             written = await self._writer.write(mode, Scope.application(application_id), work)
         except AssertionFailed as error:
@@ -62,6 +72,27 @@ class AssertionResource:
         warnings = list(written.warnings)
         return AdminResponse(response.members | ({"warnings": warnings} if warnings else {}), 200, response.headers)
 
+    async def test(self, request: AdminRequest) -> AdminResponse:
+        """Checks the assertions of all applications, or of one, with all users whom they concern.
+
+        Those of the central application are checked for root alone.
+        """
+        question: AssertionQuestion = request.body
+        caller, application_id = request.caller, question.application_id
+        if application_id is not None:
+            _require_root_for_central(caller, application_id)
+            await self._require(application_id)
+
+        def is_included(key: int) -> bool:
+            return caller.is_root or key != CENTRAL_APPLICATION_ID
+
+        now = int(self._database.clock.now())
+        async with self._writer.one_evaluation():
+            report = await self._database.long_transaction(
+                EVALUATION_S, check_assertions, self._facts, now, application_id, is_included
+            )
+        return AdminResponse({"data": (report if _sees_users(caller) else report.without_users()).json})
+
     async def _require(self, application_id: int) -> list[str]:
         statements = await read_assertions(self._database, application_id)
         if statements is None:
@@ -69,8 +100,8 @@ class AssertionResource:
         return statements
 
 
-def assertion_routes(database: Database, writer: PermissionWriter) -> tuple[AdminRoute, ...]:
-    resource = AssertionResource(database, writer)
+def assertion_routes(database: Database, writer: PermissionWriter, facts: FactsStore) -> tuple[AdminRoute, ...]:
+    resource = AssertionResource(database, writer, facts)
     path = "/applications/<application_id>/assertions"
     return (
         AdminRoute("GET", path, AdminRight.VIEW_APPLICATIONS, resource.get),
@@ -82,6 +113,15 @@ def assertion_routes(database: Database, writer: PermissionWriter) -> tuple[Admi
             WriteQuery,
             AssertionsBody,
             example={"assertions": ["ann@example.com may chat.kick", "only moderator may chat.mute"]},
+        ),
+        AdminRoute(
+            "POST",
+            "/assertions/test",
+            AdminRight.VIEW_APPLICATIONS,
+            resource.test,
+            body=AssertionQuestion,
+            summary="Test assertions",
+            example={"application_id": 10},
         ),
     )
 
@@ -96,6 +136,10 @@ def _read_application_id(request: AdminRequest) -> int:
 def _require_root_for_central(caller: AdminCaller, application_id: int) -> None:
     if application_id == CENTRAL_APPLICATION_ID and not caller.is_root:
         raise Forbidden(AT_CENTRAL_APPLICATION)
+
+
+def _sees_users(caller: AdminCaller) -> bool:
+    return AdminRight.VIEW_USERS in caller.rights
 
 
 def _json(application_id: int, statements: list[str]) -> JsonRecord:

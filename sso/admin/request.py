@@ -40,6 +40,10 @@ class DeleteQuery(WriteQuery):
     )
 
 
+class DeletionBody(AdminModel):
+    override: bool = False  # the same as in the query
+
+
 class ListQuery(AdminModel):
     limit: Annotated[WholeNumber, Field(ge=1, le=MAX_PAGE)] = 50
     after: Annotated[str, at_most(512)] = ""
@@ -107,7 +111,6 @@ class AdminRoute:
     by_permissions: bool = False
     other_right: AdminRight | None = None  # also opens the route, for a part of the records; the handler checks which
     body_limit: BodyLimit = SMALL_BODY
-    body_optional: bool = False  # no body means {}
     # Fields of the record that a PATCH cannot change, so that a client can send back what it has read. Each has the
     # variable of the path that it must equal, or "" if it is ignored.
     fixed_fields: Mapping[str, str] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from sso.admin.identity_providers import ProviderResource, provider_routes
 from sso.admin.request import AdminRoute
 from sso.admin.signing_keys import SigningKeyResource, signing_key_routes
 from sso.admin.state import StateResource, state_routes
+from sso.admin.violations import ViolationResource, violation_routes
 from sso.bus.bus import Bus
 from sso.config import Settings
 from sso.core.encryption import Keyring
@@ -56,5 +57,6 @@ def service_routes(
         *provider_test_routes(provider_test),
         *signing_key_routes(keys),
         *game_session_routes(sessions),
+        *violation_routes(ViolationResource(database)),
         *state_routes(StateResource(database, hasher, keyring, writer, parts.bus)),
     )

@@ -5,12 +5,12 @@ from typing import Annotated
 from pydantic import Field
 
 from sso.accounts.model import User
-from sso.accounts.second_factor.attempts import clear_attempts
+from sso.accounts.second_factor.attempts import SecondFactorAttempts, clear_attempts
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.sessions import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
-from sso.admin.request import AdminModel, AdminRequest, AdminResponse, JsonRecord, slice_response
+from sso.admin.request import AdminModel, AdminRequest, AdminResponse, JsonRecord, record_response, slice_response
 from sso.admin.users import UserResource
 from sso.core.errors import NotFound
 from sso.core.ids import MAX_APPLICATION_ID
@@ -51,6 +51,7 @@ class UserDetails:
         self._games = games
         self._factors = factors
         self._facts = facts
+        self._attempts = SecondFactorAttempts(database)
 
     async def sessions(self, request: AdminRequest) -> AdminResponse:
         user = await self._users.require(request.path["user_id"])
@@ -122,6 +123,19 @@ class UserDetails:
         user = await self._users.require(request.path["user_id"])
         factors = [{"type": factor, "count": _count(user, factor)} for factor in user.second_factors]
         return slice_response(factors, request.query, lambda factor: str(factor["type"]))
+
+    async def block(self, request: AdminRequest) -> AdminResponse:
+        """Returns the second factors that are blocked by wrong codes."""
+        user = await self._users.require(request.path["user_id"])
+        return record_response({"blocked": sorted(await self._attempts.blocked(user.user_id))})
+
+    async def unblock_factors(self, request: AdminRequest) -> AdminResponse:
+        """Accepts codes again after the second factors were blocked by wrong codes."""
+        user = await self._users.require_manageable(request.caller, request.path["user_id"])
+        blocked = sorted(await self._attempts.blocked(user.user_id))
+        await self._audit(request, "user.unblock_2fa", user.user_id, {"blocked": blocked}, {"blocked": []})
+        await clear_attempts(self._database, user.user_id)
+        return AdminResponse()
 
     async def reset_factors(self, request: AdminRequest) -> AdminResponse:
         """Removes all second factors, recovery codes and blocks. Everything issued ends, and the user gets a mail."""

@@ -1,4 +1,4 @@
-"""/api/admin/users: lists, creates, changes and closes accounts."""
+"""/api/admin/users: lists, creates and changes accounts."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext, suppress
@@ -31,7 +31,6 @@ from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import PermissionWriter, WriteMode, Written, overridable_by
 from sso.perm.stores.timestamps import rfc3339
 from sso.personal_data.administrators import keep_administrators
-from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.errors import DeletionRefused
 from sso.state.location import DocumentError
 from sso.state.sections import users
@@ -65,7 +64,6 @@ class UserResource:
         store: UserStore,
         hasher: Hasher,
         keyring: Keyring,
-        deletion: AccountDeletion,
         protected: ProtectedUsers,
     ) -> None:
         self._writer = writer
@@ -74,7 +72,6 @@ class UserResource:
         self._directory = UserDirectory(database)
         self._hasher = hasher
         self._keyring = keyring
-        self._deletion = deletion
         self._protected = protected
 
     async def list(self, request: AdminRequest) -> AdminResponse:
@@ -126,21 +123,6 @@ class UserResource:
         mode = _write_mode(request.caller, dry_run=query.dry_run, override=changes.override)
         written = await self._write(mode, Scope.account(user.user_id), work)
         return AdminResponse(written.impact.json()) if query.dry_run else record_response(user_json(written.result))
-
-    async def delete(self, request: AdminRequest) -> AdminResponse:
-        """Closes the account. It is erased after ``SSO_DELETION_DAYS``; until then ``disabled: false`` restores it."""
-        user = await self.require_manageable(request.caller, request.path["user_id"])
-
-        def check_version(current: User) -> None:
-            request.check_version(user_json(current))
-
-        try:
-            await self._deletion.request(
-                user, None, by="operator", actor=request.caller.actor, precondition=check_version
-            )
-        except DeletionRefused as error:
-            raise Conflict(str(error.text)) from None
-        return record_response(user_json(await self.require(user.user_id)))
 
     async def require(self, user_id: str) -> User:
         user = await self._store.get(user_id) if is_user_id(user_id) else None

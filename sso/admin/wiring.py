@@ -13,6 +13,7 @@ from sso.admin.caller import AdminAuthenticator, AdminCaller
 from sso.admin.change_wiring import ChangeParts, stream_routes
 from sso.admin.invitations import InvitationResource, invitation_routes
 from sso.admin.permission_wiring import permission_routes
+from sso.admin.personal_data import PersonalDataResource, personal_data_routes
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.request import AdminRoute, ListQuery, SearchQuery, WriteQuery
 from sso.admin.rights import AdminRight
@@ -30,6 +31,7 @@ from sso.perm.credentials.service_jwt import FindServiceToken
 from sso.perm.visibility import Visibility
 from sso.perm.wiring import Permissions
 from sso.personal_data.deletion import AccountDeletion
+from sso.personal_data.erasure import AccountErasure
 
 EXPORTS_DIVISOR = 60  # how many times fewer exports than other requests an administrator may make
 
@@ -43,6 +45,7 @@ class AccountServices:
     games: SignedInGames
     factor_changes: SecondFactorChanges
     deletion: AccountDeletion
+    erasure: AccountErasure
     hasher: Hasher
     registration: UserRegistration
     sends_mail: bool
@@ -78,7 +81,7 @@ def build_management(
 ) -> ManagementApi:
     facts, writer = permissions.facts, permissions.writer
     protected = ProtectedUsers(database)
-    users = UserResource(writer, database, accounts.users, accounts.hasher, keyring, accounts.deletion, protected)
+    users = UserResource(writer, database, accounts.users, accounts.hasher, keyring, protected)
     details = UserDetails(
         database, users, accounts.users, accounts.sessions, accounts.games, accounts.factor_changes, facts
     )
@@ -92,13 +95,14 @@ def build_management(
         protected,
         (
             *_user_routes(users, details),
+            *personal_data_routes(PersonalDataResource(database, users, accounts.deletion, accounts.erasure)),
             *_audit_routes(AuditTrail(database)),
             *invitation_routes(_invitations(database, accounts, users)),
             *service_routes(database, keyring, service, accounts.hasher, writer),
             *system_routes(SystemResource(database)),
             *permission_routes(database, keyring, permissions, details, accounts.users, visibility),
             *user_assignment_routes(UserAssignments(database, users)),
-            *assertion_routes(database, writer),
+            *assertion_routes(database, writer, facts),
             *stream_routes(database, keyring, changes),
         ),
     )
@@ -128,7 +132,6 @@ def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute,
             example={"disabled": True},
             fixed_fields=FIXED_FIELDS,
         ),
-        AdminRoute("DELETE", user, manage, users.delete),
         AdminRoute("GET", f"{user}/sessions", view, details.sessions, ListQuery),
         AdminRoute("DELETE", f"{user}/sessions", manage, details.end_sessions),
         AdminRoute("DELETE", f"{user}/sessions/<session_id>", manage, details.end_session),
@@ -136,6 +139,10 @@ def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute,
         AdminRoute("DELETE", f"{user}/games/<sign_in_id>", manage, details.end_game),
         AdminRoute("GET", f"{user}/factors", view, details.factors, ListQuery),
         AdminRoute("DELETE", f"{user}/factors", manage, details.reset_factors),
+        AdminRoute("GET", f"{user}/factors/block", view, details.block, summary="Read the blocked factors of a user"),
+        AdminRoute(
+            "DELETE", f"{user}/factors/block", manage, details.unblock_factors, summary="Unblock the factors of a user"
+        ),
     )
 
 

@@ -7,10 +7,10 @@ them.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Protocol, TypeAlias
 
-from sso.cli.context import CommandFailure
+from sso.cli.invitation_administration import InvitationAdministration
+from sso.cli.key_administration import KeyAdministration
 from sso.perm.engine.records import Assignment, RoleRecord
 
 Fields: TypeAlias = dict[str, Any]
@@ -40,6 +40,7 @@ class UserAdministration(Protocol):
     async def set_disabled(self, user: Fields, *, disabled: bool) -> None: ...
     async def set_password(self, user: Fields, password: str) -> None: ...
     async def reset_factors(self, user: Fields) -> None: ...
+    async def unblock_factors(self, user: Fields) -> None: ...
     async def end_sessions(self, user: Fields) -> None: ...
 
     async def delete(self, user: Fields) -> str:
@@ -48,6 +49,14 @@ class UserAdministration(Protocol):
 
     async def restore(self, user: Fields) -> Fields:
         """Keeps a closed account. Returns the user."""
+        ...
+
+    async def erase(self, user: Fields) -> None:
+        """Erases the account at once. Fails if a worker is erasing it."""
+        ...
+
+    async def export(self, user: Fields) -> Fields:
+        """Returns everything that is stored about the user."""
         ...
 
 
@@ -83,6 +92,16 @@ class PermissionReader(Protocol):
 
     async def explain(self, user: str, rule: str, application_id: int, at: int | None) -> tuple[str, Fields]:
         """Returns the login of the user, and the explanation."""
+        ...
+
+    async def test_assertions(self, application_id: int | None) -> Fields:
+        """Returns the number of checked assertions, those that failed, and warnings."""
+        ...
+
+
+class ViolationReader(Protocol):
+    async def find(self, violation_id: str) -> Fields | None:
+        """Returns why a request was refused: id, created (a text), gsid, reason, expected, found and address."""
         ...
 
 
@@ -213,38 +232,6 @@ class ProviderAdministration(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class ListedKey:
-    kid: str
-    algorithm: str
-    side: bool
-    state: str  # waiting, signing, published, expired or retired
-    signs_from: datetime
-    published_until: datetime | None
-    retired: datetime | None
-
-
-class KeyAdministration(Protocol):
-    async def list(self) -> list[ListedKey]:
-        """Returns the signing keys in the order in which they begin to sign."""
-        ...
-
-    async def rotate(self, algorithm: str, *, side: bool) -> str:
-        """Returns the kid of the new key."""
-        ...
-
-    async def retire(self, kid: str) -> bool:
-        """Returns False if there is no such key, or it is retired. Raises KeySigns if it is the one that signs."""
-        ...
-
-
-class KeySigns(CommandFailure):
-    """A key that signs cannot be retired."""
-
-    def __init__(self) -> None:
-        super().__init__("this is the key that signs: create another one first, with `sso key rotate [--side]`")
-
-
 class WebhookAdministration(Protocol):
     async def list(self) -> Records: ...
 
@@ -268,6 +255,10 @@ class WebhookAdministration(Protocol):
 class ServiceAdministration(Protocol):
     @property
     def users(self) -> UserAdministration: ...
+    @property
+    def invitations(self) -> InvitationAdministration: ...
+    @property
+    def violations(self) -> ViolationReader: ...
     @property
     def clients(self) -> ClientAdministration: ...
     @property

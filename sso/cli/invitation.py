@@ -4,9 +4,10 @@ from functools import partial
 
 import click
 
-from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
+from sso.cli.administration import ServiceAdministration
+from sso.cli.backend import with_administration
+from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.output import Format, list_options, print_list
-from sso.cli.services import CommandServices
 from sso.core.language_names import LANGUAGES, SOURCE
 
 MAX_DAYS = 365
@@ -36,19 +37,12 @@ def invite(ctx: click.Context, address: str, days: int, lang: str) -> None:
     """
     login = _login(address)
 
-    async def work(services: CommandServices) -> tuple[str, bool, bool]:
-        if await services.users.get_by_login(login):
-            raise CommandFailure(f"{login} already has an account")
-        settings = services.settings
-        sends_mail = settings.smtp_url is not None
-        await write_audit_entry(services, "invitation.create", login, {"days": days, "mailed": sends_mail})
-        link = await services.invitations.create(login, days, lang, sends_mail=sends_mail)
-        return link, sends_mail, settings.registration == "closed"
-
-    link, is_mailed, is_closed = with_services(ctx, work, with_permissions=False)
-    click.echo(link)
-    click.echo(f"mailed to {login}" if is_mailed else "not mailed: SSO_SMTP_URL is not set", err=True)
-    if is_closed:
+    invitation = with_administration(
+        ctx, lambda admin: admin.invitations.create(login, days, lang), with_permissions=False
+    )
+    click.echo(invitation.link)
+    click.echo(f"mailed to {login}" if invitation.is_mailed else "not mailed: SSO_SMTP_URL is not set", err=True)
+    if not invitation.works:
         click.echo("warning: the link works after you set SSO_REGISTRATION to invite or open", err=True)
 
 
@@ -65,35 +59,21 @@ def invitations(ctx: click.Context, revoke: str | None, form: Format | None) -> 
       sso user invitations --revoke ann@example.com
     """
     if revoke is not None:
-        count = with_services(ctx, partial(_revoke, revoke), with_permissions=False)
+        count = with_administration(ctx, partial(_revoke, revoke), with_permissions=False)
         click.echo(f"{count} revoked")
         return
-    found = with_services(ctx, lambda services: services.invitations.list(), with_permissions=False)
-    print_list(
-        form,
-        [
-            {
-                "id": invitation.id,
-                "login": invitation.login,
-                "created": int(invitation.created.timestamp()),
-                "expires": int(invitation.expires.timestamp()),
-            }
-            for invitation in found
-        ],
-    )
+    print_list(form, with_administration(ctx, lambda admin: admin.invitations.list(), with_permissions=False))
 
 
-async def _revoke(id_or_address: str, services: CommandServices) -> int:
+async def _revoke(id_or_address: str, admin: ServiceAdministration) -> int:
     from sso.accounts.model import login_key
 
     key = login_key(id_or_address)
-    listed = await services.invitations.list()
-    revoked = [one for one in listed if one.id == id_or_address or login_key(one.login) == key]
+    listed = await admin.invitations.list()
+    revoked = [item for item in listed if item["id"] == id_or_address or login_key(item["login"]) == key]
     if not revoked:
         raise CommandFailure(f"there is no invitation {id_or_address}")
-    for invitation in revoked:
-        await write_audit_entry(services, "invitation.delete", invitation.login, {"id": invitation.id})
-    return await services.invitations.revoke([invitation.id for invitation in revoked])
+    return await admin.invitations.revoke(revoked)
 
 
 def _login(address: str) -> str:

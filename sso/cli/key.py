@@ -2,10 +2,10 @@
 
 import click
 
-from sso.cli.administration import ListedKey
 from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
 from sso.cli.groups import Subcommands
+from sso.cli.key_administration import ListedKey
 from sso.cli.output import Format, list_options, print_list
 from sso.cli.progress import Progress
 from sso.cli.services import CommandServices

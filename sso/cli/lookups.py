@@ -14,6 +14,10 @@ def unknown_user(name: str) -> CommandFailure:
     return CommandFailure(f"there is no user {name}")
 
 
+def login_has_account(login: str) -> CommandFailure:
+    return CommandFailure(f"{login} already has an account")
+
+
 def unknown_project(name: str) -> CommandFailure:
     return CommandFailure(f"there is no project {name}; `sso project list` shows them")
 

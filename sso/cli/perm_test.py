@@ -1,17 +1,10 @@
 """sso perm test"""
 
-from typing import TYPE_CHECKING
-
 import click
 
-from sso.cli.context import CommandFailure, with_services
+from sso.cli.backend import with_administration
 from sso.cli.output import print_json, print_lines
-from sso.cli.services import CommandServices
 from sso.cli.types import APPLICATION_ID
-
-if TYPE_CHECKING:
-    from sso.db.transaction import Transaction
-    from sso.perm.changes.impact import FailedAssertion
 
 
 @click.command("test")
@@ -30,36 +23,14 @@ def command(ctx: click.Context, app_id: int | None, as_json: bool) -> None:
       sso perm test --application-id 10 --json
     """
 
-    async def work(services: CommandServices) -> "tuple[int, list[FailedAssertion], list[str]]":
-        now = await services.database_time()
-        return await services.database.long_transaction(600, _check, services, app_id, now)
-
-    checked, failed, warnings = with_services(ctx, work)
+    report = with_administration(ctx, lambda admin: admin.permissions.test_assertions(app_id))
+    failed = report["failed"]
     if as_json:
-        print_json({"checked": checked, "failed": [item.json for item in failed], "warnings": warnings})
+        print_json(report)
     else:
-        for warning in warnings:
+        for warning in report["warnings"]:
             click.echo(f"warning: {warning}", err=True)
-        print_lines(f"application {item.application_id}: {item.statement}: {item.reason}" for item in failed)
-        click.echo(f"{checked} assertions, {len(failed)} of them fail")
+        print_lines(f"application {item['application_id']}: {item['assertion']}: {item['reason']}" for item in failed)
+        click.echo(f"{report['checked']} assertions, {len(failed)} of them fail")
     if failed:
         ctx.exit(1)
-
-
-async def _check(
-    tx: "Transaction", services: CommandServices, app_id: int | None, now: int
-) -> "tuple[int, list[FailedAssertion], list[str]]":
-    from sso.perm.changes.assertion_check import check_application
-    from sso.perm.stores.applications import read_application_row
-    from sso.perm.stores.assertions import read_all_assertions
-
-    if app_id is not None and await read_application_row(tx, app_id) is None:
-        raise CommandFailure(f"there is no application {app_id}; `sso app list` shows them")
-    failed: list[FailedAssertion] = []
-    warnings: list[str] = []
-    assertions = await read_all_assertions(tx, app_id)
-    for application_id, statements in assertions.items():
-        more, more_warnings = await check_application(tx, services.facts, application_id, statements, now)
-        failed += more
-        warnings += [f"application {application_id}: {warning}" for warning in more_warnings]
-    return sum(map(len, assertions.values())), failed, warnings

@@ -7,13 +7,11 @@ import click
 from sso.cli import user_data
 from sso.cli.administration import Fields, ServiceAdministration
 from sso.cli.backend import with_administration
-from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
+from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.groups import Subcommands
 from sso.cli.invitation import invitations, invite
-from sso.cli.local.lookups import require_user
 from sso.cli.new_password import read_password
 from sso.cli.output import Format, list_options, print_list, print_record, record_options
-from sso.cli.services import CommandServices
 
 ID_OR_LOGIN = click.argument("id_or_login", callback=utf8_argument)
 MAX_LISTED_USERS = 1_000_000
@@ -188,15 +186,8 @@ def unblock_2fa(ctx: click.Context, id_or_login: str) -> None:
     Example:
       sso user unblock-2fa ann@example.com
     """
-    from sso.accounts.second_factor.attempts import clear_attempts
-
-    async def work(services: CommandServices) -> str:
-        user = await require_user(services, id_or_login)
-        await write_audit_entry(services, "user.unblock_2fa", user.user_id, {"blocked": False})
-        await clear_attempts(services.database, user.user_id)
-        return user.login
-
-    click.echo(f"codes of {with_services(ctx, work, with_permissions=False)} are accepted again")
+    user = _with_user(ctx, id_or_login, lambda admin, user: admin.users.unblock_factors(user))
+    click.echo(f"codes of {user['login']} are accepted again")
 
 
 @command.command("end-sessions")

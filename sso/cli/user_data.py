@@ -5,9 +5,7 @@ import click
 from sso.cli.administration import Fields, ServiceAdministration
 from sso.cli.backend import with_administration
 from sso.cli.confirmation import confirm, yes_option
-from sso.cli.context import CommandFailure, utf8_argument, with_services
-from sso.cli.local.lookups import require_user
-from sso.cli.services import CommandServices
+from sso.cli.context import CommandFailure, utf8_argument
 
 ID_OR_LOGIN = click.argument("id_or_login", callback=utf8_argument)
 
@@ -31,9 +29,11 @@ def delete(ctx: click.Context, id_or_login: str, now: bool, yes: bool) -> None:
     if not yes:
         asked = with_administration(ctx, lambda admin: admin.users.find(id_or_login))
         confirm(f"{'Erase' if now else 'Delete'} {asked['login']} (user {asked['user_id']})?", yes)
-    if now:
-        click.echo(f"{with_services(ctx, lambda services: _erase(services, id_or_login))} is erased")
-        return
+
+    async def erase(admin: ServiceAdministration) -> str:
+        user = await admin.users.find(id_or_login)
+        await admin.users.erase(user)
+        return f"{user['login']} is erased"
 
     async def close(admin: ServiceAdministration) -> str:
         user = await admin.users.find(id_or_login)
@@ -41,18 +41,7 @@ def delete(ctx: click.Context, id_or_login: str, now: bool, yes: bool) -> None:
         already = " already" if user.get("deletion_due") else ""
         return f"{user['login']} is closed{already} and will be erased on {day}"
 
-    click.echo(with_administration(ctx, close))
-
-
-async def _erase(services: CommandServices, id_or_login: str) -> str:
-    user = await require_user(services, id_or_login)
-    complete = services.complete
-    if user.deletion_by != "erasing":
-        await complete.deletion.request(user, None, by="operator", days=0)
-        await complete.deletion.make_due(user.user_id)
-    if not await complete.erasure.erase_now(user.user_id, services.actor):
-        raise CommandFailure(f"{user.login} is being erased by a worker; try again in a few minutes")
-    return user.login
+    click.echo(with_administration(ctx, erase if now else close))
 
 
 @click.command()
@@ -90,11 +79,8 @@ def export(ctx: click.Context, id_or_login: str) -> None:
     """
     import orjson
 
-    from sso.personal_data.export import export_user
+    async def work(admin: ServiceAdministration) -> Fields:
+        return await admin.users.export(await admin.users.find(id_or_login))
 
-    async def work(services: CommandServices) -> bytes:
-        user = await require_user(services, id_or_login)
-        document = await export_user(services.database, user.user_id)
-        return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-
-    click.echo(with_services(ctx, work, with_permissions=False), nl=False)
+    document = with_administration(ctx, work, with_permissions=False)
+    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE), nl=False)

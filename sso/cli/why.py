@@ -1,15 +1,13 @@
 """sso why"""
 
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 import click
 
-from sso.cli.context import CommandFailure, utf8_argument, with_services
+from sso.cli.administration import Fields
+from sso.cli.backend import with_administration
+from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.output import print_json, print_lines
-from sso.cli.services import CommandServices
-
-if TYPE_CHECKING:
-    from sso.gsid.violations import ViolationRecord
 
 
 @click.command()
@@ -27,12 +25,7 @@ def command(ctx: click.Context, record_id: str, as_json: bool) -> None:
       sso why 2de8a38444be1e27
     """
 
-    async def work(services: CommandServices) -> "ViolationRecord | None":
-        from sso.gsid.violations import find_violation
-
-        return await find_violation(services.database, record_id)
-
-    record = with_services(ctx, work, with_permissions=False)
+    record = with_administration(ctx, lambda admin: admin.violations.find(record_id), with_permissions=False)
     if record is None:
         raise CommandFailure(f"there is no record {record_id}, or it is older than a week")
     if as_json:
@@ -41,14 +34,18 @@ def command(ctx: click.Context, record_id: str, as_json: bool) -> None:
         print_lines(f"{name:<10}{value}" for name, value in lines(record))
 
 
-def lines(record: "ViolationRecord") -> list[tuple[str, str]]:
-    # The client chose the gsid: escape control characters, which could fake lines or move the cursor.
-    gsid = record.gsid if record.gsid.isprintable() else ascii(record.gsid)
+def lines(record: Fields) -> list[tuple[str, str]]:
+    """The gsid is missing if the caller may not terminate game sessions."""
     return [
-        ("when", record.created.isoformat(timespec="seconds")),
-        ("gsid", gsid or "none"),
-        ("from", record.address),
-        ("reason", record.reason),
-        *(("expected", value) for value in [record.expected] if value),
-        *(("found", value) for value in [record.found] if value),
+        ("when", datetime.fromisoformat(record["created"]).isoformat(timespec="seconds")),
+        *(("gsid", _printable(value) or "none") for value in [record.get("gsid")] if value is not None),
+        ("from", record["address"]),
+        ("reason", record["reason"]),
+        *(("expected", value) for value in [record["expected"]] if value),
+        *(("found", value) for value in [record["found"]] if value),
     ]
+
+
+def _printable(gsid: str) -> str:
+    """The client chose the gsid: escape control characters, which could fake lines or move the cursor."""
+    return gsid if gsid.isprintable() else ascii(gsid)

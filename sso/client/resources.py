@@ -70,6 +70,23 @@ class UserRecords(Resource):
     def reset_factors(self, user_id: str) -> ApiCall[Record]:
         return ApiCall("DELETE", self._at(user_id, "factors"), read_record)
 
+    def blocked_factors(self, user_id: str) -> ApiCall[Record]:
+        """``blocked``: the second factors that accept no codes after too many wrong ones."""
+        return ApiCall("GET", self._at(user_id, "factors", "block"), read_record)
+
+    def unblock_factors(self, user_id: str) -> ApiCall[Record]:
+        """Accepts codes again after too many wrong ones."""
+        return ApiCall("DELETE", self._at(user_id, "factors", "block"), read_record)
+
+    def erase(self, user_id: str, *, if_match: str | None = None) -> ApiCall[Record]:
+        """Erases the account at once. It cannot be restored."""
+        headers = if_match_header(if_match)
+        return ApiCall("DELETE", self._at(user_id), read_record, {"now": 1}, headers=headers, timeout_s=300)
+
+    def export(self, user_id: str) -> ApiCall[Record]:
+        """Everything that is stored about the user."""
+        return ApiCall("POST", self._at(user_id, "export"), read_record, timeout_s=60)
+
 
 class ClientRecords(Resource):
     def rotate_secret(
@@ -157,7 +174,20 @@ def _read_document(answer: ServerAnswer) -> dict[str, Any]:
     return document
 
 
+def check_assertions(application_id: int | None = None) -> ApiCall[Record]:
+    """The numbers of ``checked`` assertions, of one application or of all, those that ``failed``, and ``warnings``."""
+    body = without_none({"application_id": application_id})
+    return ApiCall("POST", f"{PREFIX}/assertions/test", read_record, json=body, timeout_s=60)
+
+
+def system() -> ApiCall[Record]:
+    """The nodes of the installation, their database and the queue of mails."""
+    return ApiCall("GET", f"{PREFIX}/system", read_record)
+
+
 users = UserRecords("/users")
+invitations = Resource("/invitations")
+violations = Resource("/violations")
 clients = ClientRecords("/clients")
 identity_providers = ProviderRecords("/identity-providers")
 applications = ApplicationRecords("/applications")

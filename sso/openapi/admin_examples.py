@@ -40,6 +40,8 @@ RECORDS: dict[str, Any] = {
         "last_used": TIME,
     },
     "users/factors": {"type": "totp", "count": 1},
+    "users/factors/block": {"blocked": ["totp"]},
+    "users/export": {"exported_at": TIME, "account": {"user_id": "1001", "login": "ann@example.com"}},
     "users/permissions": ["private_data.chat.write"],
     "users/assignments": {
         "applications": [
@@ -70,6 +72,15 @@ RECORDS: dict[str, Any] = {
     "projects/members": {"user_id": "1001", "roles": {"project": ["viewer"]}},
     "projects/roles": {"name": "viewer", "description": "Sees the project."},
     "groups": {"group_id": "5f1e0000000000000000000a", "project_id": "red_dawn", "title": "Testers", "users": ["1001"]},
+    "assertions/test": {"checked": 4, "failed": [], "warnings": []},
+    "violations": {
+        "id": "5f0c9a1e77d2b483",
+        "created": TIME,
+        "address": "198.51.100.23",
+        "reason": "wrong address",
+        "expected": "203.0.113.9",
+        "found": "198.51.100.23",
+    },
     "conditions/test": {"holds": True, "conditions": []},
     "roles": {"application_id": 10, "name": "moderator", "meta": {"private_data": {"chat": {"kick": {"value": True}}}}},
     "schemas": {"application_id": 10, "private_data": {"chat": {"kick": {"value": False}}}, "version": 3},

@@ -10,6 +10,8 @@ from sso.accounts.users import exportable_fields, get_user
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
+from sso.perm.stores import audit
+from sso.perm.stores.audit import AuditActor
 from sso.personal_data.tables import EXPORTED, VERSIONS_OF_USERS
 
 EXPORT_SECONDS = 30.0
@@ -43,9 +45,19 @@ _PERMISSION_HISTORY = Statement(
 )
 
 
-async def export_user(database: Database, user_id: str) -> dict[str, Any]:
-    """Returns the document. The export is added to the history, which it contains."""
-    return await database.long_transaction(EXPORT_SECONDS, _export, user_id)
+async def export_user(database: Database, user_id: str, actor: AuditActor | None = None) -> dict[str, Any]:
+    """Returns the document. The export is added to the history, which it contains.
+
+    That of an operator, the ``actor``, is also added to the audit trail.
+    """
+    return await database.long_transaction(EXPORT_SECONDS, _export_audited, user_id, actor)
+
+
+async def _export_audited(tx: Transaction, user_id: str, actor: AuditActor | None) -> dict[str, Any]:
+    document = await _export(tx, user_id)
+    if actor is not None:
+        await audit.write(tx, actor, "user.export", user_id, None, {"exported": True})
+    return document
 
 
 async def _export(tx: Transaction, user_id: str) -> dict[str, Any]:
@@ -58,7 +70,7 @@ async def _export(tx: Transaction, user_id: str) -> dict[str, Any]:
             _SITES, ids=[row["client_id"] for row in rows["oauth_consents"] + rows["oauth_grants"]]
         )
     }
-    audit = await tx.rows(_AUDIT, user_id=user_id, limit=MAX_AUDIT_ENTRIES)
+    entries = await tx.rows(_AUDIT, user_id=user_id, limit=MAX_AUDIT_ENTRIES)
     history = await tx.rows(
         _PERMISSION_HISTORY, user_id=user_id, kinds=list(VERSIONS_OF_USERS), limit=MAX_AUDIT_ENTRIES
     )
@@ -88,7 +100,7 @@ async def _export(tx: Transaction, user_id: str) -> dict[str, Any]:
             "history": [_json(row) for row in history],
         },
         "history": rows["account_events"],
-        "audit": [_json(row) for row in audit],
+        "audit": [_json(row) for row in entries],
     }
 
 

@@ -43,6 +43,7 @@ def test_commands_of_sso_user_are_audited(sso: Sso, latest: Latest) -> None:
         (["reset-2fa"], "user.reset_2fa", {"totp_secret": None, "email_2fa": False}),
         (["unblock-2fa"], "user.unblock_2fa", {"blocked": False}),
         (["end-sessions"], "user.end_sessions", {"signed_in": False}),
+        (["export"], "user.export", {"exported": True}),
     ):
         sso("user", *command, user_id)
         entry = latest()

@@ -1,93 +1,14 @@
 """The same commands on the machine of the service and on a server have the same output and the same errors."""
 
-import io
-import re
-import shlex
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import orjson
-import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from sso.core.keys import private_pem, public_pem
-from tests.cli.conftest import CommandResult, Sso
-from tests.kit.builders import PASSWORD
-from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, Server, run_sso, running
-from tests.state.studio import studio
+from tests.cli.both_forms import Both, both, signed_in
 
-ROOT = "operator@example.com"
-# Values that differ between two installations.
-_DIFFERENT = (
-    (re.compile(r"\b[0-9a-f]{24}\b"), "GROUP"),
-    (re.compile(r"\b(?!0123)[0-9a-f]{16}\b"), "WEBHOOK"),
-    (re.compile(r"(?<![\w-])[\w-]{20,22}(?=\t| is |$|\")", re.MULTILINE), "KID"),
-    (re.compile(r"(?<=secret )[\w-]{43}|(?<=: )[\w-]{43}\b"), "SECRET"),
-    (re.compile(r"eyJ[\w.-]+"), "JWT"),
-    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?"), "TIME"),
-    (re.compile(r'"author": "\d*"'), '"author": "AUTHOR"'),
-    (re.compile(r'("id": )"[\w-]{12,}"'), r'\1"ID"'),
-    (re.compile(r"http://127\.0\.0\.1:\d+"), "URL"),
-)
-
-
-def comparable(result: CommandResult, *, ordered: bool) -> CommandResult:
-    def masked(text: str) -> str:
-        for pattern, name in _DIFFERENT:
-            text = pattern.sub(name, text)
-        return text
-
-    lines = masked(result.out).splitlines()
-    return CommandResult(result.code, "\n".join(lines if ordered else sorted(lines)), masked(result.err))
-
-
-def document() -> dict[str, Any]:
-    """The studio, and the operator of the server."""
-    state = studio()
-    state["users"].append({"login": ROOT, "password": PASSWORD, "user_id": "9001", "email_verified": True})
-    state["permissions"].append({"user_id": "9001", "application_id": 1, "data": {"roles": ["root"]}})
-    return state
-
-
-@pytest.fixture(scope="module")
-def signed_in(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Path]]:
-    """A server with the document, and a configuration folder with a sign-in to it."""
-    dsn, folder = postgres_server.fresh(), tmp_path_factory.mktemp("service")
-    (folder / "state.json").write_bytes(orjson.dumps(document()))
-    settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_RATE_ADMIN": "1000000", "SSO_WORKERS": "1"}
-    with running(folder, **settings) as server:
-        server.sso("apply", "state.json")
-        arguments = ("--server", server.base_url, "login", "--login", ROOT, "--password-stdin")
-        login = run_sso(folder, *arguments, stdin=f"{PASSWORD}\n", XDG_CONFIG_HOME=str(folder))
-        assert login.returncode == 0, login.stderr
-        yield server, folder
-    postgres_server.drop(dsn)
-
-
-Both = Callable[..., CommandResult]
-
-
-@pytest.fixture
-def both(sso: Sso, signed_in: tuple[Server, Path], monkeypatch: pytest.MonkeyPatch) -> Both:
-    """Runs a command in both forms. Returns the local result, after a comparison with the other."""
-    server, folder = signed_in
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
-    assert sso("apply", str(folder / "state.json")).code == 0
-
-    def run(line: str, *form: str) -> CommandResult:
-        monkeypatch.setattr(sys, "stdin", io.StringIO())
-        return sso(*form, *shlex.split(line))
-
-    def compare(line: str, *, ordered: bool = True) -> CommandResult:
-        local, remote = run(line), run(line, "--server", server.base_url)
-        assert comparable(remote, ordered=ordered) == comparable(local, ordered=ordered), line
-        assert "Traceback" not in local.err
-        return local
-
-    return compare
+__all__ = ["both", "signed_in"]
 
 
 def test_projects_and_their_members(both: Both) -> None:
@@ -297,6 +218,28 @@ def test_identity_providers(both: Both) -> None:
         "idp remove studio --yes",
     ):
         both(line)
+
+
+def test_clients(both: Both) -> None:
+    for line in (
+        "client list",
+        "client add forum --profile oidc --redirect-uri https://forum.example.com/callback",
+        "client add forum --profile oidc --redirect-uri https://forum.example.com/callback",
+        "client show forum",
+        "client rotate-secret forum --overlap 7d --expires-in 90d",
+        "client show forum",
+        "client show forum --json",
+        "client rotate-secret forum --finish",
+        "client show forum --tsv",
+        "client set forum --name Forum",
+        "client disable forum",
+        "client list --json",
+        "client show none",
+    ):
+        result = both(line)
+        if line == "client show forum --json":
+            shown = orjson.loads(result.out)
+            assert (shown["secrets"], bool(shown["secret_expires"]), bool(shown["second_expires"])) == (2, True, True)
 
 
 def test_signing_keys(both: Both) -> None:

@@ -139,9 +139,7 @@ def test_errors_of_the_server_are_one_line(operator: Operator) -> None:
     assert again == "sso: there is already a user with this login or user id\n"
 
 
-@pytest.mark.parametrize(
-    "arguments", [("backup", "x.tar"), ("key", "reseal"), ("user", "export", ROOT), ("serve",), ("migrate",)]
-)
+@pytest.mark.parametrize("arguments", [("backup", "x.tar"), ("key", "reseal"), ("serve",), ("migrate",)])
 def test_commands_that_need_the_machine_of_the_service_say_so(operator: Operator, arguments: tuple[str, ...]) -> None:
     assert "works only on the machine of the service" in operator.failure(*arguments)
 

@@ -2,7 +2,6 @@
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -10,7 +9,6 @@ import pytest
 
 from sso.cli.why import lines
 from sso.gsid.rate_limit import MAX_RECORDED_REFUSALS
-from sso.gsid.violations import ViolationRecord
 from tests.kit.browser import Browser, query
 from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, sign, violation, violation_log
 from tests.kit.server import Server
@@ -91,7 +89,8 @@ def test_why_of_an_unknown_id_fails_with_one_line(server: Server) -> None:
 
 def test_why_escapes_control_characters_in_the_gsid() -> None:
     sent = "x\nreason    nothing\x1b[2J\u202e"
-    shown = dict(lines(ViolationRecord("0", datetime.now(UTC), sent, "no such session", "", "", "127.0.0.1")))
+    values = {"reason": "no such session", "expected": "", "found": "", "address": "127.0.0.1"}
+    shown = dict(lines({"created": "2026-01-31T18:00:00Z", "gsid": sent, **values}))
     assert shown["gsid"] == r"'x\nreason    nothing\x1b[2J\u202e'"
 
 

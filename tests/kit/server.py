@@ -19,6 +19,7 @@ from sso.config import load
 from tests.kit import forked_program
 from tests.kit.forked_program import ForkedProcess, can_fork
 from tests.kit.open_services import OpenServices, apply_once
+from tests.kit.prepared_data import prepare
 
 LIMIT_S = 60.0  # for what usually takes moments: the machine may stall for seconds
 COMMAND_S = 110
@@ -78,6 +79,8 @@ class Server:
         self._log = (self.folder / "server.log").open("a")
         environment = clean_environment(**self.settings)
         if not self._program and can_fork(environment):
+            if "SSO_DATABASE_URL" not in self.settings:
+                prepare()
             self.process = ForkedProcess(["serve", *options], env=environment, cwd=self.folder, stderr=self._log)
         else:
             self.process = subprocess.Popen(

@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from sso.cli.local.applications import LocalApplications
     from sso.cli.local.clients import LocalClients
     from sso.cli.local.groups import LocalGroups
+    from sso.cli.local.invitations import LocalInvitations
     from sso.cli.local.keys import LocalKeys
     from sso.cli.local.permissions import LocalAudit, LocalPermissions
     from sso.cli.local.projects import LocalProjects
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from sso.cli.local.roles import LocalRoles
     from sso.cli.local.state import LocalState
     from sso.cli.local.users import LocalUsers
+    from sso.cli.local.violations import LocalViolations
     from sso.cli.local.webhooks import LocalWebhooks
     from sso.cli.services import CommandServices
 
@@ -26,6 +28,18 @@ class LocalAdministration:
         from sso.cli.local.users import LocalUsers
 
         return LocalUsers(self._services)
+
+    @property
+    def invitations(self) -> "LocalInvitations":
+        from sso.cli.local.invitations import LocalInvitations
+
+        return LocalInvitations(self._services)
+
+    @property
+    def violations(self) -> "LocalViolations":
+        from sso.cli.local.violations import LocalViolations
+
+        return LocalViolations(self._services)
 
     @property
     def clients(self) -> "LocalClients":

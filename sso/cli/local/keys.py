@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from sso.cli.administration import KeySigns, ListedKey
 from sso.cli.context import write_audit_entry
+from sso.cli.key_administration import KeySigns, ListedKey
 from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS
 from sso.keys.rotation import LastKey, longest_token_s
 from sso.keys.store import key_states

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sso.cli.administration import AuditCriteria, Fields
-from sso.cli.local.lookups import require_project, require_user
+from sso.cli.local.lookups import require_application, require_project, require_user
 from sso.cli.lookups import unknown_application
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditFilter
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sso.perm.stores.loaded_facts import LoadedFacts
 
 PAGE = 200  # entries that are read at a time
+TEST_SECONDS = 600.0
 
 
 class LocalAudit:
@@ -52,6 +53,18 @@ class LocalPermissions:
         account = await require_user(self._services, user)
         loaded, now = await self._load(account, application_id, at)
         return account.login, loaded.explain(rule, now)
+
+    async def test_assertions(self, application_id: int | None) -> Fields:
+        from sso.perm.changes.assertion_report import check_assertions
+
+        services = self._services
+        if application_id is not None:
+            await require_application(services.database, application_id)
+        now = await services.database_time()
+        report = await services.database.long_transaction(
+            TEST_SECONDS, check_assertions, services.facts, now, application_id
+        )
+        return report.json
 
     async def _load(self, user: "User", application_id: int, at: int | None) -> "tuple[LoadedFacts, int]":
         """Returns the facts and the moment that they belong to."""

@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from sso.accounts.second_factor.attempts import SecondFactorAttempts
+from sso.accounts.second_factor.attempts import SecondFactorAttempts, clear_attempts
 from sso.accounts.users import exportable_fields, set_disabled
 from sso.cli.administration import Fields
 from sso.cli.context import CommandFailure, write_audit_entry
@@ -75,6 +75,10 @@ class LocalUsers:
         await self._audit("user.reset_2fa", user, {"totp_secret": None, "email_2fa": False})
         await self._services.second_factor_changes.reset(await self._require(user["user_id"]))
 
+    async def unblock_factors(self, user: Fields) -> None:
+        await self._audit("user.unblock_2fa", user, {"blocked": False})
+        await clear_attempts(self._services.database, user["user_id"])
+
     async def end_sessions(self, user: Fields) -> None:
         await self._audit("user.end_sessions", user, {"signed_in": False})
         await self._services.users.revoke_all(user["user_id"])
@@ -91,6 +95,18 @@ class LocalUsers:
         if kept is None:
             raise CommandFailure(f"{user['login']} is being erased and can no longer be kept")
         return {"login": kept.login, "disabled": kept.disabled}
+
+    async def erase(self, user: Fields) -> None:
+        from sso.personal_data.immediate_erasure import BEING_ERASED, erase_at_once
+
+        stored, complete = await self._require(user["user_id"]), self._services.complete
+        if not await erase_at_once(complete.deletion, complete.erasure, stored, self._services.actor):
+            raise CommandFailure(f"{stored.login} {BEING_ERASED}")
+
+    async def export(self, user: Fields) -> Fields:
+        from sso.personal_data.export import export_user
+
+        return await export_user(self._services.database, user["user_id"], self._services.actor)
 
     async def _require(self, id_or_login: str) -> "User":
         user = await self._services.users.find(id_or_login)

@@ -7,6 +7,7 @@ from sso.cli.context import CommandFailure, plain_failures
 from sso.cli.remote.applications import RemoteApplications
 from sso.cli.remote.clients import RemoteClients
 from sso.cli.remote.groups import RemoteGroups
+from sso.cli.remote.invitations import RemoteInvitations
 from sso.cli.remote.keys import RemoteKeys
 from sso.cli.remote.logins import Logins, credentials_of, renewal_of
 from sso.cli.remote.permissions import RemoteAudit, RemotePermissions
@@ -15,6 +16,7 @@ from sso.cli.remote.providers import RemoteProviders
 from sso.cli.remote.roles import RemoteRoles
 from sso.cli.remote.state import RemoteState
 from sso.cli.remote.users import RemoteUsers
+from sso.cli.remote.violations import RemoteViolations
 from sso.cli.remote.webhooks import RemoteWebhooks
 from sso.client import AsyncSsoClient, ClientError, RequestRefused, SignInRequired, SsoClient
 from sso.client.credentials import Credentials
@@ -29,6 +31,8 @@ T = TypeVar("T")
 class RemoteAdministration:
     def __init__(self, api: AsyncSsoClient) -> None:
         self.users = RemoteUsers(api)
+        self.invitations = RemoteInvitations(api)
+        self.violations = RemoteViolations(api)
         self.clients = RemoteClients(api)
         self.projects = RemoteProjects(api)
         self.applications = RemoteApplications(api)
@@ -43,6 +47,10 @@ class RemoteAdministration:
 
 
 def with_remote_administration(server: str, work: "Callable[[ServiceAdministration], Awaitable[T]]") -> T:
+    return with_remote_api(server, lambda api: work(RemoteAdministration(api)))
+
+
+def with_remote_api(server: str, work: Callable[[AsyncSsoClient], Awaitable[T]]) -> T:
     import trio
 
     logins = Logins()
@@ -50,7 +58,7 @@ def with_remote_administration(server: str, work: "Callable[[ServiceAdministrati
 
     async def run(credentials: Credentials) -> T:
         async with AsyncSsoClient(url, credentials) as api:
-            return await work(RemoteAdministration(api))
+            return await work(api)
 
     try:
         credentials = _signed_in(url, logins)

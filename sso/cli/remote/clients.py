@@ -1,11 +1,16 @@
 """OAuth clients of a server."""
 
+from datetime import UTC, datetime
+from itertools import zip_longest
+
 import click
 
 from sso.cli.administration import Fields
 from sso.cli.context import CommandFailure
 from sso.client import ApiCall, AsyncSsoClient, RecordNotFound, RequestRefused, clients
 from sso.client.call import Record
+
+SECRET_ENDS = ("secret_expires", "second_expires")
 
 
 class RemoteClients:
@@ -30,7 +35,10 @@ class RemoteClients:
 
     async def get(self, client_id: str) -> Fields:
         client = await self._send(client_id, clients.get(client_id))
-        return {**client, "secrets": len(client["secrets"])}
+        secrets = client["secrets"]
+        ends = zip_longest(SECRET_ENDS, (_time(secret["expires_at"]) for secret in secrets))
+        shown = {**client, **dict(ends), "secrets": len(secrets)}
+        return {name: shown[name] for name in _shown_names() if name in shown}
 
     async def rotate_secret(self, client_id: str, overlap: int | None, expires_in: int | None) -> tuple[str, int]:
         rotated = await self._send(client_id, clients.rotate_secret(client_id, overlap=overlap, expires_in=expires_in))
@@ -47,6 +55,17 @@ class RemoteClients:
             return await self._api.send(call)
         except RecordNotFound:
             raise CommandFailure(f"there is no client {client_id}") from None
+
+
+def _shown_names() -> list[str]:
+    """Returns the names of the fields, in the order of local records."""
+    from sso.oauth.model import Client
+
+    return [*Client.__dataclass_fields__, "client_secret_expires_at", "secrets"]
+
+
+def _time(seconds: int) -> str | None:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds") if seconds else None
 
 
 def _warn(answer: Record) -> None:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sso.cli.administration import KeySigns, ListedKey
+from sso.cli.key_administration import KeySigns, ListedKey
 from sso.client import AsyncSsoClient, Record, RecordNotFound, RequestRefused, signing_keys
 
 PAGE = 200

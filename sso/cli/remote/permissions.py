@@ -6,7 +6,7 @@ from sso.cli.administration import AuditCriteria, Fields
 from sso.cli.lookups import unknown_application
 from sso.cli.remote.projects import RemoteProjects
 from sso.cli.remote.users import RemoteUsers
-from sso.client import AsyncSsoClient, RecordNotFound, audit, effective_permissions, explain_rule
+from sso.client import AsyncSsoClient, RecordNotFound, audit, check_assertions, effective_permissions, explain_rule
 
 PAGE = 200
 
@@ -46,4 +46,11 @@ class RemotePermissions:
         try:
             return account["login"], await self._api.send(explain_rule(account["user_id"], rule, application_id, at))
         except RecordNotFound:
+            raise unknown_application(application_id) from None
+
+    async def test_assertions(self, application_id: int | None) -> Fields:
+        try:
+            return await self._api.send(check_assertions(application_id))
+        except RecordNotFound:
+            assert application_id is not None
             raise unknown_application(application_id) from None

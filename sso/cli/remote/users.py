@@ -40,6 +40,9 @@ class RemoteUsers:
             user["deletion_due"] = int(datetime.fromisoformat(user["deletion_due"]).timestamp())
         else:
             del user["deletion_due"]
+        if user["second_factors"]:
+            block = await self._api.send(users.blocked_factors(user["user_id"]))
+            user |= {"blocked_factors": block["blocked"]} if block["blocked"] else {}
         return user
 
     async def set_disabled(self, user: Fields, *, disabled: bool) -> None:
@@ -51,6 +54,9 @@ class RemoteUsers:
     async def reset_factors(self, user: Fields) -> None:
         await self._api.send(users.reset_factors(user["user_id"]))
 
+    async def unblock_factors(self, user: Fields) -> None:
+        await self._api.send(users.unblock_factors(user["user_id"]))
+
     async def end_sessions(self, user: Fields) -> None:
         await self._api.send(users.end_sessions(user["user_id"]))
 
@@ -61,6 +67,12 @@ class RemoteUsers:
     async def restore(self, user: Fields) -> Fields:
         kept = await self._api.send(users.change(user["user_id"], fields={"disabled": False}))
         return {"login": kept["login"], "disabled": kept["disabled"]}
+
+    async def erase(self, user: Fields) -> None:
+        await self._api.send(users.erase(user["user_id"]))
+
+    async def export(self, user: Fields) -> Fields:
+        return await self._api.send(users.export(user["user_id"]))
 
     async def _by_id(self, user_id: str) -> Record | None:
         try:

@@ -73,7 +73,7 @@ class PermissionWriter:
         self._database = database
         self._facts = facts
         self._recorder = recorder or NoRecorder()
-        self._dry_runs = trio.Semaphore(1)  # before the database, so that waiting takes no connection
+        self._evaluations = trio.Semaphore(1)  # before the database, so that waiting takes no connection
 
     async def write(
         self,
@@ -91,19 +91,20 @@ class PermissionWriter:
             return await self.write_within(self._database.limits.transaction_s, mode, scope, work, *args, **kwargs)
         if not mode.dry_run:
             return await self.write_within(EVALUATION_S, mode, scope, work, *args, **kwargs)
-        async with self._one_dry_run():
+        async with self.one_evaluation():
             return await self.write_within(EVALUATION_S, mode, scope, work, *args, **kwargs)
 
     @asynccontextmanager
-    async def _one_dry_run(self) -> AsyncIterator[None]:
+    async def one_evaluation(self) -> AsyncIterator[None]:
+        """Waits until this worker does no other evaluation for many users that writes nothing."""
         with trio.move_on_after(DRY_RUN_WAIT_S) as waiting:
-            await self._dry_runs.acquire()
+            await self._evaluations.acquire()
         if waiting.cancelled_caught:
             raise ServerBusy
         try:
             yield
         finally:
-            self._dry_runs.release()
+            self._evaluations.release()
 
     async def write_login(self, user_id: str, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run a change of a user's own login. Assertions cannot stop it; those that fail are in the audit trail."""

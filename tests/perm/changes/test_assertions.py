@@ -293,6 +293,6 @@ async def test_dry_runs_that_evaluate_many_users_run_one_at_a_time(
             nursery.start_soon(dry_run)
     assert most == 1
     monkeypatch.setattr(writer_module, "DRY_RUN_WAIT_S", 0.01)
-    async with writer._one_dry_run():
+    async with writer.one_evaluation():
         with pytest.raises(ServerBusy):
             await dry_run()

@@ -1,0 +1,116 @@
+"""Runs commands on the machine of the service and on a server, and compares their output."""
+
+import asyncio
+import io
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import orjson
+import pytest
+
+from tests.cli.conftest import CommandResult, Sso
+from tests.kit.builders import PASSWORD
+from tests.kit.postgres import Postgres
+from tests.kit.server import QUICK, Server, run_sso, running
+from tests.state.studio import studio
+
+ROOT = "operator@example.com"
+# Values that differ between two installations.
+_DIFFERENT = (
+    (re.compile(r"\b[0-9a-f]{24}\b"), "GROUP"),
+    (re.compile(r"\b(?!0123)[0-9a-f]{16}\b"), "WEBHOOK"),
+    (re.compile(r"(?<![\w-])[\w-]{20,22}(?=\t| is |$|\")", re.MULTILINE), "KID"),
+    (re.compile(r"(?<=secret )[\w-]{43}|(?<=: )[\w-]{43}\b"), "SECRET"),
+    (re.compile(r"eyJ[\w.-]+"), "JWT"),
+    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z|\+00:00)?"), "TIME"),
+    (re.compile(r'"author": "\d*"'), '"author": "AUTHOR"'),
+    (re.compile(r'("id": )"[\w-]{12,}"'), r'\1"ID"'),
+    (re.compile(r"http://(127\.0\.0\.1|localhost):\d+"), "URL"),
+    (re.compile(r"(?<=token=)[\w-]{20,}"), "TOKEN"),
+    (re.compile(r"\b1[789]\d{8}\b"), "SECONDS"),
+)
+
+
+def comparable(result: CommandResult, *, ordered: bool) -> CommandResult:
+    def masked(text: str) -> str:
+        for pattern, name in _DIFFERENT:
+            text = pattern.sub(name, text)
+        return text
+
+    lines = masked(result.out).splitlines()
+    return CommandResult(result.code, "\n".join(lines if ordered else sorted(lines)), masked(result.err))
+
+
+def document() -> dict[str, Any]:
+    """The studio, and the operator of the server."""
+    state = studio()
+    state["users"].append({"login": ROOT, "password": PASSWORD, "user_id": "9001", "email_verified": True})
+    state["permissions"].append({"user_id": "9001", "application_id": 1, "data": {"roles": ["root"]}})
+    return state
+
+
+@pytest.fixture(scope="module")
+def signed_in(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Path]]:
+    """A server with the document, and a configuration folder with a sign-in to it."""
+    dsn, folder = postgres_server.fresh(), tmp_path_factory.mktemp("service")
+    (folder / "state.json").write_bytes(orjson.dumps(document()))
+    settings = QUICK | {
+        "SSO_DATABASE_URL": dsn,
+        "SSO_RATE_ADMIN": "1000000",
+        "SSO_WORKERS": "1",
+        "SSO_REGISTRATION": "invite",
+    }
+    with running(folder, **settings) as server:
+        server.sso("apply", "state.json")
+        arguments = ("--server", server.base_url, "login", "--login", ROOT, "--password-stdin")
+        login = run_sso(folder, *arguments, stdin=f"{PASSWORD}\n", XDG_CONFIG_HOME=str(folder))
+        assert login.returncode == 0, login.stderr
+        yield server, folder
+    postgres_server.drop(dsn)
+
+
+Both = Callable[..., CommandResult]
+
+
+@pytest.fixture
+def both(sso: Sso, signed_in: tuple[Server, Path], monkeypatch: pytest.MonkeyPatch) -> Both:
+    """Runs a command in both forms. Returns the local result, after a comparison with the other."""
+    server, folder = signed_in
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    monkeypatch.setenv("SSO_REGISTRATION", "invite")
+    assert sso("apply", str(folder / "state.json")).code == 0
+
+    def run(line: str, *form: str) -> CommandResult:
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        return sso(*form, *shlex.split(line))
+
+    def compare(line: str, *, ordered: bool = True) -> CommandResult:
+        local, remote = run(line), run(line, "--server", server.base_url)
+        assert comparable(remote, ordered=ordered) == comparable(local, ordered=ordered), line
+        assert "Traceback" not in local.err
+        return local
+
+    return compare
+
+
+Execute = Callable[..., None]
+
+
+@pytest.fixture
+def execute(environment: dict[str, str], signed_in: tuple[Server, Path]) -> Execute:
+    """Runs a statement in the databases of both installations."""
+
+    async def run(sql: str, values: tuple[Any, ...]) -> None:
+        for dsn in (environment["SSO_DATABASE_URL"], signed_in[0].settings["SSO_DATABASE_URL"]):
+            connection = await asyncpg.connect(dsn)
+            try:
+                await connection.execute(sql, *values)
+            finally:
+                await connection.close()
+
+    return lambda sql, *values: asyncio.run(run(sql, values))
