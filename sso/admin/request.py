@@ -17,6 +17,7 @@ from sso.web.request_model import QueryFlag, WholeNumber, at_most
 
 MAX_PAGE = 1000
 JsonRecord: TypeAlias = dict[str, Any]
+Progress = Callable[[str, int, int], None]  # called with what is being done, the number done and the total
 
 
 class AdminModel(BaseModel):
@@ -72,6 +73,7 @@ class AdminRequest:
     body: Any = None  # the body model of the route
     if_match: str | None = None
     event_stream: EventStreamRequest | None = None
+    progress: Progress = lambda _what, _done, _total: None
 
     def check_version(self, record: JsonRecord) -> None:
         """Raises PreconditionFailed if the caller has read another version of the record."""
