@@ -123,6 +123,8 @@ class PrometheusCounter:
         self._source = counter
         self._counter = Counter(f"sso_{counter.name}", counter.description, counter.labels)
         self._exported: dict[tuple[str, ...], int] = {}
+        for labels in counter.begins_with:
+            self._counter.labels(*labels)
 
     def export(self) -> None:
         for labels, count in self._source.counts.items():

@@ -3,7 +3,7 @@ import importlib
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from sso.perm.stores.seed import seed_central_application
 from sso.services import Services, build
 from tests.kit import postgres
 from tests.kit.file_order import DurationRecorder, order_files
+from tests.kit.prepared_data import prepared_data, use_prepared_data
 from tests.kit.server import QUICK, SLOW_MACHINE_S, Server, running, set_default_settings
 from tests.kit.tls_context import share_default_context
 
@@ -31,8 +32,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if http := config.getoption("http"):
         set_default_settings(SSO_HTTP=http)
-    if config.getoption("store_durations") and "PYTEST_XDIST_WORKER" not in os.environ:
-        config.pluginmanager.register(DurationRecorder())
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        stack = ExitStack()
+        stack.enter_context(prepared_data())
+        config.add_cleanup(stack.close)
+        if config.getoption("store_durations"):
+            config.pluginmanager.register(DurationRecorder())
+    use_prepared_data()
     share_default_context()
     # Tracebacks of structlog take seconds if the package rich is installed, which a tool for tests needs.
     default = structlog.get_config()["processors"]
@@ -66,9 +72,13 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Finds what the tests of a file have left open here, and not during a test of another file."""
+    """Finds what the tests of a file have left open here, and not during a test of another file.
+
+    What remains, such as modules that were imported, is excluded from the next collections.
+    """
     if nextitem is None or nextitem.path != item.path:
         gc.collect()
+        gc.freeze()
 
 
 def _without_cache(configure: Callable[..., None]) -> Callable[..., None]:

@@ -35,13 +35,24 @@ PERM_BUILDERS = {"routes.py", "services.py"}  # these also import its routes and
 MAX_LINES = 300
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _forgotten_afterwards() -> Iterator[None]:
+    yield
+    tree.cache_clear()
+
+
 @cache
 def tree(name: str) -> ast.Module:
     return ast.parse(FILES[name].read_text())
 
 
-def imports(name: str) -> Iterator[str]:
+@cache
+def imports(name: str) -> tuple[str, ...]:
     """The dotted names of everything that a file imports, also inside functions and under TYPE_CHECKING."""
+    return tuple(_imports(name))
+
+
+def _imports(name: str) -> Iterator[str]:
     for node in ast.walk(tree(name)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -120,7 +120,6 @@ def assertion_routes(database: Database, writer: PermissionWriter, facts: FactsS
             AdminRight.VIEW_APPLICATIONS,
             resource.test,
             body=AssertionQuestion,
-            body_optional=True,
             summary="Test assertions",
             example={"application_id": 10},
         ),

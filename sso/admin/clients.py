@@ -245,7 +245,6 @@ def client_routes(resource: ClientResource) -> tuple[AdminRoute, ...]:
             manage,
             resource.rotate_secret,
             body=SecretRotation,
-            body_optional=True,
             summary="Rotate the secret of a client",
             example={"overlap": 604800},
         ),

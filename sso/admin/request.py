@@ -17,6 +17,7 @@ from sso.web.request_model import QueryFlag, WholeNumber, at_most
 
 MAX_PAGE = 1000
 JsonRecord: TypeAlias = dict[str, Any]
+Progress = Callable[[str, int, int], None]  # called with what is being done, the number done and the total
 
 
 class AdminModel(BaseModel):
@@ -37,6 +38,10 @@ class DeleteQuery(WriteQuery):
     override: QueryFlag = (
         False  # delete even if an assertion of an application fails; other requests have it in the body
     )
+
+
+class DeletionBody(AdminModel):
+    override: bool = False  # the same as in the query
 
 
 class ListQuery(AdminModel):
@@ -68,6 +73,7 @@ class AdminRequest:
     body: Any = None  # the body model of the route
     if_match: str | None = None
     event_stream: EventStreamRequest | None = None
+    progress: Progress = lambda _what, _done, _total: None
 
     def check_version(self, record: JsonRecord) -> None:
         """Raises PreconditionFailed if the caller has read another version of the record."""
@@ -105,7 +111,6 @@ class AdminRoute:
     by_permissions: bool = False
     other_right: AdminRight | None = None  # also opens the route, for a part of the records; the handler checks which
     body_limit: BodyLimit = SMALL_BODY
-    body_optional: bool = False  # no body means {}
     # Fields of the record that a PATCH cannot change, so that a client can send back what it has read. Each has the
     # variable of the path that it must equal, or "" if it is ignored.
     fixed_fields: Mapping[str, str] = field(default_factory=dict)

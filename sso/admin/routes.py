@@ -9,7 +9,7 @@ from quart import Blueprint, Response, request
 
 from sso.admin.caller import AdminCaller
 from sso.admin.errors import TooManyAdminRequests
-from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, EventStreamRequest
+from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, DeleteQuery, DeletionBody, EventStreamRequest
 from sso.admin.wiring import ManagementApi
 from sso.core.errors import ApiError, NotFound
 from sso.perm.caller import PresentedCredentials
@@ -40,6 +40,8 @@ def _view(management: ManagementApi, route: AdminRoute) -> Callable[..., Awaitab
         if any("\0" in value for value in path.values()):  # no id has one, and PostgreSQL accepts none
             raise NotFound
         query = validate(route.query, ParsedBody(_query_fields(), is_form=True))
+        if isinstance(query, DeleteQuery):
+            query = await _with_override(query)
         body = await _read_body(route, path) if route.body else None
         if_match = request.headers.get("If-Match")
         if route.waits:
@@ -98,8 +100,14 @@ def _event_stream_request(
 
 async def _read_body(route: AdminRoute, path: Mapping[str, str]) -> Any:
     assert route.body is not None
-    body = await read_body(forms=False, require_type=not route.body_optional, **route.body_limit._asdict())
+    body = await read_body(forms=False, **route.body_limit._asdict())
     return validate(route.body, replace(body, fields=_without_fixed_fields(route, path, body.fields)))
+
+
+async def _with_override(query: DeleteQuery) -> DeleteQuery:
+    """A DELETE may have ``override`` in a body, where other requests have it."""
+    body = validate(DeletionBody, await read_body(forms=False))
+    return query.model_copy(update={"override": query.override or body.override})
 
 
 def _without_fixed_fields(route: AdminRoute, path: Mapping[str, str], fields: dict[str, JSON]) -> dict[str, JSON]:

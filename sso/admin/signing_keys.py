@@ -124,7 +124,6 @@ def signing_key_routes(resource: SigningKeyResource) -> tuple[AdminRoute, ...]:
             manage,
             resource.rotate,
             body=KeyRotationBody,
-            body_optional=True,
             summary="Rotate a signing key",
             example={"algorithm": "RS256"},
         ),

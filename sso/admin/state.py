@@ -120,7 +120,7 @@ class StateResource:
             if not caller.is_root:
                 _refuse_secrets(document)
                 _refuse_large(document)
-            return await applier.run(document, mode, precondition=precondition)
+            return await applier.run(document, mode, request.progress, precondition)
         except DocumentError as error:
             raise ApiError(str(error)) from None
 

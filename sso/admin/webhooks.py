@@ -215,7 +215,6 @@ def webhook_routes(webhooks: WebhookResource) -> tuple[AdminRoute, ...]:
             right,
             webhooks.retry,
             body=RetriedEvents,
-            body_optional=True,
             summary="Send failed events again",
             example={"ids": ["17"]},
         ),

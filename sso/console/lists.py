@@ -1,6 +1,6 @@
 """Lists of the management API: all pages of a list, for exports."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 from sso.console.visit import ConsoleVisit
@@ -13,10 +13,16 @@ async def read_all(
     visit: ConsoleVisit, path: str, query: Mapping[str, str], page: int, most: int, **variables: Any
 ) -> list[dict[str, Any]]:
     """Returns the records of a list, at most ``most``, reading ``page`` of them at a time."""
-    records: list[dict[str, Any]] = []
+    return [record async for records in read_pages(visit, path, query, page, most, **variables) for record in records]
+
+
+async def read_pages(
+    visit: ConsoleVisit, path: str, query: Mapping[str, str], page: int, most: int, **variables: Any
+) -> AsyncGenerator[list[dict[str, Any]]]:
+    """Like `read_all`, page by page."""
     after: str | None = ""
-    while after is not None and len(records) < most:
+    while after is not None and most > 0:
         found = await visit.call("GET", path, query={**query, "limit": str(page), "after": after}, **variables)
-        records += found.members["data"]
+        yield found.members["data"][:most]
+        most -= len(found.members["data"])
         after = found.members.get("next")
-    return records[:most]

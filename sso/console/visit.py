@@ -7,7 +7,7 @@ from typing import Any
 from sso.accounts.sessions import Session
 from sso.admin.caller import AdminCaller
 from sso.admin.own_records import OwnRecords
-from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, etag
+from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, Progress, etag
 from sso.admin.wiring import ManagementApi
 from sso.core.errors import Forbidden, NotFound
 from sso.web.body import InvalidBody, ParsedBody
@@ -67,6 +67,7 @@ class ConsoleVisit:
         query: Mapping[str, str] | None = None,
         body: JsonRecord | None = None,
         if_match: str | None = None,
+        progress: Progress = lambda _what, _done, _total: None,
         **variables: str,
     ) -> AdminResponse:
         """Calls an operation as the management API does. ``path`` is that of its route, such as ``/users/<user_id>``.
@@ -82,7 +83,7 @@ class ConsoleVisit:
         fields: dict[str, Any] = {name: value for name, value in (query or {}).items() if value != ""}
         model = validate(route.query, ParsedBody(fields, is_form=True))
         content = validate(route.body, ParsedBody(body or {})) if route.body else None
-        return await route.handler(AdminRequest(self.caller, variables, model, content, if_match))
+        return await route.handler(AdminRequest(self.caller, variables, model, content, if_match, progress=progress))
 
     async def data(self, method: str, path: str, **options: Any) -> Any:
         return (await self.call(method, path, **options)).members["data"]

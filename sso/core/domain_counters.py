@@ -4,6 +4,7 @@ Counting is an addition in a dictionary of this process. The exporters of metric
 time (``sso/metrics.py``, ``sso/otel``). Labels are names from the source, never values that a client has sent.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -12,10 +13,11 @@ class DomainCounter:
 
     registered: ClassVar[list["DomainCounter"]] = []
 
-    def __init__(self, name: str, description: str, *labels: str) -> None:
+    def __init__(self, name: str, description: str, *labels: str, begins_with: Sequence[tuple[str, ...]]) -> None:
         self.name = name  # Prometheus shows it as sso_<name>_total
         self.description = description
         self.labels = labels
+        self.begins_with = begins_with  # values of the labels that are shown before they are counted, as 0
         self.counts: dict[tuple[str, ...], int] = {}
         DomainCounter.registered.append(self)
 
@@ -24,9 +26,45 @@ class DomainCounter:
         counts[values] = counts.get(values, 0) + 1
 
 
-LOGINS = DomainCounter("logins", "Attempts to sign in, by method and result", "method", "result")
-TOKENS_ISSUED = DomainCounter("tokens_issued", "Token responses of OAuth, by grant", "grant")
-PERMISSION_CHECKS = DomainCounter("permission_checks", "Evaluations of a user's permissions, by kind", "kind")
-THROTTLED_REQUESTS = DomainCounter("throttled_requests", "Requests refused by a rate limit, by limit", "limit")
-MAILS = DomainCounter("mails", "Attempts to deliver a mail, by result", "result")
-TASK_FAILURES = DomainCounter("background_task_failures", "Failures of background tasks, by task", "task")
+LOGINS = DomainCounter(
+    "logins",
+    "Attempts to sign in, by method and result",
+    "method",
+    "result",
+    begins_with=[
+        ("password", "success"), ("password", "wrong_credentials"), ("code", "success"), ("passkey", "success"),
+        ("provider", "success"), ("token", "success"), ("game", "success"),
+    ],
+)  # fmt: skip
+TOKENS_ISSUED = DomainCounter(
+    "tokens_issued",
+    "Token responses of OAuth, by grant",
+    "grant",
+    begins_with=[
+        ("authorization_code",), ("refresh_token",), ("client_credentials",), ("device_code",), ("exchange",),
+    ],
+)  # fmt: skip
+PERMISSION_CHECKS = DomainCounter(
+    "permission_checks",
+    "Evaluations of a user's permissions, by kind",
+    "kind",
+    begins_with=[("list",), ("list_short",), ("tree",), ("roles",), ("login",), ("caller",)],
+)
+THROTTLED_REQUESTS = DomainCounter(
+    "throttled_requests",
+    "Requests refused by a rate limit, by limit",
+    "limit",
+    begins_with=[("login",), ("getgsid",), ("early polls",), ("authorize",), ("admin",)],
+)
+MAILS = DomainCounter(
+    "mails",
+    "Attempts to deliver a mail, by result",
+    "result",
+    begins_with=[("delivered",), ("failed",), ("abandoned",)],
+)
+TASK_FAILURES = DomainCounter(
+    "background_task_failures",
+    "Failures of background tasks, by task",
+    "task",
+    begins_with=[("bus",), ("webhooks",), ("mail queue",)],
+)

@@ -55,7 +55,8 @@ def _body(route: AdminRoute) -> ApiBody | None:
     if route.body is None:
         return None
     examples = {} if route.example is None else {"example": route.example}
-    return ApiBody(route.body, (JSON_BODY,), examples, required=not route.body_optional)
+    is_required = any(field.is_required() for field in route.body.model_fields.values())  # no body means {}
+    return ApiBody(route.body, (JSON_BODY,), examples, required=is_required)
 
 
 def _summary(route: AdminRoute) -> str:

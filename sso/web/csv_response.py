@@ -2,7 +2,8 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from quart import Response
@@ -12,14 +13,42 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def csv_response(name: str, columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> Response:
     """Returns a file with the name ``name`` that browsers store."""
+    return _file(name, _csv_text([columns], columns, records))
+
+
+async def streamed_csv_response(
+    name: str,
+    columns: Sequence[str],
+    pages: AsyncGenerator[list[dict[str, Any]]],
+    convert: Callable[[dict[str, Any]], Mapping[str, Any]] = lambda record: record,
+) -> Response:
+    """Like `csv_response`, for records that are read page by page: the browser shows how much of the file has arrived.
+
+    The first page is read before the response begins, so that an error is shown as a page. A later error breaks the
+    download off, so that no part of a file is taken for the whole.
+    """
+    first: list[dict[str, Any]] = await anext(pages, [])
+
+    async def parts() -> AsyncGenerator[bytes]:
+        async with aclosing(pages):
+            yield _csv_text([columns], columns, map(convert, first)).encode()
+            async for records in pages:
+                yield _csv_text([], columns, map(convert, records)).encode()
+
+    response = _file(name, parts())
+    response.timeout = None  # of the whole response; each page has the time limit of its statement
+    return response
+
+
+def _file(name: str, content: str | AsyncGenerator[bytes]) -> Response:
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-    return Response(_csv_text(columns, records), 200, headers, content_type="text/csv; charset=utf-8")
+    return Response(content, 200, headers, content_type="text/csv; charset=utf-8")
 
 
-def _csv_text(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
+def _csv_text(head: Sequence[Sequence[str]], columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\r\n")
-    writer.writerow(columns)
+    writer.writerows(head)
     for record in records:
         writer.writerow([_cell(record.get(column)) for column in columns])
     return file.getvalue()

@@ -162,3 +162,28 @@ def test_webhook_takes_other_names_of_events(root: Administrator, records: dict[
     assert changed.json()["data"]["events"] == ["permissions", "user_disabled"], changed.text
     assert root.data(f"{records['webhook']}/dead-letters") == []
     assert root.request("PATCH", records["webhook"], json={"events": ["all", "nonsense"]}).status_code == 400
+
+
+def test_body_without_content_type_is_json_and_none_is_an_empty_object(
+    root: Administrator, records: dict[str, str]
+) -> None:
+    for content, status, nick in ((b'{"nick": "Typed"}', 200, "Typed"), (b"", 200, "Typed"), (b"nick=x", 400, "Typed")):
+        assert root.request("PATCH", records["user"], content=content).status_code == status
+        assert root.data(records["user"])["nick"] == nick
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert root.request("PATCH", records["user"], form, content=b"nick=x").status_code == 415
+    assert root.request("POST", "/users").status_code == 400
+
+
+def test_deletion_takes_override_in_its_body(root: Administrator, records: dict[str, str]) -> None:
+    app = int(records["application"].rpartition("/")[2])
+    root.request("POST", "/roles", json={"application_id": app, "name": "short", "default": True, "meta": RULES})
+    statements = {"assertions": ["conventions@example.com may chat.kick"]}
+    assert root.request("PUT", f"/applications/{app}/assertions", json=statements).status_code == 200
+    root.request("PATCH", f"{records['user']}/permissions", json={"application_id": app, "roles": []})
+    path = f"/roles/{app}/short"
+    assert root.request("DELETE", path).status_code == 409
+    for body in ({"override": 1}, {"force": True}):
+        assert root.request("DELETE", path, json=body).status_code == 400
+    assert root.request("DELETE", path, json={"override": True}).status_code == 200
+    assert root.request("PUT", f"/applications/{app}/assertions", json={"assertions": []}).status_code == 200

@@ -1,6 +1,7 @@
 """The section "State": export, comparison and application of documents."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -127,3 +128,28 @@ def test_values_of_documents_are_escaped(root_browser: ConsoleBrowser) -> None:
     assert "<script>alert" not in text
     text = compare(root_browser, f"</textarea>{PAYLOAD}")
     assert "<script>alert" not in text
+
+
+def test_large_document_shows_how_far_it_is(root_browser: ConsoleBrowser) -> None:
+    users = [{"login": f"large-{number}@example.com"} for number in range(400)]
+    compare(root_browser, {"users": users})
+    apply(root_browser, current_password=PASSWORD)
+    page = root_browser.page.text
+    steps = re.findall(r"Storing records: ([\d,]+) of 400", page)
+    assert all(1 <= int(step) <= 400 for step in steps)
+    assert "The document has been applied: 400 records created, 0 changed, 0 as they were." in page
+    assert page.rstrip().endswith("</html>")
+    found = query(root_browser.server, "SELECT count(*) AS n FROM users WHERE login LIKE 'large-%'")
+    assert found[0]["n"] == 400
+
+
+def test_large_document_with_an_error_changes_nothing_and_says_so(root_browser: ConsoleBrowser) -> None:
+    users = [{"login": f"wrong-{number}@example.com"} for number in range(300)]
+    text = json.dumps({"users": users, "memberships": [{"project_id": "no_such_project", "users": []}]})
+    root_browser.open(SECTION)
+    answer = root_browser.send(APPLY, document=text, compared=digest(text), current_password=PASSWORD)
+    assert answer.status_code == 200
+    assert "Nothing was applied." in answer.text
+    assert "memberships[0]" in answer.text
+    found = query(root_browser.server, "SELECT count(*) AS n FROM users WHERE login LIKE 'wrong-%'")
+    assert found[0]["n"] == 0

@@ -24,6 +24,8 @@ from typing import IO, Any, NoReturn
 
 import orjson
 
+from tests.kit.prepared_data import use_prepared_data
+
 ROOT = Path(__file__).parents[2]
 _MAX_ORDER = 150_000  # bytes
 _READ_WHEN_PYTHON_STARTS = ("LD_", "PYTHON")
@@ -177,7 +179,7 @@ def take_orders(fd: int) -> NoReturn:
 
 def _import_program() -> None:
     gc.disable()
-    for name in ("sso.worker", "sso.cli.serve", "sso.cli.apply", "sso.cli.user", "alembic.command"):
+    for name in ("sso.worker", "sso.cli.serve", "sso.cli.apply", "sso.cli.user", "alembic.command", "sso.db.tables"):
         importlib.import_module(name)
     assert "prometheus_client" not in sys.modules  # it reads the environment when it is imported
     _compile_templates()
@@ -216,6 +218,8 @@ def _run_program(order: dict[str, Any], files: Sequence[int]) -> NoReturn:
     os.environ.update(order["environment"])
     sys.argv = [str(ROOT / "sso/__main__.py"), *order["arguments"]]
     sys.path[0] = order["folder"]
+    if order["arguments"][:1] == ["serve"]:  # other commands may want an empty database
+        use_prepared_data()
     try:
         main()
     except SystemExit as error:

@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import os
 import tempfile
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from sso.db import embedded
 from sso.db.embedded.start import SETTINGS
 from sso.db.migrate import migrate
 from tests.kit.emptied_database import NewDatabase
+from tests.kit.prepared_data import prepare, wait_until_ended
 from tests.kit.server import until
 
 TEST_SETTINGS = {
@@ -45,8 +45,8 @@ class Postgres:
         if self._unused:
             return self._unused.pop()
         if not self._new:
-            self._template = self._create("")
-            migrate(self._template)
+            self._template = self._create(self._name(self._dsn))
+            migrate(self._template)  # unless it is a copy of the prepared data, which is migrated
             self._new = _with_connection(self._template, NewDatabase.read)
         return self._create(self._name(self._template))
 
@@ -105,6 +105,7 @@ def _with_connection(dsn: str, function: Callable[[asyncpg.Connection], Awaitabl
 
 @contextmanager
 def running() -> Iterator[Postgres]:
+    prepare()
     with tempfile.TemporaryDirectory(prefix="sso-tests-") as folder:
         Path(folder).chmod(0o711)  # as root, PostgreSQL runs under another account, which needs access
         with mock.patch.dict(SETTINGS, TEST_SETTINGS):
@@ -118,11 +119,4 @@ def running() -> Iterator[Postgres]:
         finally:
             pid = server.pid()
             server.close()
-            _wait_until_ended(pid)
-
-
-def _wait_until_ended(pid: int | None) -> None:
-    """Waits for the process: it still writes files for a moment after it stops accepting connections."""
-    end = time.monotonic() + 60
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
-        time.sleep(0.02)
+            wait_until_ended(pid)

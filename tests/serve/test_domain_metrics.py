@@ -8,6 +8,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from sso.core.domain_counters import DomainCounter
 from tests.kit.browser import fresh_browser, new_user
 from tests.kit.builders import PASSWORD
 from tests.kit.game import Game, press_continue
@@ -68,6 +69,14 @@ def metered(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory)
     with running(tmp_path_factory.mktemp("metered"), **settings) as server:
         yield MeteredServer(server, bind)
     close_all()
+
+
+def test_counters_are_shown_before_they_are_counted(metered: MeteredServer) -> None:
+    expected = {
+        (f"sso_{counter.name}_total", labels) for counter in DomainCounter.registered for labels in counter.begins_with
+    }
+    assert expected
+    assert until(lambda: expected <= metered.values().keys())
 
 
 def test_logins_are_counted_by_method_and_result(metered: MeteredServer) -> None:

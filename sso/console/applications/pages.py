@@ -6,6 +6,7 @@ from urllib.parse import quote
 from quart import Blueprint, Response, request
 
 from sso.admin.request import AdminResponse
+from sso.console.export_pages import add_export
 from sso.console.form_error import FormError
 from sso.console.sections import APPLICATIONS
 from sso.console.users.pages import problem
@@ -17,10 +18,12 @@ from sso.web.body import InvalidBody
 
 APPLICATION = "/applications/<application_id>"
 MAX_PROJECT_CHOICES = 50
+CSV_COLUMNS = ("application_id", "name", "project_id", "description")
 
 
 def application_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(APPLICATIONS)
+    add_export(console, routes, APPLICATIONS, "/applications", CSV_COLUMNS)
 
     @routes.get("")
     async def show_list() -> Response:

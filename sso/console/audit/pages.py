@@ -11,7 +11,7 @@ from sso.console.audit.differences import differences
 from sso.console.audit.targets import target_path
 from sso.console.audit.undo_pages import ENTRY, undo_pages, why_not
 from sso.console.form_error import FormError
-from sso.console.lists import MAX_ROWS, PAGE, read_all
+from sso.console.lists import MAX_ROWS, PAGE, read_pages
 from sso.console.sections import AUDIT
 from sso.console.user_lookup import find_user_id, shown_while_typing
 from sso.console.users.pages import problem
@@ -19,7 +19,7 @@ from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.web.body import InvalidBody
-from sso.web.csv_response import csv_response
+from sso.web.csv_response import streamed_csv_response
 
 FILTERS = ("actor", "target", "operation", "since", "until")
 CSV_COLUMNS = (
@@ -58,10 +58,8 @@ def audit_pages(console: ConsoleView) -> Blueprint:
     async def export() -> Response:
         visit = await console.open_export(AUDIT)
         filters = {name: request.args.get(name, "").strip() for name in FILTERS}
-        records = await read_all(visit, "/audit", await _query(visit, filters), PAGE, MAX_ROWS)
-        for record in records:
-            record |= {name: orjson.dumps(record[name]).decode() for name in ("before", "after") if record[name]}
-        return csv_response("audit", CSV_COLUMNS, records)
+        pages = read_pages(visit, "/audit", await _query(visit, filters), PAGE, MAX_ROWS)
+        return await streamed_csv_response("audit", CSV_COLUMNS, pages, _csv_record)
 
     @routes.get("/<entry_id>")
     async def show_entry(entry_id: str) -> Response:
@@ -96,6 +94,10 @@ async def _query(visit: ConsoleVisit, filters: dict[str, str]) -> dict[str, str]
                 raise InvalidBody(f"{name}: must be a day such as 2030-01-31") from None
             query[name] = str(int(day.timestamp()) + days * 86400)
     return query
+
+
+def _csv_record(entry: dict[str, Any]) -> dict[str, Any]:
+    return entry | {name: orjson.dumps(entry[name]).decode() for name in ("before", "after") if entry[name]}
 
 
 def _listed(visit: ConsoleVisit, entry: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from quart import Blueprint, Response, current_app, request
 
 from sso.admin.client_protection import require_rights_of_client
 from sso.console.clients.quickstarts import FRAMEWORKS, Framework
+from sso.console.export_pages import add_export
 from sso.console.form_error import FormError
 from sso.console.record_action_pages import add_record_actions
 from sso.console.sections import CLIENTS
@@ -21,10 +22,23 @@ from sso.web.body import InvalidBody
 CLIENT = "/clients/<client_id>"
 DAY_S = 86400
 CONFIRMED_FIELDS = ("redirect_uris", "consent")  # who changes these can get the tokens of users
+CSV_COLUMNS = (
+    "client_id",
+    "name",
+    "profile",
+    "public",
+    "disabled",
+    "redirect_uris",
+    "redirect_hosts",
+    "grant_types",
+    "application_id",
+    "created",
+)
 
 
 def client_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(CLIENTS)
+    add_export(console, routes, CLIENTS, "/clients", CSV_COLUMNS)
 
     @routes.get("")
     async def show_list() -> Response:

@@ -4,6 +4,7 @@ from urllib.parse import urlencode
 
 from quart import Blueprint, Response, current_app, request
 
+from sso.console.export_pages import add_export
 from sso.console.form_error import FormError
 from sso.console.sections import GAME_SESSIONS
 from sso.console.user_lookup import find_user_id, shown_while_typing
@@ -14,10 +15,12 @@ from sso.gsid.session_directory import STAGES
 from sso.web.body import InvalidBody
 
 FILTERS = ("stage", "application_id", "address", "user_id")
+CSV_COLUMNS = ("id", "stage", "created", "ends", "address", "application_id", "gapp_id", "distr", "user_id")
 
 
 def game_session_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(GAME_SESSIONS)
+    add_export(console, routes, GAME_SESSIONS, "/game-sessions", CSV_COLUMNS, FILTERS)
 
     @routes.get("")
     async def show_list() -> Response:

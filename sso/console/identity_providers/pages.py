@@ -4,6 +4,7 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
+from sso.console.export_pages import add_export
 from sso.console.form_error import FormError
 from sso.console.identity_providers.form import (
     CHECKS,
@@ -23,10 +24,12 @@ from sso.core.errors import ApiError, NotFound
 from sso.web.body import InvalidBody
 
 PROVIDERS, PROVIDER = "/identity-providers", "/identity-providers/<provider_id>"
+CSV_COLUMNS = ("id", "kind", "name", "issuer", "client_id", "position", "disabled")
 
 
 def identity_provider_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(IDENTITY_PROVIDERS)
+    add_export(console, routes, IDENTITY_PROVIDERS, "/identity-providers", CSV_COLUMNS)
 
     @routes.get("")
     async def show_list() -> Response:

@@ -7,7 +7,7 @@ from quart import Blueprint, Response, request
 
 from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
 from sso.console.form_error import FormError
-from sso.console.lists import MAX_ROWS, PAGE, read_all
+from sso.console.lists import MAX_ROWS, PAGE, read_pages
 from sso.console.projects.frame import (
     PROJECT,
     applications_of,
@@ -24,7 +24,7 @@ from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import ApiError
 from sso.core.ids import is_user_id
 from sso.web.body import InvalidBody
-from sso.web.csv_response import csv_response
+from sso.web.csv_response import streamed_csv_response
 
 MEMBERS = f"{PROJECT}/members"
 MEMBER = f"{MEMBERS}/<user_id>"
@@ -67,10 +67,9 @@ def member_pages(console: ConsoleView, routes: Blueprint) -> None:
 
     @routes.get("/<project_id>/members.csv")
     async def export_members(project_id: str) -> Response:
-        visit = await console.open(PROJECTS)
-        found = await read_all(visit, MEMBERS, {}, PAGE, MAX_ROWS, project_id=project_id)
-        records = [{**member, "roles": [row.key for row in role_rows(member["roles"])]} for member in found]
-        return csv_response("members", ("user_id", "login", "roles"), records)
+        visit = await console.open_export(PROJECTS)
+        pages = read_pages(visit, MEMBERS, {}, PAGE, MAX_ROWS, project_id=project_id)
+        return await streamed_csv_response("members", ("user_id", "login", "roles"), pages, _csv_record)
 
     @routes.post("/<project_id>/members/<user_id>/remove")
     async def remove_member(project_id: str, user_id: str) -> Response:
@@ -149,6 +148,10 @@ async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord)
         "places": [("", "The whole project"), *places.items()],
         "remove_path": f"{path_of(project['id'])}/members/{quote(user_id)}/remove",
     }
+
+
+def _csv_record(member: dict[str, Any]) -> dict[str, Any]:
+    return {**member, "roles": [row.key for row in role_rows(member["roles"])]}
 
 
 async def _places(visit: ConsoleVisit, project_id: str) -> dict[str, str]:

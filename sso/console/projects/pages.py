@@ -6,8 +6,8 @@ from urllib.parse import quote
 from quart import Blueprint, Response, request
 
 from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
+from sso.console.export_pages import add_export
 from sso.console.form_error import FormError
-from sso.console.lists import MAX_ROWS, PAGE, read_all
 from sso.console.projects.frame import PROJECT, groups_of, path_of, project_page, read_project
 from sso.console.sections import PROJECTS
 from sso.console.users.form import split_list
@@ -16,7 +16,6 @@ from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import ApiError
 from sso.web.body import InvalidBody
-from sso.web.csv_response import csv_response
 from sso.web.redirects import see_other
 
 CSV_COLUMNS = ("id", "title", "description", "aliases", "author", "created")
@@ -25,6 +24,7 @@ CSV_COLUMNS = ("id", "title", "description", "aliases", "author", "created")
 def project_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(PROJECTS)
     add_editor(console, routes, SETTINGS)
+    add_export(console, routes, PROJECTS, "/projects", CSV_COLUMNS)
 
     @routes.get("")
     async def show_list() -> Response:
@@ -57,13 +57,6 @@ def project_pages(console: ConsoleView) -> Blueprint:
             next=found.members.get("next"),
             **{"values": {}, **context},
         )
-
-    @routes.get("/export.csv")
-    async def export() -> Response:
-        visit = await console.open_export(PROJECTS)
-        query = {"search": request.args.get("search", "").strip()}
-        records = await read_all(visit, "/projects", query, PAGE, MAX_ROWS)
-        return csv_response("projects", CSV_COLUMNS, records)
 
     @routes.get("/choose")
     async def choose() -> Response:

@@ -4,6 +4,7 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
+from sso.console.export_pages import add_export
 from sso.console.form_error import FormError
 from sso.console.sections import SIGNING_KEYS
 from sso.console.users.pages import problem
@@ -14,10 +15,12 @@ from sso.core.errors import ApiError
 from sso.web.body import InvalidBody
 
 KEYS, KEY = "/signing-keys", "/signing-keys/<kid>"
+CSV_COLUMNS = ("kid", "algorithm", "side", "state", "created", "signs_from", "retires", "retired")
 
 
 def signing_key_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(SIGNING_KEYS)
+    add_export(console, routes, SIGNING_KEYS, "/signing-keys", CSV_COLUMNS)
 
     @routes.get("")
     async def show_list() -> Response:

@@ -13,6 +13,7 @@ from sso.web.body import InvalidBody, parse_body
 MAX_FORM = 3 * DOCUMENT_BODY.max_bytes  # the quotation marks and brackets of JSON take three bytes in a form
 MAX_RECORDS = 200  # differences that are shown
 MAX_FIELDS = 20  # of one record
+MANY_RECORDS = 200  # a document with as many is applied with a page that shows how far it is
 
 
 class RecordChange(NamedTuple):
@@ -39,6 +40,15 @@ async def read_document(text: str) -> dict[str, Any]:
 
 def _parse(raw: bytes) -> dict[str, Any]:
     return dict(parse_body(raw, "application/json", forms=False, **DOCUMENT_BODY._asdict()).fields)
+
+
+def count_records(document: Mapping[str, Any]) -> int:
+    """Returns about how many records a document has: the items of its sections, and of lists by application."""
+    count = 0
+    for section in document.values():
+        parts = section.values() if isinstance(section, dict) else (section,)
+        count += sum(len(part) if isinstance(part, list) else 1 for part in parts)
+    return count
 
 
 def record_changes(members: Mapping[str, Any]) -> list[RecordChange]:

@@ -3,16 +3,18 @@
 from typing import Any
 
 import orjson
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response, current_app, request
 
 from sso.admin.request import AdminResponse
 from sso.console.form_error import FormError
+from sso.console.progress_pages import OperationProgress, stream_page
 from sso.console.sections import STATE
-from sso.console.state.document import MAX_FORM, digest, read_document, record_changes
+from sso.console.state.document import MANY_RECORDS, MAX_FORM, count_records, digest, read_document, record_changes
 from sso.console.users.pages import problem
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
+from sso.db.errors import DatabaseError
 from sso.state.export import SECTIONS
 from sso.web.body import InvalidBody
 
@@ -77,17 +79,39 @@ def state_pages(console: ConsoleView) -> Blueprint:
             return await state_page(visit, text, **problem(FormError(NOT_COMPARED, 409, "document")))
         try:
             body = await read_document(text) | ({"override": True} if "override" in form else {})
+            if count_records(body) >= MANY_RECORDS:
+                return await apply_in_parts(visit, body)
             applied = await visit.call("POST", APPLY, body=body)
         except (ApiError, InvalidBody) as error:
             return await state_page(visit, text, **problem(FormError.of(error)))
-        counts = applied.members["data"]
-        notice = (
-            f"The document has been applied: {counts['created']} records created, {counts['changed']} changed, "
-            f"{counts['unchanged']} as they were."
-        )
-        return await state_page(visit, notice=notice, warnings=applied.members["warnings"])
+        return await state_page(visit, notice=_notice(applied), warnings=applied.members["warnings"])
+
+    async def apply_in_parts(visit: ConsoleVisit, body: dict[str, Any]) -> Response:
+        """Shows how many records are stored. The response has begun then, so that an error has no status of its own."""
+        page = await console.show(visit, "state/progress.html", title="Applying the document", notice=None)
+        ending = current_app.jinja_env.get_template("console/state/_applied.html")
+
+        async def operation(progress: OperationProgress) -> str:
+            try:
+                applied = await visit.call("POST", APPLY, body=body, progress=progress.show)
+            except (ApiError, InvalidBody) as error:
+                return ending.render(error=FormError.of(error).text)
+            except DatabaseError:
+                return ending.render(error="The database does not answer. Please try again later.")
+            return ending.render(notice=_notice(applied), warnings=applied.members["warnings"])
+
+        headers = {name: page.headers[name] for name in ("Content-Language", "Content-Security-Policy")}
+        return stream_page(await page.get_data(as_text=True), headers, operation)
 
     return routes
+
+
+def _notice(applied: AdminResponse) -> str:
+    counts = applied.members["data"]
+    return (
+        f"The document has been applied: {counts['created']} records created, {counts['changed']} changed, "
+        f"{counts['unchanged']} as they were."
+    )
 
 
 async def _compare(visit: ConsoleVisit, document: dict[str, Any]) -> AdminResponse:

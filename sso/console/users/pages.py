@@ -4,8 +4,8 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
+from sso.console.export_pages import add_export
 from sso.console.form_error import FormError
-from sso.console.lists import MAX_ROWS, PAGE, read_all
 from sso.console.sections import USERS
 from sso.console.users.form import changed_fields, typed_fields
 from sso.console.view import ConsoleView, done
@@ -13,7 +13,6 @@ from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.core.language_names import NAMES
 from sso.web.body import InvalidBody
-from sso.web.csv_response import csv_response
 
 CSV_COLUMNS = (
     "user_id", "login", "nick", "country", "lang", "level", "tags", "purchases", "email_verified", "second_factors",
@@ -23,6 +22,7 @@ CSV_COLUMNS = (
 
 def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
     routes = console.blueprint(USERS)
+    add_export(console, routes, USERS, "/users", CSV_COLUMNS)
 
     @routes.get("")
     async def show_list() -> Response:
@@ -38,13 +38,6 @@ def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
             users=found.members["data"],
             next=found.members.get("next"),
         )
-
-    @routes.get("/export.csv")
-    async def export() -> Response:
-        visit = await console.open_export(USERS)
-        query = {"search": request.args.get("search", "").strip()}
-        records = await read_all(visit, "/users", query, PAGE, MAX_ROWS)
-        return csv_response("users", CSV_COLUMNS, records)
 
     @routes.get("/new")
     async def show_form() -> Response:

@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 from quart import Blueprint, Response, request
 
+from sso.console.export_pages import add_export
 from sso.console.form_error import FormError
 from sso.console.record_action_pages import add_record_actions
 from sso.console.sections import WEBHOOKS
@@ -18,10 +19,12 @@ from sso.core.ids import secret_token
 from sso.web.body import InvalidBody
 
 WEBHOOK = "/webhooks/<webhook_id>"
+CSV_COLUMNS = ("id", "url", "events", "disabled", "created")
 
 
 def webhook_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(WEBHOOKS)
+    add_export(console, routes, WEBHOOKS, "/webhooks", CSV_COLUMNS)
 
     @routes.get("")
     async def show_list() -> Response:

@@ -1,0 +1,87 @@
+"""A migrated data directory of PostgreSQL, which the embedded servers of all tests start with.
+
+It is created once for all processes of a test run; a copy takes a fraction of the time of initdb and the migrations.
+Tests about the creation of a database use ``created_by_initdb``, or start the program with subprocess.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest import mock
+
+from sso.db import embedded
+from sso.db.embedded import start
+from sso.db.embedded.binaries import Binaries
+from sso.db.embedded.files import Account, Lock
+from sso.db.migrate import migrate
+
+_FOLDER = "FOLDER_OF_PREPARED_DATA"  # an environment variable, for the other processes of this run
+_create_data = start.create_data
+
+
+@contextmanager
+def prepared_data() -> Iterator[None]:
+    """Chooses the folder for the prepared data directory, and removes it at the end. For the first process of a run."""
+    with tempfile.TemporaryDirectory(prefix="sso-prepared-") as folder:
+        Path(folder).chmod(0o711)  # as root, PostgreSQL runs under another account, which needs access
+        os.environ[_FOLDER] = folder
+        try:
+            yield
+        finally:
+            del os.environ[_FOLDER]
+
+
+def use_prepared_data() -> None:
+    """New databases of this process and of those that it forks are copies."""
+    start.create_data = _copy_data
+
+
+@contextmanager
+def created_by_initdb() -> Iterator[None]:
+    with mock.patch.object(start, "create_data", _create_data):
+        yield
+
+
+def prepare() -> None:
+    """Creates the data directory, unless a process of this run has done so. Does nothing outside of a test run."""
+    if _FOLDER not in os.environ:
+        return
+    folder = Path(os.environ[_FOLDER])
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not _prepared().exists():
+            with created_by_initdb():
+                server = embedded.join(folder / "new")
+            pid = server.pid()
+            migrate(server.dsn())
+            server.close()
+            wait_until_ended(pid)
+            (folder / "new/postgres/data").rename(_prepared())
+
+
+def wait_until_ended(pid: int | None) -> None:
+    """Waits for a postmaster: it still writes files for a moment after it stops accepting connections."""
+    end = time.monotonic() + 60
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+def _prepared() -> Path:
+    return Path(os.environ.get(_FOLDER, "/nonexistent"), "data")
+
+
+def _copy_data(home: Path, account: Account, binaries: Binaries, running: Lock) -> None:
+    prepared = _prepared()
+    if not prepared.exists() or prepared.stat().st_uid != account.uid:
+        _create_data(home, account, binaries, running)
+        return
+    new = home / "data.new"
+    shutil.rmtree(new, ignore_errors=True)  # of an interrupted attempt
+    subprocess.run(["cp", "--archive", "--reflink=auto", str(prepared), str(new)], check=True)
+    new.rename(home / "data")
