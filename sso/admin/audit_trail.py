@@ -34,9 +34,7 @@ def _moment(value: object) -> int:
         raise ValueError("must be Unix seconds, or a time such as 2026-01-31T18:00:00Z") from None
 
 
-Moment = Annotated[
-    int, BeforeValidator(_moment), WithJsonSchema({"type": "integer", "minimum": 0, "maximum": MAX_TIME})
-]
+Moment = Annotated[int, BeforeValidator(_moment), WithJsonSchema({"type": "integer", "minimum": 0})]
 
 
 class AuditQuery(ListQuery):

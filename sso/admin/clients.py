@@ -189,7 +189,7 @@ class ClientResource:
 
 
 _NEW_CLIENT = {"client_id": "shop", "profile": "oidc", "redirect_uris": ["https://shop.example.com/callback"]}
-_FIXED_FIELDS = dict.fromkeys(("client_secret_expires_at", "secrets", "created"), "")
+_FIXED_FIELDS = dict.fromkeys(("secrets", "created"), "")
 _WITHOUT_SECRET = ("none", "private_key_jwt")
 
 

@@ -283,3 +283,13 @@ def test_every_change_is_in_the_audit_trail_without_secrets(
     (stored,) = query(server, "SELECT string_agg(a::text, ' ') FROM audit a WHERE target = $1", client_id)
     secrets = (client["client_secret"], rotated["client_secret"], "a secret of at least sixteen")
     assert [secret for secret in secrets if secret in stored[0] or secret in server.log()] == []
+
+
+def test_end_of_a_secret_is_changed_and_must_be_a_number(root: Administrator) -> None:
+    created = {"client_id": "ending", "profile": "oidc", "redirect_uris": ["https://ending.example.com/callback"]}
+    assert root.request("POST", "/clients", json=created).status_code == 201
+    answer = root.request("PATCH", "/clients/ending", json={"client_secret_expires_at": 2051222400})
+    assert (answer.status_code, answer.json()["data"]["client_secret_expires_at"]) == (200, 2051222400)
+    assert root.request("PATCH", "/clients/ending", json=answer.json()["data"]).status_code == 200
+    assert root.request("PATCH", "/clients/ending", json={"client_secret_expires_at": "soon"}).status_code == 400
+    assert root.data("/clients/ending")["client_secret_expires_at"] == 2051222400
