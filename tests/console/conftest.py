@@ -2,12 +2,13 @@
 
 import html
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.kit.browser import Browser, query
+from tests.kit.browser import Browser, Forms, query
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import ApiUser, Studio, studio
 
@@ -40,6 +41,11 @@ class ConsoleBrowser(Browser):
         if not answer.is_redirect:
             self.page = answer
         return answer
+
+    @cached_property
+    def csrf_token(self) -> str:
+        """The token of the session, which is the same on all pages."""
+        return Forms(self.http.get("/console").text).by_action["/logout"][0]["csrf"]
 
     def forget_authentication(self) -> None:
         """The user has not authenticated recently."""

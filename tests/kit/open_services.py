@@ -1,6 +1,7 @@
 """Services that stay open in a thread of the tests: opening them for each document takes longer than applying it."""
 
 import threading
+from collections.abc import Awaitable, Callable
 from queue import SimpleQueue
 from typing import Any
 
@@ -25,8 +26,8 @@ class OpenServices:
             raise opened
         self._token, self._services = opened
 
-    def apply(self, document: dict[str, Any]) -> None:
-        trio.from_thread.run(self._apply, document, trio_token=self._token)
+    def run(self, function: Callable[[Services], Awaitable[None]]) -> None:
+        trio.from_thread.run(function, self._services, trio_token=self._token)
 
     def close(self) -> None:
         trio.from_thread.run_sync(self._closing.set, trio_token=self._token)
@@ -43,11 +44,11 @@ class OpenServices:
             self._opened.put((trio.lowlevel.current_trio_token(), services))
             await self._closing.wait()
 
-    async def _apply(self, document: dict[str, Any]) -> None:
-        services = self._services
-        await Applier(services.database, services.hasher, services.keyring).apply(parse(document))
+
+async def apply_document(services: Services, document: dict[str, Any]) -> None:
+    await Applier(services.database, services.hasher, services.keyring).apply(parse(document))
 
 
-async def apply_once(settings: Settings, database_url: str, document: dict[str, Any]) -> None:
+async def run_once(settings: Settings, database_url: str, function: Callable[[Services], Awaitable[None]]) -> None:
     async with open_services(settings, database_url) as services:
-        await Applier(services.database, services.hasher, services.keyring).apply(parse(document))
+        await function(services)

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -16,9 +16,10 @@ import orjson
 import trio
 
 from sso.config import load
+from sso.services import Services
 from tests.kit import forked_program
 from tests.kit.forked_program import ForkedProcess, can_fork
-from tests.kit.open_services import OpenServices, apply_once
+from tests.kit.open_services import OpenServices, apply_document, run_once
 from tests.kit.prepared_data import prepare
 
 LIMIT_S = 60.0  # for what usually takes moments: the machine may stall for seconds
@@ -143,10 +144,14 @@ class Server:
 
     def apply(self, document: dict[str, Any]) -> None:
         """Applies a document like `sso apply`, but in this process, which saves a second."""
+        self.run_with_services(lambda services: apply_document(services, document))
+
+    def run_with_services(self, function: Callable[[Services], Awaitable[None]]) -> None:
+        """Calls a function with services that use the server's database, in this process."""
         if self._services:
-            self._services.apply(document)
+            self._services.run(function)
         else:
-            trio.run(apply_once, load(None, self.settings), self.settings["SSO_DATABASE_URL"], document)
+            trio.run(run_once, load(None, self.settings), self.settings["SSO_DATABASE_URL"], function)
 
     def keep_services_open(self) -> None:
         """Makes `apply` much faster, for a server that no test stops and whose database no test disturbs."""

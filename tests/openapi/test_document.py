@@ -60,6 +60,7 @@ async def test_every_operation_has_a_summary_an_example_or_a_page_and_errors(doc
             answers = [answer for status, answer in operation["responses"].items() if status < "300"]
             answers = [answer for answer in answers if "application/json" in answer.get("content", {})]
             assert path in WITHOUT_EXAMPLE or all("example" in str(answer) for answer in answers), name
+            assert "'data': None" not in str(answers), f"{name}: add an example to sso/openapi/admin_examples.py"
             used = {scheme for option in operation.get("security", ()) for scheme in option}
             assert used <= document["components"]["securitySchemes"].keys(), name
 

@@ -7,15 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
-import trio
 
-from sso.config import load
 from sso.perm.engine.records import Assignment
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.user_data import save_record
-from sso.services import open_services
 from tests.kit.browser import AuthenticatorApp
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
@@ -74,19 +71,12 @@ class Studio:
     def give_roles(self, user: ApiUser, *roles: str) -> None:
         """Assign roles of the central application, as the command line does."""
 
-        async def run() -> None:
-            async with open_services(load(None, self.server.settings), self.dsn) as services:
+        async def work(tx: Any) -> None:
+            application = await lock_application(tx, 1)
+            known = await read_roles(tx, 1)
+            await save_record(tx, AuditActor(), user.user_id, application, known, {}, tuple(map(Assignment, roles)))
 
-                async def work(tx: Any) -> None:
-                    application = await lock_application(tx, 1)
-                    known = await read_roles(tx, 1)
-                    await save_record(
-                        tx, AuditActor(), user.user_id, application, known, {}, tuple(map(Assignment, roles))
-                    )
-
-                await services.database.transaction(work)
-
-        trio.run(run)
+        self.server.run_with_services(lambda services: services.database.transaction(work))
 
     @property
     def dsn(self) -> str:
