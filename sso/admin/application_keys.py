@@ -106,11 +106,13 @@ class ApplicationKeyResource:
         row = await self._require_application(request)
         application_id = row["application_id"]
         request.caller.require(AdminRight.VIEW_USERS)
-        if row["email_secret_sealed"] is not None:
-            await self._audit(request, "application.email_secret.read", row, {"read": True})
         secret = await self._database.transaction(
             get_or_create_email_secret, request.caller.actor, self._keyring, application_id
         )
+        if secret is None:
+            raise NotFound("application not found")
+        if row["email_secret_sealed"] is not None:
+            await self._audit(request, "application.email_secret.read", row, {"read": True})
         return AdminResponse({"data": {"application_id": application_id, "email_secret": secret}})
 
     async def _audit(self, request: AdminRequest, operation: str, application: Row, after: JsonRecord) -> None:

@@ -5,6 +5,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from sso.core.keys import key_id, private_pem, public_pem
 from tests.admin.conftest import Administrator, administrator
+from tests.kit.server import Server
 from tests.perm.endpoints.conftest import Studio
 
 
@@ -83,6 +84,27 @@ def test_email_secret_needs_the_right_to_see_users_and_is_audited(
         ("application.email_secret.read", {"read": True}),
         ("application.email_secret", {"email_secret": "…"}),
     ]
+
+
+@pytest.mark.parametrize("had_secret", [False, True])
+@pytest.mark.parametrize("removed", ["application", "project"])
+def test_removed_application_has_no_email_secret(
+    server: Server, studio: Studio, root: Administrator, removed: str, had_secret: bool
+) -> None:
+    project = studio.project()
+    app = studio.application(project)
+    path = f"/applications/{app}/email-secret"
+    if had_secret:
+        assert root.request("POST", path).status_code == 200
+    record = f"/applications/{app}" if removed == "application" else f"/projects/{project}"
+    assert root.request("DELETE", record).status_code == 200
+    answer = root.request("POST", path)
+    assert (answer.status_code, answer.json()["error"]) == (404, "application not found")
+    command = server.sso("app", "email-secret", str(app), check=False)
+    assert (command.returncode, f"there is no application {app}" in command.stderr) == (1, True)
+    operations = [entry["operation"] for entry in root.data("/audit", target=str(app))]
+    assert operations.count("application.email_secret") == had_secret
+    assert "application.email_secret.read" not in operations
 
 
 @pytest.mark.parametrize("path", ["keys", "service-jwt", "email-secret"])

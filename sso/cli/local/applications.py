@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from sso.cli.administration import Fields, Records
 from sso.cli.local.lookups import require_application
 from sso.cli.local.permission_write import write_permissions
+from sso.cli.lookups import unknown_application
 from sso.core import keys as material
 from sso.db.statement import Statement
 from sso.perm.changes.scope import Scope
@@ -63,11 +64,11 @@ class LocalApplications:
         return await permissions.service_jwts.issue(application_id, private_key(self._services.keyring, row), now)
 
     async def email_secret(self, application_id: int) -> str:
-        await require_application(self._database, application_id)
         secret = await self._database.transaction(
             get_or_create_email_secret, self._services.actor, self._services.keyring, application_id
         )
-        assert secret is not None
+        if secret is None:
+            raise unknown_application(application_id)
         return secret
 
     async def public_keys(self, application_id: int) -> Records:

@@ -1,7 +1,8 @@
 """Checks the assertions of applications with the permissions of users after a write.
 
 A write is refused if an assertion fails for a user whom the write may affect. What already fails for other users, such
-as after an override or the end of a role, does not stop it; `check_application` finds these.
+as after an override or the end of a role, does not stop it; `check_application` finds these. A write is also refused
+if it gives everybody, by a default role or a value of the schema, what a new user must not have.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +17,7 @@ from sso.perm.changes.state import PermissionState
 from sso.perm.changes.user_rows import find_user_ids, read_user_rows
 from sso.perm.engine import rules
 from sso.perm.engine.compiled_application import CompiledApplication
-from sso.perm.engine.effective_permissions import EffectivePermissions
+from sso.perm.engine.effective_permissions import EffectivePermissions, compute_default_permissions
 from sso.perm.engine.facts import ProjectFacts
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.render import short_name, short_prefix
@@ -79,6 +80,24 @@ class AssertionCheck:
             if violated:
                 self.violators.setdefault((effective.application_id, assertion), []).append(user_id)
 
+    def newcomer_failures(
+        self, application: CompiledApplication, home: ProjectFacts | None, now: int
+    ) -> list[FailedAssertion]:
+        """The assertions that a new user would violate by what every user has, and that no present user violates."""
+        effective = compute_default_permissions(application, now)
+        application_id = application.application_id
+        failed = []
+        for assertion in self.assertions.get(application_id, ()):
+            is_about_newcomers = not assertion.login or (assertion.negated and assertion.login not in self.user_ids)
+            if (
+                is_about_newcomers
+                and (application_id, assertion) not in self.violators
+                and _has_rule(effective, assertion, home)
+                and not (assertion.role and _has_role(effective, assertion))
+            ):
+                failed.append(FailedAssertion(application_id, assertion.text, _newcomer_reason(assertion)))
+        return failed
+
     async def failures(self, runner: Runner) -> list[FailedAssertion]:
         named = {user_id for users in self.violators.values() for user_id in users[:MAX_NAMED]}
         rows = await runner.rows(_LOGINS, ids=list(named)) if named else []
@@ -119,7 +138,8 @@ async def check_application(
         for assertion in check.assertions.get(application_id, ())
         if assertion.login and assertion.login not in check.user_ids and not assertion.negated
     ]
-    return [*unknown, *await check.failures(runner)], warnings
+    newcomers = check.newcomer_failures(state.compiled[application_id], state.home(application_id), now)
+    return [*unknown, *await check.failures(runner), *newcomers], warnings
 
 
 async def _possible_violators(
@@ -212,3 +232,8 @@ def _reason(assertion: Assertion, users: list[str], logins: Mapping[str, str]) -
     names = ", ".join(logins.get(user_id, user_id) for user_id in users[:MAX_NAMED])
     more = f" and {len(users) - MAX_NAMED} more" if len(users) > MAX_NAMED else ""
     return f"{names}{more} may without the role {assertion.role}"
+
+
+def _newcomer_reason(assertion: Assertion) -> str:
+    who = f"a new user {assertion.login}" if assertion.login else "every new user"
+    return f"{who} may" + (f" without the role {assertion.role}" if assertion.role else "")

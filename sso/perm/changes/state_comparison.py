@@ -14,7 +14,7 @@ from sso.perm.changes.assertion_check import AssertionCheck, check_application
 from sso.perm.changes.candidates import Candidates, find_candidates, is_removed
 from sso.perm.changes.equal_users import EqualUsers
 from sso.perm.changes.evaluation import chunks, evaluate, read_member_projects
-from sso.perm.changes.impact import MAX_EXACT_USERS, Impact, PermissionChange, permission_change
+from sso.perm.changes.impact import MAX_EXACT_USERS, FailedAssertion, Impact, PermissionChange, permission_change
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.scope_locks import lock_applications, lock_conditions
 from sso.perm.changes.state import PermissionState
@@ -84,7 +84,7 @@ class StateComparison:
             candidates.users |= explicit.get(application_id, set())
             if candidates:
                 changes += await self._compare(tx, candidates, accounts, check)
-        failed = await check.failures(tx)
+        failed = [*await check.failures(tx), *self._newcomer_failures(check)]
         warnings = unknown_rule_warnings(self.scope, self.before, self.after)
         for application_id in self._applications_to_check():
             statements = self.after.applications[application_id].assertions
@@ -92,6 +92,18 @@ class StateComparison:
             failed = [item for item in failed if item.application_id != application_id] + more
             warnings += more_warnings
         return replace(Impact.of(changes, self.unevaluated, warnings), failed_assertions=failed)
+
+    def _newcomer_failures(self, check: AssertionCheck) -> list[FailedAssertion]:
+        """The assertions that a new user would violate after the write, and did not before it."""
+        failed: list[FailedAssertion] = []
+        for application_id in self._assertions:
+            before, after = (state.compiled.get(application_id) for state in (self.before, self.after))
+            if after is None or after is before:
+                continue
+            known = check.newcomer_failures(before, self.before.home(application_id), self.now) if before else []
+            found = check.newcomer_failures(after, self.after.home(application_id), self.now)
+            failed += [item for item in found if item not in known]
+        return failed
 
     @property
     def _assertions(self) -> dict[int, list[str]]:

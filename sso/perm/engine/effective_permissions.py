@@ -5,12 +5,12 @@ and among roles a true value wins over a false one. Entries and assignments that
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sso.perm.engine import rules
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import PermissionFacts
-from sso.perm.engine.held_roles import NO_ROLES, HeldRole, HeldRoles, compute_held_roles
+from sso.perm.engine.held_roles import DEFAULT, NO_ROLES, HeldRole, HeldRoles, Origin, compute_held_roles
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.project_access import ProjectAccess, compute_project_access
 from sso.perm.engine.records import OwnRecord
@@ -49,6 +49,15 @@ def compute_permissions(application: CompiledApplication, facts: PermissionFacts
     sources = _rule_sources(application, facts.own, held_roles, now)
     self_written, ambiguous = _public_paths(application, sources)
     return EffectivePermissions(application.application_id, now, held_roles, sources, projects, self_written, ambiguous)
+
+
+def compute_default_permissions(application: CompiledApplication, now: int) -> EffectivePermissions:
+    """What every new user has: the schema's values and the default roles, whichever conditions the user will meet."""
+    roles = {role.name: HeldRole(role.name, (Origin(DEFAULT),)) for role in application.default_roles}
+    held_roles = replace(NO_ROLES, effective=roles)
+    sources = _rule_sources(application, OwnRecord(), held_roles, now)
+    _, ambiguous = _public_paths(application, sources)
+    return EffectivePermissions(application.application_id, now, held_roles, sources, (), ambiguous_paths=ambiguous)
 
 
 def own_entries(own: OwnRecord, now: int) -> Iterator[RuleEntry]:

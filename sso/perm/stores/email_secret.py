@@ -11,7 +11,8 @@ from sso.perm.stores.audit import AuditActor
 
 _READ = Statement("SELECT email_secret_sealed FROM applications WHERE application_id = :application_id AND NOT removed")
 _LOCK = Statement(
-    "SELECT email_secret_sealed, project_id FROM applications WHERE application_id = :application_id FOR UPDATE"
+    """SELECT a.email_secret_sealed, a.project_id FROM applications a LEFT JOIN projects p ON p.id = a.project_id
+    WHERE a.application_id = :application_id AND NOT a.removed AND p.removed IS NOT TRUE FOR UPDATE OF a"""
 )
 _WRITE = Statement("UPDATE applications SET email_secret_sealed = :sealed WHERE application_id = :application_id")
 
@@ -19,7 +20,7 @@ _WRITE = Statement("UPDATE applications SET email_secret_sealed = :sealed WHERE 
 async def get_or_create_email_secret(
     tx: Transaction, actor: AuditActor, keyring: Keyring, application_id: int
 ) -> str | None:
-    """The secret, created if there is none. Returns None if the application does not exist."""
+    """The secret, created if there is none. Returns None if there is no such application, or it is removed."""
     row = await tx.row(_LOCK, application_id=application_id)
     if row is None:
         return None
