@@ -17,7 +17,7 @@ from sso.perm.stores.seed import seed_central_application
 from sso.services import Services, build
 from tests.kit import postgres
 from tests.kit.file_order import DurationRecorder, order_files
-from tests.kit.prepared_data import prepared_data, use_prepared_data
+from tests.kit.prepared_data import prepared_data
 from tests.kit.server import QUICK, SLOW_MACHINE_S, Server, running, set_default_settings
 from tests.kit.tls_context import share_default_context
 
@@ -38,7 +38,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(stack.close)
         if config.getoption("store_durations"):
             config.pluginmanager.register(DurationRecorder())
-    use_prepared_data()
     share_default_context()
     # Tracebacks of structlog take seconds if the package rich is installed, which a tool for tests needs.
     default = structlog.get_config()["processors"]

@@ -2,7 +2,7 @@
 
 The state of the operation is not kept anywhere, so that it does not matter which worker answers. The page needs no
 script: each part replaces the one before it by a rule of the style sheet. If the browser closes the page, the operation
-is cancelled.
+is cancelled when the next part cannot be sent, or ends before that.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable

@@ -8,7 +8,7 @@ import pytest
 from tests.admin.conftest import Administrator, administrator
 from tests.kit.browser import new_user, user_id_of
 from tests.kit.held import Player, Rows, new_address, new_game, rows_of
-from tests.kit.server import Server
+from tests.kit.server import Server, until
 from tests.perm.endpoints.conftest import FACTOR, Studio
 
 CLOSED = {"status": "ERROR", "error": "session closed"}
@@ -62,7 +62,7 @@ async def test_stage_follows_the_login(
     session = session_of(moderator, game.gsid)
     assert (session["stage"], session["user_id"]) == ("confirmed", player_id)
     assert (await game.poll()).outcome == "OK"
-    assert session_of(moderator, game.gsid)["stage"] == "delivered"
+    assert until(lambda: session_of(moderator, game.gsid)["stage"] == "delivered")  # when the client acknowledges
 
 
 async def test_sessions_are_filtered_and_listed_page_by_page(

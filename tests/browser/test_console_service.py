@@ -132,3 +132,42 @@ def test_document_is_chosen_compared_and_applied(
         page.get_by_role("button", name="Download").click()
     exported = json.loads(download.value.path().read_text())
     assert "browser.document@example.com" in [user["login"] for user in exported["users"]]
+
+
+def test_connection_is_tested_and_a_deleted_provider_is_restored(
+    page: Page, server: Server, administrator: str
+) -> None:
+    open_console(page, server, administrator)
+    page.goto(f"{server.base_url}/console/identity-providers/new?preset=oidc")
+    page.get_by_label("Id", exact=True).fill("restored-idp")
+    page.get_by_label("Issuer").fill(server.base_url)  # this service is an OpenID provider itself
+    page.get_by_label("Client id").fill("unknown-client")
+    page.get_by_label("Client secret").fill("secret of nobody")
+    page.get_by_role("button", name="Add provider").click()
+    page.get_by_role("button", name="Test connection").click()
+    expect(page.get_by_role("alert")).to_contain_text("Client id and Client secret")
+    look(page, "provider-test")
+    page.get_by_role("button", name="Delete provider").click()
+    page.goto(f"{server.base_url}/console/audit?target=restored-idp&operation=identity_provider.delete")
+    page.get_by_role("link", name="identity_provider.delete").click()
+    page.get_by_role("link", name="Undo this change").click()
+    expect(page.get_by_role("main")).to_contain_text("comes back disabled")
+    look(page, "undo-deletion")
+    page.get_by_role("button", name="Undo this change").click()
+    expect(page.get_by_role("status")).to_contain_text("undone")
+    page.goto(f"{server.base_url}/console/audit?target=restored-idp&operation=identity_provider.create")
+    page.get_by_role("link", name="identity_provider.create").first.click()
+    expect(page.get_by_role("main")).to_contain_text("Why there is no undo")
+    look(page, "no-undo")
+
+
+def test_large_document_shows_its_progress(page: Page, server: Server, administrator: str) -> None:
+    open_console(page, server, administrator)
+    page.goto(f"{server.base_url}/console/state")
+    users = [{"login": f"progress-{number}@example.com"} for number in range(1000)]
+    page.get_by_role("textbox", name="Document").fill(json.dumps({"users": users}))
+    page.get_by_role("button", name="Compare").click()
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_role("status")).to_contain_text("1000 records created")
+    expect(page.get_by_role("progressbar")).to_be_hidden()
+    look(page, "state-applied")

@@ -25,7 +25,6 @@ import pytest
 
 from sso.db import embedded
 from sso.db.embedded import Embedded, EmbeddedError, files, join, paths, start
-from tests.kit.prepared_data import created_by_initdb
 
 ROOT = os.geteuid() == 0
 SOURCE = Path(embedded.__file__).parents[3]
@@ -87,12 +86,6 @@ Start = Callable[..., User]
 
 
 COMPUTING = "DO $$ BEGIN LOOP END LOOP; END $$"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _created_by_initdb() -> Iterator[None]:
-    with created_by_initdb():
-        yield
 
 
 @pytest.fixture

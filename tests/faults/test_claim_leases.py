@@ -15,7 +15,6 @@ import pytest
 import trio
 
 from sso.core.encryption import MasterKey
-from sso.db import embedded
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -33,6 +32,7 @@ from tests.kit.held import (
     receive_all,
     rows_of,
 )
+from tests.kit.prepared_data import join_prepared
 from tests.kit.server import Server, until
 from tests.kit.timing import SLACK
 
@@ -66,7 +66,7 @@ class Nodes(NamedTuple):
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Nodes]:
     with open_folder() as folder:
-        database = embedded.join(folder / "elsewhere")
+        database = join_prepared(folder / "elsewhere")
         settings = {
             "SSO_DATABASE_URL": database.dsn(),
             "SSO_SECRET_KEY": MasterKey.generate().text(),

@@ -27,6 +27,7 @@ from tests.faults import (
     sql,
 )
 from tests.kit.load import KEYS, LOGIN, Answer, Connection, Load, rejected_tokens
+from tests.kit.prepared_data import join_prepared
 from tests.kit.server import Server, until
 from tests.kit.timing import SLACK
 
@@ -50,7 +51,7 @@ class Setup(NamedTuple):
 def setup() -> Iterator[Setup]:
     """Two workers and a separate PostgreSQL. Each test leaves both running."""
     with open_folder() as folder:
-        database = embedded.join(folder / "elsewhere")
+        database = join_prepared(folder / "elsewhere")
         try:
             with serving(folder, SSO_DATABASE_URL=database.dsn(), SSO_DATABASE_TIMEOUT_S="2") as server:
                 server.apply(people_document())

@@ -29,6 +29,7 @@ from tests.kit.held import (
     rows_of,
 )
 from tests.kit.load import LOGIN
+from tests.kit.prepared_data import join_prepared
 from tests.kit.server import Server, until
 from tests.kit.timing import SLACK
 
@@ -55,7 +56,7 @@ class Setup(NamedTuple):
 def setup() -> Iterator[Setup]:
     """Two workers and a separate PostgreSQL. Each test leaves both running."""
     with open_folder() as folder:
-        database = embedded.join(folder / "elsewhere")
+        database = join_prepared(folder / "elsewhere")
         try:
             with serving(folder, SSO_DATABASE_URL=database.dsn(), SSO_GSID_HOLD_S=str(HOLD_S)) as server:
                 yield Setup(server, database)

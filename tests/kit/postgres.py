@@ -12,11 +12,10 @@ from unittest import mock
 
 import asyncpg
 
-from sso.db import embedded
 from sso.db.embedded.start import SETTINGS
 from sso.db.migrate import migrate
 from tests.kit.emptied_database import NewDatabase
-from tests.kit.prepared_data import prepare, wait_until_ended
+from tests.kit.prepared_data import join_prepared, wait_until_ended
 from tests.kit.server import until
 
 TEST_SETTINGS = {
@@ -105,13 +104,12 @@ def _with_connection(dsn: str, function: Callable[[asyncpg.Connection], Awaitabl
 
 @contextmanager
 def running() -> Iterator[Postgres]:
-    prepare()
     with tempfile.TemporaryDirectory(prefix="sso-tests-") as folder:
         Path(folder).chmod(0o711)  # as root, PostgreSQL runs under another account, which needs access
         with mock.patch.dict(SETTINGS, TEST_SETTINGS):
             for name in NOT_DURABLE:  # otherwise they could not be changed
                 del SETTINGS[name]
-            server = embedded.join(Path(folder) / "data")
+            server = join_prepared(Path(folder) / "data")
         try:
             running_server = Postgres(server.dsn(), lambda: server.pid() or 0)
             running_server.set_durable(False)

@@ -1,7 +1,7 @@
 """A migrated data directory of PostgreSQL, which the embedded servers of all tests start with.
 
 It is created once for all processes of a test run; a copy takes a fraction of the time of initdb and the migrations.
-Tests about the creation of a database use ``created_by_initdb``, or start the program with subprocess.
+Only ``sso serve`` in a forked process and ``join_prepared`` use it: other commands may want an empty database.
 """
 
 import fcntl
@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
-from sso.db import embedded
-from sso.db.embedded import start
+from sso.db.embedded import Embedded, join, start
 from sso.db.embedded.binaries import Binaries
 from sso.db.embedded.files import Account, Lock
 from sso.db.migrate import migrate
@@ -38,14 +37,15 @@ def prepared_data() -> Iterator[None]:
 
 
 def use_prepared_data() -> None:
-    """New databases of this process and of those that it forks are copies."""
+    """New databases of this process are copies."""
     start.create_data = _copy_data
 
 
-@contextmanager
-def created_by_initdb() -> Iterator[None]:
-    with mock.patch.object(start, "create_data", _create_data):
-        yield
+def join_prepared(data_dir: Path) -> Embedded:
+    """Starts the PostgreSQL of a data directory; a new one is a copy."""
+    prepare()
+    with mock.patch.object(start, "create_data", _copy_data):
+        return join(data_dir)
 
 
 def prepare() -> None:
@@ -56,8 +56,7 @@ def prepare() -> None:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _prepared().exists():
-            with created_by_initdb():
-                server = embedded.join(folder / "new")
+            server = join(folder / "new")
             pid = server.pid()
             migrate(server.dsn())
             server.close()

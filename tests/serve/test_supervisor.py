@@ -60,7 +60,7 @@ supervise(ChildRole("worker", crash))
         assert later - earlier > delay
     supervisor.wait_for_log("process.died", count=5)
     assert "as planned" in supervisor.log  # with its traceback
-    assert supervisor.stop() == 0
+    supervisor.stop()  # the exit code is 1 if the process fails once more at this moment
 
 
 @pytest.mark.parametrize("code", [1, 2])
