@@ -7,6 +7,7 @@ from typing import Any
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.users import exportable_fields, get_user
+from sso.core.errors import NotFound
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
@@ -25,6 +26,7 @@ _TABLES = {
     for order in ["id" if table == "account_events" else columns[0]]
 }
 _NOW = Statement("SELECT now()")
+_KEEP_USER = Statement("SELECT true FROM users WHERE user_id = :user_id FOR KEY SHARE")
 _SITES = Statement("SELECT client_id, name FROM oauth_clients WHERE client_id = ANY(CAST(:ids AS text[]))")
 # The changes that the user has made, and those of the user's own record. Values are exported only if they are the
 # user's: the others belong to a project. So are addresses: those of others are personal data of administrators.
@@ -48,7 +50,7 @@ _PERMISSION_HISTORY = Statement(
 async def export_user(database: Database, user_id: str, actor: AuditActor | None = None) -> dict[str, Any]:
     """Returns the document. The export is added to the history, which it contains.
 
-    That of an operator, the ``actor``, is also added to the audit trail.
+    That of an operator, the ``actor``, is also added to the audit trail. Raises NotFound if the user has been erased.
     """
     return await database.long_transaction(EXPORT_SECONDS, _export_audited, user_id, actor)
 
@@ -61,6 +63,8 @@ async def _export_audited(tx: Transaction, user_id: str, actor: AuditActor | Non
 
 
 async def _export(tx: Transaction, user_id: str) -> dict[str, Any]:
+    if not await tx.value(_KEEP_USER, user_id=user_id):  # an erasure waits until the export is done
+        raise NotFound("user not found")
     await record_event(tx, user_id, EventKind.DATA_EXPORTED)
     user = await get_user(tx, user_id)
     rows = {table: [_json(row) for row in await tx.rows(_TABLES[table], user_id=user_id)] for table in EXPORTED}

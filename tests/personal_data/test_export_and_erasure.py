@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 from sqlalchemy import LargeBinary
 
+from sso.core.errors import NotFound
 from sso.db.tables import metadata
+from sso.personal_data.export import export_user
 from sso.personal_data.tables import EXPORTED, PSEUDONYMOUS, TRANSIENT, WITHOUT_FOREIGN_KEY
+from sso.services import Services
 from tests.kit.browser import Browser, fresh_browser, query, user_id_of
 from tests.kit.builders import PASSWORD
 from tests.kit.server import Server
@@ -202,3 +205,8 @@ def test_session_of_an_erased_user_ends(server: Server, login: str) -> None:
         server.sso("user", "delete", login, "--now", "--yes")
         assert not browser.is_signed_in
         assert other.sign_in(login).status_code == 401
+
+
+async def test_export_of_an_erased_user_is_not_found(services: Services) -> None:
+    with pytest.raises(NotFound, match="user not found"):
+        await export_user(services.database, "987654321")
