@@ -223,9 +223,16 @@ def test_new_project_gives_rights_in_itself_only(studio: Studio, projects: Admin
 
 def test_secret_for_logins_with_mail_addresses_is_no_field(studio: Studio, applications: Administrator) -> None:
     application_id = studio.application()
-    for name in ("email_secret", "email_secret_sealed", "private_key_sealed", "removed", "revision"):
+    for name in ("email_secret", "email_secret_sealed", "private_key_sealed", "revision"):
         response = applications.request("PATCH", f"/applications/{application_id}", json={name: "x"})
         assert (response.status_code, response.json()["error"]) == (400, f"{name}: is unknown")
+
+
+def test_application_is_not_removed_by_a_change(studio: Studio, applications: Administrator) -> None:
+    path = f"/applications/{studio.application()}"
+    before = applications.get(path).json()["data"]
+    assert applications.request("PATCH", path, json={"removed": True}).json()["data"] == before
+    assert applications.get(path).json()["data"] == before
 
 
 def test_tags_of_applications_are_only_labels(studio: Studio, applications: Administrator) -> None:

@@ -220,7 +220,7 @@ def test_project_manager_without_other_rights_uses_ids(studio: Studio) -> None:
         assert "You may not see its applications" in browser.open(f"{base}/services")
         group = new_group(browser, base, "By ids")
         answer = browser.submit(group, users=user.login)
-        assert (answer.status_code, "give user ids" in browser.problem) == (422, True)
+        assert (answer.status_code, "give a user id" in browser.problem) == (422, True)
         assert "saved" in browser.act(group, users=user.user_id)
         text = browser.open(f"{base}/tester")
         assert 'name="user"' not in text
