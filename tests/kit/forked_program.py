@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -77,7 +77,8 @@ class ForkedProcess:
 
     def send_signal(self, number: signal.Signals) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it has ended in the meantime
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
