@@ -3,15 +3,18 @@
 Cookies hold the secret, the database its digest.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sso.accounts.auth_methods import PASSWORD, UPSTREAM_AUTH
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.issue_guard import guarded_by_user
+from sso.accounts.login.rate_limit import SUCCESS_COLUMNS, raise_if_blocked
 from sso.accounts.model import User
+from sso.accounts.session_statements import NEW_SESSION_COLUMNS, START, START_AND_COUNT
 from sso.backchannel_logout.site_sessions import end_site_sessions
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address
@@ -22,7 +25,6 @@ from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 
 CHALLENGE_S = 600
-MAX_SESSIONS = 50  # of one user; the oldest end
 
 _LOOK_UP = BatchStatement(
     """SELECT item.n, u.*, s.id, s.created, s.last_seen, s.auth, s.authenticated, s.must_enrol,
@@ -54,40 +56,6 @@ _END_BY_SECRET = Statement(
     """DELETE FROM browser_sessions WHERE digest = ANY (CAST(:digests AS bytea[]))
     RETURNING user_id, coalesce(sid, id) AS sid"""
 )
-# `visit` is the digest of the browser's visit cookie, NULL if it has none. Usually no session or challenge has this
-# digest. A locked row is skipped, because the transaction that holds it is deleting it. Sessions that start at the same
-# moment do not see each other: a user may have more than the limit until the next sign-in.
-_START = f""", owners AS (
-        SELECT user_id, count(*) AS added FROM valid_items GROUP BY user_id
-    ), surplus_sessions AS (
-        -- The oldest sessions beyond the limit, counting the new ones, which are not visible here yet.
-        SELECT s.digest FROM owners CROSS JOIN LATERAL (
-            SELECT digest FROM browser_sessions WHERE user_id = ANY (ARRAY[owners.user_id])
-            ORDER BY created DESC, digest OFFSET greatest(0, {MAX_SESSIONS} - owners.added)
-        ) s
-    ), dropped_sessions AS (
-        SELECT digest FROM browser_sessions WHERE digest = ANY (ARRAY(
-            SELECT visit FROM valid_items UNION ALL SELECT digest FROM surplus_sessions
-        )) FOR UPDATE SKIP LOCKED
-    ), ended_sessions AS (
-        DELETE FROM browser_sessions WHERE digest = ANY (ARRAY(SELECT digest FROM dropped_sessions))
-    ), met_challenges AS (
-        -- The challenges that this login has met with its second factor.
-        SELECT digest FROM login_challenges WHERE digest = ANY (ARRAY(SELECT visit FROM valid_items))
-        FOR UPDATE SKIP LOCKED
-    ), ended_challenges AS (
-        DELETE FROM login_challenges WHERE digest = ANY (ARRAY(SELECT digest FROM met_challenges))
-    ), new_sessions AS (
-        INSERT INTO browser_sessions
-            (digest, id, user_id, last_seen, expires, address, device, auth, authenticated, must_enrol, sid)
-        SELECT digest, id, user_id, now(), now() + make_interval(secs => life), address, device, auth,
-            CASE WHEN authenticated THEN now() END, must_enrol, sid FROM valid_items
-        RETURNING digest, created, authenticated
-    ), new_events AS (
-        INSERT INTO account_events (user_id, kind, address, device, detail)
-        SELECT user_id, 'signed_in', address, device, jsonb_build_object('auth', auth) FROM valid_items WHERE is_sign_in
-    )
-    SELECT n, new_sessions.created, new_sessions.authenticated FROM valid_items JOIN new_sessions USING (digest)"""  # noqa: S608 - a constant number
 _LIST = Statement(
     """SELECT id, created, last_seen, address, device FROM browser_sessions
     WHERE user_id = :user_id AND expires > now() ORDER BY last_seen DESC LIMIT 100"""
@@ -151,23 +119,9 @@ class SessionStore:
         self._wake_senders = wake_senders
         self._life_s = life_s
         self._look_up = Batch(database, _LOOK_UP)
-        self._start = guarded_by_user(
-            database,
-            "accounts.sessions.START",
-            _START,
-            {
-                "digest": "bytea",
-                "id": "text",
-                "life": "float",
-                "address": "text",
-                "device": "text",
-                "auth": "text",
-                "visit": "bytea",
-                "authenticated": "bool",
-                "must_enrol": "bool",
-                "is_sign_in": "bool",
-                "sid": "text",
-            },
+        self._start = guarded_by_user(database, "accounts.sessions.START", START, NEW_SESSION_COLUMNS)
+        self._start_and_count = guarded_by_user(
+            database, "accounts.sessions.START_AND_COUNT", START_AND_COUNT, NEW_SESSION_COLUMNS | SUCCESS_COLUMNS
         )
         self._start_challenge = guarded_by_user(
             database,
@@ -202,19 +156,24 @@ class SessionStore:
         authenticated: bool = True,
         must_enrol: bool = False,
         is_sign_in: bool = True,
+        success: Mapping[str, Any] | None = None,
     ) -> Session:
         """Starts a session and ends those of the cookies that the browser sent (``session`` and ``visit``).
 
         ``authenticated``: the user has just proved who they are, with a second factor if one is on. ``must_enrol``: the
         session can only be used to set up a second factor. ``is_sign_in`` adds it to the user's history; a session that
-        replaces another after a change is not a sign-in.
+        replaces another after a change is not a sign-in. ``success`` has the values of SUCCESS_COLUMNS, if the correct
+        password has not been counted yet.
 
-        Raises InvalidCredentials if the user was revoked since it was read.
+        Raises InvalidCredentials if the user was revoked since it was read, and TooManyAttempts if a counter of the
+        login is blocked.
         """
         # A statement of its own, because it may wait for a transaction that is ending the session.
         sid = await self._replace(user.user_id, [digest(old) for old in (session, visit) if old]) if session else None
         secret, session_id = secret_token(), record_id()
-        row = await self._start(
+        values = success or {}
+        row = await (self._start_and_count if success else self._start)(
+            **values,
             user_id=user.user_id,
             valid_from=user.valid_from,
             digest=digest(secret),
@@ -231,6 +190,7 @@ class SessionStore:
         )
         if row is None:
             raise InvalidCredentials
+        raise_if_blocked(row["wait"])
         return Session(session_id, user, row["created"], auth, secret, row["authenticated"], must_enrol)
 
     async def mark_authenticated(self, session_id: str) -> None:

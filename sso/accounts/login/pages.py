@@ -23,7 +23,7 @@ from sso.accounts.login.view import ClosedAccountView, LoginCompletion, next_que
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
 from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.accounts.second_factor.codes import SecondFactors
-from sso.accounts.sessions import SessionStore
+from sso.accounts.sessions import Session, SessionStore
 from sso.accounts.visitor import Visitor
 from sso.core.errors import RetryLater
 from sso.web import language
@@ -89,8 +89,7 @@ def login_pages(
         login_name, password = form.get("login", ""), form.get("password", "")
         try:
             with client_connection().cancel_on_disconnect():  # do not hash a password after the client has disconnected
-                device_name = await known_device(login_key(login_name))
-                outcome = await password_login.check_password(login_name, password, client_address(), device_name)
+                outcome = await check_password(login_name, password)
         except InvalidCredentials:
             return await login_form.show(flow, form.get("next"), login=login_name, problem=WRONG_PASSWORD, status=401)
         except RetryLater as error:
@@ -106,7 +105,9 @@ def login_pages(
             return await closed_account.show(closed, flow, form.get("next"))
         if isinstance(outcome, SecondFactorRequired):
             return await ask_for_code(outcome.user, form.get("next"))
-        return await finish_login(outcome, flow, form.get("next"))
+        if isinstance(outcome, SignedIn):
+            return await finish_login(outcome, flow, form.get("next"))
+        return await continue_with(outcome, flow, form.get("next"))
 
     @routes.post("/login/passkey")
     async def passkey_login() -> Response:
@@ -199,6 +200,12 @@ def login_pages(
         delete_cookie(response, VISIT_COOKIE)
         return response
 
+    async def check_password(login_name: str, password: str) -> SignedIn | Session | SecondFactorRequired:
+        credentials = (login_name, password, client_address(), await known_device(login_key(login_name)))
+        if read_cookie(SESSION_COOKIE):  # the old session ends only after the login is known to succeed
+            return await password_login.check_password(*credentials)
+        return await password_login.start_session(*credentials, completion.start_session)
+
     async def ask_for_code(user: User, next_path: str | None) -> Response:
         response = await completion.ask_for_code(user, next_path)
         if flow := await find_flow(next_path):
@@ -230,6 +237,9 @@ def login_pages(
             session = await completion.start_session(signed_in)
         except AccountClosed as closed:
             return await closed_account.show(closed, flow, next_path)
+        return await continue_with(session, flow, next_path)
+
+    async def continue_with(session: Session, flow: LoginFlow | None, next_path: str | None) -> Response:
         if flow is None:
             return completion.redirect(session, safe_next(next_path))
         if session.must_enrol:

@@ -1,7 +1,8 @@
 """Password and second-factor checks for the login operation, the login pages and game sessions."""
 
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 from sso.accounts.errors import AccountClosed, InvalidCredentials, LoginBusy
 from sso.accounts.login.login_counts import CODE, PASSWORD, count_login
@@ -9,12 +10,16 @@ from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
 from sso.accounts.password_rules import check_new_password
 from sso.accounts.second_factor.codes import SecondFactors
+from sso.accounts.sessions import Session
 from sso.accounts.users import UserStore
 from sso.core.fair_queue import QueueFull
 from sso.core.net import SITE_FACTOR, Address, client_networks
 from sso.core.passwords import Hasher
 
 BUSY_RETRY_S = 2
+
+T = TypeVar("T")
+StartSession = Callable[[SignedIn, Mapping[str, Any]], Awaitable[Session]]
 
 
 class PasswordLogin:
@@ -41,11 +46,35 @@ class PasswordLogin:
 
         Raises AccountClosed if the password is correct and the account is going to be deleted.
         """
-        return await count_login(PASSWORD, self._check_password(login, password, address, device))
+
+        async def count(user: User, attempt: LoginAttempt) -> SignedIn:
+            await self._rate_limiter.record_success(attempt)
+            return SignedIn(user, "login")
+
+        return await count_login(PASSWORD, self._check_password(login, password, address, device, count))
+
+    async def start_session(
+        self, login: str, password: str, address: Address, device: str, start: StartSession
+    ) -> Session | SecondFactorRequired:
+        """Like `check_password`. If nothing else is required, one statement starts a session and counts the login.
+
+        ``start`` passes its second argument to `SessionStore.start`, as ``success``.
+        """
+
+        async def count_and_start(user: User, attempt: LoginAttempt) -> Session:
+            return await start(SignedIn(user, "login"), self._rate_limiter.success_columns(attempt))
+
+        return await count_login(PASSWORD, self._check_password(login, password, address, device, count_and_start))
 
     async def _check_password(
-        self, login: str, password: str, address: Address, device: str
-    ) -> SignedIn | SecondFactorRequired:
+        self,
+        login: str,
+        password: str,
+        address: Address,
+        device: str,
+        finish: Callable[[User, LoginAttempt], Awaitable[T]],
+    ) -> T | SecondFactorRequired:
+        """``finish`` counts the attempt as a success and returns the result, unless the login requires more."""
         attempt = LoginAttempt(login_key(login), address, device)
         async with self._hashing(attempt):
             user = await self._rate_limiter.admit(attempt)
@@ -53,12 +82,17 @@ class PasswordLogin:
             if not matches or user is None or (user.disabled and not user.can_be_kept):
                 await self._rate_limiter.record_failure(attempt, user)
                 raise InvalidCredentials
-            await self._rate_limiter.record_success(attempt, clears=not user.second_factors)
+            result: T | SecondFactorRequired
+            if user.second_factors or user.can_be_kept:
+                await self._rate_limiter.record_success(attempt, clears=not user.second_factors)
+                result = SecondFactorRequired(user)
+            else:
+                result = await finish(user, attempt)
             if user.password_hash and self._hasher.needs_rehash(user.password_hash):
                 await self._users.rehash(user, await self._hasher.hash(password))
         if user.can_be_kept:
             raise AccountClosed(user, "login", needs_code=bool(user.second_factors))
-        return SecondFactorRequired(user) if user.second_factors else SignedIn(user, "login")
+        return result
 
     async def check_code(self, user: User, code: str, address: Address, device: str = "") -> SignedIn:
         """Checks the code of a user whose password was correct.

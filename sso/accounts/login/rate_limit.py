@@ -78,38 +78,46 @@ _REFUND = Statement(
     FROM counters WHERE NOT counters.backoff AND t.key = counters.key
         AND t.key = ANY (ARRAY(SELECT key FROM locked))"""  # noqa: S608 - the parts are constants
 )
-_ALL_KEYS = "CAST(:account_key AS bytea[]) || CAST(:address_key AS bytea[]) || CAST(:site_key AS bytea[])"
-# A correct password: unless a counter is blocked, it counts as a login of the account, and with ``clears`` it deletes
-# the account's counter of failures.
-_SUCCEEDED = BatchStatement(
-    f"""WITH item AS (
-        SELECT * FROM {{items}}
-    ), locked AS (
-        {_LOCKED.format(keys=_ALL_KEYS)}
+# CTEs that follow ``valid_items``, attempts with a correct password. Unless one of its counters is blocked, an attempt
+# counts as a login of its account, and with ``clears`` it deletes the account's counter of failures. ``attempts`` has
+# ``wait``: the seconds for which a counter is blocked, or NULL.
+COUNT_SUCCESSES = f""", locked AS (
+        {
+    _LOCKED.format(
+        keys='''ARRAY(
+            SELECT account_key FROM valid_items UNION SELECT address_key FROM valid_items
+            UNION SELECT site_key FROM valid_items
+        )'''
+    )
+}
     ), attempts AS (
-        SELECT item.*, account.key AS failures_key,
-            greatest(account.blocked_until, address.blocked_until, site.blocked_until) AS until
-        FROM item LEFT JOIN locked account ON account.key = account_key
+        SELECT valid_items.*, account.key AS failures_key, CASE WHEN until > now() THEN
+            extract(epoch FROM until - now()) END AS wait
+        FROM valid_items LEFT JOIN locked account ON account.key = account_key
         LEFT JOIN locked address ON address.key = address_key LEFT JOIN locked site ON site.key = site_key
+        CROSS JOIN LATERAL (
+            SELECT greatest(account.blocked_until, address.blocked_until, site.blocked_until) AS until
+        ) block
     ), cleared AS (
-        DELETE FROM throttle t USING attempts a WHERE t.key = a.failures_key AND a.until <= now() AND a.clears
+        DELETE FROM throttle t USING attempts a WHERE t.key = a.failures_key AND a.wait IS NULL AND a.clears
     ), logins AS (
         SELECT logins_key AS key, count(*) AS added, min(max_logins) AS max_events, CAST(NULL AS float) AS block_s,
             false AS backoff
-        FROM attempts WHERE logins_key IS NOT NULL AND (until > now()) IS NOT TRUE GROUP BY logins_key
+        FROM attempts WHERE logins_key IS NOT NULL AND wait IS NULL GROUP BY logins_key
     ), counted AS (
         {count_events("logins")}
-    )
-    SELECT n, CASE WHEN until > now() THEN extract(epoch FROM until - now()) END AS wait
-    FROM attempts""",  # noqa: S608 - the parts are constants
-    columns={
-        "account_key": "bytea",
-        "logins_key": "bytea",
-        "address_key": "bytea",
-        "site_key": "bytea",
-        "clears": "bool",
-        "max_logins": "int",
-    },
+    )"""  # noqa: S608 - the parts are constants
+SUCCESS_COLUMNS = {
+    "account_key": "bytea",
+    "logins_key": "bytea",
+    "address_key": "bytea",
+    "site_key": "bytea",
+    "clears": "bool",
+    "max_logins": "int",
+}
+_SUCCEEDED = BatchStatement(
+    f"WITH valid_items AS (SELECT * FROM {{items}}) {COUNT_SUCCESSES} SELECT n, wait FROM attempts",  # noqa: S608 - constants
+    columns=SUCCESS_COLUMNS,
 )
 
 
@@ -152,7 +160,7 @@ class LoginRateLimiter:
             site_key=site_key,
         )
         assert row is not None
-        _raise_if_blocked(row["wait"])
+        raise_if_blocked(row["wait"])
         return None if row["user_id"] is None else User.from_row(row)
 
     async def record_failure(self, attempt: LoginAttempt, user: User | None = None) -> None:
@@ -178,7 +186,7 @@ class LoginRateLimiter:
         }
         with trio.CancelScope(shield=True):  # count it even if the client has disconnected; the database has a deadline
             wait = await self._database.value(_CHARGE, **self._counters(attempt), **failure)
-        _raise_if_blocked(wait)
+        raise_if_blocked(wait)
 
     async def refund(self, attempt: LoginAttempt) -> None:
         """Takes back the charge of an attempt that was correct, and clears the failures of its account."""
@@ -189,17 +197,24 @@ class LoginRateLimiter:
 
         Raises TooManyAttempts if a counter is blocked: then the result must not be disclosed.
         """
-        address_key, site_key = self._network_keys(attempt)
-        row = await self._succeeded(
-            account_key=digest(attempt.counter),
-            logins_key=self._logins_key(attempt),
-            address_key=address_key,
-            site_key=site_key,
-            clears=clears,
-            max_logins=self._logins_per_account,
-        )
+        row = await self._succeeded(**self.success_columns(attempt, clears=clears))
         assert row is not None
-        _raise_if_blocked(row["wait"])
+        raise_if_blocked(row["wait"])
+
+    def success_columns(self, attempt: LoginAttempt, *, clears: bool = True) -> dict[str, Any]:
+        """Returns the values of SUCCESS_COLUMNS, for a statement that counts the success as a part of it.
+
+        Such a statement has no other effect on an attempt with ``wait``, and its caller calls `raise_if_blocked`.
+        """
+        address_key, site_key = self._network_keys(attempt)
+        return {
+            "account_key": digest(attempt.counter),
+            "logins_key": self._logins_key(attempt),
+            "address_key": address_key,
+            "site_key": site_key,
+            "clears": clears,
+            "max_logins": self._logins_per_account,
+        }
 
     def _logins_key(self, attempt: LoginAttempt) -> bytes | None:
         return digest(attempt.logins_counter) if self._logins_per_account else None
@@ -221,7 +236,8 @@ class LoginRateLimiter:
         return {"keys": keys, "limits": limits, "backoffs": backoffs}
 
 
-def _raise_if_blocked(wait: float | None) -> None:
+def raise_if_blocked(wait: float | None) -> None:
+    """Raises TooManyAttempts if there is a time to wait. Then the result of the attempt must not be disclosed."""
     if wait is not None:
         THROTTLED_REQUESTS.add("login")
         raise TooManyAttempts(max(1, int(wait) + 1))

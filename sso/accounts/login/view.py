@@ -1,6 +1,7 @@
 """The last steps of every login by page: the question for the second factor, and the new session."""
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from quart import Response
@@ -56,9 +57,12 @@ class LoginCompletion:
         set_cookie(response, VISIT_COOKIE, await self._sessions.start_challenge(user, auth))
         return response
 
-    async def start_session(self, signed_in: SignedIn, *, authenticated: bool = True) -> Session:
+    async def start_session(
+        self, signed_in: SignedIn, success: Mapping[str, Any] | None = None, *, authenticated: bool = True
+    ) -> Session:
         """Starts a session with a new secret and ends those of the cookies that the browser sent.
 
+        ``success`` counts a correct password, see `SessionStore.start`.
         ``authenticated``: the user has just proved who they are, so that important changes need no further proof.
         Sends a sign-in notice if the browser is not known yet. The caller completes no flow with a session whose user
         must set up a second factor (``must_enrol``).
@@ -76,6 +80,7 @@ class LoginCompletion:
             visit=read_cookie(VISIT_COOKIE),
             authenticated=authenticated,
             must_enrol=await self._requirement.must_enrol(signed_in.user, address),
+            success=success,
         )
         await self._notices.browser_signed_in(signed_in.user, read_device_cookie(), browser_label(), address)
         return session

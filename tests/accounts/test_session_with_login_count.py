@@ -1,0 +1,112 @@
+"""One statement starts the session of a correct password and counts the login, or does neither."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import trio
+
+from sso.accounts.errors import InvalidCredentials, TooManyAttempts
+from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
+from sso.accounts.model import SecondFactorRequired, SignedIn, User
+from sso.accounts.sessions import Session
+from sso.core.ids import digest
+from sso.core.net import parse_address
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+from sso.services import Services
+from tests.kit.builders import PASSWORD, add_user
+from tests.kit.conditions import until_blocking
+
+HERE = parse_address("192.0.2.1")
+LOGINS = 3  # allowed in a minute
+
+_ADD_FAILURES = Statement(
+    """INSERT INTO throttle (key, failures, since, blocked_until, expires)
+    VALUES (:key, 3, now(), now() + make_interval(secs => :wait), now() + interval '15 minutes')"""
+)
+_FAILURES = Statement("SELECT failures FROM throttle WHERE key = :key")
+_RENAME = Statement("UPDATE users SET nick = 'Bob' WHERE user_id = :user_id")
+
+
+@pytest.fixture
+def rate_limiter(services: Services) -> LoginRateLimiter:
+    return LoginRateLimiter(services.database, per_address=10, logins_per_account=LOGINS)
+
+
+async def start(services: Services, rate_limiter: LoginRateLimiter, user: User) -> Session:
+    success = rate_limiter.success_columns(LoginAttempt(user.login_key, HERE))
+    return await services.sessions.start(user, "login", HERE, "", success=success)
+
+
+async def count(services: Services, counter: str) -> int | None:
+    failures: int | None = await services.database.value(_FAILURES, key=digest(counter))
+    return failures
+
+
+async def test_session_counts_a_login_and_deletes_the_failures(
+    services: Services, rate_limiter: LoginRateLimiter
+) -> None:
+    user = await add_user(services)
+    await services.database.value(_ADD_FAILURES, key=digest(f"account:{user.login_key}"), wait=-1.0)
+    session = await start(services, rate_limiter, user)
+    assert await services.sessions.look_up(session.secret, HERE) == session
+    assert await count(services, f"account:{user.login_key}") is None
+    assert await count(services, f"logins:{user.login_key}") == 1
+
+
+@pytest.mark.parametrize("counter", ["account:{login}", "address:192.0.2.1"])
+async def test_blocked_login_starts_no_session_and_is_not_counted(
+    services: Services, rate_limiter: LoginRateLimiter, counter: str
+) -> None:
+    user = await add_user(services)
+    counter = counter.format(login=user.login_key)
+    await services.database.value(_ADD_FAILURES, key=digest(counter), wait=60.0)
+    with pytest.raises(TooManyAttempts) as refused:
+        await start(services, rate_limiter, user)
+    assert 50 < refused.value.retry_after <= 61
+    assert await services.sessions.list(user.user_id) == []
+    assert await count(services, f"logins:{user.login_key}") is None
+    assert await count(services, counter) == 3
+
+
+async def test_revoked_user_gets_no_session_and_is_not_counted(
+    services: Services, rate_limiter: LoginRateLimiter
+) -> None:
+    user = await add_user(services)
+    await services.users.revoke_all(user.user_id)
+    with pytest.raises(InvalidCredentials):
+        await start(services, rate_limiter, user)
+    assert await count(services, f"logins:{user.login_key}") is None
+
+
+async def test_login_that_waits_for_a_change_of_its_user_is_counted_once(
+    services: Services, rate_limiter: LoginRateLimiter
+) -> None:
+    user = await add_user(services)
+    changing = trio.Event()
+
+    async def change(tx: Transaction) -> None:
+        await tx.value(_RENAME, user_id=user.user_id)
+        changing.set()
+        await until_blocking(tx)
+
+    async def sign_in() -> None:
+        await changing.wait()
+        await start(services, rate_limiter, user)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(sign_in)
+        await services.database.transaction(change)
+    assert await count(services, f"logins:{user.login_key}") == 1
+    assert len(await services.sessions.list(user.user_id)) == 1
+
+
+async def test_session_is_not_started_if_a_second_factor_is_required(services: Services) -> None:
+    user = await add_user(services, email_2fa=True)
+
+    async def unexpected(signed_in: SignedIn, success: Mapping[str, Any]) -> Session:
+        raise AssertionError("a session was started without the second factor")
+
+    outcome = await services.password_login.start_session(user.login, PASSWORD, HERE, "", unexpected)
+    assert isinstance(outcome, SecondFactorRequired)
