@@ -13,7 +13,9 @@ from sso.core.errors import ServerBusy
 from sso.core.rate_window import RateWindow
 from sso.db.errors import DatabaseError
 from sso.gsid.errors import UnknownSession, Violation
-from sso.gsid.session_request import RepeatedEvidence, parse_session_request
+from sso.gsid.model import gsid_or_empty
+from sso.gsid.rate_limit import AddressKeys
+from sso.gsid.session_request import RepeatedEvidence, SessionRequest, parse_session_request
 from sso.gsid.socket_registry import (
     FAILED,
     FLOOD,
@@ -24,6 +26,7 @@ from sso.gsid.socket_registry import (
     SocketClose,
     new_socket_id,
 )
+from sso.gsid.socket_store import SocketSession
 from sso.gsid.topics import socket_topic
 from sso.gsid.wiring import GameLogin
 from sso.web.request import UnknownClient, client_address
@@ -66,8 +69,10 @@ def game_sockets(game: GameLogin) -> Blueprint:
                 client_address(),
                 signed=client.gsid.encode(),
             )
-            await game.authenticator.authenticate(request, address_suffices=True)
-            session = await game.socket_store.attach(client.gsid, client.socket_id)
+            session = await attach_with_address(client, request) if request.has_address_only else None
+            if session is None:
+                await game.authenticator.authenticate(request, address_suffices=True)
+                session = await game.socket_store.attach(client.gsid, client.socket_id)
             if session is None:  # the session has ended; its row has the reason
                 client.send_changes(await game.socket_store.read(client.gsid))
             else:
@@ -84,6 +89,11 @@ def game_sockets(game: GameLogin) -> Blueprint:
         except DatabaseError:
             return SocketClose(FAILED, "server error")
         return None
+
+    async def attach_with_address(client: SocketClient, request: SessionRequest) -> SocketSession | None:
+        """Authenticates and attaches the client in one statement. Returns None if the address is not enough."""
+        address, early_poll_key = str(request.origin), AddressKeys.of(request.origin).early_polls
+        return await game.socket_store.attach(gsid_or_empty(client.gsid), client.socket_id, address, early_poll_key)
 
     async def serve(
         client: SocketClient, subscription: Subscription, wake_ups: trio.MemoryReceiveChannel[None]

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
+from ipaddress import ip_address
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from structlog.testing import capture_logs
 from sso.core.ids import record_id
 from sso.db.database import Database
 from sso.gsid import socket_registry
+from sso.gsid.rate_limit import AddressKeys
 from sso.gsid.socket_registry import FAILED, SocketClient, SocketClose, SocketRegistry
 from sso.gsid.socket_store import ConnectedSocket, SocketHeartbeat
 from sso.services import Services
@@ -20,6 +22,9 @@ SOCKETS = 3 * socket_registry.MAX_BATCH
 _INSERT = """INSERT INTO game_sessions (gsid, location, match, address, socket, ends, expires)
     SELECT gsid, '', '', '192.0.2.1', 's' || gsid, now() + interval '1 h', now() + interval '1 h'
     FROM unnest($1::text[]) AS item (gsid)"""
+_MAKE_DEVICE = """WITH client AS (
+        INSERT INTO oauth_clients (client_id, name) VALUES ('tv', 'TV') RETURNING client_id
+    ) UPDATE game_sessions SET client_id = client.client_id FROM client WHERE gsid = $1"""
 # Reading this row fails, because infinity is no bigint.
 _MAKE_UNREADABLE = "UPDATE game_sessions SET created = 'infinity' WHERE gsid = $1"
 
@@ -149,6 +154,32 @@ async def test_last_of_several_sockets_attached_at_once_is_current(services: Ser
     assert len(attached) == 5
     assert row[0] in attached
     assert attached[row[0]].socket_id == row[0]
+
+
+@pytest.mark.parametrize("case", ["another address", "blocked", "a device", "ended", "unknown"])
+async def test_socket_with_an_insufficient_address_is_not_attached(
+    services: Services, database: Database, case: str
+) -> None:
+    store, gsid = services.game_login.socket_store, await new_session(services)
+    address = "192.0.2.2" if case == "another address" else "192.0.2.1"
+    early_poll_key = AddressKeys.of(ip_address(address)).early_polls
+    if case == "blocked":
+        for _ in range(services.settings.poll_strikes):
+            await services.game_login.rate_limiter.count_early_poll(early_poll_key)
+    elif case == "a device":
+        await database.run_sql(_MAKE_DEVICE, [gsid])
+    elif case == "ended":
+        await database.run_sql("UPDATE game_sessions SET ends = now() WHERE gsid = $1", [gsid])
+    assert await store.attach("unknown" if case == "unknown" else gsid, "socket", address, early_poll_key) is None
+    (row,) = await database.run_sql("SELECT socket, last_seen FROM game_sessions WHERE gsid = $1", [gsid])
+    assert tuple(row) == (None, None)
+
+
+async def test_socket_with_the_address_of_its_session_is_attached(services: Services, database: Database) -> None:
+    store, gsid = services.game_login.socket_store, await new_session(services)
+    assert await store.attach(gsid, "socket", "192.0.2.1", b"free")
+    (row,) = await database.run_sql("SELECT socket FROM game_sessions WHERE gsid = $1", [gsid])
+    assert row[0] == "socket"
 
 
 async def test_client_that_does_not_read_gets_no_more_than_a_few_queued_events() -> None:
