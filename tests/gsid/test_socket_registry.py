@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from structlog.testing import capture_logs
 
 from sso.core.ids import record_id
@@ -36,7 +37,7 @@ async def connected_clients(database: Database, count: int) -> list[SocketClient
 
 
 def new_client(gsid: str, socket_id: str) -> SocketClient:
-    return SocketClient(gsid, socket_id, wake=lambda: None)
+    return SocketClient(gsid, socket_id)
 
 
 def names(events: list[Any]) -> list[str]:
@@ -183,12 +184,34 @@ async def test_socket_with_the_address_of_its_session_is_attached(services: Serv
 
 
 async def test_client_that_does_not_read_gets_no_more_than_a_few_queued_events() -> None:
-    wakes: list[None] = []
-    client = SocketClient("gsid", "socket", wake=lambda: wakes.append(None))
+    client = new_client("gsid", "socket")
     for ts in range(socket_registry.MAX_QUEUED_EVENTS + 5):
         client.send_heartbeat(ts)
     client.send(SocketClose(FAILED))
     client.send_heartbeat(0)
     events = client.take_queued()
-    assert len(events) == len(wakes) == socket_registry.MAX_QUEUED_EVENTS + 1
+    assert len(events) == socket_registry.MAX_QUEUED_EVENTS + 1
     assert events[-1] == SocketClose(FAILED)
+
+
+@pytest.mark.parametrize("cause", ["event", "signal"])
+async def test_client_is_woken_while_it_reads_or_the_next_time_it_does(autojump_clock: Any, cause: str) -> None:
+    client = new_client("gsid", "socket")
+
+    def wake() -> None:
+        if cause == "event":
+            client.send_heartbeat(1)
+        else:
+            client.signal()
+
+    wake()  # before it reads
+    with trio.fail_after(1):
+        await client.read_until_woken(trio.sleep_forever)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(client.read_until_woken, trio.sleep_forever)
+        await trio.testing.wait_all_tasks_blocked()
+        wake()
+    assert client.session_changed is (cause == "signal")
+    with trio.move_on_after(1) as reading:  # it was woken once for each cause, and not again
+        await client.read_until_woken(trio.sleep_forever)
+    assert reading.cancelled_caught
