@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tests.kit.browser import Browser, query
+from tests.kit.rsa_keys import shared_rsa_key
 from tests.kit.server import Server
 
 BASE = "/proxy/api/gameSession"
@@ -27,7 +28,7 @@ _numbers = itertools.count(1)
 @cache
 def rsa_key(number: int = 0, bits: int = 2048) -> rsa.RSAPrivateKey:
     """Returns a key. Keys are slow to generate, so tests share them."""
-    return rsa.generate_private_key(public_exponent=65537, key_size=bits)
+    return shared_rsa_key(f"game{number}", bits)
 
 
 def public_text(key: rsa.RSAPrivateKey) -> str:
