@@ -25,6 +25,7 @@ from typing import IO, Any, NoReturn
 import orjson
 
 from tests.kit.prepared_data import use_prepared_data
+from tests.kit.rsa_keys import use_quick_signing_key
 
 ROOT = Path(__file__).parents[2]
 _MAX_ORDER = 150_000  # bytes
@@ -156,6 +157,7 @@ def _forking_process() -> socket.socket:
 def take_orders(fd: int) -> NoReturn:
     _import_program()
     orders = socket.socket(fileno=fd)
+    started = 0
     running: dict[int, tuple[int, int]] = {}  # by the descriptor of a process: its id, and the pipe for its exit code
     while True:
         ready, _, _ = select.select([fd, *running], [], [])
@@ -171,7 +173,8 @@ def take_orders(fd: int) -> NoReturn:
         pid = os.fork()
         if pid == 0:
             orders.detach()
-            _run_program(orjson.loads(order), files)
+            _run_program(orjson.loads(order), files, started)
+        started += 1
         orders.send(str(pid).encode())
         running[os.pidfd_open(pid)] = (pid, files[3])
         for file in files[:3]:
@@ -206,7 +209,7 @@ def _report_end(process: int, pid: int, ending: int) -> None:
     os.close(process)
 
 
-def _run_program(order: dict[str, Any], files: Sequence[int]) -> NoReturn:
+def _run_program(order: dict[str, Any], files: Sequence[int], number: int) -> NoReturn:
     """Becomes the program."""
     from sso.cli import main
 
@@ -221,6 +224,7 @@ def _run_program(order: dict[str, Any], files: Sequence[int]) -> NoReturn:
     sys.path[0] = order["folder"]
     if order["arguments"][:1] == ["serve"]:  # other commands may want an empty database
         use_prepared_data()
+        use_quick_signing_key(number)
     try:
         main()
     except SystemExit as error:
