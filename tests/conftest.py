@@ -49,9 +49,13 @@ def pytest_configure(config: pytest.Config) -> None:
     structlog.configure = _without_cache(structlog.configure)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Each of several processes compiles another part of the tests first, and then finds what the others compiled."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Collects the tests without garbage collections, which would look at thousands of modules and tests each time.
+
+    Each of several processes compiles another part of the tests first, and then finds what the others compiled.
+    """
+    gc.disable()
     if "PYTEST_XDIST_WORKER" in os.environ:
         number = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
         chosen = [Path(argument.partition("::")[0]).absolute() for argument in session.config.args]
@@ -59,6 +63,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         for file in files[number :: int(os.environ["PYTEST_XDIST_WORKER_COUNT"])]:
             with suppress(Exception, pytest.skip.Exception):  # reported when the tests of the file are collected
                 importlib.import_module(".".join(file.relative_to(TESTS.parent).with_suffix("").parts))
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

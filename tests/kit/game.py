@@ -6,7 +6,6 @@ import base64
 import itertools
 import re
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,18 +16,11 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tests.kit.browser import Browser, query
-from tests.kit.rsa_keys import shared_rsa_key
 from tests.kit.server import Server
 
 BASE = "/proxy/api/gameSession"
 RECORD = re.compile(r"[0-9a-f]{16}")
 _numbers = itertools.count(1)
-
-
-@cache
-def rsa_key(number: int = 0, bits: int = 2048) -> rsa.RSAPrivateKey:
-    """Returns a key. Keys are slow to generate, so tests share them."""
-    return shared_rsa_key(f"game{number}", bits)
 
 
 def public_text(key: rsa.RSAPrivateKey) -> str:

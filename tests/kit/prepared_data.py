@@ -36,11 +36,6 @@ def prepared_data() -> Iterator[None]:
             del os.environ[_FOLDER]
 
 
-def prepared_folder() -> Path | None:
-    """Returns the folder that the processes of this run share, None outside of a test run."""
-    return Path(os.environ[_FOLDER]) if _FOLDER in os.environ else None
-
-
 def use_prepared_data() -> None:
     """New databases of this process are copies."""
     start.create_data = _copy_data
@@ -55,9 +50,9 @@ def join_prepared(data_dir: Path) -> Embedded:
 
 def prepare() -> None:
     """Creates the data directory, unless a process of this run has done so. Does nothing outside of a test run."""
-    folder = prepared_folder()
-    if not folder:
+    if _FOLDER not in os.environ:
         return
+    folder = Path(os.environ[_FOLDER])
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _prepared().exists():
@@ -77,7 +72,7 @@ def wait_until_ended(pid: int | None) -> None:
 
 
 def _prepared() -> Path:
-    return (prepared_folder() or Path("/nonexistent")) / "data"
+    return Path(os.environ.get(_FOLDER, "/nonexistent"), "data")
 
 
 def _copy_data(home: Path, account: Account, binaries: Binaries, running: Lock) -> None:

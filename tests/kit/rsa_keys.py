@@ -1,50 +1,49 @@
-"""RSA keys that all processes of a test run share: generating one takes as long as a quarter of a second."""
+"""RSA keys without the search for primes, which takes a quarter of a second for 2048 bits and seconds for 4096.
 
-import mmap
-import os
-from contextlib import suppress
+Their primes are known, so they are only for tests.
+"""
+
+import functools
+import itertools
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
-from sso.core import keys
-from tests.kit.prepared_data import prepared_folder
+from sso.core.keys import GENERATE
+from sso.keys.rotation import KeyRotation
 
-DIFFERENT_KEYS = 16  # servers that are started one after another have different ones
-
-
-def shared_rsa_key(name: str, bits: int = 2048) -> rsa.RSAPrivateKey:
-    """Returns the key of this name, which the first process that needs it generates."""
-    folder = prepared_folder()
-    if not folder or not os.access(folder, os.W_OK):  # a server that runs under another account
-        return rsa.generate_private_key(public_exponent=65537, key_size=bits)
-    path = folder / f"{name}-{bits}.pem"
-    if not path.exists():
-        _write(path, rsa.generate_private_key(public_exponent=65537, key_size=bits))
-    key = load_pem_private_key(path.read_bytes(), None, unsafe_skip_rsa_key_validation=True)
-    assert isinstance(key, rsa.RSAPrivateKey)
-    return key
+_EXPONENT = 65537
+_FIRST_OF_SERVICES = 20  # the keys before it are those of clients, users and attackers
+_PRIMES = Path(__file__).parent / "rsa_primes.txt"
 
 
-def use_shared_rsa_key(number: int) -> None:
-    """The first RSA key that this process or one of its forks generates is a shared one; the next ones are new."""
-    taken = mmap.mmap(-1, 1)
-    generate = keys.GENERATE["RS256"]
-
-    def take_or_generate() -> keys.PrivateKey:
-        if taken[0]:
-            return generate()
-        taken[0] = 1
-        return shared_rsa_key(f"server{number % DIFFERENT_KEYS}")
-
-    keys.GENERATE["RS256"] = take_or_generate
+@functools.cache
+def rsa_key(number: int = 0, bits: int = 2048) -> rsa.RSAPrivateKey:
+    """Returns one of 120 keys of 2048 bits, after which they repeat, or the key of 3072, 4096 or 4104 bits."""
+    p, q = _pairs(bits)[number % len(_pairs(bits))]
+    d = pow(_EXPONENT, -1, (p - 1) * (q - 1))
+    public = rsa.RSAPublicNumbers(_EXPONENT, p * q)
+    numbers = rsa.RSAPrivateNumbers(p, q, d, d % (p - 1), d % (q - 1), pow(q, -1, p), public)
+    return numbers.private_key(unsafe_skip_rsa_key_validation=True)
 
 
-def _write(path: Path, key: rsa.RSAPrivateKey) -> None:
-    """Writes a key, unless another process has written one of this name meanwhile: all must use the same."""
-    new = path.with_name(f"{path.name}.{os.getpid()}")
-    new.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    with suppress(FileExistsError):
-        os.link(new, path)
-    new.unlink()
+@functools.cache
+def _pairs(bits: int) -> list[tuple[int, int]]:
+    primes = [int(line, 16) for line in _PRIMES.read_text().split()]
+    return list(itertools.combinations([prime for prime in primes if prime.bit_length() * 2 == bits], 2))
+
+
+def use_quick_signing_key(number: int) -> None:
+    """Makes a service whose database has no signing keys begin with one of these. Later keys are generated as usual.
+
+    Services with numbers that follow each other have different keys.
+    """
+    ensure = KeyRotation.ensure_signing_keys
+
+    async def ensure_quickly(self: KeyRotation, *arguments: Any, **options: Any) -> None:
+        with mock.patch.dict(GENERATE, RS256=lambda: rsa_key(_FIRST_OF_SERVICES + number % 100)):
+            await ensure(self, *arguments, **options)
+
+    KeyRotation.ensure_signing_keys = ensure_quickly  # type: ignore[method-assign]
