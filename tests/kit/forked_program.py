@@ -24,6 +24,7 @@ from typing import IO, Any, NoReturn, cast
 
 import orjson
 
+from tests.kit.constants import CONSTANTS, set_constants
 from tests.kit.prepared_data import use_prepared_data
 from tests.kit.rsa_keys import use_quick_signing_key
 
@@ -233,6 +234,7 @@ def _run_program(order: dict[str, Any], files: Sequence[int], number: int) -> No
     if order["arguments"][:1] == ["serve"]:  # other commands may want an empty database
         use_prepared_data()
         use_quick_signing_key(number)
+    set_constants(os.environ.pop(CONSTANTS, "{}"))
     try:
         main()
     except SystemExit as error:
