@@ -223,8 +223,8 @@ def _run_program(order: dict[str, Any], files: Sequence[int], number: int) -> No
     from sso.cli import main
 
     os.setsid()
-    for number, file in enumerate(files[:3]):
-        os.dup2(file, number)
+    for descriptor, file in enumerate(files[:3]):
+        os.dup2(file, descriptor)
     os.closerange(3, 10_000)
     os.chdir(order["folder"])
     os.environ.clear()
