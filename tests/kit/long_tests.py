@@ -1,19 +1,22 @@
 """Tests that take long are part of ``scripts/faults``, and not of the usual run."""
 
 import os
-from typing import Any
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice, repeat
+from typing import TypeVar
 
 import pytest
+
+T = TypeVar("T")
 
 IS_LONG_RUN = "SSO_TEST_ROUNDS" in os.environ
 takes_long = pytest.mark.skipif(not IS_LONG_RUN, reason="takes long: run scripts/faults")
 
 
-def rare(*values: Any) -> Any:
-    """Marks a combination of parameters that only the long run tests."""
-    return pytest.param(*values, marks=takes_long)
-
-
-def usually(usual: int, long: int) -> int:
-    """Returns the first number, and in the long run the second."""
-    return long if IS_LONG_RUN else usual
+def usual_part(items: Iterable[T], count: int, number: int) -> Sequence[T]:
+    """Returns all items in a long run, and otherwise ``count`` of them, other ones for the next ``number``."""
+    items = list(items)
+    if IS_LONG_RUN or count >= len(items):
+        return items
+    first = number * count % len(items)
+    return list(islice(chain.from_iterable(repeat(items, 2)), first, first + count))
