@@ -17,6 +17,7 @@ from sso.perm.stores.seed import seed_central_application
 from sso.services import Services, build
 from tests.kit import postgres
 from tests.kit.file_order import DurationRecorder, order_files
+from tests.kit.memory_folder import use_memory_for_temporary_files
 from tests.kit.prepared_data import prepared_data
 from tests.kit.server import QUICK, SLOW_MACHINE_S, Server, running, set_default_settings
 from tests.kit.tls_context import share_default_context
@@ -33,6 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if http := config.getoption("http"):
         set_default_settings(SSO_HTTP=http)
     if "PYTEST_XDIST_WORKER" not in os.environ:
+        use_memory_for_temporary_files()
         stack = ExitStack()
         stack.enter_context(prepared_data())
         config.add_cleanup(stack.close)
@@ -47,9 +49,13 @@ def pytest_configure(config: pytest.Config) -> None:
     structlog.configure = _without_cache(structlog.configure)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Each of several processes compiles another part of the tests first, and then finds what the others compiled."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Collects the tests without garbage collections, which would look at thousands of modules and tests each time.
+
+    Each of several processes compiles another part of the tests first, and then finds what the others compiled.
+    """
+    gc.disable()
     if "PYTEST_XDIST_WORKER" in os.environ:
         number = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
         chosen = [Path(argument.partition("::")[0]).absolute() for argument in session.config.args]
@@ -57,6 +63,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         for file in files[number :: int(os.environ["PYTEST_XDIST_WORKER_COUNT"])]:
             with suppress(Exception, pytest.skip.Exception):  # reported when the tests of the file are collected
                 importlib.import_module(".".join(file.relative_to(TESTS.parent).with_suffix("").parts))
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -146,8 +156,10 @@ async def services(settings: Settings, database: Database, keyring: Keyring) -> 
 @pytest.fixture(scope="module")
 def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with two workers and a new database, shared by the tests of a file."""
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
+    dsn = postgres_server.fresh()
+    settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
     settings |= {"SSO_RATE_AUTHORIZE": "0", "SSO_RATE_USER_CODE": "0"}
     with running(tmp_path_factory.mktemp("server"), **settings) as server:
         server.keep_services_open()
         yield server
+    postgres_server.drop(dsn)

@@ -5,11 +5,13 @@ when the connection is lost, when it is back, and regularly: every few seconds, 
 allows it and the bus is connected.
 """
 
+from collections.abc import Callable
+
 import structlog
 import trio
 
 from sso.bus.outgoing import Outgoing
-from sso.bus.subscriptions import Rescans, Subscription, Subscriptions
+from sso.bus.subscriptions import CallbackSubscription, Rescans, Subscription, Subscriptions
 from sso.bus.transport import EVERYONE, BusUnavailable, Transport
 from sso.core.ids import record_id
 
@@ -43,6 +45,10 @@ class Bus:
     def subscribe(self, topic: str, rescans: Rescans = Rescans.OFTEN) -> Subscription:
         """Returns a subscription to a topic. Messages that arrive while a signal is pending are merged into it."""
         return Subscription(self._subscriptions, self._transport.label(topic), rescans)
+
+    def watch(self, topic: str, rescans: Rescans, signal: Callable[[], None]) -> CallbackSubscription:
+        """Like `subscribe`, but calls ``signal``."""
+        return CallbackSubscription(self._subscriptions, self._transport.label(topic), rescans, signal)
 
     def publish(self, topic: str, worker: str = EVERYONE) -> None:
         """Signals the subscribers of a topic, in one worker or in all of them. To be called after the commit.

@@ -1,7 +1,9 @@
-"""The subscriptions of a worker: each is a Trio memory channel that is signalled when its topic has changed."""
+"""The subscriptions of a worker: a Trio memory channel or a callback that is signalled when its topic has changed."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
+from typing import Protocol
 
 import trio
 
@@ -14,17 +16,44 @@ class Rescans(Enum):
     RARELY = "rarely"  # every half minute while the bus is connected, otherwise every few seconds
 
 
+class Subscriber(Protocol):
+    rescans: Rescans
+
+    @property
+    def signal(self) -> Callable[[], None]:
+        """Called when the topic may have changed."""
+
+
+class CallbackSubscription:
+    """Calls a function within its ``with`` block, for a task that waits for something else at the same time."""
+
+    __slots__ = ("_label", "_subscriptions", "rescans", "signal")
+
+    def __init__(
+        self, subscriptions: "Subscriptions", label: str, rescans: Rescans, signal: Callable[[], None]
+    ) -> None:
+        self._subscriptions = subscriptions
+        self._label = label
+        self.rescans = rescans
+        self.signal = signal
+
+    def __enter__(self) -> None:
+        self._subscriptions.add(self._label, self)
+
+    def __exit__(self, *_: object) -> None:
+        self._subscriptions.remove(self._label, self)
+
+
 class Subscription:
     """Both ends of a channel, open within its ``with`` block. There may be ten thousand: slots, and no generator."""
 
-    __slots__ = ("_label", "_receive", "_send", "_subscriptions", "has_changed", "rescans")
+    __slots__ = ("_label", "_receive", "_send", "_subscriptions", "rescans")
 
     def __init__(self, subscriptions: "Subscriptions", label: str, rescans: Rescans) -> None:
         self._subscriptions = subscriptions
         self._label = label
         self._send, self._receive = trio.open_memory_channel[None](1)
         self.rescans = rescans
-        self.has_changed = False  # the topic, since the subscriber has set this to False
 
     def __enter__(self) -> trio.MemoryReceiveChannel[None]:
         self._subscriptions.add(self._label, self)
@@ -37,26 +66,21 @@ class Subscription:
 
     def signal(self) -> None:
         """The topic may have changed."""
-        self.has_changed = True
-        self.wake()
-
-    def wake(self) -> None:
-        """Wakes the subscriber for another reason."""
         with suppress(trio.WouldBlock):  # a signal is pending already
             self._send.send_nowait(None)
 
 
 class Subscriptions:
     def __init__(self) -> None:
-        self._by_label: dict[str, tuple[Subscription, ...]] = {}
-        self._rescanning: set[Subscription] = set()
+        self._by_label: dict[str, tuple[Subscriber, ...]] = {}
+        self._rescanning: set[Subscriber] = set()
 
-    def add(self, label: str, subscription: Subscription) -> None:
+    def add(self, label: str, subscription: Subscriber) -> None:
         self._by_label[label] = (*self._by_label.get(label, ()), subscription)
         if subscription.rescans is not Rescans.NEVER:
             self._rescanning.add(subscription)
 
-    def remove(self, label: str, subscription: Subscription) -> None:
+    def remove(self, label: str, subscription: Subscriber) -> None:
         others = tuple(other for other in self._by_label[label] if other is not subscription)
         if others:
             self._by_label[label] = others

@@ -19,6 +19,7 @@ from sso.accounts.visitor import Visitor
 from sso.admin.errors import TooManyAdminRequests
 from sso.admin.own_records import read_own_records
 from sso.admin.wiring import ManagementApi
+from sso.console.audit.targets import history_path
 from sso.console.notices import NEXT_STEPS, NOTICES
 from sso.console.request_limit import ConsoleLimit
 from sso.console.sections import BASE, OVERVIEW, ConsoleSection, open_sections
@@ -265,6 +266,7 @@ class ConsoleView:
             headers=headers,
             message=error.message,
             back=g.console_section.path if request.path != g.console_section.path else BASE,
+            history=history_path(visit, request.view_args or {}) if error.status == 404 else "",
             notice=None,
         )
 

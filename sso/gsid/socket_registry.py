@@ -1,6 +1,6 @@
 """The sockets of this worker: the events queued for each client, and one heartbeat for all of them (§6)."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ import structlog
 import trio
 
 from sso.core.ids import record_id
+from sso.core.rate_window import RateWindow
 from sso.db.errors import DatabaseError
 from sso.db.failing_rows import isolate_failing_rows
 from sso.gsid.model import DELIVERED, SESSION_EXPIRED
@@ -19,6 +20,7 @@ from sso.web.client_connection import FastWebSocket
 # Close codes.
 DONE, NOT_FOUND, UNBOUND, FLOOD, TOO_LARGE, FAILED, RESTARTING = 1000, 4404, 4403, 1008, 1009, 1011, 1012
 MAX_BATCH = 1000  # sockets in one statement, which locks their sessions
+MAX_MESSAGES, MESSAGES_WINDOW_S = 20, 5.0  # a client need not send any
 MAX_QUEUED_EVENTS = 16  # for a client that does not read; further events except a close are dropped
 log = structlog.get_logger()
 
@@ -41,20 +43,23 @@ def new_socket_id(worker: str) -> str:
 class SocketClient:
     """One connected client. Events are written at once if its connection can do that, and otherwise queued."""
 
-    __slots__ = ("_queue", "_wake", "_websocket", "closing", "gsid", "origin", "socket_id", "stage")
+    __slots__ = (
+        "_is_woken", "_messages", "_queue", "_reading", "_websocket", "closing", "gsid", "origin", "session_changed",
+        "socket_id", "stage",
+    )  # fmt: skip
 
-    def __init__(
-        self, gsid: str, socket_id: str, wake: Callable[[], None], websocket: FastWebSocket | None = None
-    ) -> None:
-        """``wake`` is called when an event is queued."""
+    def __init__(self, gsid: str, socket_id: str, websocket: FastWebSocket | None = None) -> None:
         self.gsid = gsid
         self.socket_id = socket_id
         self.stage = ""
         self.closing = False
         self.origin = request_fields()  # log fields of the request that opened the socket
-        self._wake = wake
+        self.session_changed = False  # its session may have, since the task of the client has set this to False
         self._websocket = websocket
         self._queue: list[Event] = []
+        self._reading: trio.CancelScope | None = None
+        self._is_woken = False
+        self._messages: RateWindow | None = None  # most clients never send one
 
     def send(self, event: Event) -> None:
         """Does nothing if the socket is closing or the queue is full."""
@@ -68,6 +73,30 @@ class SocketClient:
         self.closing = isinstance(event, SocketClose)
         self._queue.append(event)
         self._wake()
+
+    def signal(self) -> None:
+        """The session may have changed."""
+        self.session_changed = True
+        self._wake()
+
+    def _wake(self) -> None:
+        self._is_woken = True
+        if self._reading is not None:
+            self._reading.cancel()
+
+    async def read_until_woken(self, read: Callable[[], Awaitable[object]]) -> None:
+        """Awaits ``read`` until an event is queued or the session may have changed. For the task of the client."""
+        if not self._is_woken:
+            with trio.CancelScope() as self._reading:
+                await read()
+            self._reading = None
+        self._is_woken = False
+
+    def has_sent_too_many(self) -> bool:
+        """Counts a message of the client."""
+        if self._messages is None:
+            self._messages = RateWindow(MAX_MESSAGES, MESSAGES_WINDOW_S)
+        return self._messages.exceeded(trio.current_time())
 
     def take_queued(self) -> list[Event]:
         events, self._queue = self._queue, []

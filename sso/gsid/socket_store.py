@@ -13,11 +13,15 @@ from sso.gsid.model import CONFIRMED, PENDING, SessionSnapshot
 from sso.gsid.session_store import POLL_WORKER, SNAPSHOT_COLUMNS, SOCKET_WORKER
 from sso.gsid.topics import publish_poll, publish_socket
 
+# A socket with an address is authenticated here, as session_auth.py would: the session is bound to that address.
 _ATTACH = BatchStatement(
     f"""WITH locked AS ( -- the sessions that have not ended, one row per socket
         SELECT item.n, item.socket, s.gsid, {SOCKET_WORKER} AS previous_worker
         FROM {{items}} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
-        WHERE s.ends > now() AND s.status IN ('pending', 'confirmed') ORDER BY item.gsid FOR UPDATE OF s
+        WHERE s.ends > now() AND s.status IN ('pending', 'confirmed') AND (item.address IS NULL OR (
+            s.client_id IS NULL AND s.address = item.address
+            AND (SELECT t.blocked_until > now() FROM throttle t WHERE t.key = item.early_poll_key) IS NOT TRUE))
+        ORDER BY item.gsid FOR UPDATE OF s
     ), latest AS ( -- if a batch has several sockets of a session, the last one is current
         SELECT DISTINCT ON (gsid) gsid, socket FROM locked ORDER BY gsid, n DESC
     ), attached AS (
@@ -27,7 +31,7 @@ _ATTACH = BatchStatement(
     )
     SELECT locked.n, locked.previous_worker, attached.*
     FROM locked JOIN attached ON attached.gsid = locked.gsid""",  # noqa: S608 - fixed texts
-    columns={"gsid": "text", "socket": "text"},
+    columns={"gsid": "text", "socket": "text", "address": "text", "early_poll_key": "bytea"},
 )
 _READ = BatchStatement(
     f"""SELECT item.n, s.stage, s.socket, {SNAPSHOT_COLUMNS}
@@ -101,12 +105,15 @@ class SocketStore:
         self._read = Batch(database, _READ)
         self._attach = Batch(database, _ATTACH)
 
-    async def attach(self, gsid: str, socket_id: str) -> SocketSession | None:
+    async def attach(
+        self, gsid: str, socket_id: str, address: str | None = None, early_poll_key: bytes | None = None
+    ) -> SocketSession | None:
         """Makes this the session's current socket and wakes the previous one.
 
-        Returns None if the session does not exist or has ended.
+        Returns None if the session does not exist or has ended. With an ``address`` also if the session is bound to
+        another address, or if ``early_poll_key``, the counter of early polls from the address, is blocked.
         """
-        row = await self._attach(gsid=gsid, socket=socket_id)
+        row = await self._attach(gsid=gsid, socket=socket_id, address=address, early_poll_key=early_poll_key)
         if row is None:
             return None
         publish_socket(self._bus, gsid, row["previous_worker"])

@@ -1,6 +1,7 @@
 """The WebSocket of a game session: heartbeats, the stages of the login, and a close event with a reason (§6)."""
 
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import orjson
@@ -8,12 +9,13 @@ import structlog
 import trio
 from quart import Blueprint, websocket
 
-from sso.bus.subscriptions import Rescans, Subscription
+from sso.bus.subscriptions import Rescans
 from sso.core.errors import ServerBusy
-from sso.core.rate_window import RateWindow
 from sso.db.errors import DatabaseError
 from sso.gsid.errors import UnknownSession, Violation
-from sso.gsid.session_request import RepeatedEvidence, parse_session_request
+from sso.gsid.model import gsid_or_empty
+from sso.gsid.rate_limit import AddressKeys
+from sso.gsid.session_request import RepeatedEvidence, SessionRequest, parse_session_request
 from sso.gsid.socket_registry import (
     FAILED,
     FLOOD,
@@ -24,12 +26,12 @@ from sso.gsid.socket_registry import (
     SocketClose,
     new_socket_id,
 )
+from sso.gsid.socket_store import SocketSession
 from sso.gsid.topics import socket_topic
 from sso.gsid.wiring import GameLogin
 from sso.web.request import UnknownClient, client_address
 from sso.web.websocket import MAX_MESSAGE_BYTES, client_has_flooded, client_has_left, fast_websocket
 
-MAX_MESSAGES, MESSAGES_WINDOW_S = 20, 5.0  # a client need not send any
 log = structlog.get_logger()
 
 
@@ -42,16 +44,15 @@ def game_sockets(game: GameLogin) -> Blueprint:
         if connection:
             connection.cork()  # the response to the handshake is sent with the first event
         await websocket.accept()
-        subscription = game.bus.subscribe(socket_topic(gsid), Rescans.NEVER)
-        client = SocketClient(gsid, new_socket_id(game.bus.worker), subscription.wake, connection)
-        with subscription as wake_ups:
+        client = SocketClient(gsid, new_socket_id(game.bus.worker), connection)
+        with game.bus.watch(socket_topic(gsid), Rescans.NEVER, client.signal):
             try:
                 if refusal := await attach(client):
                     await send(client, refusal)
                 else:
                     if connection:
                         await connection.uncork()
-                    await serve(client, subscription, wake_ups)
+                    await serve(client)
             except Exception:  # otherwise the client would see a normal close
                 log.exception("gsid.socket_failed", gsid=gsid)
                 await send(client, SocketClose(FAILED, "server error"))
@@ -66,8 +67,10 @@ def game_sockets(game: GameLogin) -> Blueprint:
                 client_address(),
                 signed=client.gsid.encode(),
             )
-            await game.authenticator.authenticate(request, address_suffices=True)
-            session = await game.socket_store.attach(client.gsid, client.socket_id)
+            session = await attach_with_address(client, request) if request.has_address_only else None
+            if session is None:
+                await game.authenticator.authenticate(request, address_suffices=True)
+                session = await game.socket_store.attach(client.gsid, client.socket_id)
             if session is None:  # the session has ended; its row has the reason
                 client.send_changes(await game.socket_store.read(client.gsid))
             else:
@@ -85,24 +88,24 @@ def game_sockets(game: GameLogin) -> Blueprint:
             return SocketClose(FAILED, "server error")
         return None
 
-    async def serve(
-        client: SocketClient, subscription: Subscription, wake_ups: trio.MemoryReceiveChannel[None]
-    ) -> None:
+    async def attach_with_address(client: SocketClient, request: SessionRequest) -> SocketSession | None:
+        """Authenticates and attaches the client in one statement. Returns None if the address is not enough."""
+        address, early_poll_key = str(request.origin), AddressKeys.of(request.origin).early_polls
+        return await game.socket_store.attach(gsid_or_empty(client.gsid), client.socket_id, address, early_poll_key)
+
+    async def serve(client: SocketClient) -> None:
         """Sends events until one of them closes the socket or the client disconnects."""
         game.socket_registry.add(client)
         try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(discard_messages, client)
+            await send_queued(client)
+            while not client.closing:
+                await client.read_until_woken(partial(discard_messages, client))
+                if client.session_changed:
+                    client.session_changed = False
+                    with suppress(DatabaseError):  # the next heartbeat reads the session again
+                        client.send_changes(await game.socket_store.read(client.gsid))
                 await send_queued(client)
-                while not client.closing:
-                    await wake_ups.receive()
-                    if subscription.has_changed:
-                        subscription.has_changed = False
-                        with suppress(DatabaseError):  # the next heartbeat reads the session again
-                            client.send_changes(await game.socket_store.read(client.gsid))
-                    await send_queued(client)
-                await send_queued(client)
-                nursery.cancel_scope.cancel()
+            await send_queued(client)
         finally:
             game.socket_registry.remove(client)
             # Only if the client disconnected: not if the server closed the socket, or if this worker stops.
@@ -134,13 +137,9 @@ def game_sockets(game: GameLogin) -> Blueprint:
 
 async def discard_messages(client: SocketClient) -> None:
     """Reads and ignores messages: only a socket that is read shows that the client has disconnected."""
-    receive = websocket.receive
-    message = await receive()  # most clients never send one, so what follows is made only then
-    messages = RateWindow(MAX_MESSAGES, MESSAGES_WINDOW_S)
     while True:
-        message = message or b""  # an empty message is None
+        message = await websocket.receive() or b""  # an empty message is None
         if len(message if isinstance(message, bytes) else message.encode()) > MAX_MESSAGE_BYTES:
             client.send(SocketClose(TOO_LARGE, "message too large"))
-        if client_has_flooded() or messages.exceeded(trio.current_time()):
+        if client_has_flooded() or client.has_sent_too_many():
             client.send(SocketClose(FLOOD, "too many messages"))
-        message = await receive()

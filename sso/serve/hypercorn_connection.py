@@ -239,7 +239,8 @@ class HypercornConnection(TCPServer):
                 await self.protocol.handle(RawData(data))
                 await rate_limit.wait_after(len(data))
                 data = b""
-            with trio.move_on_after(self._rules.limits.ping_s) as silence:
+            limits = self._rules.limits
+            with trio.move_on_after(limits.pong_s if ping_sent else limits.ping_s) as silence:
                 data = await self._receive(MAX_READ)
             if not silence.cancelled_caught:
                 if not data:

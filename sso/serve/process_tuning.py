@@ -4,9 +4,9 @@ import gc
 import resource
 
 _MAX_OPEN_FILES = 1 << 20  # more than a worker can use; a hard limit of "unlimited" is not taken literally
-# A collection of the youngest generation takes a third of a millisecond. Older generations contain all requests in
+# A collection of the youngest generation takes one or two milliseconds. Older generations contain all requests in
 # progress: with thousands of held ones, collecting them takes long, so that happens rarely.
-_THRESHOLDS = (1_000, 1_000, 100)
+_THRESHOLDS = (5_000, 1_000, 100)
 
 
 def tune_process() -> None:

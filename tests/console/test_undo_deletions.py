@@ -27,6 +27,9 @@ def test_deleted_group_gets_its_id_users_and_conditions_back(
     group_id = change(root, "POST", "/groups", project_id=project_id, **fields)["group_id"]
     before = root.data(f"/groups/{group_id}")
     change(root, "DELETE", f"/groups/{group_id}")
+    answer = root_browser.get(f"/console/projects/{project_id}/groups/{group_id}")
+    assert (answer.status_code, f'href="/console/audit?target={group_id}"' in answer.text) == (404, True)
+    assert "group.delete" in root_browser.open("/console/audit", params={"target": group_id})
     assert "do not come back" in undo_last(root_browser, "group.delete")
     assert root.data(f"/groups/{group_id}") == before
     assert "the record exists again" in reason_at(root_browser, "group.delete")

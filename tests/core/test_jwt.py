@@ -20,15 +20,16 @@ from sso.core import jwt
 from sso.core.algorithms import ALGORITHMS
 from sso.core.jwt import MAX_TOKEN, SKEW_S, InvalidToken, Signer, Verifier, kid_of, peek_claim
 from sso.core.keys import GENERATE, PrivateKey, PublicKey, public_jwk, public_pem
+from tests.kit.rsa_keys import rsa_key
 
 NOW = 1_800_000_000
 ISSUER = "https://sso.example.com"
 USER = Verifier("user_token", issuer=ISSUER)
 KINDS = ("user_token", "id_token", "refresh_token", "exchanged_token", "service_token")
 
-KEYS: dict[str, PrivateKey] = {algorithm: GENERATE[algorithm]() for algorithm in ALGORITHMS}
+KEYS: dict[str, PrivateKey] = {"RS256": rsa_key(), "ES256": GENERATE["ES256"](), "EdDSA": GENERATE["EdDSA"]()}
 KIDS = {"RS256": "first-RSA", "ES256": "first-EC", "EdDSA": "first-Ed"}
-FOREIGN = GENERATE["RS256"]()
+FOREIGN = rsa_key(1)
 
 
 def find(kid: str) -> PublicKey | None:

@@ -5,6 +5,7 @@ More than 300 lines: many encodings of valid and invalid keys.
 
 import base64
 import datetime
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ from sso.core.keys import (
     public_jwk,
     public_pem,
 )
-from tests.kit.game import rsa_key
+from tests.kit.rsa_keys import rsa_key
 
 RSA = rsa_key()
 PUBLIC_MEMBERS = {
@@ -288,19 +289,19 @@ def test_error_of_an_invalid_key_does_not_quote_it(name: str) -> None:
         assert "MII" not in str(caught.value)
 
 
-OTHER_KINDS: dict[str, Any] = {
-    "P-384": ec.generate_private_key(ec.SECP384R1()),
-    "P-521": ec.generate_private_key(ec.SECP521R1()),
-    "secp256k1": ec.generate_private_key(ec.SECP256K1()),
-    "X25519": x25519.X25519PrivateKey.generate(),
-    "Ed448": ed448.Ed448PrivateKey.generate(),
-    "DSA": dsa.generate_private_key(1024),
+OTHER_KINDS: dict[str, Callable[[], Any]] = {
+    "P-384": lambda: ec.generate_private_key(ec.SECP384R1()),
+    "P-521": lambda: ec.generate_private_key(ec.SECP521R1()),
+    "secp256k1": lambda: ec.generate_private_key(ec.SECP256K1()),
+    "X25519": x25519.X25519PrivateKey.generate,
+    "Ed448": ed448.Ed448PrivateKey.generate,
+    "DSA": lambda: dsa.generate_private_key(1024),
 }
 
 
 @pytest.mark.parametrize("kind", OTHER_KINDS)
 def test_other_curves_and_kinds_are_rejected(kind: str) -> None:
-    public = OTHER_KINDS[kind].public_key()
+    public = OTHER_KINDS[kind]().public_key()
     with pytest.raises(UnusableKey, match="RSA, EC P-256 or Ed25519"):
         load_public(pem_of(public))
     with pytest.raises(UnusableKey):

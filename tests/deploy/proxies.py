@@ -15,9 +15,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from tests.kit.game import rsa_key
 from tests.kit.ports import free_port
 from tests.kit.postgres import Postgres
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import QUICK, Server, until
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.kit.browser import Browser, fresh_browser, new_user
 from tests.kit.play import Game, game, sign_in_to
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -21,7 +22,7 @@ Command = tuple[str, ...]
 
 @pytest.fixture(scope="module")
 def key() -> rsa.RSAPrivateKey:
-    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return rsa_key()
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ from sso.core.net import parse_address
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.gsid.client_proof import ClientEvidence, ProofFailure, verify_proof
 from sso.gsid.model import GameSessionData
-from tests.kit.game import public_text, rsa_key, sign
+from tests.kit.game import public_text, sign
+from tests.kit.rsa_keys import rsa_key
 
 URL = "https://sso.example.com/proxy/api/gameSession/getGsidResult?Location="
 SECRET, BODY = "S" * 43, b'{"gsid": "x"}'

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tests.kit.browser import Browser
-from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, violation
+from tests.kit.game import Game, Session, outcome, press_continue, public_text, violation
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server
 
 

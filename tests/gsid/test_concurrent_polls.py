@@ -14,7 +14,6 @@ from cryptography.hazmat.primitives.asymmetric import padding
 from sso.core.keys import public_pem
 from sso.gsid.rate_limit import AddressKeys
 from tests.kit.browser import new_user
-from tests.kit.game import rsa_key
 from tests.kit.held import (
     POLL,
     Answer,
@@ -32,6 +31,7 @@ from tests.kit.held import (
     rows_of,
 )
 from tests.kit.postgres import Postgres
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import QUICK, Server, running
 
 MAX_EARLY_POLLS, BLOCK_S, HOLD_S = 2, 60, 1

@@ -7,7 +7,8 @@ import httpx
 import orjson
 import pytest
 
-from tests.kit.game import BASE, Game, public_text, rsa_key
+from tests.kit.game import BASE, Game, public_text
+from tests.kit.rsa_keys import rsa_key
 from tests.web.test_middleware import BODIES, PIECES
 
 ENDPOINTS = ("getGsid", "getGsidResult", "closeGsid", "info")

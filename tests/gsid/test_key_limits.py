@@ -10,9 +10,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tests.core.test_keys import b64, diffie_hellman_der, rsa_der
 from tests.kit.browser import query
-from tests.kit.game import BASE, Game, Session, outcome, public_text, rsa_key, sign, violation, violation_log
+from tests.kit.game import BASE, Game, Session, outcome, public_text, sign, violation, violation_log
 from tests.kit.postgres import Postgres
 from tests.kit.raw_http import SERVERS
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import QUICK, Server, running
 
 MODULUS = rsa_key(0, 3072).public_key().public_numbers().n

@@ -17,7 +17,8 @@ from tests.kit.browser import (
     user_id_of,
 )
 from tests.kit.builders import PASSWORD, TOTP_SECRET
-from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, sign_in_on_game_page, violation
+from tests.kit.game import Game, Session, outcome, press_continue, public_text, sign_in_on_game_page, violation
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server
 
 GONE = "This link no longer works"

@@ -19,10 +19,10 @@ from tests.kit.game import (
     outcome,
     press_continue,
     public_text,
-    rsa_key,
     sign_in_on_game_page,
     violation,
 )
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server
 from tests.perm.endpoints.tokens import ServiceKey
 

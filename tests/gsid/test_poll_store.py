@@ -5,7 +5,6 @@ from ipaddress import ip_address
 
 import pytest
 import trio
-from cryptography.hazmat.primitives.asymmetric import rsa
 from trio.abc import Instrument
 from trio.lowlevel import Task
 
@@ -21,6 +20,7 @@ from sso.gsid.rate_limit import AddressKeys
 from sso.gsid.wiring import GameLogin
 from sso.services import Services
 from tests.kit.builders import add_user
+from tests.kit.rsa_keys import rsa_key
 
 KEY = b"early polls"
 MAX_STEPS = 80  # more than any poll takes
@@ -105,7 +105,7 @@ async def test_poll_with_an_insufficient_address_is_a_violation_and_changes_noth
     services: Services, database: Database, case: str
 ) -> None:
     game, options = services.game_login, LoginOptions(address=ip_address("192.0.2.1"))
-    key = public_pem(rsa.generate_private_key(65537, 2048).public_key())
+    key = public_pem(rsa_key().public_key())
     gsid = (await game.registration.register(options, key if case == "a key" else None)).gsid
     address = ip_address("192.0.2.2" if case == "another address" else "192.0.2.1")
     early_poll_key = AddressKeys.of(address).early_polls

@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from sso.core.keys import UnusableKey, load_rsa_public, public_der
 from tests.kit.browser import query
-from tests.kit.game import BASE, Game, public_text, rsa_key
+from tests.kit.game import BASE, Game, public_text
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server
 
 UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")

@@ -12,7 +12,8 @@ from sso.gsid.errors import TooManySessions, Violation
 from sso.gsid.rate_limit import AddressKeys, GameRateLimiter, GameRateLimits
 from sso.gsid.session_request import SessionRequest
 from sso.services import Services
-from tests.kit.game import public_text, rsa_key, sign
+from tests.kit.game import public_text, sign
+from tests.kit.rsa_keys import rsa_key
 
 HOME = parse_address("203.0.113.5")
 BODY = b"x"

@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 
-from tests.kit.game import BASE, Game, Session, outcome, public_text, rsa_key, sign, violation
+from tests.kit.game import BASE, Game, Session, outcome, public_text, sign, violation
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server
 
 OVER = ("ERROR", "session closed")
@@ -172,7 +173,10 @@ def test_invalid_evidence_beside_valid_evidence_is_a_violation(game: Game) -> No
 
 def test_key_of_a_later_request_must_be_the_registered_one(game: Game) -> None:
     session = closed(game, public_key=public_text(rsa_key()))
-    for spelled in (public_text(rsa_key()), base64.b64encode(base64.b64decode(public_text(rsa_key()))).decode()):
+    for spelled in (
+        public_text(rsa_key()),
+        base64.b64encode(base64.b64decode(public_text(rsa_key()))).decode(),
+    ):
         body = orjson.dumps({"gsid": session.gsid, "public_key": spelled})
         signed = {"Request-Sign": sign(rsa_key(), body)}
         assert outcome(game.send("getGsidResult", body, signed)) == OVER

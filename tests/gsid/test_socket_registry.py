@@ -2,15 +2,18 @@
 
 import uuid
 from collections.abc import Sequence
+from ipaddress import ip_address
 from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from structlog.testing import capture_logs
 
 from sso.core.ids import record_id
 from sso.db.database import Database
 from sso.gsid import socket_registry
+from sso.gsid.rate_limit import AddressKeys
 from sso.gsid.socket_registry import FAILED, SocketClient, SocketClose, SocketRegistry
 from sso.gsid.socket_store import ConnectedSocket, SocketHeartbeat
 from sso.services import Services
@@ -20,6 +23,9 @@ SOCKETS = 3 * socket_registry.MAX_BATCH
 _INSERT = """INSERT INTO game_sessions (gsid, location, match, address, socket, ends, expires)
     SELECT gsid, '', '', '192.0.2.1', 's' || gsid, now() + interval '1 h', now() + interval '1 h'
     FROM unnest($1::text[]) AS item (gsid)"""
+_MAKE_DEVICE = """WITH client AS (
+        INSERT INTO oauth_clients (client_id, name) VALUES ('tv', 'TV') RETURNING client_id
+    ) UPDATE game_sessions SET client_id = client.client_id FROM client WHERE gsid = $1"""
 # Reading this row fails, because infinity is no bigint.
 _MAKE_UNREADABLE = "UPDATE game_sessions SET created = 'infinity' WHERE gsid = $1"
 
@@ -31,7 +37,7 @@ async def connected_clients(database: Database, count: int) -> list[SocketClient
 
 
 def new_client(gsid: str, socket_id: str) -> SocketClient:
-    return SocketClient(gsid, socket_id, wake=lambda: None)
+    return SocketClient(gsid, socket_id)
 
 
 def names(events: list[Any]) -> list[str]:
@@ -151,13 +157,61 @@ async def test_last_of_several_sockets_attached_at_once_is_current(services: Ser
     assert attached[row[0]].socket_id == row[0]
 
 
+@pytest.mark.parametrize("case", ["another address", "blocked", "a device", "ended", "unknown"])
+async def test_socket_with_an_insufficient_address_is_not_attached(
+    services: Services, database: Database, case: str
+) -> None:
+    store, gsid = services.game_login.socket_store, await new_session(services)
+    address = "192.0.2.2" if case == "another address" else "192.0.2.1"
+    early_poll_key = AddressKeys.of(ip_address(address)).early_polls
+    if case == "blocked":
+        for _ in range(services.settings.poll_strikes):
+            await services.game_login.rate_limiter.count_early_poll(early_poll_key)
+    elif case == "a device":
+        await database.run_sql(_MAKE_DEVICE, [gsid])
+    elif case == "ended":
+        await database.run_sql("UPDATE game_sessions SET ends = now() WHERE gsid = $1", [gsid])
+    assert await store.attach("unknown" if case == "unknown" else gsid, "socket", address, early_poll_key) is None
+    (row,) = await database.run_sql("SELECT socket, last_seen FROM game_sessions WHERE gsid = $1", [gsid])
+    assert tuple(row) == (None, None)
+
+
+async def test_socket_with_the_address_of_its_session_is_attached(services: Services, database: Database) -> None:
+    store, gsid = services.game_login.socket_store, await new_session(services)
+    assert await store.attach(gsid, "socket", "192.0.2.1", b"free")
+    (row,) = await database.run_sql("SELECT socket FROM game_sessions WHERE gsid = $1", [gsid])
+    assert row[0] == "socket"
+
+
 async def test_client_that_does_not_read_gets_no_more_than_a_few_queued_events() -> None:
-    wakes: list[None] = []
-    client = SocketClient("gsid", "socket", wake=lambda: wakes.append(None))
+    client = new_client("gsid", "socket")
     for ts in range(socket_registry.MAX_QUEUED_EVENTS + 5):
         client.send_heartbeat(ts)
     client.send(SocketClose(FAILED))
     client.send_heartbeat(0)
     events = client.take_queued()
-    assert len(events) == len(wakes) == socket_registry.MAX_QUEUED_EVENTS + 1
+    assert len(events) == socket_registry.MAX_QUEUED_EVENTS + 1
     assert events[-1] == SocketClose(FAILED)
+
+
+@pytest.mark.parametrize("cause", ["event", "signal"])
+async def test_client_is_woken_while_it_reads_or_the_next_time_it_does(autojump_clock: Any, cause: str) -> None:
+    client = new_client("gsid", "socket")
+
+    def wake() -> None:
+        if cause == "event":
+            client.send_heartbeat(1)
+        else:
+            client.signal()
+
+    wake()  # before it reads
+    with trio.fail_after(1):
+        await client.read_until_woken(trio.sleep_forever)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(client.read_until_woken, trio.sleep_forever)
+        await trio.testing.wait_all_tasks_blocked()
+        wake()
+    assert client.session_changed is (cause == "signal")
+    with trio.move_on_after(1) as reading:  # it was woken once for each cause, and not again
+        await client.read_until_woken(trio.sleep_forever)
+    assert reading.cancelled_caught

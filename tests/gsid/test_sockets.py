@@ -9,7 +9,6 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding
 
 from sso.core.keys import public_der, public_pem
-from tests.kit.game import rsa_key
 from tests.kit.held import (
     SOCKET,
     Answer,
@@ -22,6 +21,7 @@ from tests.kit.held import (
     open_socket,
     receive_all,
 )
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server
 
 UNKNOWN = "6a9ff4b2-3c1d-4e5f-8a7b-9c0d1e2f3a4b"

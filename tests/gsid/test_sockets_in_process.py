@@ -51,7 +51,7 @@ async def server(services: Services, request: pytest.FixtureRequest) -> AsyncIte
     listener = socket.create_server(("127.0.0.1", 0))
     app = build_app(services, Health(), Metrics())
     stop, ready = trio.Event(), trio.Event()
-    limits, hypercorn_only = ServerLimits(ping_s=PING_S), request.param == "hypercorn"
+    limits, hypercorn_only = ServerLimits(ping_s=PING_S, pong_s=PING_S), request.param == "hypercorn"
     async with trio.open_nursery() as nursery:
         await nursery.start(services.bus.run)
         await nursery.start(services.game_login.held_polls.run)
@@ -109,7 +109,7 @@ async def test_silent_client_that_answers_pings_stays_connected(server: InProces
 
 
 def test_client_is_disconnected_after_twenty_seconds_without_a_pong() -> None:
-    assert 2 * ServerLimits.ping_s == 20
+    assert ServerLimits.ping_s + ServerLimits.pong_s == 20
 
 
 async def test_server_error_closes_with_1011_and_cancels_no_poll(

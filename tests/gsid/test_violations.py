@@ -10,7 +10,8 @@ import pytest
 from sso.cli.why import lines
 from sso.gsid.rate_limit import MAX_RECORDED_REFUSALS
 from tests.kit.browser import Browser, query
-from tests.kit.game import Game, Session, outcome, press_continue, public_text, rsa_key, sign, violation, violation_log
+from tests.kit.game import Game, Session, outcome, press_continue, public_text, sign, violation, violation_log
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server
 
 TOO_MANY = MAX_RECORDED_REFUSALS + 6

@@ -12,6 +12,7 @@ import jwt as pyjwt
 from sso.core.keys import GENERATE, PrivateKey, public_jwk
 from sso.core.proof_jwt import jwk_thumbprint
 from tests.kit.oauth import TOKEN, USERINFO, Site
+from tests.kit.rsa_keys import rsa_key
 
 _numbers = itertools.count(1)
 
@@ -22,7 +23,7 @@ class DpopKey:
     key: PrivateKey = field(init=False)
 
     def __post_init__(self) -> None:
-        self.key = GENERATE[self.algorithm]()
+        self.key = rsa_key() if self.algorithm == "RS256" else GENERATE[self.algorithm]()
 
     @property
     def jwk(self) -> dict[str, Any]:

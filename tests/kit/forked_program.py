@@ -24,7 +24,9 @@ from typing import IO, Any, NoReturn
 
 import orjson
 
+from tests.kit.constants import CONSTANTS, set_constants
 from tests.kit.prepared_data import use_prepared_data
+from tests.kit.rsa_keys import use_quick_signing_key
 
 ROOT = Path(__file__).parents[2]
 _MAX_ORDER = 150_000  # bytes
@@ -156,6 +158,7 @@ def _forking_process() -> socket.socket:
 def take_orders(fd: int) -> NoReturn:
     _import_program()
     orders = socket.socket(fileno=fd)
+    started = 0
     running: dict[int, tuple[int, int]] = {}  # by the descriptor of a process: its id, and the pipe for its exit code
     while True:
         ready, _, _ = select.select([fd, *running], [], [])
@@ -171,7 +174,8 @@ def take_orders(fd: int) -> NoReturn:
         pid = os.fork()
         if pid == 0:
             orders.detach()
-            _run_program(orjson.loads(order), files)
+            _run_program(orjson.loads(order), files, started)
+        started += 1
         orders.send(str(pid).encode())
         running[os.pidfd_open(pid)] = (pid, files[3])
         for file in files[:3]:
@@ -206,7 +210,7 @@ def _report_end(process: int, pid: int, ending: int) -> None:
     os.close(process)
 
 
-def _run_program(order: dict[str, Any], files: Sequence[int]) -> NoReturn:
+def _run_program(order: dict[str, Any], files: Sequence[int], number: int) -> NoReturn:
     """Becomes the program."""
     from sso.cli import main
 
@@ -221,6 +225,8 @@ def _run_program(order: dict[str, Any], files: Sequence[int]) -> NoReturn:
     sys.path[0] = order["folder"]
     if order["arguments"][:1] == ["serve"]:  # other commands may want an empty database
         use_prepared_data()
+        use_quick_signing_key(number)
+    set_constants(os.environ.pop(CONSTANTS, "{}"))
     try:
         main()
     except SystemExit as error:

@@ -6,7 +6,6 @@ import base64
 import itertools
 import re
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
@@ -22,12 +21,6 @@ from tests.kit.server import Server
 BASE = "/proxy/api/gameSession"
 RECORD = re.compile(r"[0-9a-f]{16}")
 _numbers = itertools.count(1)
-
-
-@cache
-def rsa_key(number: int = 0, bits: int = 2048) -> rsa.RSAPrivateKey:
-    """Returns a key. Keys are slow to generate, so tests share them."""
-    return rsa.generate_private_key(public_exponent=65537, key_size=bits)
 
 
 def public_text(key: rsa.RSAPrivateKey) -> str:

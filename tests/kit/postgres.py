@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import os
+import signal
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from tests.kit.server import until
 
 TEST_SETTINGS = {
     "max_connections": "300",  # several servers, each with several workers, use it at the same time
-    "max_wal_size": "4GB",
+    "max_wal_size": "1GB",
     "checkpoint_timeout": "1d",
     "autovacuum_naptime": "10min",
 }
@@ -116,5 +117,7 @@ def running() -> Iterator[Postgres]:
             yield running_server
         finally:
             pid = server.pid()
+            if pid:
+                os.kill(pid, signal.SIGQUIT)  # nothing needs to be written: the folder is removed
             server.close()
             wait_until_ended(pid)

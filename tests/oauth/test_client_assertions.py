@@ -8,14 +8,15 @@ from typing import Any
 
 import jwt as pyjwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from sso.core.keys import GENERATE, PrivateKey, public_jwk
 from tests.kit.oauth import REVOKE, TOKEN, Browser, Site, error_of, new_site
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server
 
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-KEYS: dict[str, PrivateKey] = {algorithm: generate() for algorithm, generate in GENERATE.items()}
+KEYS: dict[str, PrivateKey] = {"RS256": rsa_key(), "ES256": GENERATE["ES256"](), "EdDSA": GENERATE["EdDSA"]()}
 JWKS = {"keys": [public_jwk(key.public_key(), f"key-{algorithm}") for algorithm, key in KEYS.items()]}
 _numbers = itertools.count(1)
 
@@ -95,7 +96,7 @@ def test_assertion_works_once(app: Site, browser: Browser) -> None:
         {"kid": None},  # the client has several keys
         {"key": ec.generate_private_key(ec.SECP256R1())},
         {"algorithm": "HS256", "key": "0123456789abcdef0123456789abcdef"},
-        {"algorithm": "RS256", "key": rsa.generate_private_key(65537, 2048)},
+        {"algorithm": "RS256", "key": rsa_key(1)},
         {"algorithm": "PS256", "key": KEYS["RS256"], "kid": "key-RS256"},
     ],
 )

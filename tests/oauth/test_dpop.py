@@ -9,7 +9,7 @@ import httpx
 import jwt as pyjwt
 import pytest
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from sso.core.keys import public_jwk
 from tests.kit.dpop import DpopKey, ath
@@ -26,6 +26,7 @@ from tests.kit.oauth import (
     pkce,
     query_of,
 )
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server
 
 KEYS = {algorithm: DpopKey(algorithm) for algorithm in ("RS256", "ES256", "EdDSA")}
@@ -190,7 +191,7 @@ def test_weak_and_costly_keys_are_refused(oidc: Site, bits: int, exponent: int) 
 
 def test_rsa_key_of_4096_bits_is_accepted(oidc: Site, browser: Browser) -> None:
     key = DpopKey("RS256")
-    key.key = rsa.generate_private_key(65537, 4096)
+    key.key = rsa_key(0, 4096)
     assert redeem(oidc, browser, key).status_code == 200
 
 

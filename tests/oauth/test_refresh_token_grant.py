@@ -10,11 +10,11 @@ from typing import Any
 
 import jwt as pyjwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.kit.browser import query
 from tests.kit.oauth import Browser, Site, error_of, new_browser, new_site, next_path_of
 from tests.kit.postgres import Postgres
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import QUICK, Server, running, until
 
 INVALID_TOKEN = {"strict": (400, "invalid_request"), "oidc": (400, "invalid_grant")}
@@ -119,7 +119,7 @@ def test_tampered_token_is_refused(site: Site, browser: Browser) -> None:
     head, body, signature = token.split(".")
     claims = pyjwt.decode(token, options={"verify_signature": False})
     kid = pyjwt.get_unverified_header(token)["kid"]
-    foreign = rsa.generate_private_key(65537, 2048)
+    foreign = rsa_key()
     flipped = signature[:9] + ("A" if signature[9] != "A" else "B") + signature[10:]
     for bad in (
         changed(token, 1, scopes="openid offline_access email"),

@@ -7,11 +7,11 @@ from typing import Any
 
 import jwt as pyjwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tests.kit.builders import PASSWORD
 from tests.kit.oauth import Browser, Site, error_of, new_browser, new_site
+from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server
 
 EXCHANGE, EXCHANGE_TOKEN = "/proxy/oauth/exchange", "/proxy/oauth/exchangeToken"
@@ -173,7 +173,7 @@ def test_every_endpoint_refuses_other_token_types(site: Site, browser: Browser, 
 def forged(site: Site, token: str) -> Iterator[tuple[str, str]]:
     """Yields forgeries of the token, each with a description, by all known attacks on JWT libraries."""
     header, claims = pyjwt.get_unverified_header(token), pyjwt.decode(token, options={"verify_signature": False})
-    key = rsa.generate_private_key(65537, 2048)
+    key = rsa_key()
     published = pyjwt.PyJWKSet.from_dict(site.http.get("/proxy/oauth/keys").json())[header["kid"]]
     public: Any = published.key
     pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

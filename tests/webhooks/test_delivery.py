@@ -2,13 +2,30 @@
 
 import threading
 import time
+from collections.abc import Iterator
+
+import pytest
 
 from sso.webhooks.sender import LIMITS
 from tests.admin.conftest import Administrator
-from tests.kit.server import until
+from tests.kit.constants import changed
+from tests.kit.postgres import Postgres
+from tests.kit.server import QUICK, Server, running, until
 from tests.kit.webhook_receiver import WebhookReceiver, webhook_receiver
 from tests.perm.endpoints.conftest import Studio
 from tests.webhooks.conftest import SECRET, AddWebhook, set_disabled
+
+
+@pytest.fixture(scope="module")
+def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that repeats failed deliveries early."""
+    dsn = postgres_server.fresh()
+    settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
+    settings |= changed({"sso.webhooks.sender.FIRST_PAUSE_S": 6})
+    with running(tmp_path_factory.mktemp("server"), **settings) as server:
+        server.keep_services_open()
+        yield server
+    postgres_server.drop(dsn)
 
 
 def toggle(root: Administrator, user_id: str, times: int) -> None:

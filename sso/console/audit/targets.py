@@ -1,5 +1,6 @@
 """The pages of the things that entries of the audit trail are about."""
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -33,3 +34,12 @@ def target_path(visit: ConsoleVisit, entry: dict[str, Any]) -> str:
     if not visit.may("GET", operation) or any(f"{{{name}}}" in page and not value for name, value in names.items()):
         return ""
     return page.format_map({name: quote(value, safe="") for name, value in names.items()})
+
+
+def history_path(visit: ConsoleVisit, ids: Mapping[str, Any]) -> str:
+    """Returns the page with the audit entries of a record, given by the ids in the path of its own page; "" if none."""
+    if not ids or not visit.may("GET", "/audit"):
+        return ""
+    *others, own = map(str, ids.values())
+    target = "/".join((*others, own)) if "application_id" in ids else own  # as the audit trail names a role
+    return f"/console/audit?target={quote(target, safe='')}"

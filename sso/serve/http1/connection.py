@@ -187,13 +187,17 @@ class Connection:
         self._state, self.deadline = ConnectionState.WEBSOCKET, self.context.clock.now + self.context.limits.ping_s
 
     def silence_ends_soon(self) -> bool:
-        """Returns whether ``on_silence`` will be called soon, so that a ping can be sent with another message."""
-        context = self.context
-        return self.deadline - context.clock.now < context.limits.ping_s / 4
+        """Returns whether ``on_silence`` will be called soon, so that a ping can be sent with another message.
 
-    def extend_silence(self) -> None:
-        """Calls ``on_silence`` as much later as ``watch_silence`` waits."""
-        self.deadline += self.context.limits.ping_s
+        With heartbeats every five seconds, every second one is sent soon before, and no ping needs its own packet.
+        """
+        context = self.context
+        return self.deadline - context.clock.now < context.limits.ping_s / 3
+
+    def watch_answer(self) -> None:
+        """Calls ``on_silence`` if the client does not answer a ping. A ping that was sent early gives it more time."""
+        due = self.context.clock.now if self.deadline == NEVER else self.deadline
+        self.deadline = due + self.context.limits.pong_s
 
     # The socket
 

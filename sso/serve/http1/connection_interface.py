@@ -47,7 +47,7 @@ class ConnectionInterface(Protocol):
     def silence_ends_soon(self) -> bool:
         """Returns whether ``on_silence`` will be called soon, so that a ping can be sent with another message."""
 
-    def extend_silence(self) -> None:
-        """Calls ``on_silence`` as much later as ``watch_silence`` waits."""
+    def watch_answer(self) -> None:
+        """Calls ``on_silence`` if the client does not answer a ping."""
 
     def cancel_on_disconnect(self) -> AbstractContextManager[None]: ...

@@ -220,7 +220,7 @@ class WebSocketExchange(WebSocketOutput):
         message = frame(TEXT, data)
         if not self._ping_sent and self._connection.silence_ends_soon():
             self._ping_sent = True
-            self._connection.extend_silence()
+            self._connection.watch_answer()
             message += EMPTY_PING
         self._write(message)
         return True
@@ -261,7 +261,7 @@ class WebSocketExchange(WebSocketOutput):
         if not self._ping_sent:
             self._ping_sent = True
             self._write(EMPTY_PING)
-            self._connection.watch_silence(self)
+            self._connection.watch_answer()
         else:
             with suppress(OSError):
                 self._connection.sock.shutdown(socket.SHUT_RDWR)  # `receive` then reports the end of the stream

@@ -8,6 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from sso.core.keys import public_pem
 from tests.kit.browser import query
+from tests.kit.rsa_keys import rsa_key
 from tests.perm.endpoints.authentication import HOUR, NOW, REFUSED, UNVERIFIED, bearer, forged, post
 from tests.perm.endpoints.conftest import ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey, signer
@@ -35,7 +36,7 @@ def test_service_jwt_of_more_than_4096_characters_is_unauthorized(studio: Studio
 
 def test_service_jwt_with_a_large_rsa_key_is_verified(studio: Studio, ann: ApiUser) -> None:
     app = studio.application()
-    key = ServiceKey("RS256", rsa.generate_private_key(65537, 4104)).trusted_by(studio, app)
+    key = ServiceKey("RS256", rsa_key(0, 4104)).trusted_by(studio, app)
     token = key.sign(studio.server, app)
     assert post(studio, bearer(ann.jwt, None, token))[0] == 200
     assert post(studio, bearer(ann.jwt, None, token[:-8] + "AAAAAAAA")) == REFUSED
