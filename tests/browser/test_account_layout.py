@@ -1,9 +1,9 @@
 """The layout of the account page in Chromium: its sections, its navigation, and where the browser is after a form."""
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import HEIGHT, Screenshot, Window, assert_accessible, assert_fits
+from tests.browser.conftest import Screenshot, assert_accessible, assert_fits
 from tests.browser.test_pages import sign_in
 from tests.kit.browser import new_user
 from tests.kit.builders import PASSWORD
@@ -32,10 +32,9 @@ def sign_in_with_scripts(page: Page, server: Server, login: str) -> None:
     page.get_by_role("button", name="Sign in", exact=True).click()
 
 
-def test_pages_of_the_account_are_accessible(page: Page, chromium: Browser, width: int, server: Server) -> None:
+def test_pages_of_the_account_are_accessible(scripted: Page, server: Server) -> None:
     """axe-core needs JavaScript, which the window of the other tests does not have."""
-    window = Window(chromium, viewport={"width": width, "height": HEIGHT})
-    scripted, login = window.page, new_user(server, nick="Ann Wanderer")
+    login = new_user(server, nick="Ann Wanderer")
     sign_in_with_scripts(scripted, server, login)
     scripted.locator("#data summary").filter(has_text="Delete").click()
     assert_accessible(scripted)
@@ -48,7 +47,6 @@ def test_pages_of_the_account_are_accessible(page: Page, chromium: Browser, widt
     sign_in_with_scripts(scripted, server, login)
     expect(scripted.get_by_role("button", name="Keep my account")).to_be_visible()
     assert_accessible(scripted)
-    window.context.close()
 
 
 def test_user_edits_the_profile(page: Page, server: Server) -> None:

@@ -6,7 +6,7 @@ Each page that is looked at must fit a phone and a desktop, and axe-core must fi
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import (
     DESKTOP,
@@ -14,8 +14,8 @@ from tests.browser.conftest import (
     LONG,
     PHONE,
     PICTURES,
+    SharedWindows,
     Window,
-    _thread,
     assert_accessible,
     assert_fits,
     open_signed_in,
@@ -31,12 +31,10 @@ MIN_BUTTON = {PHONE: 44, DESKTOP: 34}  # pixels: a finger on a phone, a mouse on
 
 
 @pytest.fixture
-def window(chromium: Browser) -> Iterator[Window]:
+def window(shared_windows: SharedWindows) -> Iterator[Window]:
     """A window with JavaScript, which live search and charts use."""
-    window = _thread.submit(Window, chromium, viewport={"width": DESKTOP, "height": HEIGHT}).result()
-    yield window
-    _thread.submit(window.context.close).result()
-    assert window.errors == []
+    with shared_windows.use(DESKTOP, scripts=True) as window:
+        yield window
 
 
 @pytest.fixture(scope="module")

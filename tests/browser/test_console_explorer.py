@@ -1,18 +1,17 @@
 """The permission explorer and the branding preview in Chromium."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import DESKTOP, HEIGHT, Window, _thread
-from tests.browser.test_account_layout import sign_in_with_scripts
-from tests.browser.test_console import look
+from tests.browser.conftest import open_signed_in
+from tests.browser.test_console import look, window
 from tests.kit.browser import new_user
 from tests.kit.server import Server
 
+__all__ = ["window"]
 pytestmark = pytest.mark.browser
 APPLICATION = 7120  # an id
 ROLES = [
@@ -36,14 +35,6 @@ LOGO = (
 )
 
 
-@pytest.fixture
-def window(chromium: Browser) -> Iterator[Window]:
-    window = _thread.submit(Window, chromium, viewport={"width": DESKTOP, "height": HEIGHT}).result()
-    yield window
-    _thread.submit(window.context.close).result()
-    assert window.errors == []
-
-
 @pytest.fixture(scope="module")
 def administrator(server: Server) -> str:
     login = new_user(server, nick="Explorer Administrator", user_id="7120001")
@@ -63,8 +54,7 @@ def test_permissions_of_two_users_are_compared(page: Page, server: Server, admin
             "permissions": [{"user_id": ann, "application_id": APPLICATION, "data": {"roles": ["moderator"]}}],
         }
     )
-    sign_in_with_scripts(page, server, administrator)
-    page.goto(f"{server.base_url}/console/users/7120002")
+    open_signed_in(page, server, administrator, "/console/users/7120002")
     page.get_by_role("link", name="Permissions", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Permission explorer")
     page.get_by_label("Application").fill("explored game")
@@ -90,8 +80,7 @@ def test_branding_of_a_client_is_previewed_and_saved(
 ) -> None:
     server.apply({"clients": [CLIENT]})
     (tmp_path / "logo.svg").write_text(LOGO)
-    sign_in_with_scripts(page, server, administrator)
-    page.goto(f"{server.base_url}/console/clients/{CLIENT['client_id']}")
+    open_signed_in(page, server, administrator, f"/console/clients/{CLIENT['client_id']}")
     page.get_by_role("link", name="Branding").last.click()
     frame = page.frame_locator("iframe[title='Sign-in: light, phone']")
     expect(frame.get_by_role("heading", name="Sign in")).to_be_visible()

@@ -1,9 +1,9 @@
 """The sign-in of a device in Chromium: the code, the words, the decision and its result."""
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import PHONE, Screenshot, Window, _thread
+from tests.browser.conftest import Screenshot
 from tests.kit.browser import new_user
 from tests.kit.builders import PASSWORD
 from tests.kit.device import Device, new_device_site, start_device
@@ -68,12 +68,5 @@ def test_link_of_a_device_can_be_refused(page: Page, server: Server, device: Dev
     assert device.ask().json()["error"] == "access_denied"
 
 
-def test_device_is_signed_in_with_javascript(chromium: Browser, server: Server, device: Device) -> None:
-    def use() -> list[str]:
-        window = Window(chromium, viewport={"width": PHONE, "height": 844})
-        confirm_by_code(window.page, server, device, login, lambda name: None)
-        window.context.close()
-        return window.errors
-
-    login = new_user(server, nick="Ann Wanderer")
-    assert _thread.submit(use).result() == []
+def test_device_is_signed_in_with_javascript(scripted: Page, server: Server, device: Device) -> None:
+    confirm_by_code(scripted, server, device, new_user(server, nick="Ann Wanderer"), lambda name: None)

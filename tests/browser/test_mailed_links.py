@@ -1,9 +1,9 @@
 """Forgotten password and change of the address in Chromium, with and without JavaScript."""
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import HEIGHT, Screenshot, Window, assert_accessible, assert_fits
+from tests.browser.conftest import Screenshot, assert_accessible, assert_fits
 from tests.browser.test_account_layout import sign_in_with_scripts
 from tests.browser.test_pages import sign_in
 from tests.kit.browser import new_user
@@ -56,9 +56,8 @@ def test_change_of_the_address_without_javascript(page: Page, server: Server, sc
     expect(page.get_by_role("heading", level=1)).to_have_text("Choose a new password")
 
 
-def test_change_of_the_address_with_javascript(page: Page, chromium: Browser, width: int, server: Server) -> None:
-    window = Window(chromium, viewport={"width": width, "height": HEIGHT})
-    scripted, login = window.page, new_user(server)
+def test_change_of_the_address_with_javascript(scripted: Page, server: Server) -> None:
+    login = new_user(server)
     sign_in_with_scripts(scripted, server, login)
     form = scripted.locator("form[action='/account/email']")
     scripted.locator("#email summary").filter(has_text="Change").click()
@@ -67,7 +66,7 @@ def test_change_of_the_address_with_javascript(page: Page, chromium: Browser, wi
         form.get_by_role("button", name="Change e-mail address").click()
         expect(scripted.locator("#email").get_by_role("alert")).to_contain_text(text)
         expect(form.get_by_label("New e-mail address")).to_be_focused()
-        assert_accessible(scripted)
+    assert_accessible(scripted)
     form.get_by_label("New e-mail address").fill(f"new.{login}")
     form.get_by_role("button", name="Change e-mail address").click()
     expect(scripted.locator("#email")).to_contain_text(f"Waiting for confirmation of new.{login}")
@@ -85,14 +84,11 @@ def test_change_of_the_address_with_javascript(page: Page, chromium: Browser, wi
     scripted.goto(undo)
     expect(scripted.get_by_role("alert")).to_contain_text("This link no longer works.")
     assert_accessible(scripted)
-    window.context.close()
-    assert window.errors == []
 
 
-def test_pages_with_javascript(page: Page, chromium: Browser, width: int, server: Server) -> None:
+def test_pages_with_javascript(scripted: Page, server: Server) -> None:
     """A button shows the password. axe-core finds nothing serious."""
-    window = Window(chromium, viewport={"width": width, "height": HEIGHT})
-    scripted, login = window.page, new_user(server)
+    login = new_user(server)
     reset_password(scripted, server, login)
     field = scripted.locator("#new_password")
     field.fill(NEW)
@@ -106,8 +102,5 @@ def test_pages_with_javascript(page: Page, chromium: Browser, width: int, server
     scripted.locator("#repeat_password").fill(NEW)
     scripted.get_by_role("button", name="Change password and sign in").click()
     expect(scripted.get_by_role("heading", level=1)).to_have_text("Your account")
-    assert_accessible(scripted)
     scripted.goto(f"{server.base_url}/forgot")
     assert_accessible(scripted)
-    window.context.close()
-    assert window.errors == []
