@@ -4,6 +4,7 @@ An arrow is drawn from a package to each package that it imports, unless a longe
 """
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,6 +82,7 @@ def imported(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+@functools.cache
 def arrows() -> set[tuple[str, str]]:
     """Each pair of boxes of which the first imports the second."""
     pairs = {(box_of(name), box_of(target)) for name, path in modules() for target in imported(path)}

@@ -25,6 +25,7 @@ from sso.db.statement import Statement
 from sso.services import Services, build
 from tests.kit.browser import AuthenticatorApp, Browser, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
+from tests.kit.long_tests import takes_long
 from tests.kit.server import Server
 
 LOGIN = "/proxy/api/login"
@@ -82,8 +83,15 @@ def burst(server: Server, kind: str, way: str) -> Counter[int]:
         return send_concurrently(server, guesses)
 
 
-@pytest.mark.parametrize("way", ["page", "login operation"])
-@pytest.mark.parametrize("kind", ["email", "totp"])
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [
+        ("email", "page"),
+        ("totp", "login operation"),
+        pytest.param("email", "login operation", marks=takes_long),
+        pytest.param("totp", "page", marks=takes_long),
+    ],
+)
 def test_concurrent_codes_are_checked_at_most_five_times(server: Server, kind: str, way: str) -> None:
     won = 0
     for _ in range(ROUNDS):

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NoReturn, cast
 
 import orjson
 
@@ -186,19 +186,27 @@ def _import_program() -> None:
     gc.disable()
     for name in ("sso.worker", "sso.cli.serve", "sso.cli.apply", "sso.cli.user", "alembic.command", "sso.db.tables"):
         importlib.import_module(name)
+    _build_app()
     assert "prometheus_client" not in sys.modules  # it reads the environment when it is imported
-    _compile_templates()
+    assert threading.active_count() == 1  # a fork has no other threads
     gc.freeze()
 
 
-def _compile_templates() -> None:
-    from sso.app import App
-    from sso.core.language import install_translations
-    from sso.web import pages
+def _build_app() -> None:
+    """Builds the application once, which compiles its templates, statements and routes for all processes."""
+    from sso.app import build_app
+    from sso.config import Settings
+    from sso.core.encryption import Keyring, MasterKey
+    from sso.db.database import Database
+    from sso.health import Health
+    from sso.metrics import Metrics
+    from sso.services import build
 
-    templates = App("sso", template_folder="web/templates").jinja_env
-    install_translations(templates)
-    pages.install(templates)
+    with tempfile.TemporaryDirectory() as folder:
+        services = build(
+            Settings(data_dir=Path(folder)), Database("", cast(Any, None), 1), Keyring([MasterKey.generate()])
+        )
+        templates = build_app(services, Health(), Metrics()).jinja_env
     for name in templates.list_templates():
         templates.get_template(name)
 
@@ -215,8 +223,8 @@ def _run_program(order: dict[str, Any], files: Sequence[int], number: int) -> No
     from sso.cli import main
 
     os.setsid()
-    for number, file in enumerate(files[:3]):
-        os.dup2(file, number)
+    for descriptor, file in enumerate(files[:3]):
+        os.dup2(file, descriptor)
     os.closerange(3, 10_000)
     os.chdir(order["folder"])
     os.environ.clear()

@@ -27,7 +27,7 @@ from sso.state.apply import Applier
 from sso.state.document import parse
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))
-SEEDS = 12 * ROUNDS
+SEEDS = 6 * ROUNDS
 pytestmark = pytest.mark.timeout(120 + ROUNDS * 60)
 DRY_RUN = WriteMode(dry_run=True)
 ACTOR = AuditActor()

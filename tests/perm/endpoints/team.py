@@ -1,10 +1,13 @@
 """A project with one user for each kind of right, for tests of delegation."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
+
+_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -25,14 +28,27 @@ class Team:
         return cls(studio, owner, manager, developer, leader, viewer, stranger)
 
     def project(self) -> "TeamProject":
-        project_id = self.studio.project(self.owner)
-        group = self.studio.group(project_id, tags=("project",))
+        number = next(_numbers)
+        project = TeamProject(self, f"team_{number}", 500_000 + 1000 * number, f"{number:024x}")
         schema = {"private_data": {"rule": {"value": False, "protected": True}, "patrol": {"value": False}}}
-        app = self.studio.application(project_id, **schema)
-        self.studio.role(app, "guard", "patrol")
-        self.studio.role(app, "chief", "rule", protected=True)
-        project = TeamProject(self, project_id, app, group)
-        assert project.save_members(self.studio.root, *project.members()).status == 200
+        guard = {"name": "guard", "meta": {"private_data": {"patrol": {"value": True}}}}
+        chief = {"name": "chief", "meta": {"private_data": {"rule": {"value": True}}}, "protected": True}
+        group = {
+            "group_id": project.group,
+            "project_id": project.id,
+            "title": f"Group of {number}",
+            "tags": ["project"],
+        }
+        self.studio.server.apply(
+            {
+                "projects": [{"title": f"Team {number}", "author": self.studio.root.user_id}],
+                "applications": [{"application_id": project.app, "name": f"Game {number}", "project_id": project.id}],
+                "schemas": {str(project.app): schema},
+                "roles": {str(project.app): [guard, chief]},
+                "groups": [group],
+                "memberships": [{"id": project.id, "users": project.members()}],
+            }
+        )
         return project
 
 

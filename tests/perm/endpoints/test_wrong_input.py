@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.kit.long_tests import usual_part
 from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
 
 # One value of each JSON type; a field accepts values of its own type only.
@@ -202,11 +203,11 @@ def test_valid_bodies_are_accepted(studio: Studio, bodies: Bodies) -> None:
 def test_field_of_another_type_is_rejected(studio: Studio, bodies: Bodies, number: int) -> None:
     assert len(bodies.good) == 26
     path, good = bodies.good[number]
-    for place in places(good):
-        for kind, value in KINDS.items():
-            body, before = with_value(good, place, value)
-            if kind == kind_of(before) or may_be(place, kind):
-                continue
+    for index, place in enumerate(places(good), number):
+        before = with_value(good, place, None)[1]
+        others = [kind for kind in KINDS if kind != kind_of(before) and not may_be(place, kind)]
+        for kind in usual_part(others, 2, index):
+            body, _ = with_value(good, place, KINDS[kind])
             response = studio.root.call(path, **body)
             assert (response.status, response.body["status"]) == (400, "ERROR"), (path, place, kind, response.body)
             assert set(response.body) == {"status", "error"}
