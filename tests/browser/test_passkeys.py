@@ -105,7 +105,7 @@ def test_passkey_from_registration_to_removal(page: Page, site: Server, login: s
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
     register(page)
     expect(page.locator(".codes code")).to_have_count(10)
-    screenshot("passkey-added")
+    assert_fits(page)
 
     device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": False})
     sign_out(page)
@@ -119,7 +119,7 @@ def test_passkey_from_registration_to_removal(page: Page, site: Server, login: s
     sign_out(page)
     sign_in(page, site, login)
     expect(page.get_by_role("heading", level=1)).to_have_text("Use your passkey")
-    screenshot("second-step-with-passkey")
+    assert_fits(page)
     page.get_by_text("Lost your passkey?").click()
     expect(page.get_by_label("Recovery code")).to_be_visible()
     screenshot("second-step-lost-phone")

@@ -1,11 +1,10 @@
 """Migrations create the schema of sso.db.tables, once, also if they run concurrently or are interrupted."""
 
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +18,9 @@ from sso.db import migrate as migrations
 from sso.db.migrate import HEAD, SCRIPTS, MigrationError, current, migrate
 from sso.db.standalone import fetch_value, run_with_connection
 from sso.db.tables import metadata
+from tests.kit.forked_program import ForkedProcess
 from tests.kit.postgres import Postgres
-from tests.kit.server import until
+from tests.kit.server import clean_environment, until
 
 TIMEOUT_S = 120  # generous, for slow machines
 TABLES = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
@@ -36,15 +36,16 @@ def empty(postgres_server: Postgres) -> Iterator[str]:
 
 
 @contextmanager
-def migrating(dsn: str) -> "Iterator[subprocess.Popen[str]]":
+def migrating(folder: Path, dsn: str) -> Iterator[ForkedProcess]:
     """A process that migrates the database; it is killed at the end of the block if it still runs."""
-    program = "import sys; from sso.db.migrate import migrate; print(migrate(sys.argv[1]))"
-    command = [sys.executable, "-c", program, dsn]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    process = ForkedProcess(["migrate"], env=clean_environment(SSO_DATABASE_URL=dsn), cwd=folder)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(TIMEOUT_S)
+        assert process.stdout is not None
+        process.stdout.close()
 
 
 def test_head_is_the_newest_migration_and_each_one_follows_the_previous() -> None:
@@ -60,37 +61,6 @@ def test_head_is_the_newest_migration_and_each_one_follows_the_previous() -> Non
         assert down[1] == before
         before = revision[1]
     assert before == HEAD
-
-
-def test_logins_are_converted_to_nfc_unless_the_new_key_is_taken(empty: str) -> None:
-    run_with_connection(empty, lambda connection: migrations._upgrade(connection, "0015"))
-    nfd, nfc = "zoe\u0308@example.com", "zo\u00eb@example.com"
-    stored = {
-        "1": (nfd, nfd),
-        "2": ("Ann@Straße.de", "ann@strasse.de"),
-        "3": ("bjo\u0308rn@example.com", "bjo\u0308rn@example.com"),
-        "4": ("bj\u00f6rn@example.com", "bj\u00f6rn@example.com"),
-        "5": ("ASCII@example.com", "ascii@example.com"),
-    }
-
-    def insert(connection: Connection) -> None:
-        for user_id, (login, key) in stored.items():
-            values = {"user_id": user_id, "login": login, "key": key}
-            connection.execute(
-                text("INSERT INTO users (user_id, login, login_key) VALUES (:user_id, :login, :key)"), values
-            )
-        connection.commit()
-
-    def read(connection: Connection) -> Any:
-        rows = connection.execute(text("SELECT user_id, login, login_key FROM users"))
-        return {row.user_id: (row.login, row.login_key) for row in rows}
-
-    run_with_connection(empty, insert)
-    assert migrate(empty) is True
-    assert run_with_connection(empty, read) == stored | {
-        "1": (nfc, nfc),
-        "2": ("Ann@Straße.de", "ann@xn--strae-oqa.de"),
-    }
 
 
 def test_empty_database_is_migrated_once(empty: str) -> None:
@@ -131,12 +101,13 @@ def test_sequences_start_at_the_documented_numbers(dsn: str) -> None:
     assert fetch_value(dsn, insert) == 10
 
 
-def test_concurrent_migrations_of_an_empty_database_all_succeed(empty: str) -> None:
-    with migrating(empty) as first, migrating(empty) as second, migrating(empty) as third:
-        for process in (first, second, third):
-            out, err = process.communicate(timeout=TIMEOUT_S)
-            assert process.returncode == 0, err
-            assert out.strip() in ("True", "False")
+def test_concurrent_migrations_of_an_empty_database_all_succeed(empty: str, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        processes = [stack.enter_context(migrating(tmp_path, empty)) for _ in range(3)]
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.read() == f"the database is at version {HEAD}\n"
+            assert process.wait(TIMEOUT_S) == 0
     assert current(empty) == HEAD
     assert fetch_value(empty, "SELECT count(*) FROM alembic_version") == 1
 
@@ -176,7 +147,7 @@ def test_migration_that_keeps_older_programs_working_only_adds() -> None:
                 assert "nullable=False" not in column or "server_default" in column, file.name
 
 
-def test_migration_that_was_killed_leaves_nothing_and_can_be_repeated(empty: str) -> None:
+def test_migration_that_was_killed_leaves_nothing_and_can_be_repeated(empty: str, tmp_path: Path) -> None:
     blocking, done = threading.Event(), threading.Event()
 
     def block(connection: Connection) -> None:
@@ -189,7 +160,7 @@ def test_migration_that_was_killed_leaves_nothing_and_can_be_repeated(empty: str
     blocker.start()
     try:
         assert blocking.wait(TIMEOUT_S)
-        with migrating(empty):
+        with migrating(tmp_path, empty):
             assert until(lambda: fetch_value(empty, WAITING), TIMEOUT_S), "the migration did not wait for the table"
     finally:
         done.set()
@@ -199,6 +170,9 @@ def test_migration_that_was_killed_leaves_nothing_and_can_be_repeated(empty: str
     assert current(empty) is None
     assert migrate(empty) is True
     assert fetch_value(empty, TABLES) == len(metadata.tables) + 1
+
+
+# Rows of older versions
 
 
 def upgrade(dsn: str, revision: str) -> None:
@@ -212,21 +186,38 @@ def upgrade(dsn: str, revision: str) -> None:
     run_with_connection(dsn, run)
 
 
-def test_existing_session_tokens_get_a_sign_in(empty: str) -> None:
-    upgrade(empty, "0009")
-    fetch_value(empty, "INSERT INTO users (user_id, login, login_key) VALUES ('5', 'a@b.c', 'a@b.c')")
+NFD, NFC = "zoe\u0308@example.com", "zo\u00eb@example.com"
+OLD_LOGINS = {
+    "1": (NFD, NFD),
+    "2": ("Ann@Straße.de", "ann@strasse.de"),
+    "3": ("bjo\u0308rn@example.com", "bjo\u0308rn@example.com"),
+    "4": ("bj\u00f6rn@example.com", "bj\u00f6rn@example.com"),
+    "5": ("ASCII@example.com", "ascii@example.com"),
+}
+
+
+@pytest.fixture(scope="module")
+def with_old_rows(postgres_server: Postgres) -> Iterator[str]:
+    """A database in which each of several versions has written rows, and which was then migrated to the newest."""
+    dsn = postgres_server.empty()
+    upgrade(dsn, "0009")
+    insert_session_tokens(dsn)
+    upgrade(dsn, "0014")
+    insert_projects(dsn)
+    upgrade(dsn, "0015")
+    run_with_connection(dsn, insert_logins)
+    assert migrate(dsn) is True
+    yield dsn
+    postgres_server.drop(dsn)
+
+
+def insert_session_tokens(dsn: str) -> None:
+    fetch_value(dsn, "INSERT INTO users (user_id, login, login_key) VALUES ('9', 'a@b.c', 'a@b.c')")
     for digest in ("\\x01", "\\x02"):
-        fetch_value(
-            empty, f"INSERT INTO session_tokens VALUES ('{digest}', '5', 'long', NULL, now() + interval '1 day')"
-        )
-    assert migrate(empty) is True
-    count = "SELECT count(DISTINCT s.id) FROM session_tokens t JOIN sign_ins s ON s.id = t.sign_in AND s.user_id = '5'"
-    assert fetch_value(empty, f"{count} WHERE s.auth = 'gsid' AND NOT s.ended AND s.expires = t.expires") == 2
+        fetch_value(dsn, f"INSERT INTO session_tokens VALUES ('{digest}', '9', 'long', NULL, now() + interval '1 day')")
 
 
-def test_existing_project_names_are_normalised(empty: str) -> None:
-    """If two names become equal, an id wins over an alias, and the older project over the younger one."""
-    upgrade(empty, "0014")
+def insert_projects(dsn: str) -> None:
     for project, age, aliases in (
         ("red_dawn", 3, ["Red-Dawn", "RD", "rd", "First"]),
         ("blue", 2, ["RED_dawn", "r-d", "first", "Own"]),
@@ -234,24 +225,53 @@ def test_existing_project_names_are_normalised(empty: str) -> None:
     ):
         array = ", ".join(f"'{alias}'" for alias in aliases)
         fetch_value(
-            empty,
+            dsn,
             f"INSERT INTO projects (id, title, aliases, created) VALUES "
             f"('{project}', '{project}', ARRAY[{array}]::text[], now() - interval '{age} days')",
         )
         for name in (project, *aliases):
-            fetch_value(empty, f"INSERT INTO project_names VALUES ('{name}', '{project}')")
-    fetch_value(empty, "INSERT INTO project_names VALUES ('new_title', 'own')")
-    fetch_value(empty, "INSERT INTO applications (application_id, name, project_id) VALUES (10, 'a', 'blue')")
+            fetch_value(dsn, f"INSERT INTO project_names VALUES ('{name}', '{project}')")
+    fetch_value(dsn, "INSERT INTO project_names VALUES ('new_title', 'own')")
+    fetch_value(dsn, "INSERT INTO applications (application_id, name, project_id) VALUES (10, 'a', 'blue')")
     for project in ("blue", "own"):
         member = f"('{project}', '5', 'applications', '10', 'viewer')"
-        fetch_value(empty, f"INSERT INTO project_members (project_id, user_id, level, resource, role) VALUES {member}")
-    assert migrate(empty) is True
+        fetch_value(dsn, f"INSERT INTO project_members (project_id, user_id, level, resource, role) VALUES {member}")
+
+
+def insert_logins(connection: Connection) -> None:
+    for user_id, (login, key) in OLD_LOGINS.items():
+        values = {"user_id": user_id, "login": login, "key": key}
+        connection.execute(
+            text("INSERT INTO users (user_id, login, login_key) VALUES (:user_id, :login, :key)"), values
+        )
+    connection.commit()
+
+
+def test_existing_session_tokens_get_a_sign_in(with_old_rows: str) -> None:
+    count = "SELECT count(DISTINCT s.id) FROM session_tokens t JOIN sign_ins s ON s.id = t.sign_in AND s.user_id = '9'"
+    condition = "s.auth = 'gsid' AND NOT s.ended AND s.expires = t.expires"
+    assert fetch_value(with_old_rows, f"{count} WHERE {condition}") == 2
+
+
+def test_existing_project_names_are_normalised(with_old_rows: str) -> None:
+    """If two names become equal, an id wins over an alias, and the older project over the younger one."""
     aliases_left = "SELECT string_agg(id || '=' || array_to_string(aliases, ','), ' ' ORDER BY id) FROM projects"
-    assert fetch_value(empty, aliases_left) == "blue=r-d own= red_dawn=RD,First"
+    assert fetch_value(with_old_rows, aliases_left) == "blue=r-d own= red_dawn=RD,First"
     names = "SELECT string_agg(name || '=' || project_id, ' ' ORDER BY name) FROM project_names"
     expected = "blue=blue first=red_dawn new_title=own own=own r_d=blue rd=red_dawn red_dawn=red_dawn"
-    assert fetch_value(empty, names) == expected
-    assert fetch_value(empty, "SELECT string_agg(project_id, ',') FROM project_members") == "blue"
+    assert fetch_value(with_old_rows, names) == expected
+    assert fetch_value(with_old_rows, "SELECT string_agg(project_id, ',') FROM project_members") == "blue"
+
+
+def test_logins_are_converted_to_nfc_unless_the_new_key_is_taken(with_old_rows: str) -> None:
+    def read(connection: Connection) -> Any:
+        rows = connection.execute(text("SELECT user_id, login, login_key FROM users WHERE user_id <> '9'"))
+        return {row.user_id: (row.login, row.login_key) for row in rows}
+
+    assert run_with_connection(with_old_rows, read) == OLD_LOGINS | {
+        "1": (NFC, NFC),
+        "2": ("Ann@Straße.de", "ann@xn--strae-oqa.de"),
+    }
 
 
 def test_error_of_an_unreachable_database_does_not_quote_its_password() -> None:

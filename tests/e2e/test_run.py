@@ -13,7 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from scripts.run_demo import links
+from scripts.run_demo import links, listen
+from tests.kit.long_tests import takes_long
 from tests.kit.ports import free_port
 from tests.kit.server import QUICK, clean_environment, until
 
@@ -52,7 +53,7 @@ def started(environment: dict[str, str]) -> "Iterator[subprocess.Popen[str]]":
                 process.terminate()
 
 
-@pytest.mark.parametrize("stop", ["SIGTERM", "Ctrl-C"])
+@pytest.mark.parametrize("stop", [pytest.param("SIGTERM", marks=takes_long), "Ctrl-C"])
 def test_links_are_printed_when_both_answer_and_both_stop_together(environment: dict[str, str], stop: str) -> None:
     service, site = f"http://{environment['SSO_BIND']}", f"http://127.0.0.1:{environment['DEMO_SITE_PORT']}"
     with started(environment) as process:
@@ -109,9 +110,10 @@ def test_taken_address_of_the_service_is_reported_and_the_demo_site_ends(environ
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "x"])
-def test_invalid_port_of_the_demo_site_is_reported(environment: dict[str, str], port: str) -> None:
-    expected = "scripts/run: DEMO_SITE_PORT: must be a number from 1 to 65535\n"
-    assert refusal(environment | {"DEMO_SITE_PORT": port}) == expected
+def test_invalid_port_of_the_demo_site_is_reported(monkeypatch: pytest.MonkeyPatch, port: str) -> None:
+    monkeypatch.setenv("DEMO_SITE_PORT", port)
+    with pytest.raises(SystemExit, match=r"^scripts/run: DEMO_SITE_PORT: must be a number from 1 to 65535$"):
+        listen()
 
 
 def test_links_lead_to_the_service_with_several_bind_addresses(environment: dict[str, str], tmp_path: Path) -> None:

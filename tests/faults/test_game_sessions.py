@@ -34,9 +34,11 @@ from tests.kit.server import Server, until
 from tests.kit.timing import SLACK
 
 LONG = ROUNDS > 3
-POLLS = 1000 if LONG else 60
-POLLS_AT_STOP, SOCKETS_AT_STOP = (5000, 500) if LONG else (60, 10)
+POLLS = 1000 if LONG else 40
+POLLS_AT_STOP, SOCKETS_AT_STOP = (5000, 500) if LONG else (40, 10)
 HOLD_S = 120  # longer than any test: an answered poll has been woken
+# A statement that was lost with the database is given up early.
+LIMITS = {"SSO_GSID_HOLD_S": str(HOLD_S), "SSO_DATABASE_TIMEOUT_S": "10"}
 SCAN_S = 5.0
 LISTENERS = "FROM pg_stat_activity WHERE application_name = 'sso bus'"
 POLLED = "SELECT count(*) FROM game_sessions WHERE poll > 0 AND gsid = ANY ($1)"
@@ -58,7 +60,7 @@ def setup() -> Iterator[Setup]:
     with open_folder() as folder:
         database = join_prepared(folder / "elsewhere")
         try:
-            with serving(folder, SSO_DATABASE_URL=database.dsn(), SSO_GSID_HOLD_S=str(HOLD_S)) as server:
+            with serving(folder, SSO_DATABASE_URL=database.dsn(), **LIMITS) as server:
                 yield Setup(server, database)
         finally:
             database.close()

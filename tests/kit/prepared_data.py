@@ -64,6 +64,12 @@ def prepare() -> None:
             (folder / "new/postgres/data").rename(_prepared())
 
 
+def copy_prepared(data: Path) -> None:
+    """Copies the data directory for a server that a test starts itself."""
+    prepare()
+    _copy(data)
+
+
 def wait_until_ended(pid: int | None) -> None:
     """Waits for a postmaster: it still writes files for a moment after it stops accepting connections."""
     end = time.monotonic() + 60
@@ -82,5 +88,9 @@ def _copy_data(home: Path, account: Account, binaries: Binaries, running: Lock) 
         return
     new = home / "data.new"
     shutil.rmtree(new, ignore_errors=True)  # of an interrupted attempt
-    subprocess.run(["cp", "--archive", "--reflink=auto", str(prepared), str(new)], check=True)
+    _copy(new)
     new.rename(home / "data")
+
+
+def _copy(new: Path) -> None:
+    subprocess.run(["cp", "--archive", "--reflink=auto", str(_prepared()), str(new)], check=True)

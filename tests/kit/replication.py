@@ -10,15 +10,15 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Self
 
 from sso.db.embedded.binaries import environment, find_binaries, newest_install
-from sso.db.embedded.files import Account, Lock, postgres_account
-from sso.db.embedded.start import create_cluster, options
+from sso.db.embedded.files import Account, postgres_account
+from sso.db.embedded.start import options
 from tests.kit.ports import free_port
 from tests.kit.postgres import fetch
+from tests.kit.prepared_data import copy_prepared
 
 READY_S = 60
 SETTINGS = {
@@ -170,14 +170,14 @@ def dsn_of(*nodes: Node, parameters: str = "sslmode=disable") -> str:
 
 @contextmanager
 def replication(standbys: int = 1, settings: Mapping[str, str] = {}) -> Iterator[list[Node]]:
-    """Yields a primary with an empty database and its standbys. All are stopped at the end."""
+    """Yields a primary with a migrated database and its standbys. All are stopped at the end."""
     folder = Path(tempfile.mkdtemp(prefix="sso-replication-"))
     folder.chmod(0o711)
     account = postgres_account(folder)
     primary = Node(folder / "node0", account, settings)
     try:
         primary.home.mkdir(mode=0o711)
-        shutil.copytree(Path(_template().name) / "data", primary.data)
+        copy_prepared(primary.data)
         _give(primary.data, account)
         primary.start()
         yield [primary, *(primary.standby(f"node{number}") for number in range(1, standbys + 1))]
@@ -185,18 +185,6 @@ def replication(standbys: int = 1, settings: Mapping[str, str] = {}) -> Iterator
         for node in reversed(primary.started):
             node.kill(signal.SIGQUIT)
         shutil.rmtree(folder)
-
-
-@cache
-def _template() -> "tempfile.TemporaryDirectory[str]":
-    """Returns a folder with a new data directory, created once for all tests and removed when they end."""
-    directory = tempfile.TemporaryDirectory(prefix="sso-replication-")
-    folder = Path(directory.name)
-    folder.chmod(0o711)
-    account = postgres_account(folder)
-    with Lock(folder / "lock") as lock:
-        create_cluster(folder / "data", account, find_binaries(account), lock)
-    return directory
 
 
 def _is_running(pid: int) -> bool:
