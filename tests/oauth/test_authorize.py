@@ -33,12 +33,17 @@ def anonymous(server: Server) -> Browser:
     return new_browser(server)
 
 
-@pytest.mark.parametrize("uri", [uri for uri in REFUSED if uri not in ACCEPTED_WITHOUT_TLS and len(uri) < 9000])
-def test_bad_redirect_uri_never_redirects(site: Site, browser: Browser, anonymous: Browser, uri: str) -> None:
-    query = {**site.query(redirect_uri=None), "redirect_uri": uri}
-    for client in (browser, anonymous):
-        for prompt in ({}, {"prompt": "none"}):
-            assert_error_page(client.http.get(f"{AUTHORIZE}?{urlencode(query | prompt)}"))
+@pytest.mark.parametrize("prompt", [{}, {"prompt": "none"}])
+@pytest.mark.parametrize("signed_in", [True, False])
+def test_bad_redirect_uri_never_redirects(
+    site: Site, browser: Browser, anonymous: Browser, signed_in: bool, prompt: dict[str, str]
+) -> None:
+    for uri in REFUSED:
+        if uri not in ACCEPTED_WITHOUT_TLS and len(uri) < 9000:
+            query = {**site.query(redirect_uri=None), "redirect_uri": uri} | prompt
+            response = (browser if signed_in else anonymous).http.get(f"{AUTHORIZE}?{urlencode(query)}")
+            assert response.status_code == 400, uri
+            assert_error_page(response)
 
 
 def test_very_long_redirect_uri_is_refused(site: Site, browser: Browser) -> None:
