@@ -30,6 +30,7 @@ from tests.kit.held import (
     rows_of,
 )
 from tests.kit.load import LOGIN
+from tests.kit.long_tests import takes_long
 from tests.kit.prepared_data import join_prepared
 from tests.kit.server import Server, until
 from tests.kit.timing import SLACK
@@ -156,7 +157,9 @@ async def delivered_twice(waiting: WaitingGames) -> int:
 # Workers
 
 
-@pytest.mark.parametrize("how_many", [1, 2], ids=["one worker", "all workers"])
+@pytest.mark.parametrize(
+    "how_many", [pytest.param(1, id="one worker", marks=takes_long), pytest.param(2, id="all workers")]
+)
 async def test_killed_workers_with_held_polls_lose_no_login(setup: Setup, player: Player, how_many: int) -> None:
     waiting = await waiting_games(setup, player)
     victims = setup.server.workers()[:how_many]
