@@ -1,15 +1,15 @@
 """Commands that run at the same time do not overwrite each other's changes."""
 
 import json
-import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from tests.cli.conftest import Sso
-from tests.kit.server import clean_environment
+from tests.kit.server import run_sso
 from tests.state.studio import ANN, BOB
 
 
-def test_concurrent_commands_lose_no_change(applied: Sso, environment: dict[str, str]) -> None:
+def test_concurrent_commands_lose_no_change(applied: Sso, environment: dict[str, str], tmp_path: Path) -> None:
     app = ("--app", "40")
     commands = [
         ("project", "member", "add", "rd", ANN, "developer"),
@@ -19,18 +19,9 @@ def test_concurrent_commands_lose_no_change(applied: Sso, environment: dict[str,
         ("role", "change", "moderator", *app, "--rule", "chat.kick"),
         ("role", "change", "moderator", *app, "--rule", "chat.ban"),
     ]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "sso", *command],
-            env=clean_environment(**environment),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for command in commands
-    ]
-    results = [(*process.communicate(timeout=60), process.returncode) for process in processes]
-    assert [(code, err) for _, err, code in results] == [(0, "")] * len(commands), results
+    with ThreadPoolExecutor(len(commands)) as threads:
+        results = list(threads.map(lambda command: run_sso(tmp_path, *command, **environment), commands))
+    assert [(result.returncode, result.stderr) for result in results] == [(0, "")] * len(commands), results
     members = applied("project", "member", "list", "rd").out
     assert "admin, developer" in members
     assert "viewer, manager" in members

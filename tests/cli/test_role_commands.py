@@ -69,45 +69,43 @@ def test_role_list_without_app_shows_the_roles_for_projects(applied: Sso) -> Non
     assert int(roles["root"][0]) > 7
 
 
-@pytest.mark.parametrize(
-    ("arguments", "failure"),
-    [
-        (("add", "moderator", *APP), "application 40 has a role moderator already; `sso role change` changes it"),
-        (("add", "a.b", *APP), "ROLE: a name must be 1 to 64 letters, digits, underscores or dashes"),
-        (("add", "x", "--app", "4711"), "there is no application 4711; `sso app list` shows them"),
-        (("add", "x", *APP, "--rule", "a b"),
-         "--rule: private_data: a name must be 1 to 64 letters, digits, underscores or dashes"),
-        (("add", "x", *APP, "--rule", "a", "--rule", "a.b"), "--rule: private_data.a: a rule has no rules below it"),
-        (("add", "x", *APP, "--params", "a|b"), "--params: must not contain | or : or control characters"),
-        (("add", "x", *APP, "--condition", "domian=a"),
-         "--condition: has an unknown member; known are domain, uid, tag, ip, purchase, everyone, and, or"),
-        (("add", "x", *APP, "--condition", "domain"),
-         "--condition: expected MEMBER=VALUE such as domain=studio.example, or a JSON object"),
-        (("add", "x", *APP, "--condition", "{domain"),
-         '--condition: expected JSON such as {"domain": "studio.example"}'),
-        (("add", "x", *APP, "--condition", "tag=a", "--condition", "tag=b"),
-         '--condition: tag is given twice; expected {"or": […]} or {"and": […]} in JSON'),
-        (("add", "x", *APP, "--condition", "ip=nowhere"), "--condition: ip: not an IP address"),
-        (("change", "moderator", *APP, "--remove-rule", "chat.x"), "--remove-rule: the role has no rule chat.x"),
-        (("change", "captain", *APP, "--rule", "a"),
-         "there is no role captain; the roles of application 40: moderator"),
-        (("delete", "captain", *APP, "--yes"), "there is no role captain; the roles of application 40: moderator"),
-        (("delete", "root", "--app", "1", "--yes"), "the role root of the central application cannot be removed"),
-        (("change", "root", "--app", "1", "--regular"), "the role root of the central application is protected"),
-        (("delete", "admin", "--app", "1", "--yes"), "a project would have no administrator with access to it"),
-        (("change", "admin", "--app", "1", "--remove-rule", "project.can_manage_project"),
-         "a project would have no administrator with access to it"),
-        (("assign", ANN, "captain", *APP), "there is no role captain; the roles of application 40: moderator"),
-        (("assign", ANN, "a.b", *APP), "ROLE: a name must be 1 to 64 letters, digits, underscores or dashes"),
-        (("assign", "none", "moderator", *APP), "there is no user none"),
-        (("unassign", ANN, "moderator", *APP), "ann@example.com has no role moderator assigned at application 40"),
-    ],
-)  # fmt: skip
-def test_failed_role_commands_change_nothing(
-    applied: Sso, state: State, arguments: tuple[str, ...], failure: str
-) -> None:
+FAILURES: list[tuple[tuple[str, ...], str]] = [
+    (("add", "moderator", *APP), "application 40 has a role moderator already; `sso role change` changes it"),
+    (("add", "a.b", *APP), "ROLE: a name must be 1 to 64 letters, digits, underscores or dashes"),
+    (("add", "x", "--app", "4711"), "there is no application 4711; `sso app list` shows them"),
+    (("add", "x", *APP, "--rule", "a b"),
+     "--rule: private_data: a name must be 1 to 64 letters, digits, underscores or dashes"),
+    (("add", "x", *APP, "--rule", "a", "--rule", "a.b"), "--rule: private_data.a: a rule has no rules below it"),
+    (("add", "x", *APP, "--params", "a|b"), "--params: must not contain | or : or control characters"),
+    (("add", "x", *APP, "--condition", "domian=a"),
+     "--condition: has an unknown member; known are domain, uid, tag, ip, purchase, everyone, and, or"),
+    (("add", "x", *APP, "--condition", "domain"),
+     "--condition: expected MEMBER=VALUE such as domain=studio.example, or a JSON object"),
+    (("add", "x", *APP, "--condition", "{domain"),
+     '--condition: expected JSON such as {"domain": "studio.example"}'),
+    (("add", "x", *APP, "--condition", "tag=a", "--condition", "tag=b"),
+     '--condition: tag is given twice; expected {"or": […]} or {"and": […]} in JSON'),
+    (("add", "x", *APP, "--condition", "ip=nowhere"), "--condition: ip: not an IP address"),
+    (("change", "moderator", *APP, "--remove-rule", "chat.x"), "--remove-rule: the role has no rule chat.x"),
+    (("change", "captain", *APP, "--rule", "a"),
+     "there is no role captain; the roles of application 40: moderator"),
+    (("delete", "captain", *APP, "--yes"), "there is no role captain; the roles of application 40: moderator"),
+    (("delete", "root", "--app", "1", "--yes"), "the role root of the central application cannot be removed"),
+    (("change", "root", "--app", "1", "--regular"), "the role root of the central application is protected"),
+    (("delete", "admin", "--app", "1", "--yes"), "a project would have no administrator with access to it"),
+    (("change", "admin", "--app", "1", "--remove-rule", "project.can_manage_project"),
+     "a project would have no administrator with access to it"),
+    (("assign", ANN, "captain", *APP), "there is no role captain; the roles of application 40: moderator"),
+    (("assign", ANN, "a.b", *APP), "ROLE: a name must be 1 to 64 letters, digits, underscores or dashes"),
+    (("assign", "none", "moderator", *APP), "there is no user none"),
+    (("unassign", ANN, "moderator", *APP), "ann@example.com has no role moderator assigned at application 40"),
+]  # fmt: skip
+
+
+def test_failed_role_commands_change_nothing(applied: Sso, state: State) -> None:
     before = state()
-    assert applied("role", *arguments).failure == failure
+    for arguments, failure in FAILURES:
+        assert applied("role", *arguments).failure == failure, arguments
     assert state() == before
 
 

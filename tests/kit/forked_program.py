@@ -10,6 +10,7 @@ import functools
 import gc
 import importlib
 import os
+import pkgutil
 import select
 import signal
 import socket
@@ -24,6 +25,7 @@ from typing import IO, Any, NoReturn, cast
 
 import orjson
 
+import sso.cli
 from tests.kit.constants import CONSTANTS, set_constants
 from tests.kit.prepared_data import use_prepared_data
 from tests.kit.rsa_keys import use_quick_signing_key
@@ -184,7 +186,8 @@ def take_orders(fd: int) -> NoReturn:
 
 def _import_program() -> None:
     gc.disable()
-    for name in ("sso.worker", "sso.cli.serve", "sso.cli.apply", "sso.cli.user", "alembic.command", "sso.db.tables"):
+    commands = [module.name for module in pkgutil.walk_packages(sso.cli.__path__, "sso.cli.")]
+    for name in ("sso.worker", "sso.client", "alembic.command", "sso.db.tables", *commands):
         importlib.import_module(name)
     _build_app()
     assert "prometheus_client" not in sys.modules  # it reads the environment when it is imported

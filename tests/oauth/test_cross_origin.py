@@ -3,6 +3,7 @@
 import httpx
 import pytest
 
+from tests.kit.long_tests import usual_part
 from tests.kit.oauth import INTROSPECT, REVOKE, TOKEN, USERINFO, Browser, Site, error_of, new_site
 from tests.kit.server import Server, until
 
@@ -78,7 +79,7 @@ def test_pages_of_the_client_may_read_responses_and_errors(app: Site, method: st
 
 @pytest.mark.parametrize(("method", "path"), ENDPOINTS)
 def test_foreign_origins_get_no_cors_headers(app: Site, method: str, path: str) -> None:
-    for origin in FOREIGN:
+    for origin in usual_part(FOREIGN, 3, ENDPOINTS.index((method, path))):
         response = app.http.request(method, path, headers={b"Origin": origin.encode()})
         assert cors_headers(response) == {}, origin
         assert cors_headers(preflight(app, path, origin, method)) == {}, origin

@@ -11,7 +11,7 @@ from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio, studio
 
 __all__ = ["studio"]
 
-ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))
 pytestmark = pytest.mark.timeout(120 + ROUNDS * 10)
 
 KICK = {"private_data": {"chat": {"kick": {"value": True}}}}

@@ -12,7 +12,7 @@ from sso.db.statement import Statement
 from sso.services import Services
 from tests.oauth.in_process import CREDENTIALS, new_code, redeem
 
-ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "10"))
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "4"))
 _SESSION = Statement("SELECT user_id, id FROM browser_sessions ORDER BY created DESC LIMIT 1")
 _SITES = Statement("SELECT count(*) FROM oauth_site_sessions WHERE sid = :sid")
 _QUEUED = Statement("SELECT count(*) FROM logout_notifications WHERE sid = :sid")

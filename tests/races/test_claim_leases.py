@@ -15,7 +15,7 @@ from tests.kit.load import LOGIN
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
 
-ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))
 POLLS = 50
 TAKEOVERS = 2  # of one session, one after the other
 LEASE_S = 0.4

@@ -15,7 +15,7 @@ from tests.kit.device import Device, confirm, new_device_site, start_device
 from tests.kit.oauth import TOKEN, Site, close_all
 from tests.kit.server import Server
 
-ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))
 WAIT = 3  # seconds for which a request is held, in every second round
 pytestmark = pytest.mark.timeout(120 + ROUNDS * 10)
 

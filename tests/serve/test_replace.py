@@ -15,6 +15,7 @@ import trio
 from tests.faults import open_folder
 from tests.kit.browser import new_user
 from tests.kit.held import GET_GSID, Connection, Game, Player, ask_once, new_address, new_game, new_games, rows_of
+from tests.kit.load import PAUSE_S
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, run_sso, running, until
 
@@ -58,6 +59,7 @@ class Load:
         address = new_address()
         while not self._stop.is_set():
             self.statuses[(await ask_once(self._server, GET_GSID, {}, address=address)).status] += 1
+            await trio.sleep(PAUSE_S)
 
     async def on_kept_connections(self) -> None:
         address = new_address()
@@ -77,6 +79,7 @@ class Load:
             requests += 1
             if answer.headers.get("connection") == "close":
                 return
+            await trio.sleep(PAUSE_S)
 
     async def wait_for(self, count: int) -> None:
         """Waits until so many more requests were answered."""
