@@ -18,6 +18,7 @@ from tests.faults import open_folder
 from tests.kit.browser import AuthenticatorApp, Browser, new_user, query
 from tests.kit.builders import PASSWORD
 from tests.kit.postgres import Postgres, execute
+from tests.kit.prepared_data import join_prepared
 from tests.kit.server import QUICK, Server, run_sso, running
 
 PASSPHRASE = "correct horse battery"
@@ -119,6 +120,7 @@ def test_backup_of_the_embedded_database_is_restored_by_an_embedded_database(
     first, second = {"SSO_DATA_DIR": str(open_directory / "first")}, {"SSO_DATA_DIR": str(open_directory / "second")}
     document = open_directory / "document.json"
     document.write_text('{"users": [{"login": "bob@example.com", "password": "secret-of-bob"}]}')
+    join_prepared(open_directory / "first").close()  # saves the migration
     assert sso(open_directory, "apply", str(document), **first).returncode == 0
     (open_directory / "first" / "keys").mkdir()
     (open_directory / "first" / "keys" / "7.pem").write_text("a public key\n")

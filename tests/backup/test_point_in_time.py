@@ -179,7 +179,7 @@ def test_missing_segment_is_reported(recorded: Recorded, tmp_path: Path) -> None
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize("how", ["changed", "missing", "manifest"])
+@pytest.mark.parametrize("how", ["changed", *(pytest.param(how, marks=takes_long) for how in ("missing", "manifest"))])
 def test_damaged_base_backup_is_refused(recorded: Recorded, how: str) -> None:
     base, data_dir = recorded.folder / f"base {how}", recorded.folder / f"damaged {how}"
     shutil.copytree(recorded.base, base)

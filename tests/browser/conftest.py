@@ -197,8 +197,8 @@ _MEASURE = """within => [
 ]"""
 
 
-def assert_accessible(page: Page) -> None:
-    """Asserts that axe-core finds nothing serious and no gap in the headings.
+def assert_accessible(page: Page, within: str = "html") -> None:
+    """Asserts that axe-core finds nothing serious and no gap in the headings of the page, or of an element.
 
     The light and the dark theme differ in their colours only: some pages have the one and some the other here. With
     SSO_TEST_ROUNDS, each page has both.
@@ -207,16 +207,16 @@ def assert_accessible(page: Page) -> None:
         page.evaluate(AXE_SCRIPT)
     is_dark = zlib.crc32(page.title().encode()) % 2 == 1  # the same in each run
     if LONG or not is_dark:
-        _assert_no_violations(page)
+        _assert_no_violations(page, within)
     if LONG or is_dark:
         page.emulate_media(color_scheme="dark")
-        _assert_no_violations(page)
+        _assert_no_violations(page, within)
         page.emulate_media(color_scheme="light")
 
 
-def _assert_no_violations(page: Page) -> None:
-    options = {"resultTypes": ["violations"]}
-    report = page.evaluate("options => axe.run(document, options).then(report => report.violations)", options)
+def _assert_no_violations(page: Page, within: str) -> None:
+    script = "within => axe.run(within, {resultTypes: ['violations']}).then(report => report.violations)"
+    report = page.evaluate(script, within)
     found = [
         (item["id"], [node["html"] for node in item["nodes"]])
         for item in report

@@ -32,6 +32,7 @@ from tests.kit.held import (
     receive_all,
     rows_of,
 )
+from tests.kit.long_tests import takes_long
 from tests.kit.prepared_data import join_prepared
 from tests.kit.server import Server, until
 from tests.kit.timing import SLACK
@@ -41,7 +42,8 @@ FACTOR = "device"
 APPLICATION = 10
 ALL_CLAIMED_S = 1.0  # a statement waits for a lock for 1.5 s
 ANSWERED_S = 5.0  # after the end of the lease
-HOW = ["killed", "killed and its statements with it", "stopped"]
+WITH_STATEMENTS = "killed and its statements with it"
+HOW = ["killed", pytest.param(WITH_STATEMENTS, marks=takes_long), "stopped"]
 pytestmark = pytest.mark.timeout(180 + 60 * ROUNDS)
 
 _LOCK = Statement("LOCK TABLE session_tokens IN SHARE MODE")
@@ -140,7 +142,7 @@ async def lose_worker_between_claim_and_answer(nodes: Nodes, games: list[Game], 
             await tx.value(_PAUSE)
             claimed = await tx.value(_CLAIMED, gsids=gsids)
         os.kill(worker, signal.SIGSTOP if how == "stopped" else signal.SIGKILL)
-        if how == HOW[1]:
+        if how == WITH_STATEMENTS:
             await tx.value(_TERMINATE)
         return int(await tx.value(_CLAIMED, gsids=gsids))
 

@@ -56,13 +56,13 @@ def test_start_waits_for_the_database(node: Node, server: Server) -> None:
 @pytest.mark.parametrize("command", ["serve", "migrate"])
 def test_start_fails_with_one_line_after_the_wait(command: str, node: Node, server: Server) -> None:
     node.kill()
-    server.settings["SSO_START_WAIT_S"] = "3"
+    server.settings["SSO_START_WAIT_S"] = "1"
     done = server.sso(command, check=False)
     *progress, last = done.stderr.splitlines()
     assert done.returncode == 1
     assert progress == [f"{WAITING} {node.address}: refuses connections"]
     assert last == (
-        f"sso: the database cannot be reached within 3 s ({node.address}: refuses connections): "
+        f"sso: the database cannot be reached within 1 s ({node.address}: refuses connections): "
         "check SSO_DATABASE_URL and that the database runs"
     )
     node.start()

@@ -27,6 +27,7 @@ SETTINGS = {
     "fsync": "off",
     "shared_buffers": "16MB",
     "max_connections": "60",
+    "dynamic_shared_memory_type": "mmap",  # a killed server would leave other shared memory behind
     "hot_standby": "on",
     "wal_level": "replica",
     "max_wal_senders": "5",
