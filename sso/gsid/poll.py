@@ -50,6 +50,7 @@ from sso.gsid.topics import poll_topic
 
 DELIVERED_RECHECK_S = 0.3  # a delivered login is read again then: a worker without leases may be releasing it
 MIN_LEASE_WAIT_S = 0.05
+FAILED_CLAIM_RETRY_S = 1.0
 EARLY_TOLERANCE_S = 0.2  # a poll may come this much before its time, because clocks and networks vary
 log = structlog.get_logger()
 
@@ -162,7 +163,7 @@ class PollHandler:
                         result = await self._leases.claim(claim)
                     except DatabaseError as error:  # the statement may have claimed the login all the same
                         log.warning("gsid.claim_failed", reason=str(error))
-                        maybe_claimed, lease_left_s = True, None
+                        maybe_claimed, lease_left_s = True, FAILED_CLAIM_RETRY_S
                     else:
                         maybe_claimed = False
                         outcome = await self._outcome_of(poll, claim, result)

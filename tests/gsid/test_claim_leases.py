@@ -13,12 +13,22 @@ from sso.accounts.model import LoginOptions, SignedIn, User
 from sso.core.jwt import InvalidToken
 from sso.db.errors import Unavailable
 from sso.gsid import claim_leases
+from sso.gsid import poll as poll_module
 from sso.gsid.claim_store import LEASE_S
 from sso.gsid.model import Cancelled, Claim, Failed, LoginReady, NotClaimed, PollOutcome, Retry
 from sso.gsid.poll import AlreadyDelivered
 from sso.gsid.wiring import GameLogin
 from sso.services import Services
-from tests.gsid.test_poll_store import claim_of, game, result, start_poll, until_notified, until_polled, user
+from tests.gsid.test_poll_store import (
+    claim_of,
+    game,
+    new_session,
+    result,
+    start_poll,
+    until_notified,
+    until_polled,
+    user,
+)
 from tests.kit.conditions import until_true
 
 __all__ = ["game", "user"]  # fixtures
@@ -97,6 +107,28 @@ class Polling:
         nursery.start_soon(self.run, services.game_login, gsid)
         await until_polled(services, gsid, before + 1)
         await until_notified(services)
+
+
+async def test_claim_that_failed_is_repeated_without_another_signal(
+    services: Services, game: GameLogin, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database may fail just when the login is confirmed, and then nothing else would wake the poll for long."""
+    gsid, poll, claim, failures = await new_session(services), Polling(), game.claim_leases.claim, [1, 2]
+
+    async def fail_twice(wanted: Claim) -> Any:
+        if failures:
+            failures.pop()
+            raise Unavailable("the database does not answer")
+        return await claim(wanted)
+
+    monkeypatch.setattr(game.claim_leases, "claim", fail_twice)
+    monkeypatch.setattr(poll_module, "FAILED_CLAIM_RETRY_S", 0.05)
+    with trio.fail_after(60), capture_logs() as logs:
+        async with trio.open_nursery() as nursery:
+            await poll.start(services, nursery, gsid)
+            assert await game.sessions.confirm(gsid, user)
+    assert isinstance(poll.outcome, LoginReady)
+    assert [entry["event"] for entry in logs].count("gsid.claim_failed") == 2
 
 
 # The lease ends
