@@ -78,7 +78,9 @@ def test_without_stored_figures_nothing_fails() -> None:
 
 def test_figure_is_the_least_time_without_signatures_and_hashes() -> None:
     units = [Unit(20.0, 1.0), Unit(10.0, 1.1), Unit(15.0, 3.0)]
-    found = {"health": [120.0, 100.0], "refresh": [900.0, 800.0], "login by API": [1000.0]}
+    found = {"health": [120.0, 100.0], "refresh": [900.0, 800.0], "login by API": [1300.0]}
     measured = summary(found, units, NativeWork(signature_us=500.0, hash_us=300.0))
-    assert measured == Measurement({"health": 10.0, "refresh": 30.0, "login by API": 20.0}, is_busy=False)
+    assert measured == Measurement({"health": 10.0, "refresh": 30.0, "login by API": 50.0}, is_busy=False)
     assert summary(found, [Unit(10.0, 2.0)], NativeWork(0.0, 0.0)).is_busy
+    slow_signatures = summary(found, units, NativeWork(signature_us=700.0, hash_us=0.0))
+    assert slow_signatures.ratios.keys() == {"health", "login by API"}

@@ -33,6 +33,7 @@ REPORTED, FAILING, FAILING_WHEN_BUSY = 0.10, 0.30, 1.0
 ATTEMPTS, ROUNDS = 3, 4
 MAX_SECONDS = 40.0  # then no further measurement starts
 MAX_FACTOR, MAX_FACTOR_WHEN_BUSY = 1.25, 5.0
+LEAST_OWN_SHARE = 1 / 3  # of the time of a call
 
 Ratios = dict[str, float]
 
@@ -77,8 +78,10 @@ class GuardRun:
 
 
 def summary(found: Mapping[str, list[float]], units: list[Unit], native: NativeWork) -> Measurement:
+    """Leaves out calls that are mostly native work, as on processors with slow signatures: noise would decide."""
     least = min(unit.us for unit in units)
-    ratios = {name: max(0.0, min(took) - native.of_call(name)) / least for name, took in found.items()}
+    own = {name: min(took) - native.of_call(name) for name, took in found.items()}
+    ratios = {name: us / least for name, us in own.items() if us > min(found[name]) * LEAST_OWN_SHARE}
     return Measurement(ratios, statistics.median(unit.contention for unit in units) > BUSY)
 
 
