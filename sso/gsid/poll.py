@@ -50,7 +50,7 @@ from sso.gsid.topics import poll_topic
 
 DELIVERED_RECHECK_S = 0.3  # a delivered login is read again then: a worker without leases may be releasing it
 MIN_LEASE_WAIT_S = 0.05
-FAILED_CLAIM_RETRY_S = 1.0
+FAILED_CLAIM_RETRY_S = 1.0  # waited like the rest of a lease
 EARLY_TOLERANCE_S = 0.2  # a poll may come this much before its time, because clocks and networks vary
 log = structlog.get_logger()
 

@@ -110,3 +110,24 @@ async def test_session_is_not_started_if_a_second_factor_is_required(services: S
 
     outcome = await services.password_login.start_session(user.login, PASSWORD, HERE, "", unexpected)
     assert isinstance(outcome, SecondFactorRequired)
+
+
+async def test_one_statement_follows_a_correct_password(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    user, names = await add_user(services), []
+    matches, run_sql = services.hasher.matches, services.database.run_sql
+
+    async def match(*arguments: Any) -> bool:
+        names.append("password")
+        return await matches(*arguments)
+
+    async def record(sql: str, arguments: Any, name: str = "", items: int = 1) -> Any:
+        names.append(name)
+        return await run_sql(sql, arguments, name, items)
+
+    async def start_session(signed_in: SignedIn, success: Mapping[str, Any]) -> Session:
+        return await services.sessions.start(signed_in.user, signed_in.auth, HERE, "", success=success)
+
+    monkeypatch.setattr(services.hasher, "matches", match)
+    monkeypatch.setattr(services.database, "run_sql", record)
+    await services.password_login.start_session(user.login, PASSWORD, HERE, "", start_session)
+    assert names[names.index("password") :] == ["password", "accounts.sessions.START_AND_COUNT"]

@@ -78,18 +78,15 @@ _REFUND = Statement(
     FROM counters WHERE NOT counters.backoff AND t.key = counters.key
         AND t.key = ANY (ARRAY(SELECT key FROM locked))"""  # noqa: S608 - the parts are constants
 )
+_SUCCESS_KEYS = """ARRAY(
+            SELECT account_key FROM valid_items UNION SELECT address_key FROM valid_items
+            UNION SELECT site_key FROM valid_items
+        )"""
 # CTEs that follow ``valid_items``, attempts with a correct password. Unless one of its counters is blocked, an attempt
 # counts as a login of its account, and with ``clears`` it deletes the account's counter of failures. ``attempts`` has
 # ``wait``: the seconds for which a counter is blocked, or NULL.
 COUNT_SUCCESSES = f""", locked AS (
-        {
-    _LOCKED.format(
-        keys='''ARRAY(
-            SELECT account_key FROM valid_items UNION SELECT address_key FROM valid_items
-            UNION SELECT site_key FROM valid_items
-        )'''
-    )
-}
+        {_LOCKED.format(keys=_SUCCESS_KEYS)}
     ), attempts AS (
         SELECT valid_items.*, account.key AS failures_key, CASE WHEN until > now() THEN
             extract(epoch FROM until - now()) END AS wait

@@ -189,7 +189,7 @@ class Connection:
     def silence_ends_soon(self) -> bool:
         """Returns whether ``on_silence`` will be called soon, so that a ping can be sent with another message.
 
-        With heartbeats every five seconds, every second one is sent soon before, and no ping needs its own packet.
+        The next heartbeat but one is due two seconds before ``on_silence``, so a ping rarely needs its own packet.
         """
         context = self.context
         return self.deadline - context.clock.now < context.limits.ping_s / 3
