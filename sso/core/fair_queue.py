@@ -4,10 +4,13 @@ A caller names its lanes, for example its network and its account. Its turn come
 wait in the same lanes, and before the second turn of any other lane. If a thousand callers wait in one lane, the first
 caller of another lane waits for one or two of them only. When the queue is full, the caller with the latest turn is
 refused.
+
+With ``max_per_lane``, a lane also holds at most so many slots at a time: its other callers wait, even beside free slots.
 """
 
 import bisect
 import itertools
+from collections import Counter
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
@@ -33,10 +36,12 @@ class _Waiter:
 
 
 class FairQueue:
-    def __init__(self, slots: int, max_waiting: int) -> None:
+    def __init__(self, slots: int, max_waiting: int, *, max_per_lane: int | None = None) -> None:
         self.slots = slots
         self.max_waiting = max_waiting
+        self._max_per_lane = max_per_lane
         self._taken = 0
+        self._held: Counter[Hashable] = Counter()  # slots by lane, if lanes are limited
         self._waiting: list[_Waiter] = []  # sorted, the next one first
         self._turns: dict[Hashable, list[int]] = {}  # of the waiters of each lane, ascending
         self._turn = 0  # of the latest waiter that was admitted
@@ -53,12 +58,12 @@ class FairQueue:
         try:
             yield
         finally:
-            self._leave()
+            self._leave(lanes)
 
     async def _enter(self, lanes: tuple[Hashable, ...]) -> None:
         await trio.lowlevel.checkpoint_if_cancelled()
-        if self._taken < self.slots:
-            self._taken += 1
+        if self._taken < self.slots and self._may_enter(lanes):
+            self._take_slot(lanes)
             return
         waiter = _Waiter(self._next_turn(lanes), next(self._numbers), lanes)
         self._add(waiter)
@@ -66,23 +71,35 @@ class FairQueue:
             await waiter.woken.wait()
         except trio.Cancelled:
             if waiter.is_admitted:
-                self._leave()
+                self._leave(lanes)
             elif not waiter.woken.is_set():
                 self._remove(waiter)
             raise
         if not waiter.is_admitted:
             raise QueueFull
 
-    def _leave(self) -> None:
-        """Hands the slot to the next waiter, if there is one."""
-        if not self._waiting:
-            self._taken -= 1
-            return
-        waiter = self._waiting[0]
-        self._remove(waiter)
-        self._turn = max(self._turn, waiter.turn)
-        waiter.is_admitted = True
-        waiter.woken.set()
+    def _leave(self, lanes: tuple[Hashable, ...]) -> None:
+        """Hands free slots to the next waiters that may enter."""
+        self._taken -= 1
+        if self._max_per_lane is not None:
+            self._held -= Counter(lanes)
+        while self._taken < self.slots:
+            waiter = next((waiter for waiter in self._waiting if self._may_enter(waiter.lanes)), None)
+            if waiter is None:
+                return
+            self._remove(waiter)
+            self._turn = max(self._turn, waiter.turn)
+            self._take_slot(waiter.lanes)
+            waiter.is_admitted = True
+            waiter.woken.set()
+
+    def _may_enter(self, lanes: tuple[Hashable, ...]) -> bool:
+        return self._max_per_lane is None or all(self._held[lane] < self._max_per_lane for lane in lanes)
+
+    def _take_slot(self, lanes: tuple[Hashable, ...]) -> None:
+        self._taken += 1
+        if self._max_per_lane is not None:
+            self._held.update(lanes)
 
     def _next_turn(self, lanes: tuple[Hashable, ...]) -> int:
         return max(self._turn, *(self._turns[lane][-1] + 1 for lane in lanes if lane in self._turns), 0)

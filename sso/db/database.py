@@ -23,6 +23,7 @@ from sso.db.asyncio_loop import FastAsyncioLoop
 from sso.db.batch.scheduler import BatchScheduler
 from sso.db.circuit_breaker import CircuitBreaker
 from sso.db.clock import DatabaseClock
+from sso.db.connection_share import ConnectionShares, current_share
 from sso.db.connector import Connector
 from sso.db.driver_errors import DRIVER_ERRORS, is_read_only, raise_translated
 from sso.db.errors import DatabaseError, DeadlineExceeded, ReadOnly, TransactionConflict, Unavailable
@@ -56,6 +57,7 @@ class Database:
         self._begin_sql = limits.begin_sql
         self._size = size
         self._slots = trio.Semaphore(size)
+        self.shares = ConnectionShares(size)
         self.dsn = dsn
         self.connector = Connector(dsn, limits)
         self._pool = ConnectionPool(self.connector)
@@ -150,10 +152,11 @@ class Database:
 
     async def run_sql(self, sql: str, arguments: list[Any], name: str = "sql", items: int = 0) -> list[Row]:
         """Runs one statement. ``name`` is used in logs and traces; ``items`` is the size of a batch."""
+        run = self._run_now if items else self._run
         monitor = self._monitor
         if monitor is None:
-            return await self._run(lambda connection: connection.fetch(sql, *arguments), self.limits.statement_s)
-        return await self._run(
+            return await run(lambda connection: connection.fetch(sql, *arguments), self.limits.statement_s)
+        return await run(
             lambda connection: monitor.run(name, connection.fetch(sql, *arguments), items), self.limits.statement_s
         )
 
@@ -194,6 +197,14 @@ class Database:
         return await self._loop.run(coroutine)
 
     async def _run(self, function: Callable[[Any], Awaitable[T]], seconds: float) -> T:
+        """Returns ``function(connection)``, after a turn in the share of the request, if it has one."""
+        use = current_share.get()
+        if use is None:
+            return await self._run_now(function, seconds)
+        async with use.share.turn(use.lanes):
+            return await self._run_now(function, seconds)
+
+    async def _run_now(self, function: Callable[[Any], Awaitable[T]], seconds: float) -> T:
         """Returns ``function(connection)``, awaited on the asyncio loop."""
         began = trio.current_time()
         try:

@@ -126,3 +126,17 @@ async def test_caller_cancelled_at_the_moment_of_admission_returns_its_slot(user
     assert "next" in users.served
     await users.come("afterwards", "c")
     assert "afterwards" in users.served
+
+
+async def test_lane_holds_no_more_slots_than_allowed_and_leaves_the_others_free(nursery: trio.Nursery) -> None:
+    queue = FairQueue(3, 100, max_per_lane=1)
+    users = Users(queue, nursery)
+    await users.occupy()  # in the lane "holder"
+    for number in range(3):
+        await users.come(f"holder {number}", "holder", f"project {number}")
+    assert users.served == []
+    await users.come("other", "account 1")
+    assert users.served == ["other"]
+    await users.serve()
+    assert users.served == ["other", "holder 0", "holder 1", "holder 2"]
+    assert len(queue) == 0

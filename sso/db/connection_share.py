@@ -1,0 +1,89 @@
+"""Shares of the connection pool: work that may be expensive uses a few connections, so logins always find free ones.
+
+A request says at its edge which share it uses and for whom. From then on each of its database calls waits for a turn in
+that share before it takes a connection of the pool. A lane, such as a user or a project, has one connection of a share at
+a time, and lanes take turns. A request that names no share, such as a login or a poll, takes any free connection.
+
+Batches name no share: a batch serves many callers and is cheap.
+"""
+
+from collections.abc import AsyncIterator, Hashable, Iterator
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import trio
+
+from sso.core.fair_queue import FairQueue, QueueFull
+from sso.db.errors import Unavailable
+
+MAX_WAITING = 500  # calls; the queue refuses those of the lane that has the most
+MAX_WAIT_S = 10.0
+
+
+class ConnectionShare:
+    """At most ``size`` connections of the pool."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._queue = FairQueue(size, MAX_WAITING, max_per_lane=1)
+
+    def __len__(self) -> int:
+        """Returns how many calls wait."""
+        return len(self._queue)
+
+    @asynccontextmanager
+    async def turn(self, lanes: tuple[Hashable, ...]) -> AsyncIterator[None]:
+        """Holds a connection's place within the block. Raises Unavailable if the caller waits for too long."""
+        async with AsyncExitStack() as stack:
+            try:
+                with trio.fail_after(MAX_WAIT_S):
+                    await stack.enter_async_context(self._queue.slot(*lanes))
+            except (QueueFull, trio.TooSlowError):
+                raise Unavailable("too many calls are waiting") from None
+            yield
+
+
+@dataclass(frozen=True)
+class ShareUse:
+    share: ConnectionShare
+    lanes: tuple[Hashable, ...]
+
+
+current_share: ContextVar[ShareUse | None] = ContextVar("current_share", default=None)
+
+
+class ConnectionShares:
+    """The shares of a pool. The rest of it, at least two connections of five, is left to logins alone."""
+
+    def __init__(self, pool_size: int) -> None:
+        self.management = ConnectionShare(max(1, pool_size // 4))
+        self.evaluation = ConnectionShare(max(1, pool_size // 8))
+        self.root = ConnectionShare(max(1, pool_size // 4))
+
+    def limit_management(self, caller: str, *, is_root: bool) -> AbstractContextManager[None]:
+        """Limits the database calls of a request of a caller who manages records. Root has connections of its own."""
+        return _use(self.root if is_root else self.management, (caller,))
+
+    @contextmanager
+    def limit_evaluation(self, *lanes: Hashable) -> Iterator[None]:
+        """Limits calls that may take seconds, one at a time for each of the lanes and for the caller of the request.
+
+        Root evaluates with the connections of root, and still has another one for short calls.
+        """
+        outer = current_share.get()
+        if outer is not None and outer.share is self.root:
+            with _use(self.root, ("evaluation", *lanes)):
+                yield
+            return
+        with _use(self.evaluation, (*(outer.lanes if outer else ()), *lanes)):
+            yield
+
+
+@contextmanager
+def _use(share: ConnectionShare, lanes: tuple[Hashable, ...]) -> Iterator[None]:
+    token = current_share.set(ShareUse(share, lanes))
+    try:
+        yield
+    finally:
+        current_share.reset(token)
