@@ -5,7 +5,7 @@ wait in the same lanes, and before the second turn of any other lane. If a thous
 caller of another lane waits for one or two of them only. When the queue is full, the caller with the latest turn is
 refused.
 
-With ``max_per_lane``, a lane also holds at most so many slots at a time: its other callers wait, even beside free slots.
+With ``max_per_lane``, a lane holds at most that many slots at a time. Its other callers wait, even if slots are free.
 """
 
 import bisect

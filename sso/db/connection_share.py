@@ -1,8 +1,8 @@
 """Shares of the connection pool: work that may be expensive uses a few connections, so logins always find free ones.
 
 A request says at its edge which share it uses and for whom. From then on each of its database calls waits for a turn in
-that share before it takes a connection of the pool. A lane, such as a user or a project, has one connection of a share at
-a time, and lanes take turns. A request that names no share, such as a login or a poll, takes any free connection.
+that share before it takes a connection of the pool. A lane, such as a user or a project, has one connection of a share
+at a time, and lanes take turns. A request that names no share, such as a login or a poll, takes any free connection.
 
 Batches name no share: a batch serves many callers and is cheap.
 """
