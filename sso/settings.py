@@ -153,8 +153,8 @@ class Settings:
     http: Literal["builtin", "hypercorn", "lane"] = setting(  # "lane" is the deprecated name of "builtin"
         "builtin",
         values.choice("builtin", "hypercorn", "lane"),
-        "The HTTP server: `builtin`, or `hypercorn`, which serves the same requests with the same limits. `lane`, the "
-        "former name of `builtin`, still works and logs a warning.",
+        "The HTTP server: `builtin`, or `hypercorn`, which has limits of its own and is for use behind a proxy only. "
+        "`lane`, the former name of `builtin`, still works and logs a warning.",
     )
     connections_per_address: int = setting(
         512,

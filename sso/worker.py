@@ -34,6 +34,7 @@ from sso.nodes.heartbeat import Heartbeat, WorkerLoad
 from sso.perm.stores.seed import seed_central_application
 from sso.serve.http1.balance import WorkerSlot
 from sso.serve.http1.server import serve
+from sso.serve.hypercorn_server import serve_with_hypercorn
 from sso.serve.process_tuning import tune_process
 from sso.serve.server_limits import ServerLimits
 from sso.services import Services, open_services
@@ -178,9 +179,10 @@ async def _serve(
 ) -> None:
     tune_process()
     limits = ServerLimits(per_address=settings.connections_per_address, exempt=settings.trusted_proxies)
-    headers = data_headers(https=settings.https)
-    hypercorn_only = settings.http == "hypercorn"
-    await serve(app, sockets, stop, ready, limits, headers, slot, hypercorn_only=hypercorn_only)
+    if settings.http == "hypercorn":
+        await serve_with_hypercorn(app, sockets, stop, ready, limits)
+    else:
+        await serve(app, sockets, stop, ready, limits, data_headers(https=settings.https), slot)
 
 
 async def _start_background_tasks(services: Services, background: trio.Nursery, slot: WorkerSlot) -> None:

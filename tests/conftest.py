@@ -19,20 +19,17 @@ from tests.kit import postgres
 from tests.kit.file_order import DurationRecorder, order_files
 from tests.kit.memory_folder import use_memory_for_temporary_files
 from tests.kit.prepared_data import prepared_data
-from tests.kit.server import QUICK, SLOW_MACHINE_S, Server, running, set_default_settings
+from tests.kit.server import QUICK, SLOW_MACHINE_S, Server, running
 from tests.kit.tls_context import share_default_context
 
 TESTS = Path(__file__).parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--http", choices=["builtin", "hypercorn"], help="the HTTP server, unless a test selects one")
     parser.addoption("--store-durations", action="store_true", help="write tests/durations.json")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if http := config.getoption("http"):
-        set_default_settings(SSO_HTTP=http)
     if "PYTEST_XDIST_WORKER" not in os.environ:
         use_memory_for_temporary_files()
         stack = ExitStack()

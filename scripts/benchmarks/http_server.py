@@ -12,7 +12,9 @@ import trio
 from quart import Response, request
 
 from sso.serve.http1.server import serve
+from sso.serve.hypercorn_server import serve_with_hypercorn
 from sso.serve.process_tuning import tune_process
+from sso.serve.server_limits import ServerLimits
 from sso.web.client_connection import ClientConnection, client_connection
 from sso.web.deferred_response import DeferredResponse
 from sso.web.fast_quart.app import FastQuart
@@ -70,15 +72,17 @@ async def main(kind: str, what: str) -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=4096) as listener:
         listener.setblocking(False)
         stop = trio.Event()
+
+        def ready() -> None:
+            print(listener.getsockname()[1], flush=True)
+
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_stop_on_signal, stop)
-            await serve(
-                bare if what == "bare" else quart(),
-                [listener],
-                stop,
-                lambda: print(listener.getsockname()[1], flush=True),
-                hypercorn_only=kind == "hypercorn",
-            )
+            app = bare if what == "bare" else quart()
+            if kind == "hypercorn":
+                await serve_with_hypercorn(app, [listener], stop, ready, ServerLimits())
+            else:
+                await serve(app, [listener], stop, ready)
             nursery.cancel_scope.cancel()
 
 

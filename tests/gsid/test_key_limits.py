@@ -12,7 +12,6 @@ from tests.core.test_keys import b64, diffie_hellman_der, rsa_der
 from tests.kit.browser import query
 from tests.kit.game import BASE, Game, Session, outcome, public_text, sign, violation, violation_log
 from tests.kit.postgres import Postgres
-from tests.kit.raw_http import SERVERS
 from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import QUICK, Server, running
 
@@ -30,14 +29,10 @@ REFUSED_KEYS = {
 }
 
 
-@pytest.fixture(scope="module", params=SERVERS)
-def any_server(
-    request: pytest.FixtureRequest, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
-    """Two workers with each of the HTTP servers."""
+@pytest.fixture(scope="module")
+def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = QUICK | {
         "SSO_DATABASE_URL": postgres_server.fresh(),
-        "SSO_HTTP": request.param,
         "SSO_WORKERS": "2",
         "SSO_GSID_HOLD_S": "1",
     }
@@ -46,8 +41,8 @@ def any_server(
 
 
 @pytest.fixture
-def player(any_server: Server) -> Iterator[Game]:
-    with Game(any_server) as player:
+def player(server: Server) -> Iterator[Game]:
+    with Game(server) as player:
         yield player
 
 

@@ -8,20 +8,16 @@ import trio
 
 from tests.kit.held import Rows, Socket, new_game
 from tests.kit.postgres import Postgres
-from tests.kit.raw_http import SERVERS
 from tests.kit.server import QUICK, Server, running
 
 CONTINUATION, TEXT, BINARY, PING, PONG = 0, 1, 2, 9, 10
 LARGE = 126
 
 
-@pytest.fixture(scope="module", params=SERVERS)
-def server(
-    request: pytest.FixtureRequest, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = QUICK | {
         "SSO_DATABASE_URL": postgres_server.fresh(),
-        "SSO_HTTP": request.param,
         "SSO_WORKERS": "2",
         "SSO_GSID_HEARTBEAT_S": "1",
     }

@@ -21,7 +21,6 @@ from sso.serve.server_limits import ServerLimits
 from sso.services import Services
 from tests.kit.builders import add_user
 from tests.kit.held import SOCKET, Game, connect, new_game, receive_all
-from tests.kit.raw_http import SERVERS
 
 PING_S = 0.1
 HANDSHAKE = (
@@ -46,12 +45,12 @@ class InProcessServer:
             await trio.sleep(0.01)
 
 
-@pytest.fixture(params=SERVERS)
-async def server(services: Services, request: pytest.FixtureRequest) -> AsyncIterator[InProcessServer]:
+@pytest.fixture
+async def server(services: Services) -> AsyncIterator[InProcessServer]:
     listener = socket.create_server(("127.0.0.1", 0))
     app = build_app(services, Health(), Metrics())
     stop, ready = trio.Event(), trio.Event()
-    limits, hypercorn_only = ServerLimits(ping_s=PING_S, pong_s=PING_S), request.param == "hypercorn"
+    limits = ServerLimits(ping_s=PING_S, pong_s=PING_S)
     async with trio.open_nursery() as nursery:
         await nursery.start(services.bus.run)
         await nursery.start(services.game_login.held_polls.run)
@@ -61,7 +60,7 @@ async def server(services: Services, request: pytest.FixtureRequest) -> AsyncIte
 
         async def serve() -> None:
             with scope:
-                await http_server.serve(app, [listener], stop, ready.set, limits, hypercorn_only=hypercorn_only)
+                await http_server.serve(app, [listener], stop, ready.set, limits)
 
         nursery.start_soon(serve)
         await ready.wait()

@@ -1,4 +1,4 @@
-"""Runs either HTTP server in this process with a small application, and sends exact bytes to it."""
+"""Runs the built-in HTTP server in this process with a small application, and sends exact bytes to it."""
 
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -13,7 +13,6 @@ from sso.serve.http1 import server as http_server
 from sso.serve.server_limits import ServerLimits
 from sso.web.security_headers import data_headers
 
-SERVERS = ("builtin", "hypercorn")
 # For tests with the `virtual_clock` fixture, where these seconds pass as soon as all tasks wait.
 SHORT_LIMITS = ServerLimits(
     keep_alive_s=0.3, head_s=0.3, body_s=0.3, write_s=0.3, linger_s=0.2, drain_s=2.0, first_request_s=0.1
@@ -90,7 +89,7 @@ class RunningServer:
 
 @asynccontextmanager
 async def serving(
-    kind: str, handler: App = echo, limits: ServerLimits | None = None, path: str | None = None
+    handler: App = echo, limits: ServerLimits | None = None, path: str | None = None
 ) -> AsyncIterator[RunningServer]:
     listener = socket.socket(socket.AF_UNIX if path else socket.AF_INET)
     listener.bind(path or ("127.0.0.1", 0))
@@ -101,10 +100,7 @@ async def serving(
     async def serve(*, task_status: trio.TaskStatus[None]) -> None:
         app = with_lifespan(handler)
         headers = data_headers(https=False)
-        hypercorn_only = kind == "hypercorn"
-        await http_server.serve(
-            app, [listener], server.stop, task_status.started, limits, headers, hypercorn_only=hypercorn_only
-        )
+        await http_server.serve(app, [listener], server.stop, task_status.started, limits, headers)
         server.stopped.set()
 
     async with trio.open_nursery() as nursery:

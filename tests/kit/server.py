@@ -31,17 +31,12 @@ SINGLE_NODE = {"SSO_SINGLE_NODE": "1"}
 # Statements may take this long, so that a machine that stalls for a moment fails no test.
 SLOW_MACHINE_S = 20
 SSO = (sys.executable, "-m", "sso")
-_default_settings = {"SSO_DATABASE_TIMEOUT_S": str(SLOW_MACHINE_S)}
-
-
-def set_default_settings(**settings: str) -> None:
-    """Changes the settings of all processes started from now on, unless a test overrides them."""
-    _default_settings.update(settings)
+DEFAULT_SETTINGS = {"SSO_DATABASE_TIMEOUT_S": str(SLOW_MACHINE_S)}
 
 
 def clean_environment(**settings: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SSO_")}
-    return kept | SINGLE_NODE | _default_settings | settings
+    return kept | SINGLE_NODE | DEFAULT_SETTINGS | settings
 
 
 def run_sso(
@@ -69,7 +64,7 @@ class Server:
         self.folder = folder
         self._program = program
         own = {"SSO_BIND": "127.0.0.1:0", "SSO_DATA_DIR": str(folder / "data")}
-        self.settings = own | SINGLE_NODE | _default_settings | settings
+        self.settings = own | SINGLE_NODE | DEFAULT_SETTINGS | settings
         self.base_url = ""
         self.process: subprocess.Popen[str] | ForkedProcess | None = None
         self._log: IO[str] | None = None

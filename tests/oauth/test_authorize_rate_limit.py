@@ -16,11 +16,9 @@ LIMIT = 5
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="module", params=["builtin", "hypercorn"])
-def limited(
-    request: pytest.FixtureRequest, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_HTTP": request.param}
+@pytest.fixture(scope="module")
+def limited(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2"}
     settings |= {"SSO_RATE_AUTHORIZE": str(LIMIT), "SSO_TRUSTED_PROXIES": "127.0.0.1"}
     with running(tmp_path_factory.mktemp("rate"), **settings) as server:
         yield server

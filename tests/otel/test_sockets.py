@@ -20,16 +20,14 @@ def collector() -> Iterator[Collector]:
         yield collector
 
 
-@pytest.fixture(scope="module", params=["builtin", "hypercorn"])
+@pytest.fixture(scope="module")
 def server(
-    request: pytest.FixtureRequest,
     collector: Collector,
     postgres_server: Postgres,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Server]:
     settings = QUICK | {
         "SSO_DATABASE_URL": postgres_server.fresh(),
-        "SSO_HTTP": request.param,
         "SSO_GSID_HEARTBEAT_S": "1",
         "SSO_OTLP_ENDPOINT": collector.endpoint,
         "SSO_OTLP_INTERVAL_S": "1",

@@ -10,9 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.kit.raw_http import SERVERS, SHORT_LIMITS, RunningServer, echo, serving
-
-pytestmark = pytest.mark.parametrize("kind", SERVERS)
+from tests.kit.raw_http import SHORT_LIMITS, RunningServer, echo, serving
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS = b"HTTP2-Settings: AAMAAABkAAQAAP__\r\n"
@@ -37,8 +35,8 @@ def get(more: bytes = b"", version: bytes = b"1.1") -> bytes:
 
 
 @pytest.mark.parametrize("name", UPGRADES)
-async def test_h2c_upgrade_is_answered_with_http_1(kind: str, name: str, virtual_clock: MockClock) -> None:
-    async with serving(kind, limits=SHORT_LIMITS) as server, await server.open() as connection:
+async def test_h2c_upgrade_is_answered_with_http_1(name: str, virtual_clock: MockClock) -> None:
+    async with serving(limits=SHORT_LIMITS) as server, await server.open() as connection:
         await connection.send(get(UPGRADES[name]))
         response = await connection.response()
         assert response.status == 200
@@ -50,17 +48,15 @@ async def test_h2c_upgrade_is_answered_with_http_1(kind: str, name: str, virtual
 
 
 @pytest.mark.parametrize("method", [b"OPTIONS", b"POST"])
-async def test_h2c_upgrade_of_other_methods_is_answered_with_http_1(
-    kind: str, method: bytes, virtual_clock: MockClock
-) -> None:
-    async with serving(kind, limits=SHORT_LIMITS) as server:
+async def test_h2c_upgrade_of_other_methods_is_answered_with_http_1(method: bytes, virtual_clock: MockClock) -> None:
+    async with serving(limits=SHORT_LIMITS) as server:
         response = await server.request(method + get(UPGRADES["plain"])[3:])
         assert (response.status, "upgrade" in response.headers) == (200, False)
 
 
 @pytest.mark.parametrize("sent", [PREFACE, PREFACE[:18], get() + PREFACE, b"\r\n" + PREFACE])
-async def test_http_2_preface_is_rejected(kind: str, sent: bytes, virtual_clock: MockClock) -> None:
-    async with serving(kind, limits=SHORT_LIMITS) as server:
+async def test_http_2_preface_is_rejected(sent: bytes, virtual_clock: MockClock) -> None:
+    async with serving(limits=SHORT_LIMITS) as server:
         everything = await server.request_to_end(sent)
         responses = everything.split(b"HTTP/1.1 ")[1:]
         assert responses[-1].startswith(b"400 ")
@@ -68,7 +64,7 @@ async def test_http_2_preface_is_rejected(kind: str, sent: bytes, virtual_clock:
         assert everything.startswith(b"HTTP/1.1 ")
 
 
-async def test_client_behind_a_proxy_gets_no_tunnel_by_h2c(kind: str, virtual_clock: MockClock) -> None:
+async def test_client_behind_a_proxy_gets_no_tunnel_by_h2c(virtual_clock: MockClock) -> None:
     """The proxy forwards upgrades, which WebSockets need, and cannot check the requests inside a tunnel."""
     seen: list[list[str]] = []
 
@@ -76,7 +72,7 @@ async def test_client_behind_a_proxy_gets_no_tunnel_by_h2c(kind: str, virtual_cl
         seen.append([value.decode() for name, value in scope["headers"] if name == b"x-forwarded-for"])
         await echo(scope, receive, send)
 
-    async with serving(kind, record, SHORT_LIMITS) as backend, proxy(backend) as front:
+    async with serving(record, SHORT_LIMITS) as backend, proxy(backend) as front:
         for upgrade in UPGRADES.values():
             async with await front.open() as connection:
                 await connection.send(get(upgrade))

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from sso.log import current_request_id
 from sso.serve.rate_limited_log import RateLimitedLog
-from tests.kit.raw_http import SERVERS, RunningServer, reply, serving
+from tests.kit.raw_http import RunningServer, reply, serving
 
 KEY = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
 UPGRADE = b"GET /s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + KEY + b"\r\n"
@@ -57,11 +57,10 @@ async def violate(server: RunningServer, data: bytes) -> None:
                 pass
 
 
-@pytest.mark.parametrize("kind", SERVERS)
 @pytest.mark.parametrize("name", VIOLATIONS)
-async def test_repeated_protocol_error_is_logged_once_at_level_debug(kind: str, name: str) -> None:
+async def test_repeated_protocol_error_is_logged_once_at_level_debug(name: str) -> None:
     with capture_logs() as lines:
-        async with serving(kind, talk) as server:
+        async with serving(talk) as server:
             for _ in range(5):
                 await violate(server, VIOLATIONS[name])
     assert [line for line in lines if line["log_level"] != "debug"] == []
@@ -77,7 +76,7 @@ async def test_log_line_of_a_connection_has_no_id_of_an_earlier_request() -> Non
         return event
 
     with capture_logs(processors=[note]) as lines:
-        async with serving("builtin", talk) as server:
+        async with serving(talk) as server:
             await violate(server, GET + b"nonsense\r\n\r\n")
     assert (len(lines), ids) == (1, [None])
 

@@ -13,9 +13,7 @@ from sso.web.body import InvalidBody
 from sso.web.client_address import TrustedProxies
 from sso.web.fast_quart.app import FastQuart
 from sso.web.request import read_body
-from tests.kit.raw_http import SERVERS, RawConnection, RunningServer, serving
-
-pytestmark = pytest.mark.parametrize("kind", SERVERS)
+from tests.kit.raw_http import RawConnection, RunningServer, serving
 
 LIMIT = 1000
 DRAIN_S = 100.0  # a server that stops by its end, and not at once, fails the test
@@ -23,7 +21,7 @@ HEAD = b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r
 
 
 @asynccontextmanager
-async def application(kind: str) -> AsyncIterator[RunningServer]:
+async def application() -> AsyncIterator[RunningServer]:
     app = FastQuart("limits")
     app.config.update(
         MAX_CONTENT_LENGTH=1_000_000,
@@ -51,7 +49,7 @@ async def application(kind: str) -> AsyncIterator[RunningServer]:
     async def run(scope: Any, receive: Any, send: Any) -> None:
         await app(scope, receive, send)
 
-    async with serving(kind, run, ServerLimits(drain_s=DRAIN_S)) as server:
+    async with serving(run, ServerLimits(drain_s=DRAIN_S)) as server:
         yield server
 
 
@@ -63,16 +61,16 @@ def json_of(size: int) -> bytes:
     return b'{"a":"' + b"x" * (size - 8) + b'"}'
 
 
-async def test_declared_length_beyond_the_limit_is_refused_before_the_body_comes(kind: str) -> None:
-    async with application(kind) as server, await server.open() as connection:
+async def test_declared_length_beyond_the_limit_is_refused_before_the_body_comes() -> None:
+    async with application() as server, await server.open() as connection:
         await connection.send(head(b"/small", b"Content-Length: 1001"))
         response = await connection.response()
         assert (response.status, response.body) == (413, b"body is larger than 1000 bytes")
         assert response.headers["connection"] == "close"
 
 
-async def test_unfinished_chunks_beyond_the_limit_are_refused(kind: str) -> None:
-    async with application(kind) as server, await server.open() as connection:
+async def test_unfinished_chunks_beyond_the_limit_are_refused() -> None:
+    async with application() as server, await server.open() as connection:
         await connection.send(head(b"/small", b"Transfer-Encoding: chunked"))
         for _ in range(11):
             await connection.send(b"64\r\n" + b" " * 100 + b"\r\n")
@@ -80,9 +78,9 @@ async def test_unfinished_chunks_beyond_the_limit_are_refused(kind: str) -> None
 
 
 @pytest.mark.parametrize("path", [b"/small", b"/large"])
-async def test_body_within_the_limit_is_read(kind: str, path: bytes) -> None:
+async def test_body_within_the_limit_is_read(path: bytes) -> None:
     size = LIMIT if path == b"/small" else 999_999
-    async with application(kind) as server, await server.open() as connection:
+    async with application() as server, await server.open() as connection:
         for _ in range(2):
             await connection.send(head(path, b"Content-Length: %d" % size), json_of(size))
             assert (await connection.response()).body == b"%d" % size
@@ -92,8 +90,8 @@ async def test_body_within_the_limit_is_read(kind: str, path: bytes) -> None:
         assert (await connection.response()).body == b"%d" % size
 
 
-async def test_body_that_no_handler_reads_is_not_received(kind: str) -> None:
-    async with application(kind) as server, await server.open() as connection:
+async def test_body_that_no_handler_reads_is_not_received() -> None:
+    async with application() as server, await server.open() as connection:
         await connection.send(head(b"/none", b"Content-Length: 1000000"))
         response = await connection.response()
         assert (response.body, response.headers["connection"]) == (b"none", "close")
@@ -105,9 +103,9 @@ async def send_long_body(connection: RawConnection) -> None:
         await connection.send(b" " * 10_000)
 
 
-async def test_413_reaches_a_client_that_goes_on_sending_and_ends_the_connection(kind: str) -> None:
+async def test_413_reaches_a_client_that_goes_on_sending_and_ends_the_connection() -> None:
     """It is tried many times, as the order in which the tasks of a connection run is random."""
-    async with application(kind) as server:
+    async with application() as server:
         for _ in range(30):
             async with await server.open() as connection, trio.open_nursery() as nursery:
                 nursery.start_soon(send_long_body, connection)

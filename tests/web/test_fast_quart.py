@@ -5,15 +5,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 import trio
 from quart import Response, g, request
 from werkzeug.exceptions import HTTPException
 
 from sso.web.fast_quart.app import FastQuart
-from tests.kit.raw_http import SERVERS, RawResponse, RunningServer, serving
-
-pytestmark = pytest.mark.parametrize("kind", SERVERS)
+from tests.kit.raw_http import RawResponse, RunningServer, serving
 
 
 def build(folder: Path) -> FastQuart:
@@ -85,13 +82,13 @@ def build(folder: Path) -> FastQuart:
 
 
 @asynccontextmanager
-async def serving_app(kind: str, folder: Path) -> AsyncIterator[RunningServer]:
+async def serving_app(folder: Path) -> AsyncIterator[RunningServer]:
     app = build(folder)
 
     async def handler(scope: Any, receive: Any, send: Any) -> None:
         await app(scope, receive, send)
 
-    async with serving(kind, handler) as server:
+    async with serving(handler) as server:
         yield server
 
 
@@ -105,8 +102,8 @@ async def get(server: RunningServer, path: str, method: str = "GET") -> RawRespo
     return await server.request(f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
 
 
-async def test_body_can_be_read_in_every_way(kind: str, tmp_path: Path) -> None:
-    async with serving_app(kind, tmp_path) as server, await server.open() as connection:
+async def test_body_can_be_read_in_every_way(tmp_path: Path) -> None:
+    async with serving_app(tmp_path) as server, await server.open() as connection:
         await connection.send(post("/data", b"hello"))
         assert (await connection.response()).body == b"hello"
         await connection.send(post("/data", b""))
@@ -123,8 +120,8 @@ async def test_body_can_be_read_in_every_way(kind: str, tmp_path: Path) -> None:
         assert (await connection.response()).body == b"in two |pieces"
 
 
-async def test_limits_of_size_and_time_apply_to_bodies(kind: str, tmp_path: Path) -> None:
-    async with serving_app(kind, tmp_path) as server:
+async def test_limits_of_size_and_time_apply_to_bodies(tmp_path: Path) -> None:
+    async with serving_app(tmp_path) as server:
         for path in ("/data", "/pieces"):
             assert (await server.request(post(path, b"a" * 1001)[:200])).status == 413, path
         chunk = b"1f4\r\n" + b"a" * 500 + b"\r\n"
@@ -137,9 +134,9 @@ async def test_limits_of_size_and_time_apply_to_bodies(kind: str, tmp_path: Path
         ).status == 408
 
 
-async def test_routing_hooks_errors_and_files_work_as_in_quart(kind: str, tmp_path: Path) -> None:
+async def test_routing_hooks_errors_and_files_work_as_in_quart(tmp_path: Path) -> None:
     (tmp_path / "file.txt").write_text("text " * 5000)
-    async with serving_app(kind, tmp_path) as server:
+    async with serving_app(tmp_path) as server:
         item = await get(server, "/item/7")
         assert (item.status, item.body, item.headers["x-seen"]) == (201, b"7", "/item/7")
         assert (await get(server, "/item/x")).status == 404
@@ -157,8 +154,8 @@ async def test_routing_hooks_errors_and_files_work_as_in_quart(kind: str, tmp_pa
         )
 
 
-async def test_requests_of_a_connection_share_no_context(kind: str, tmp_path: Path) -> None:
-    async with serving_app(kind, tmp_path) as server, await server.open() as connection:
+async def test_requests_of_a_connection_share_no_context(tmp_path: Path) -> None:
+    async with serving_app(tmp_path) as server, await server.open() as connection:
         for path in ("/item/1", "/fail", "/nothing", "/item/2"):
             await connection.send(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             assert (await connection.response()).headers["x-seen"] == path

@@ -36,12 +36,10 @@ def started(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory,
     return running(tmp_path_factory.mktemp("forwarding"), **settings, SSO_INFO_ALLOW="127.0.0.0/8", **more)
 
 
-@pytest.fixture(scope="module", params=["builtin", "hypercorn"])
-def unaware(
-    request: pytest.FixtureRequest, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def unaware(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server without trusted proxies."""
-    with started(postgres_server, tmp_path_factory, SSO_HTTP=request.param) as server:
+    with started(postgres_server, tmp_path_factory) as server:
         yield server
 
 

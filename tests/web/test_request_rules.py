@@ -29,11 +29,9 @@ SOCKET = (
 )
 
 
-@pytest.fixture(scope="module", params=["builtin", "hypercorn"])
-def either(
-    request: pytest.FixtureRequest, postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2", "SSO_HTTP": request.param}
+@pytest.fixture(scope="module")
+def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "2"}
     settings |= {"SSO_HOSTS": "sso.internal, 192.0.2.7, [2001:db8::7]"}
     with running(tmp_path_factory.mktemp("rules"), **settings) as server:
         yield server
@@ -60,10 +58,10 @@ OWN_HOSTS = (
 )  # fmt: skip
 
 
-def test_host_that_names_the_server_is_accepted(either: Server) -> None:
+def test_host_that_names_the_server_is_accepted(server: Server) -> None:
     for host in OWN_HOSTS:
-        assert status_of(either, KEYS, host=host) == 200, host
-        assert status_of(either, "/login", host=host) == 200, host
+        assert status_of(server, KEYS, host=host) == 200, host
+        assert status_of(server, "/login", host=host) == 200, host
 
 
 OTHER_HOSTS = (
@@ -73,45 +71,45 @@ OTHER_HOSTS = (
 )  # fmt: skip
 
 
-def test_host_that_names_another_server_gets_400(either: Server) -> None:
+def test_host_that_names_another_server_gets_400(server: Server) -> None:
     for host in OTHER_HOSTS:
         for path in PATHS:
-            assert status_of(either, path, host=host) == 400, (host, path)
+            assert status_of(server, path, host=host) == 400, (host, path)
         for path in ("/healthz", "/readyz"):
-            assert status_of(either, path, host=host) == 200, (host, path)
+            assert status_of(server, path, host=host) == 200, (host, path)
 
 
-def test_refused_host_is_named_in_the_error_text(either: Server) -> None:
-    response = send(either, "GET /proxy/api/x HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+def test_refused_host_is_named_in_the_error_text(server: Server) -> None:
+    response = send(server, "GET /proxy/api/x HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
     assert b"SSO_HOSTS" in response
     assert b"evil" not in response
     assert b"x-frame-options: DENY" in response
 
 
-def test_head_and_conditional_requests_do_not_pass_with_another_host(either: Server) -> None:
-    assert status_of(either, KEYS, host="evil.example", method="HEAD") == 400
-    assert status_of(either, KEYS, "If-None-Match: *", host="evil.example") == 400
+def test_head_and_conditional_requests_do_not_pass_with_another_host(server: Server) -> None:
+    assert status_of(server, KEYS, host="evil.example", method="HEAD") == 400
+    assert status_of(server, KEYS, "If-None-Match: *", host="evil.example") == 400
 
 
-def test_http_1_0_without_host_gets_400_except_for_health(either: Server) -> None:
+def test_http_1_0_without_host_gets_400_except_for_health(server: Server) -> None:
     for path, expected in ((KEYS, 400), ("/login", 400), ("/healthz", 200), ("/readyz", 200)):
-        assert int(send(either, f"GET {path} HTTP/1.0\r\n\r\n").split(b" ", 2)[1]) == expected, path
+        assert int(send(server, f"GET {path} HTTP/1.0\r\n\r\n").split(b" ", 2)[1]) == expected, path
 
 
 @pytest.mark.parametrize(("host", "expected"), [("evil.example", 400), ("localhost", 101), ("sso.internal:1", 101)])
-def test_websocket_host_is_checked(either: Server, host: str, expected: int) -> None:
-    address = either.base_url.removeprefix("http://").split(":")
+def test_websocket_host_is_checked(server: Server, host: str, expected: int) -> None:
+    address = server.base_url.removeprefix("http://").split(":")
     with socket.create_connection((address[0], int(address[1])), timeout=60) as connection:
         head = f"GET /ws/gameSession/refresh/{'0' * 32} HTTP/1.1\r\nHost: {host}\r\n{SOCKET}\r\n"
         connection.sendall(head.encode())
         assert int(connection.recv(65536).split(b" ", 2)[1]) == expected
 
 
-def test_form_under_a_rebound_name_is_refused(either: Server) -> None:
+def test_form_under_a_rebound_name_is_refused(server: Server) -> None:
     """DNS rebinding: a page of another site reaches the server under the name of that site, which is its origin."""
-    with Browser(either) as browser:
+    with Browser(server) as browser:
         browser.get("/login")
-        fields = browser.form("/login") | {"login": new_user(either), "password": PASSWORD}
+        fields = browser.form("/login") | {"login": new_user(server), "password": PASSWORD}
         assert browser.post("/login", fields, Origin="http://evil.example", Host="evil.example").status_code == 400
         assert browser.post("/login", fields, Origin="http://evil.example").status_code == 403
         assert browser.post("/login", fields, Origin="http://sso.internal:8000").status_code == 403
@@ -120,25 +118,25 @@ def test_form_under_a_rebound_name_is_refused(either: Server) -> None:
 
 
 @pytest.mark.parametrize("path", [*PATHS, "/healthz", "/readyz", "/proxy/oauth/userinfo", "/api/permissions/user/info"])
-def test_two_authorization_headers_get_400(either: Server, path: str) -> None:
+def test_two_authorization_headers_get_400(server: Server, path: str) -> None:
     two = ("Authorization: Bearer a", "authorization: Bearer b")
-    assert status_of(either, path, *two) == 400
-    assert status_of(either, path, two[0], two[0]) == 400
-    assert status_of(either, path, two[0]) != 400
+    assert status_of(server, path, *two) == 400
+    assert status_of(server, path, two[0], two[0]) == 400
+    assert status_of(server, path, two[0]) != 400
 
 
 @pytest.mark.parametrize("path", ["/proxy/oauth/userinfo", "/api/permissions/user/info", "/proxy/api/login"])
-def test_credential_header_that_is_sent_twice_gets_400(either: Server, path: str) -> None:
+def test_credential_header_that_is_sent_twice_gets_400(server: Server, path: str) -> None:
     """A proxy between the client and the service might use the other one of the two."""
     for name in ("Factor", "Service-Jwt", "Ip", "Signature", "Request-Sign", "Sign", "Public-Key"):
-        assert status_of(either, path, f"{name}: a", f"{name.lower()}: b") == 400, name
-        assert status_of(either, path, f"{name}: a", f"{name}: a") == 400, name
-        assert status_of(either, path, f"{name}: a") != 400, name
+        assert status_of(server, path, f"{name}: a", f"{name.lower()}: b") == 400, name
+        assert status_of(server, path, f"{name}: a", f"{name}: a") == 400, name
+        assert status_of(server, path, f"{name}: a") != 400, name
 
 
-def test_websocket_with_two_authorization_headers_gets_400(either: Server) -> None:
+def test_websocket_with_two_authorization_headers_gets_400(server: Server) -> None:
     head = "GET /ws/gameSession/refresh/x HTTP/1.1\r\nHost: localhost\r\nAuthorization: a\r\nAuthorization: b\r\n"
-    assert send(either, f"{head}{SOCKET}\r\n").startswith(b"HTTP/1.1 400")
+    assert send(server, f"{head}{SOCKET}\r\n").startswith(b"HTTP/1.1 400")
 
 
 NO_ROUTES = (
@@ -150,28 +148,28 @@ NO_ROUTES = (
 )  # fmt: skip
 
 
-def test_path_that_is_not_literally_a_route_gets_404(either: Server) -> None:
+def test_path_that_is_not_literally_a_route_gets_404(server: Server) -> None:
     for path in NO_ROUTES:
-        assert status_of(either, path) == 404, path
-        assert status_of(either, f"{path}?next=%2faccount") == 404, path
+        assert status_of(server, path) == 404, path
+        assert status_of(server, f"{path}?next=%2faccount") == 404, path
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "OPTIONS"])
 @pytest.mark.parametrize("path", ["project%2fmembership", "%70roject/membership", "project//membership"])
-def test_api_path_that_is_not_literally_a_route_gets_404(either: Server, method: str, path: str) -> None:
+def test_api_path_that_is_not_literally_a_route_gets_404(server: Server, method: str, path: str) -> None:
     head = f"{method} /api/permissions/{path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n"
-    response = send(either, f"{head}Connection: close\r\n\r\n")
+    response = send(server, f"{head}Connection: close\r\n\r\n")
     assert response.startswith(b"HTTP/1.1 404")
     assert b'"status":"ERROR"' in response
 
 
-def test_websocket_path_is_literal(either: Server) -> None:
+def test_websocket_path_is_literal(server: Server) -> None:
     for path in ("/ws/gameSession%2frefresh/x", "/ws/gameSession/refresh/a%2fb", "/%77s/gameSession/refresh/x"):
-        assert send(either, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{SOCKET}\r\n").startswith(b"HTTP/1.1 404"), path
+        assert send(server, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{SOCKET}\r\n").startswith(b"HTTP/1.1 404"), path
 
 
-def test_variable_part_of_a_path_may_be_percent_encoded(either: Server) -> None:
-    with either.client() as client:
+def test_variable_part_of_a_path_may_be_percent_encoded(server: Server) -> None:
+    with server.client() as client:
         assert client.get("/static/sso%2Ecss").status_code == 200
         assert client.get("/login?next=%2Faccount").status_code == 200
         plain, encoded = client.get("/game/nothing"), client.get("/game/%6eothing")
@@ -215,18 +213,18 @@ def test_invalid_name_in_the_hosts_setting_is_a_configuration_error(value: str) 
         load(None, {"SSO_HOSTS": value})
 
 
-def test_error_of_a_refused_host_is_a_page_for_browsers(either: Server) -> None:
-    response = httpx.get(f"{either.base_url}/login", headers={"Host": "evil.example"}, timeout=60)
+def test_error_of_a_refused_host_is_a_page_for_browsers(server: Server) -> None:
+    response = httpx.get(f"{server.base_url}/login", headers={"Host": "evil.example"}, timeout=60)
     assert response.status_code == 400
     assert response.headers["Content-Type"].startswith("text/html")
 
 
 @pytest.mark.parametrize("path", [*PATHS, "/healthz", "/proxy/api/gameSession/getGsidResult"])
-def test_query_with_too_many_parameters_gets_400(either: Server, path: str) -> None:
+def test_query_with_too_many_parameters_gets_400(server: Server, path: str) -> None:
     """Parsing 16,000 of them would take 30 ms."""
     for query in ("a&" * 100, "%41&" * 7000, "&" * 7000):
-        assert status_of(either, f"{path}?{query}") == 400
-    assert status_of(either, f"{path}?{'&'.join(['a=b'] * 100)}") == status_of(either, path)
+        assert status_of(server, f"{path}?{query}") == 400
+    assert status_of(server, f"{path}?{'&'.join(['a=b'] * 100)}") == status_of(server, path)
 
 
 @pytest.mark.parametrize(
@@ -235,14 +233,14 @@ def test_query_with_too_many_parameters_gets_400(either: Server, path: str) -> N
 )
 @pytest.mark.parametrize("path", [*PATHS, "/healthz"])
 def test_list_header_with_too_many_items_gets_400(
-    either: Server, path: str, name: str, item: str, between: str
+    server: Server, path: str, name: str, item: str, between: str
 ) -> None:
     """Parsing 30,000 tags would take 60 ms."""
-    assert status_of(either, path, f"{name}: {between * 30_000}") == 400
-    assert status_of(either, path, *[f"{name}: {between.join([item] * 50)}"] * 5) == 400
-    assert status_of(either, path, f"{name}: {between.join([item] * 200)}") != 400
+    assert status_of(server, path, f"{name}: {between * 30_000}") == 400
+    assert status_of(server, path, *[f"{name}: {between.join([item] * 50)}"] * 5) == 400
+    assert status_of(server, path, f"{name}: {between.join([item] * 200)}") != 400
 
 
-def test_websocket_with_too_many_parameters_gets_400(either: Server) -> None:
+def test_websocket_with_too_many_parameters_gets_400(server: Server) -> None:
     head = f"GET /ws/gameSession/refresh/x?{'a&' * 100} HTTP/1.1\r\nHost: localhost\r\n"
-    assert send(either, f"{head}{SOCKET}\r\n").startswith(b"HTTP/1.1 400")
+    assert send(server, f"{head}{SOCKET}\r\n").startswith(b"HTTP/1.1 400")

@@ -15,9 +15,7 @@ from sso.serve.http1.balance import WorkerSlot
 from sso.serve.http1.connection import Connection
 from sso.serve.http1.rejections import RejectionResponses, RequestRejected
 from sso.serve.http1.server_context import ServerContext
-from sso.serve.hypercorn_app import hypercorn_config
-from sso.serve.hypercorn_connection import HypercornRules
-from sso.serve.hypercorn_server import HypercornServer
+from sso.serve.hypercorn_server import hypercorn_config
 from sso.serve.listeners import BACKLOG
 from sso.serve.server_limits import ServerLimits
 
@@ -30,13 +28,10 @@ async def serve(
     limits: ServerLimits | None = None,
     headers: Iterable[tuple[str, str]] = (),
     slot: WorkerSlot | None = None,
-    *,
-    hypercorn_only: bool = False,
 ) -> None:
     """Serves until ``stop`` is set; then accepts no more connections, finishes the requests in flight, and returns.
 
-    ``headers`` are added to responses that do not come from the application. With ``hypercorn_only`` hypercorn serves
-    all connections.
+    ``headers`` are added to responses that do not come from the application.
     """
     limits = limits or ServerLimits()
     lifespan = Lifespan(ASGIWrapper(app), hypercorn_config(limits), {})
@@ -44,16 +39,15 @@ async def serve(
         await nursery.start(lifespan.handle_lifespan)
         await lifespan.wait_for_startup()
         context = ServerContext(app, limits, RejectionResponses(headers), slot)
-        await Http1Server(context, stop, hypercorn_only=hypercorn_only).run(sockets, ready)
+        await Http1Server(context, stop).run(sockets, ready)
         await lifespan.wait_for_shutdown()
         nursery.cancel_scope.cancel()
 
 
 class Http1Server:
-    def __init__(self, context: ServerContext, stop: trio.Event, *, hypercorn_only: bool = False) -> None:
+    def __init__(self, context: ServerContext, stop: trio.Event) -> None:
         self._context = context
         self._stop = stop
-        self._hypercorn = _hypercorn_server(context, stop) if hypercorn_only else None
         self._local_addresses: dict[tuple[str, int] | None, tuple[str, int] | None] = {}
 
     async def run(self, sockets: Sequence[socket.socket], ready: Callable[[], None]) -> None:
@@ -95,30 +89,15 @@ class Http1Server:
         if not context.limiter.admit(client):
             with sock, suppress(OSError):
                 sock.send(context.render_rejection(RequestRejected(429, "too many connections")))
-        elif self._hypercorn:
-            nursery.start_soon(self._serve_by_hypercorn, self._hypercorn, sock, client, name="connection")
         else:
             address = None if client is None else sock.getsockname()[:2]
             address = self._local_addresses.setdefault(address, address)  # one object for thousands of connections
             nursery.start_soon(Connection(context, sock, client, address).run, name="connection")
 
-    async def _serve_by_hypercorn(
-        self, hypercorn: HypercornServer, sock: socket.socket, client: tuple[str, int] | None
-    ) -> None:
-        try:
-            await hypercorn.serve_connection(sock)
-        finally:
-            self._context.limiter.release(client)
-            sock.close()
-
     async def _drain(self, connections: trio.Nursery) -> None:
         context = self._context
         context.draining = True
         connections.cancel_scope.deadline = trio.current_time() + context.limits.drain_s
-        if self._hypercorn:
-            # Hypercorn cannot tell connections whose first request is about to arrive from idle ones.
-            await trio.sleep(context.limits.first_request_s)
-            await self._hypercorn.drain()
         self._close_idle(include_new=False)
         # A client that has just connected is about to send a request; it would fail if the connection closed now.
         await trio.sleep(context.limits.first_request_s)
@@ -127,7 +106,3 @@ class Http1Server:
     def _close_idle(self, *, include_new: bool) -> None:
         for connection in self._context.connections:
             connection.close_if_idle(include_new=include_new)
-
-
-def _hypercorn_server(context: ServerContext, stop: trio.Event) -> HypercornServer:
-    return HypercornServer(context.app, stop, HypercornRules(context.limits, context.render_rejection, context.log))

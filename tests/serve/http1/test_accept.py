@@ -16,14 +16,13 @@ from sso.core.net import parse_networks
 from sso.serve.http1.accept import BACK_OFF_S, ConnectionLimiter, accept_forever
 from sso.serve.process_tuning import raise_open_file_limit
 from sso.serve.server_limits import ServerLimits
-from tests.kit.raw_http import SERVERS, RunningServer, reply, serving
+from tests.kit.raw_http import RunningServer, reply, serving
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_connections_above_the_limit_of_an_address_get_429(kind: str) -> None:
-    async with serving(kind, limits=ServerLimits(per_address=2)) as server:
+async def test_connections_above_the_limit_of_an_address_get_429() -> None:
+    async with serving(limits=ServerLimits(per_address=2)) as server:
         first, second = await server.open(), await server.open()
         for connection in (first, second):
             await connection.send(GET)
@@ -42,11 +41,10 @@ async def wait_for_admission(server: RunningServer) -> None:
             await trio.lowlevel.checkpoint()
 
 
-@pytest.mark.parametrize("kind", SERVERS)
 @pytest.mark.parametrize("exempt", ["127.0.0.0/8", "::/0,0.0.0.0/0"])
-async def test_trusted_proxies_have_no_limit_of_connections(kind: str, exempt: str) -> None:
+async def test_trusted_proxies_have_no_limit_of_connections(exempt: str) -> None:
     limits = ServerLimits(per_address=1, exempt=parse_networks(exempt))
-    async with serving(kind, limits=limits) as server, await server.open() as first, await server.open() as second:
+    async with serving(limits=limits) as server, await server.open() as first, await server.open() as second:
         for connection in (first, second):
             await connection.send(GET)
             assert (await connection.response()).status == 200
@@ -85,7 +83,7 @@ class Addresses:
 async def test_connections_over_a_unix_socket_have_no_address_and_no_limit(tmp_path: Path) -> None:
     app = Addresses()
     async with (
-        serving("builtin", app, ServerLimits(per_address=1), path=str(tmp_path / "s")) as server,
+        serving(app, ServerLimits(per_address=1), path=str(tmp_path / "s")) as server,
         await server.open() as first,
         await server.open() as second,
     ):
@@ -97,7 +95,7 @@ async def test_connections_over_a_unix_socket_have_no_address_and_no_limit(tmp_p
 
 async def test_scope_has_the_addresses_of_client_and_server() -> None:
     app = Addresses()
-    async with serving("builtin", app) as server, await server.open() as connection:
+    async with serving(app) as server, await server.open() as connection:
         await connection.send(GET)
         await connection.response()
         assert app.seen == [(connection.stream.socket.getsockname(), server.address)]
@@ -114,7 +112,7 @@ def few_descriptors() -> Iterator[None]:
 
 
 async def test_server_accepts_again_when_descriptors_are_free(few_descriptors: None, virtual_clock: MockClock) -> None:
-    async with serving("builtin") as server:
+    async with serving() as server:
         used = use_all_descriptors()
         used.pop().close()
         with used.pop() as client:  # one descriptor is free for a client, none for the server's side of it

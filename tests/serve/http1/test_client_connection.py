@@ -1,4 +1,4 @@
-"""What a handler learns of its client, with either server: a disconnect, and a response that was not delivered."""
+"""What a handler learns of its client: a disconnect, and a response that was not delivered."""
 
 import socket
 import struct
@@ -16,14 +16,13 @@ from sso.log import current_request_id
 from sso.serve import acknowledgement
 from sso.web.client_connection import client_connection
 from sso.web.fast_quart.app import FastQuart
-from tests.kit.raw_http import SERVERS, RawConnection, RunningServer, serving
+from tests.kit.raw_http import RawConnection, RunningServer, serving
 
 WAIT_S = 60
 REQUEST_ID = "0123456789abcdef"
 LONG = 20_000_000  # more than the buffers of the kernel take
 BUFFERED = 600_000  # less than the sender's buffer takes, more than the receiver's
 DISCONNECTS = ["close", "reset", "shutdown of the sending side"]
-pytestmark = pytest.mark.parametrize("kind", SERVERS)
 
 
 class App:
@@ -79,13 +78,13 @@ class App:
 
 
 @asynccontextmanager
-async def serving_app(kind: str) -> AsyncIterator[tuple[App, RunningServer]]:
+async def serving_app() -> AsyncIterator[tuple[App, RunningServer]]:
     app = App()
 
     async def handler(scope: Any, receive: Any, send: Any) -> None:
         await app.quart(scope, receive, send)
 
-    async with serving(kind, handler) as server:
+    async with serving(handler) as server:
         yield app, server
 
 
@@ -105,8 +104,8 @@ async def disconnect(connection: RawConnection, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", DISCONNECTS)
-async def test_disconnect_cancels_a_handler_that_asks_for_it(kind: str, how: str) -> None:
-    async with serving_app(kind) as (app, server):
+async def test_disconnect_cancels_a_handler_that_asks_for_it(how: str) -> None:
+    async with serving_app() as (app, server):
         connection = await get(server, "/hold")
         with trio.fail_after(WAIT_S):
             await app.waiting.wait()
@@ -116,8 +115,8 @@ async def test_disconnect_cancels_a_handler_that_asks_for_it(kind: str, how: str
         await connection.stream.aclose()
 
 
-async def test_connected_client_gets_its_response(kind: str) -> None:
-    async with serving_app(kind) as (app, server):
+async def test_connected_client_gets_its_response() -> None:
+    async with serving_app() as (app, server):
         async with await get(server, "/hold") as connection:
             await app.waiting.wait()
             app.proceed.set()
@@ -127,8 +126,8 @@ async def test_connected_client_gets_its_response(kind: str) -> None:
         assert app.events == ["served", "served"]
 
 
-async def test_end_of_a_written_response_is_reported_once(kind: str) -> None:
-    async with serving_app(kind) as (app, server):
+async def test_end_of_a_written_response_is_reported_once() -> None:
+    async with serving_app() as (app, server):
         async with await get(server, "/claim") as connection:
             app.proceed.set()
             assert (await connection.response()).body == b"claimed"
@@ -139,8 +138,8 @@ async def test_end_of_a_written_response_is_reported_once(kind: str) -> None:
     assert app.last_request_id == REQUEST_ID  # log lines of the callback belong to the request
 
 
-async def test_end_of_a_response_is_reported_only_when_a_slow_client_has_read_it(kind: str) -> None:
-    async with serving_app(kind) as (app, server):
+async def test_end_of_a_response_is_reported_only_when_a_slow_client_has_read_it() -> None:
+    async with serving_app() as (app, server):
         async with await get(server, "/long") as connection:
             received = len(await connection.stream.receive_some(1000))
             await wait_all_tasks_blocked(0.05)  # the buffers of the kernel are full
@@ -153,8 +152,8 @@ async def test_end_of_a_response_is_reported_only_when_a_slow_client_has_read_it
 
 
 @pytest.mark.parametrize("how", DISCONNECTS)
-async def test_disconnect_before_the_response_is_reported_as_undelivered(kind: str, how: str) -> None:
-    async with serving_app(kind) as (app, server):
+async def test_disconnect_before_the_response_is_reported_as_undelivered(how: str) -> None:
+    async with serving_app() as (app, server):
         connection = await get(server, "/claim")
         with trio.fail_after(WAIT_S):
             await app.waiting.wait()
@@ -167,18 +166,18 @@ async def test_disconnect_before_the_response_is_reported_as_undelivered(kind: s
 
 
 async def test_response_that_the_client_never_receives_is_reported_as_undelivered(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The kernel has taken all of it, and the client has acknowledged only a part."""
     monkeypatch.setattr(acknowledgement, "WAIT_S", 0.3)
-    async with serving_app(kind) as (app, server), await get(server, "/buffered"):
+    async with serving_app() as (app, server), await get(server, "/buffered"):
         with trio.fail_after(WAIT_S):
             await app.ended.wait()
         assert app.events == ["taken back"]
 
 
-async def test_response_that_the_client_rejects_is_reported_as_undelivered(kind: str) -> None:
-    async with serving_app(kind) as (app, server):
+async def test_response_that_the_client_rejects_is_reported_as_undelivered() -> None:
+    async with serving_app() as (app, server):
         connection = await get(server, "/buffered")
         await wait_all_tasks_blocked(0.05)  # all of it is in the buffers of the kernel
         await disconnect(connection, "reset")
@@ -187,8 +186,8 @@ async def test_response_that_the_client_rejects_is_reported_as_undelivered(kind:
         assert app.events == ["taken back"]
 
 
-async def test_disconnect_during_the_response_is_reported_as_undelivered(kind: str) -> None:
-    async with serving_app(kind) as (app, server):
+async def test_disconnect_during_the_response_is_reported_as_undelivered() -> None:
+    async with serving_app() as (app, server):
         connection = await get(server, "/long")
         assert await connection.stream.receive_some(1000)
         await disconnect(connection, "reset")

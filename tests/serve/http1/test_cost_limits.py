@@ -14,7 +14,7 @@ from sso.serve.http1.head import MAX_PATH
 from sso.serve.http1.rejections import RequestRejected
 from sso.serve.server_limits import ServerLimits
 from sso.serve.websocket_limits import MAX_FRAMES
-from tests.kit.raw_http import SERVERS, read_body, reply, serving
+from tests.kit.raw_http import read_body, reply, serving
 
 POST = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
 HANDSHAKE = (
@@ -37,22 +37,20 @@ def test_tiny_chunks_are_decoded_a_limited_number_at_a_time() -> None:
 @pytest.mark.parametrize(
     "size", [MAX_CHUNKS_PER_CALL - 1, MAX_CHUNKS_PER_CALL, MAX_CHUNKS_PER_CALL + 1, 3 * MAX_CHUNKS_PER_CALL]
 )
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_body_of_tiny_chunks_arrives_whole(kind: str, size: int) -> None:
+async def test_body_of_tiny_chunks_arrives_whole(size: int) -> None:
     async def handler(scope: Any, receive: Any, send: Any) -> None:
         await reply(send, await read_body(receive))
 
-    async with serving(kind, handler) as server:
+    async with serving(handler) as server:
         response = await server.request(POST + TINY * size + b"0\r\n\r\n")
         assert (response.status, response.body) == (200, b"x" * size)
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_body_of_too_many_tiny_chunks_is_rejected(kind: str) -> None:
+async def test_body_of_too_many_tiny_chunks_is_rejected() -> None:
     async def handler(scope: Any, receive: Any, send: Any) -> None:
         await reply(send, await read_body(receive))
 
-    async with serving(kind, handler) as server:
+    async with serving(handler) as server:
         assert (await server.request(POST + TINY * (MAX_SMALL_CHUNKS + 200) + b"0\r\n\r\n")).status == 400
         usual = b"80\r\n" + b"x" * 128 + b"\r\n"
         assert (await server.request(POST + usual * (MAX_SMALL_CHUNKS + 200) + b"0\r\n\r\n")).status == 200
@@ -71,9 +69,8 @@ def test_too_many_headers_are_rejected_before_they_are_parsed(monkeypatch: pytes
     assert rejection.value.status == 431
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_path_that_is_too_long_is_rejected(kind: str) -> None:
-    async with serving(kind) as server:
+async def test_path_that_is_too_long_is_rejected() -> None:
+    async with serving() as server:
         for length, status in ((MAX_PATH, 200), (MAX_PATH + 1, 414)):
             path = (b"/" + b"%41" * length)[: length - 3].rstrip(b"%4") + b"aaa"
             path += b"a" * (length - len(path))
@@ -81,8 +78,7 @@ async def test_path_that_is_too_long_is_rejected(kind: str) -> None:
             assert (await server.request(b"GET " + path + b" HTTP/1.1\r\nHost: x\r\n\r\n")).status == status
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_frames_after_a_flood_are_not_parsed(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_frames_after_a_flood_are_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed = 0
     ended = trio.Event()
     events = wsproto.connection.Connection.events
@@ -103,7 +99,7 @@ async def test_frames_after_a_flood_are_not_parsed(kind: str, monkeypatch: pytes
         ended.set()
 
     monkeypatch.setattr(wsproto.connection.Connection, "events", counted)
-    async with serving(kind, handler) as server, await server.open() as connection:
+    async with serving(handler) as server, await server.open() as connection:
         await connection.send(HANDSHAKE)
         assert (await connection.response(head_only=True)).status == 101
         await connection.send(b"\x8a\x80\0\0\0\0" * 5000)  # pongs

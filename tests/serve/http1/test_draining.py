@@ -7,7 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from tests.kit.raw_http import SERVERS, SHORT_LIMITS, read_body, reply, serving
+from tests.kit.raw_http import SHORT_LIMITS, read_body, reply, serving
 
 
 class Work:
@@ -29,10 +29,9 @@ def get(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_request_in_flight_is_answered_and_its_connection_closed(kind: str) -> None:
+async def test_request_in_flight_is_answered_and_its_connection_closed() -> None:
     work = Work()
-    async with serving(kind, work) as server, await server.open() as connection, await server.open() as idle:
+    async with serving(work) as server, await server.open() as connection, await server.open() as idle:
         await idle.send(get("/"))
         await idle.response()
         await connection.send(get("/work"))
@@ -51,7 +50,7 @@ async def test_request_in_flight_is_answered_and_its_connection_closed(kind: str
 
 async def test_new_connection_may_still_send_its_first_request(virtual_clock: MockClock) -> None:
     async with (
-        serving("builtin", Work(), SHORT_LIMITS) as server,
+        serving(Work(), SHORT_LIMITS) as server,
         await server.open() as connection,
         await server.open() as silent,
     ):
@@ -64,14 +63,14 @@ async def test_new_connection_may_still_send_its_first_request(virtual_clock: Mo
 
 
 async def test_connection_that_waits_at_the_listener_is_accepted() -> None:
-    async with serving("builtin", Work()) as server, await server.open() as connection:
+    async with serving(Work()) as server, await server.open() as connection:
         server.stop.set()  # before the server could accept the connection
         await connection.send(get("/"))
         assert (await connection.response()).status == 200
 
 
 async def test_request_that_arrived_on_an_idle_connection_is_answered() -> None:
-    async with serving("builtin", Work()) as server, await server.open() as connection:
+    async with serving(Work()) as server, await server.open() as connection:
         await connection.send(get("/"))
         await connection.response()
         await connection.send(get("/"))
@@ -82,7 +81,7 @@ async def test_request_that_arrived_on_an_idle_connection_is_answered() -> None:
 async def test_request_that_outlasts_the_drain_is_aborted(virtual_clock: MockClock) -> None:
     work = Work()
     limits = replace(SHORT_LIMITS, drain_s=0.2)
-    async with serving("builtin", work, limits) as server, await server.open() as connection:
+    async with serving(work, limits) as server, await server.open() as connection:
         await connection.send(get("/work"))
         await work.started.wait()
         server.stop.set()

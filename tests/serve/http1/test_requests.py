@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from tests.kit.raw_http import SERVERS, echo, read_body, reply, serving
+from tests.kit.raw_http import echo, read_body, reply, serving
 
 GET = b"GET /a?b=c HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -21,7 +21,7 @@ def chunked(*pieces: bytes) -> bytes:
 
 
 async def test_request_is_parsed_and_its_connection_kept() -> None:
-    async with serving("builtin") as server, await server.open() as connection:
+    async with serving() as server, await server.open() as connection:
         for _ in range(3):
             await connection.send(GET)
             response = await connection.response()
@@ -32,26 +32,23 @@ async def test_request_is_parsed_and_its_connection_kept() -> None:
             assert response.headers["date"].endswith(" GMT")
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_pipelined_requests_are_answered_in_order(kind: str) -> None:
-    async with serving(kind) as server, await server.open() as connection:
+async def test_pipelined_requests_are_answered_in_order() -> None:
+    async with serving() as server, await server.open() as connection:
         await connection.send(post(b"first") + chunked(b"sec", b"ond") + GET + post(b"last", b"Connection: close"))
         assert [(await connection.response()).json["body"] for _ in range(4)] == ["first", "second", "", "last"]
         assert await connection.is_closed()
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_request_can_arrive_byte_by_byte(kind: str) -> None:
-    async with serving(kind) as server, await server.open() as connection:
+async def test_request_can_arrive_byte_by_byte() -> None:
+    async with serving() as server, await server.open() as connection:
         for byte in chunked(b"hello", b"you"):
             await connection.send(bytes([byte]))
             await trio.lowlevel.checkpoint()
         assert (await connection.response()).json["body"] == "helloyou"
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_empty_line_before_a_request_is_ignored(kind: str) -> None:
-    async with serving(kind) as server, await server.open() as connection:
+async def test_empty_line_before_a_request_is_ignored() -> None:
+    async with serving() as server, await server.open() as connection:
         await connection.send(b"\r\n" + GET + b"\r\n" + GET)
         assert (await connection.response()).status == (await connection.response()).status == 200
 
@@ -67,7 +64,7 @@ async def test_empty_line_before_a_request_is_ignored(kind: str) -> None:
     ],
 )
 async def test_connection_header_and_version_decide_about_keep_alive(head: bytes, kept: bool) -> None:
-    async with serving("builtin") as server, await server.open() as connection:
+    async with serving() as server, await server.open() as connection:
         await connection.send(head)
         response = await connection.response()
         expected = ("keep-alive" if b"1.0" in head else None) if kept else "close"
@@ -79,18 +76,16 @@ async def test_connection_header_and_version_decide_about_keep_alive(head: bytes
             assert await connection.is_closed()
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_response_to_head_has_headers_and_no_body(kind: str) -> None:
-    async with serving(kind) as server, await server.open() as connection:
+async def test_response_to_head_has_headers_and_no_body() -> None:
+    async with serving() as server, await server.open() as connection:
         await connection.send(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
         response = await connection.response(head_only=True)
         assert int(response.headers["content-length"]) > 10
         assert (await connection.response()).json["method"] == "GET"
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_100_continue_is_sent_when_the_application_reads_the_body(kind: str) -> None:
-    async with serving(kind) as server, await server.open() as connection:
+async def test_100_continue_is_sent_when_the_application_reads_the_body() -> None:
+    async with serving() as server, await server.open() as connection:
         head, _, body = post(b"hello", b"Expect: 100-continue").partition(b"\r\n\r\n")
         await connection.send(head + b"\r\n\r\n")
         assert (await connection.response()).status == 100
@@ -105,9 +100,8 @@ async def refuse(scope: Any, receive: Any, send: Any) -> None:
     await reply(send, b"no", 403)
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_100_continue_is_not_sent_if_the_application_does_not_read_the_body(kind: str) -> None:
-    async with serving(kind, refuse) as server, await server.open() as connection:
+async def test_100_continue_is_not_sent_if_the_application_does_not_read_the_body() -> None:
+    async with serving(refuse) as server, await server.open() as connection:
         await connection.send(post(b"hello", b"Expect: 100-continue").partition(b"hello")[0])
         response = await connection.response()
         assert (response.status, response.headers["connection"]) == (403, "close")
@@ -115,7 +109,7 @@ async def test_100_continue_is_not_sent_if_the_application_does_not_read_the_bod
 
 
 async def test_unread_body_is_skipped_if_received_and_else_closes_the_connection() -> None:
-    async with serving("builtin", refuse) as server:
+    async with serving(refuse) as server:
         async with await server.open() as connection:
             await connection.send(post(b"a" * 100) + chunked(b"b" * 100) + GET)
             for _ in range(3):
@@ -140,7 +134,7 @@ async def stream(scope: Any, receive: Any, send: Any) -> None:
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
 @pytest.mark.parametrize("path", [b"/with-length", b"/without-length"])
 async def test_response_can_be_streamed(path: bytes, version: bytes) -> None:
-    async with serving("builtin", stream) as server, await server.open() as connection:
+    async with serving(stream) as server, await server.open() as connection:
         await connection.send(b"GET %b HTTP/%b\r\nHost: x\r\nConnection: keep-alive\r\n\r\n" % (path, version))
         response = await connection.response()
         assert response.body == b"onetwo"
@@ -156,7 +150,7 @@ async def test_responses_204_and_304_have_no_body() -> None:
         await send({"type": "http.response.start", "status": 204 if scope["path"] == "/204" else 304, "headers": []})
         await send({"type": "http.response.body", "body": b"must not be sent"})
 
-    async with serving("builtin", nothing) as server, await server.open() as connection:
+    async with serving(nothing) as server, await server.open() as connection:
         await connection.send(GET + b"GET /204 HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
         for expected in (304, 204, 304):
             response = await connection.response()
@@ -186,7 +180,7 @@ async def test_invalid_response_of_the_application_becomes_500(messages: Message
         for message in messages:
             await send(message)
 
-    async with serving("builtin", invalid) as server:
+    async with serving(invalid) as server:
         response = await server.request(GET)
         assert (response.status, response.headers["connection"]) == (500, "close")
         assert response.json == {"status": "ERROR", "error": "internal error"}
@@ -198,12 +192,11 @@ async def test_failed_response_is_not_terminated_like_a_complete_one() -> None:
         await send({"type": "http.response.body", "body": b"some", "more_body": True})
         raise ValueError("no more")
 
-    async with serving("builtin", break_off) as server:
+    async with serving(break_off) as server:
         everything = await server.request_to_end(GET)
         assert everything.endswith(b"\r\n\r\n4\r\nsome\r\n")
 
 
-@pytest.mark.parametrize("kind", SERVERS)
 @pytest.mark.parametrize(
     ("raw", "status"),
     [
@@ -220,8 +213,8 @@ async def test_failed_response_is_not_terminated_like_a_complete_one() -> None:
         (chunked(b"hello").replace(b"hello", b"hello!"), 400),
     ],
 )
-async def test_rejection_has_the_format_and_headers_of_other_responses(kind: str, raw: bytes, status: int) -> None:
-    async with serving(kind) as server:
+async def test_rejection_has_the_format_and_headers_of_other_responses(raw: bytes, status: int) -> None:
+    async with serving() as server:
         response = await server.request(raw)
         assert response.status == status
         assert response.json["status"] == "ERROR"
@@ -232,9 +225,8 @@ async def test_rejection_has_the_format_and_headers_of_other_responses(kind: str
         assert "server" not in response.headers
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_nothing_after_a_rejected_request_is_served(kind: str) -> None:
-    async with serving(kind) as server:
+async def test_nothing_after_a_rejected_request_is_served() -> None:
+    async with serving() as server:
         everything = await server.request_to_end(b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n" + GET)
         assert everything.count(b"HTTP/1.1 ") == 1
 
@@ -248,7 +240,7 @@ async def test_disconnect_during_the_body_cancels_the_request() -> None:
         finally:
             ended.set()
 
-    async with serving("builtin", read) as server:
+    async with serving(read) as server:
         async with await server.open() as connection:
             await connection.send(post(b"hello")[:-2])
         with trio.fail_after(60):
@@ -263,7 +255,7 @@ async def test_client_that_has_shut_down_its_sending_side_gets_its_response() ->
         await wait_all_tasks_blocked()  # the end of the stream has arrived
         await echo(scope, receive, send)
 
-    async with serving("builtin", slowly) as server, await server.open() as connection:
+    async with serving(slowly) as server, await server.open() as connection:
         await connection.send(GET)
         await connection.stream.send_eof()
         assert (await connection.response()).status == 200

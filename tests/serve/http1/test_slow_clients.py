@@ -7,23 +7,20 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sso.serve.hypercorn_connection import HypercornConnection
-from tests.kit.raw_http import SERVERS, SHORT_LIMITS, RawConnection, read_body, reply, serving
+from tests.kit.raw_http import SHORT_LIMITS, RawConnection, read_body, reply, serving
 
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_idle_connection_is_closed(kind: str, virtual_clock: MockClock) -> None:
-    async with serving(kind, limits=SHORT_LIMITS) as server:
+async def test_idle_connection_is_closed(virtual_clock: MockClock) -> None:
+    async with serving(limits=SHORT_LIMITS) as server:
         assert await server.request_to_end(b"") == b""
         assert (await server.request_to_end(HEAD)).count(b"HTTP/1.1 200") == 1
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_slow_head_is_rejected(kind: str, virtual_clock: MockClock) -> None:
+async def test_slow_head_is_rejected(virtual_clock: MockClock) -> None:
     limits = replace(SHORT_LIMITS, keep_alive_s=60)
-    async with serving(kind, limits=limits) as server, await server.open() as connection:
+    async with serving(limits=limits) as server, await server.open() as connection:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(send_slowly, connection, HEAD[:-2] + b"X: " + b"a" * 1000)
             response = await connection.response()
@@ -42,14 +39,13 @@ async def send_slowly(connection: RawConnection, data: bytes) -> None:
         pass
 
 
-@pytest.mark.parametrize("kind", SERVERS)
 @pytest.mark.parametrize("framing", [b"Content-Length: 1000", b"Transfer-Encoding: chunked"])
-async def test_slow_body_is_rejected(kind: str, framing: bytes, virtual_clock: MockClock) -> None:
+async def test_slow_body_is_rejected(framing: bytes, virtual_clock: MockClock) -> None:
     async def read(scope: Any, receive: Any, send: Any) -> None:
         await reply(send, await read_body(receive))
 
     head = b"POST / HTTP/1.1\r\nHost: x\r\n" + framing + b"\r\n\r\n"
-    async with serving(kind, read, SHORT_LIMITS) as server, await server.open() as connection:
+    async with serving(read, SHORT_LIMITS) as server, await server.open() as connection:
         await connection.send(head)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(send_slowly, connection, b"1\r\na\r\n" * 200)
@@ -57,11 +53,7 @@ async def test_slow_body_is_rejected(kind: str, framing: bytes, virtual_clock: M
             nursery.cancel_scope.cancel()
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_client_that_does_not_read_is_disconnected(
-    kind: str, monkeypatch: pytest.MonkeyPatch, virtual_clock: MockClock
-) -> None:
-    monkeypatch.setattr(HypercornConnection, "write_s", SHORT_LIMITS.write_s)
+async def test_client_that_does_not_read_is_disconnected(virtual_clock: MockClock) -> None:
     ended = trio.Event()
 
     async def flood(scope: Any, receive: Any, send: Any) -> None:
@@ -73,29 +65,18 @@ async def test_client_that_does_not_read_is_disconnected(
         finally:
             ended.set()
 
-    async def handler(scope: Any, receive: Any, send: Any) -> None:
-        if kind == "builtin":
-            await flood(scope, receive, send)
-            return
-        async with trio.open_nursery() as nursery:  # as Quart does
-            nursery.start_soon(flood, scope, receive, send)
-            while (await receive())["type"] != "http.disconnect":
-                pass
-            nursery.cancel_scope.cancel()
-
-    async with serving(kind, handler, SHORT_LIMITS) as server, await server.open() as connection:
+    async with serving(flood, SHORT_LIMITS) as server, await server.open() as connection:
         await connection.send(HEAD)
         with trio.fail_after(60):
             await ended.wait()
         assert await connection.read_to_end()
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_slow_reader_gets_all_of_a_long_response(kind: str, virtual_clock: MockClock) -> None:
+async def test_slow_reader_gets_all_of_a_long_response(virtual_clock: MockClock) -> None:
     async def long(scope: Any, receive: Any, send: Any) -> None:
         await reply(send, b"a" * 8_000_000)
 
-    async with serving(kind, long) as server, await server.open() as connection:
+    async with serving(long) as server, await server.open() as connection:
         await connection.send(HEAD)
         await trio.sleep(0.1)  # until the buffers of the kernel are full
         assert len((await connection.response()).body) == 8_000_000
@@ -103,26 +84,22 @@ async def test_slow_reader_gets_all_of_a_long_response(kind: str, virtual_clock:
         assert (await connection.response()).status == 200
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_handler_may_take_longer_than_every_limit_of_the_client(kind: str, virtual_clock: MockClock) -> None:
+async def test_handler_may_take_longer_than_every_limit_of_the_client(virtual_clock: MockClock) -> None:
     async def think(scope: Any, receive: Any, send: Any) -> None:
         await trio.sleep(0.8)
         await reply(send, b"42")
 
-    async with serving(kind, think, SHORT_LIMITS) as server:
+    async with serving(think, SHORT_LIMITS) as server:
         assert (await server.request(HEAD)).body == b"42"
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_response_before_the_end_of_a_slow_body_closes_the_connection(
-    kind: str, virtual_clock: MockClock
-) -> None:
+async def test_response_before_the_end_of_a_slow_body_closes_the_connection(virtual_clock: MockClock) -> None:
     async def impatient(scope: Any, receive: Any, send: Any) -> None:
         with trio.move_on_after(0.1):
             await read_body(receive)
         await reply(send, b"too slow", 408)
 
-    async with serving(kind, impatient) as server, await server.open() as connection:
+    async with serving(impatient) as server, await server.open() as connection:
         await connection.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc")
         response = await connection.response()
         assert (response.status, response.headers["connection"]) == (408, "close")

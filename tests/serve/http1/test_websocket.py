@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock
 from trio_websocket import open_websocket_url
 
-from tests.kit.raw_http import SERVERS, SHORT_LIMITS, echo, serving
+from tests.kit.raw_http import SHORT_LIMITS, echo, serving
 
 KEY = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 UPGRADE = (
@@ -28,10 +28,9 @@ async def talk(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "websocket.send", "text": message["text"].upper()})
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_websocket_exchanges_messages(kind: str) -> None:
+async def test_websocket_exchanges_messages() -> None:
     async with (
-        serving(kind, talk) as server,
+        serving(talk) as server,
         open_websocket_url(f"ws://127.0.0.1:{server.address[1]}/socket") as socket,
     ):
         for text in ("one", "two"):
@@ -40,19 +39,16 @@ async def test_websocket_exchanges_messages(kind: str) -> None:
 
 
 @pytest.mark.parametrize("header", [b"Sec-WebSocket-Protocol: \xff, a", b"Sec-WebSocket-Extensions: \xff; x"])
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_handshake_that_offers_protocols_or_extensions_is_accepted_without_them(kind: str, header: bytes) -> None:
-    """Also if the names are not ASCII: hypercorn alone fails on them, and closes the connection without a response."""
-    async with serving(kind, talk) as server, await server.open() as connection:
+async def test_handshake_that_offers_protocols_or_extensions_is_accepted_without_them(header: bytes) -> None:
+    async with serving(talk) as server, await server.open() as connection:
         await connection.send(UPGRADE.replace(b"\r\n\r\n", b"\r\n" + header + b"\r\n\r\n"))
         response = await connection.response()
         assert response.status == 101
         assert response.headers.keys().isdisjoint({"sec-websocket-protocol", "sec-websocket-extensions"})
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_websocket_can_follow_a_request_on_the_same_connection(kind: str) -> None:
-    async with serving(kind, talk) as server, await server.open() as connection:
+async def test_websocket_can_follow_a_request_on_the_same_connection() -> None:
+    async with serving(talk) as server, await server.open() as connection:
         await connection.send(b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n" + UPGRADE)
         assert (await connection.response()).json["path"] == "/a"
         response = await connection.response()
@@ -60,9 +56,8 @@ async def test_websocket_can_follow_a_request_on_the_same_connection(kind: str) 
         assert response.headers["sec-websocket-accept"] == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_websocket_is_open_until_the_drain_ends(kind: str, virtual_clock: MockClock) -> None:
-    async with serving(kind, talk, SHORT_LIMITS) as server, await server.open() as connection:
+async def test_websocket_is_open_until_the_drain_ends(virtual_clock: MockClock) -> None:
+    async with serving(talk, SHORT_LIMITS) as server, await server.open() as connection:
         await connection.send(UPGRADE)
         assert (await connection.response()).status == 101
         server.stop.set()
@@ -98,26 +93,24 @@ HANDSHAKES = {
 }
 
 
-@pytest.mark.parametrize("kind", SERVERS)
 @pytest.mark.parametrize("name", HANDSHAKES)
-async def test_refused_websocket_handshake_closes_the_connection(kind: str, name: str) -> None:
+async def test_refused_websocket_handshake_closes_the_connection(name: str) -> None:
     """Otherwise a proxy that considers it a tunnel would let its client send requests in the name of the proxy."""
     handshake, status = HANDSHAKES[name]
 
     async def handler(scope: Any, receive: Any, send: Any) -> None:
         await (refuse if scope["type"] == "websocket" else echo)(scope, receive, send)
 
-    async with serving(kind, handler) as server, await server.open() as connection:
+    async with serving(handler) as server, await server.open() as connection:
         await connection.send(handshake + b"GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n")
         response = await connection.response()
         assert (response.status, response.headers["connection"]) == (status, "close")
         assert await connection.is_closed()
 
 
-@pytest.mark.parametrize("kind", SERVERS)
-async def test_bytes_after_a_handshake_are_frames(kind: str) -> None:
+async def test_bytes_after_a_handshake_are_frames() -> None:
     frame = b"\x81\x82\x00\x00\x00\x00hi"
-    async with serving(kind, talk) as server, await server.open() as connection:
+    async with serving(talk) as server, await server.open() as connection:
         await connection.send(UPGRADE + frame)
         assert (await connection.response()).status == 101
         assert await connection.read_exactly(4) == b"\x81\x02HI"

@@ -51,7 +51,7 @@ async def beat(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def test_ping_is_sent_with_a_message_that_is_due(virtual_clock: MockClock) -> None:
-    async with serving("builtin", beat) as server, await server.open() as connection:
+    async with serving(beat) as server, await server.open() as connection:
         await connection.send(UPGRADE)
         assert (await connection.response()).status == 101
         assert await connection.read_exactly(len(BEAT)) == BEAT
@@ -64,7 +64,7 @@ async def test_ping_is_sent_with_a_message_that_is_due(virtual_clock: MockClock)
 
 
 async def test_client_that_does_not_answer_is_disconnected_after_twenty_seconds(virtual_clock: MockClock) -> None:
-    async with serving("builtin", beat) as server, await server.open() as connection:
+    async with serving(beat) as server, await server.open() as connection:
         began = trio.current_time()
         await connection.send(UPGRADE)
         assert (await connection.response()).status == 101
