@@ -60,18 +60,24 @@ class Settings:
         values.tcp_bind,
         "Address on which `GET /metrics` is answered for Prometheus.",
         example="127.0.0.1:9090",
+        see="#Observability",
     )
 
     # Data
     data_dir: Path = setting(
-        Path("var"), values.path, "Directory for the embedded database, the master key, key files and mail."
+        Path("var"),
+        values.path,
+        "Directory for the embedded database, the master key, key files and mail.",
+        see="#The data directory",
     )
     database_url: SecretText | None = setting(
         None,
         values.database_url,
         "URL of a PostgreSQL database. It may name several hosts, a primary and its standbys. Without it, the embedded "
-        "PostgreSQL is used.",
+        "PostgreSQL is used. With it, SSO_SECRET_KEY and SSO_BASE_URL must be set, because several nodes may share the "
+        "database.",
         example="postgresql://sso:password@db1.example.com,db2.example.com/sso",
+        see="cluster",
     )
     single_node: bool = setting(
         False,
@@ -84,6 +90,7 @@ class Settings:
         values.path,
         "Folder in which the embedded PostgreSQL archives its write-ahead log, for point-in-time recovery.",
         example="/backups/wal",
+        see="backup",
     )
     database_pool: int = setting(8, integer(2, 100), "Database connections of each worker.")
     database_timeout_s: int = setting(
@@ -98,6 +105,7 @@ class Settings:
         "NATS servers that carry the wake-ups between workers: `nats://`, or `tls://` for encrypted connections. "
         "Without it, PostgreSQL carries them.",
         example="tls://sso:password@nats1.example.com:4222,nats2.example.com:4222",
+        see="cluster",
     )
     bus_ca_file: Path | None = setting(
         None,
@@ -119,6 +127,7 @@ class Settings:
         "being changed: `new,old`.",
         example="the line that `sso key master` prints",
         default_text="the file secret.key in the data directory",
+        see="#Keys",
     )
     audit_days: int = setting(
         400,
@@ -126,16 +135,20 @@ class Settings:
         "Days after which entries of the audit trail and past permissions are deleted. 0 keeps them forever.",
     )
     history_days: int = setting(
-        90, integer(1, 3650), "Days after which events of the security history of accounts are deleted."
+        90, integer(1, 3650), "Days after which events of the security history of accounts are deleted.", see="accounts"
     )
     changes_days: int = setting(
         7,
         integer(1, 365),
         "Days after which events of the stream of changes (/api/admin/changes) are deleted. A program that was away "
         "for longer has to read the current state.",
+        see="changes",
     )
     deletion_days: int = setting(
-        14, integer(0, 365), "Days after which an account is erased that its user has deleted and can still keep."
+        14,
+        integer(0, 365),
+        "Days after which an account is erased that its user has deleted and can still keep.",
+        see="accounts",
     )
 
     # Processes
@@ -145,22 +158,29 @@ class Settings:
         "Name of this node in `sso status`. It must differ from the names of other nodes with the same database.",
         example="web1",
         default_text="the host name and the port",
+        see="cluster",
     )
     workers: int = setting(1, integer(1, 256), "Number of worker processes.")
     user: str | None = setting(
-        None, values.account, "Account to run under when the service is started by root.", example="nobody"
+        None,
+        values.account,
+        "Account to run under when the service is started by root.",
+        example="nobody",
+        see="#Processes",
     )
     http: Literal["builtin", "hypercorn", "lane"] = setting(  # "lane" is the deprecated name of "builtin"
         "builtin",
         values.choice("builtin", "hypercorn", "lane"),
         "The HTTP server: `builtin`, or `hypercorn`, which has limits of its own and is for use behind a proxy only. "
         "`lane`, the former name of `builtin`, still works and logs a warning.",
+        see="#HTTP",
     )
     connections_per_address: int = setting(
         512,
         count,
         "Connections that one address may have to one worker. 0 means no limit. Trusted proxies and Unix sockets are "
         "exempt.",
+        see="#HTTP",
     )
 
     # Sign-in
@@ -190,6 +210,7 @@ class Settings:
         values.choice("off", "admins", "all"),
         "Users who must have a second factor: none (`off`), users with administrative rights (`admins`) or `all`. "
         "Users without one set it up when they next sign in by page.",
+        see="accounts",
     )
     browser_ttl_s: int = setting(1209600, seconds, "Lifetime of browser sessions in seconds.")
     jwt_ttl_s: int = setting(3600, seconds, "Lifetime of user JWTs in seconds.")
@@ -207,6 +228,7 @@ class Settings:
         values.choice("closed", "open", "invite"),
         "Registration by page: `closed`, `invite` (only with a link of `sso user invite`) or `open` (with any e-mail "
         "address).",
+        see="accounts",
     )
     registration_challenge: str = setting(
         "proof-of-work",
@@ -216,6 +238,7 @@ class Settings:
         ),
         "What a browser must do before the registration form sends a mail: `off` (nothing), `proof-of-work`, or your "
         "own challenge, as the function that returns it: `package.module:name`.",
+        see="accounts",
     )
     registration_work_bits: int = setting(
         18,
@@ -247,7 +270,7 @@ class Settings:
         "Authorization requests per minute without a browser session, from one IPv4 address or IPv6 /64; further ones "
         "get 429. An IPv6 /48 may have ten times as many. 0 means no limit.",
     )
-    device_ttl_s: int = setting(600, seconds, "Lifetime of device codes and user codes in seconds.")
+    device_ttl_s: int = setting(600, seconds, "Lifetime of device codes and user codes in seconds.", see="oauth")
     rate_user_code: int = setting(
         30,
         count,
@@ -261,6 +284,7 @@ class Settings:
         "Networks with private addresses to which logout notifications (`backchannel_logout_uri`) may be sent. Public "
         "addresses are always allowed, loopback addresses while SSO_BASE_URL is a loopback address.",
         example="10.0.0.0/8",
+        see="oauth",
     )
     backchannel_ca_file: Path | None = setting(
         None,
@@ -276,6 +300,7 @@ class Settings:
         "Networks with private addresses to which events may be sent (webhooks). Public addresses are always allowed, "
         "loopback addresses while SSO_BASE_URL is a loopback address.",
         example="10.0.0.0/8",
+        see="changes",
     )
     webhook_ca_file: Path | None = setting(
         None,
@@ -297,12 +322,14 @@ class Settings:
         count,
         "Requests per minute to the management API (/api/admin/) from one IPv4 address or IPv6 /64, and to the console "
         "by one administrator; further ones get 429. 0 means no limit.",
+        see="management",
     )
     upstream_ca_file: Path | None = setting(
         None,
         values.certificate_file,
         "PEM file with the certificates of a private CA, with which the certificates of providers are verified.",
         example="/etc/ssl/certs/ca-certificates.crt",
+        see="accounts",
     )
 
     # Games
@@ -311,7 +338,9 @@ class Settings:
         values.matching("[a-z][a-z0-9]{0,31}", "must have 1 to 32 characters of a-z and 0-9, the first one a letter"),
         "Prefix of the field `<vendor>_nick`.",
     )
-    gsid_ttl_s: int = setting(120, seconds, "Lifetime of a game session in seconds; each poll extends it by as much.")
+    gsid_ttl_s: int = setting(
+        120, seconds, "Lifetime of a game session in seconds; each poll extends it by as much.", see="games"
+    )
     gsid_max_s: int = setting(1200, seconds, "Maximum lifetime of a game session in seconds.")
     gsid_hold_s: int = setting(30, seconds, "Seconds for which a poll is held.")
     gsid_heartbeat_s: int = setting(5, seconds, "Seconds between heartbeats of the WebSocket.")
@@ -319,9 +348,12 @@ class Settings:
         "allow",
         values.choice("allow", "deny"),
         "`allow` or `deny`. With `deny`, tokens from a game login do not allow administration.",
+        see="games",
     )
     poll_delay_s: int = setting(0, count, "Minimum `delay` of a RETRY; a busy service sends a longer one.")
-    poll_strikes: int = setting(10, integer(1, 1_000_000), "Early polls in a minute after which the client is blocked.")
+    poll_strikes: int = setting(
+        10, integer(1, 1_000_000), "Early polls in a minute after which the client is blocked.", see="games"
+    )
     poll_block_s: int = setting(60, seconds, "Seconds for which a client that polls too early is blocked.")
     rate_getgsid: int = setting(
         600,
@@ -329,7 +361,7 @@ class Settings:
         "New game sessions per address and minute, then 429; an IPv6 /48 may have ten times as many. 0 means no limit.",
     )
     info_allow: tuple[Network, ...] = setting(
-        parse_networks("127.0.0.1/32,::1/128"), values.networks, "Networks that may call `info`."
+        parse_networks("127.0.0.1/32,::1/128"), values.networks, "Networks that may call `info`.", see="games"
     )
 
     # Mail
@@ -357,7 +389,12 @@ class Settings:
     )
 
     # Brand
-    brand_name: str = setting("Sign-on", values.line(64), "Name of the service on its pages and in its mails.")
+    brand_name: str = setting(
+        "Sign-on",
+        values.line(64),
+        "Name of the service on its pages, in its mails and in authenticator apps.",
+        see="branding",
+    )
     brand_logo: Logo | None = setting(
         None,
         values.logo,
@@ -367,7 +404,8 @@ class Settings:
     brand_accent: Colour | None = setting(
         None,
         values.accent,
-        "Colour of buttons and links. The white text of buttons must have a contrast of 4.5 to 1 with it.",
+        "Colour of buttons and links. The white text of buttons must have a contrast of 4.5 to 1 with it; otherwise the "
+        "service does not start and suggests a darker shade.",
         example="#0f766e",
     )
     support_url: str | None = setting(
@@ -383,7 +421,10 @@ class Settings:
         None, values.link, "The terms of service. All pages link to it.", example="https://example.com/terms"
     )
     signin_text: str | None = setting(
-        None, values.line(500), "A text on the sign-in form.", example="Use the account of your game."
+        None,
+        values.line(500),
+        "A text on the sign-in form. It is not translated.",
+        example="Use the account of your game.",
     )
 
     # Logs and telemetry
@@ -405,6 +446,7 @@ class Settings:
         values.url("http", "https", example="http://collector:4318"),
         "Address of an OpenTelemetry collector. If it is set, traces and metrics are sent there.",
         example="http://collector:4318",
+        see="#Observability",
     )
     otlp_headers: SecretText | None = setting(
         None,
@@ -426,6 +468,7 @@ class Settings:
         False,
         values.flag,
         "1: continue the trace in the header `traceparent` of the proxies in SSO_TRUSTED_PROXIES.",
+        see="#Observability",
     )
 
     # Not a setting: whether SSO_BASE_URL is set, so that the base URL does not depend on the bind address of this node.

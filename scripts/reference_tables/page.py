@@ -1,4 +1,4 @@
-"""The tables of docs/reference.rst: what the source says, joined with the meanings that people wrote into the page."""
+"""The generated tables of the documentation: what the source says, joined with the meanings written by hand."""
 
 import re
 import textwrap
@@ -9,9 +9,12 @@ from pathlib import Path
 
 from scripts.reference_tables.errors import OTHER_ERRORS, constructor_texts, error_classes, error_texts
 from scripts.reference_tables.log_events import log_events
+from scripts.reference_tables.settings import setting_rows
 from scripts.reference_tables.source import Module, modules
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference.rst"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "reference.rst"
+OPERATIONS = DOCS / "operations.rst"
 TODO = "TODO"
 WIDTH = 120
 # Error responses of these packages have a code: the endpoints of OAuth, and what every endpoint has in common.
@@ -22,12 +25,13 @@ Row = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the page. With ``meanings``, its last column is written by hand."""
+    """A table of a page. With ``meanings``, its last column is written by hand."""
 
     title: str
     columns: Row
     rows: Sequence[Row]
     meanings: bool
+    page: Path = PAGE
 
     def key(self, row: Row) -> str:
         return row[0] if self.meanings else " | ".join(row)
@@ -36,7 +40,7 @@ class Table:
 def tables() -> list[Table]:
     """Returns the tables as the source has them, without the meanings."""
     found = modules()
-    return [_log_table(found), _class_table(found), *_text_tables(found)]
+    return [_log_table(found), _class_table(found), *_text_tables(found), _setting_table()]
 
 
 def _log_table(found: list[Module]) -> Table:
@@ -55,6 +59,10 @@ def _class_table(found: list[Module]) -> Table:
     ]
     rows += [(f"``{name}``", "set when raised", "", "") for name in OTHER_ERRORS]
     return Table("Error classes", ("Class", "Status", "Code", "Text", "Meaning"), sorted(rows), meanings=True)
+
+
+def _setting_table() -> Table:
+    return Table("Settings", ("Setting", "Default", "Meaning"), setting_rows(), meanings=False, page=OPERATIONS)
 
 
 def _text_tables(found: list[Module]) -> Iterable[Table]:

@@ -10,7 +10,7 @@ import click
 
 from sso.cli.groups import Subcommands
 from sso.config import SETTINGS
-from sso.core.setting import setting_info
+from sso.core.setting import default_in_words, plain_value, setting_info
 
 WIDTH = 100
 HEAD = """\
@@ -64,30 +64,11 @@ def _lines() -> Iterator[str]:
         yield from (
             f"# {line}" for line in textwrap.wrap(setting_info(item).description, WIDTH - 2, break_on_hyphens=False)
         )
-        yield f"# Default: {_default(item)}"
+        yield f"# Default: {default_in_words(item)}"
         yield f"#{name} = {_value(item)}\n"
-
-
-def _default(item: Field[Any]) -> str:
-    """Returns the default in words."""
-    plain = _plain(item.default)
-    if isinstance(plain, list):
-        plain = ", ".join(plain)
-    return setting_info(item).default_text or ("none" if plain in (None, "") else str(plain))
 
 
 def _value(item: Field[Any]) -> str:
     """Returns the default, or the example of a setting without one, as TOML."""
     sample = setting_info(item).example
-    return json.dumps(_plain(item.default) if sample is None else sample, ensure_ascii=False)
-
-
-def _plain(default: object) -> str | int | list[str] | None:
-    match default:
-        case bool():
-            return int(default)
-        case int() | str() | None:
-            return default
-        case tuple():
-            return [str(entry) for entry in default]
-    return str(default)
+    return json.dumps(plain_value(item.default) if sample is None else sample, ensure_ascii=False)

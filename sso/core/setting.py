@@ -14,6 +14,7 @@ class SettingInfo(NamedTuple):
     description: str
     example: str | int | None  # a possible value, where the default is none
     default_text: str  # the default in words, where it depends on something else
+    see: str  # the page of the documentation about it, or a section of the page that lists the settings
 
 
 def setting(
@@ -23,8 +24,10 @@ def setting(
     *,
     example: str | int | None = None,
     default_text: str = "",
+    see: str = "",
 ) -> T:
-    result: T = field(default=default, metadata={"info": SettingInfo(parse, description, example, default_text)})
+    info = SettingInfo(parse, description, example, default_text, see)
+    result: T = field(default=default, metadata={"info": info})
     return result
 
 
@@ -36,3 +39,22 @@ def setting_fields(settings: type) -> Mapping[str, Field[Any]]:
 def setting_info(item: Field[Any]) -> SettingInfo:
     info: SettingInfo = item.metadata["info"]
     return info
+
+
+def default_in_words(item: Field[Any]) -> str:
+    plain = plain_value(item.default)
+    if isinstance(plain, list):
+        plain = ", ".join(plain)
+    return setting_info(item).default_text or ("none" if plain in (None, "") else str(plain))
+
+
+def plain_value(value: object) -> str | int | list[str] | None:
+    """Returns a value as it is written in a settings file."""
+    match value:
+        case bool():
+            return int(value)
+        case int() | str() | None:
+            return value
+        case tuple():
+            return [str(entry) for entry in value]
+    return str(value)

@@ -1,0 +1,31 @@
+"""The table of settings: sso/settings.py, as reStructuredText."""
+
+import re
+
+from sso.config import SETTINGS
+from sso.core.setting import default_in_words, setting_info
+
+Row = tuple[str, ...]
+
+
+def setting_rows() -> list[Row]:
+    rows = []
+    for name, item in SETTINGS.items():
+        info = setting_info(item)
+        example = f" Example: ``{info.example}``." if info.example is not None else ""
+        default = default_in_words(item)
+        default = _literals(default) if info.default_text or default == "none" else f"``{default}``"
+        rows.append((f"``{name}``", default, f"{_literals(info.description)}{example}{_link(info.see)}"))
+    return rows
+
+
+def _literals(text: str) -> str:
+    """Marks up code, and names of settings, as literals."""
+    text = re.sub(r"`([^`]+)`", r"``\1``", text)
+    return re.sub(r"(?<![`\w])(SSO_[A-Z0-9_]+)(?![`\w])", r"``\1``", text)
+
+
+def _link(see: str) -> str:
+    if not see:
+        return ""
+    return f" See `{see[1:]}`_." if see.startswith("#") else f" See :doc:`{see}`."
