@@ -404,8 +404,8 @@ class Settings:
     brand_accent: Colour | None = setting(
         None,
         values.accent,
-        "Colour of buttons and links. The white text of buttons must have a contrast of 4.5 to 1 with it; otherwise the "
-        "service does not start and suggests a darker shade.",
+        "Colour of buttons and links. The white text of buttons must have a contrast of 4.5 to 1 with it; otherwise "
+        "the service does not start and suggests a darker shade.",
         example="#0f766e",
     )
     support_url: str | None = setting(
