@@ -218,7 +218,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         second_factor_changes=factor_changes,
         recovery_codes=recovery_codes,
         second_factor_requirement=SecondFactorRequirement(settings.require_2fa, applications),
-        passkeys=build_passkeys(settings.base_url, database, ring, outbox, factor_changes, brand.name),
+        passkeys=build_passkeys(
+            settings.base_url, database, ring, outbox, factor_changes, login_rate_limiter, brand.name
+        ),
         password_login=password_login,
         password_changes=password_changes,
         reset_requests=ResetRequests(database, links, outbox, brand.name),

@@ -119,6 +119,9 @@ def login_pages(
             signed_in = await passkeys.sign_in(form.get("credential", ""), visit, client_address())
         except InvalidCredentials:
             return await login_form.show(flow, next_path, problem=WRONG_PASSKEY, status=401)
+        except RetryLater as error:
+            problem = retry_message(error)
+            return await login_form.show(flow, next_path, problem=problem, status=error.status, headers=error.headers)
         language.use_user_language(signed_in.user.lang)
         return await finish_login(signed_in, flow, next_path)
 
@@ -167,6 +170,10 @@ def login_pages(
             await passkeys.check_second_factor(challenge.user, credential, secret, client_address())
         except InvalidCredentials:
             return await show_code_form(challenge.user, next_path, problem=WRONG_PASSKEY, status=401)
+        except RetryLater as error:
+            return await show_code_form(
+                challenge.user, next_path, problem=retry_message(error), status=error.status, headers=error.headers
+            )
         signed_in = SignedIn(challenge.user, with_passkey(challenge.auth))
         return await finish_login(signed_in, await find_flow(next_path), next_path)
 
