@@ -2,6 +2,7 @@
 
 import hmac
 import secrets
+from urllib.parse import quote
 
 import pyotp
 
@@ -29,6 +30,7 @@ CODE_S = 600
 RESEND_S = 60
 FACTORS_WITH_CODES = ("totp", "email")
 MAX_CODE_ATTEMPTS = 5  # for one mailed code
+MAX_LABEL, MAX_ISSUER = 72, 48  # characters in the URI for authenticator apps
 
 # No code is sent while the factor is blocked, because it would not be accepted.
 _NEW_CODE = Statement(
@@ -133,7 +135,9 @@ class SecondFactors:
         return pyotp.random_base32()
 
     def totp_uri(self, user: User, secret: str) -> str:
-        return pyotp.TOTP(secret).provisioning_uri(name=user.login, issuer_name=self._service_name)
+        """Returns the text of the QR code. Its label is shortened, because the size of the code grows with it."""
+        label, issuer = _shortened(user.login, MAX_LABEL), _shortened(self._service_name, MAX_ISSUER)
+        return pyotp.TOTP(secret).provisioning_uri(name=label, issuer_name=issuer)
 
     def encrypt_totp(self, user_id: str, secret: str) -> str:
         return self._keyring.encrypt(totp_purpose(user_id), secret)
@@ -167,6 +171,15 @@ class SecondFactors:
 
         await self._database.transaction(work)
         self._outbox.wake_senders()
+
+
+def _shortened(text: str, max_length: int) -> str:
+    """Returns the text, or its beginning and "...", so that it has at most ``max_length`` characters in a URI."""
+    shortened, end = text, min(len(text), max_length)
+    while len(quote(shortened)) > max_length:
+        end -= 1
+        shortened = text[:end] + "..."
+    return shortened
 
 
 def totp_purpose(user_id: str) -> str:

@@ -4,7 +4,6 @@ A change asks for the password and, if a second factor is on, for a code of it.
 """
 
 import orjson
-import segno
 from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.session_restart import SessionRestart
@@ -14,6 +13,7 @@ from sso.accounts.form_problem import FormProblem
 from sso.accounts.login.view import next_query
 from sso.accounts.second_factor.changes import FactorChange, SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
+from sso.accounts.second_factor.qr_codes import QrCodes
 from sso.accounts.second_factor.recovery_code_pages import show_codes_next
 from sso.accounts.second_factor.recovery_codes import normalized_code
 from sso.accounts.second_factor.shown_codes import ShownCodes
@@ -24,6 +24,7 @@ from sso.web.csrf import csrf_token
 from sso.web.language import _
 from sso.web.pages import page
 from sso.web.redirects import safe_next, see_other
+from sso.web.request import client_address
 
 SETUP_S = 600
 # Forms of the account page that need a code. The form that removes a passkey has its id.
@@ -62,6 +63,7 @@ def second_factor_pages(
     factors: SecondFactors,
     changes: SecondFactorChanges,
     enrolments: TotpEnrolments,
+    qr_codes: QrCodes,
     shown: ShownCodes,
 ) -> Blueprint:
     routes = Blueprint("factors", __name__, url_prefix="/account")
@@ -89,7 +91,7 @@ def second_factor_pages(
             next_query=next_query(request.args.get("next")),
             csrf=csrf_token(session.secret),
             totp_uri=uri,
-            qr_svg=str(segno.make(uri, error="m").svg_inline(omitsize=True, border=1)),
+            qr_svg=await qr_codes.svg(session.user.user_id, client_address(), uri),
             secret=" ".join(secret[start : start + 4] for start in range(0, len(secret), 4)),
             setup=setup,
         )
