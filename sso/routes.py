@@ -28,6 +28,7 @@ from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.registration.challenge import build_challenge
 from sso.accounts.registration.pages import registration_pages
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
+from sso.accounts.second_factor.qr_codes import QrCodes
 from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
 from sso.accounts.second_factor.section import SecondFactorSection
 from sso.accounts.second_factor.shown_codes import ShownCodes
@@ -234,7 +235,9 @@ def _account_pages(s: Services, parts: PageParts, account: AccountView) -> Itera
     yield profile_pages(account, ProfileStore(s.database))
     yield history_pages(account, s.history)
     yield personal_data_pages(account, s.database, s.deletion)
-    yield second_factor_pages(account, restarts, s.second_factors, s.second_factor_changes, enrolments, shown)
+    yield second_factor_pages(
+        account, restarts, s.second_factors, s.second_factor_changes, enrolments, QrCodes(s.database), shown
+    )
     yield recovery_code_pages(account, s.recovery_codes, shown)
     yield email_pages(account, s.email_verification, s.email_change, s.sign_in_notices)
     yield email_link_pages(s.email_verification, s.email_change)

@@ -9,7 +9,7 @@ from sso.accounts.email_address.change import EmailChange
 from sso.accounts.email_address.verification import EmailVerification
 from sso.accounts.history.store import AccountHistory
 from sso.accounts.known_devices import KnownDevices
-from sso.accounts.login.password_login import PasswordLogin
+from sso.accounts.login.password_login import NEW_PASSWORDS_PER_MINUTE, PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
 from sso.accounts.mailed_links import MailedLinks
 from sso.accounts.passkeys.wiring import Passkeys, build_passkeys
@@ -45,6 +45,7 @@ from sso.core.passwords import Hasher
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.core.telemetry import Telemetry
 from sso.db.database import Database
+from sso.db.rate_limit import RateLimiter
 from sso.db.time_limits import TimeLimits
 from sso.device.wiring import DeviceLogin, build_device_login
 from sso.gsid import wiring as gsid_wiring
@@ -173,7 +174,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     )
     applications = permissions.login_rules
     login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
-    password_login = PasswordLogin(users, hasher, factors, login_rate_limiter, brand.name)
+    new_passwords = RateLimiter(database, "new password", NEW_PASSWORDS_PER_MINUTE)
+    password_login = PasswordLogin(users, hasher, factors, login_rate_limiter, new_passwords, brand.name)
     links = MailedLinks(database, settings.base_url)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
@@ -218,7 +220,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         second_factor_changes=factor_changes,
         recovery_codes=recovery_codes,
         second_factor_requirement=SecondFactorRequirement(settings.require_2fa, applications),
-        passkeys=build_passkeys(settings.base_url, database, ring, outbox, factor_changes, brand.name),
+        passkeys=build_passkeys(
+            settings.base_url, database, ring, outbox, factor_changes, login_rate_limiter, brand.name
+        ),
         password_login=password_login,
         password_changes=password_changes,
         reset_requests=ResetRequests(database, links, outbox, brand.name),

@@ -65,7 +65,8 @@ OPERATIONS = (
         "Sign in with a password or a session token",
         {200: ok("Tokens of the user.", AUTHENTICATION_DATA, LOGIN_EXAMPLE)},
         "With a `factor`, the response has a user JWT. If the user has a second factor, the first answer is 401 with "
-        "`otp`, the list of factors; send the request again with `otp`.",
+        "`otp`, the list of factors; send the request again with `otp`. If one of them is `email`, `email_sent` says "
+        "whether a code was sent now, and `email_wait_s` when the next one can be.",
         (*ADDRESS_HEADERS, SERVICE_JWT_HEADER),
         ApiBody(
             LoginRequest,

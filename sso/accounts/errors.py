@@ -1,6 +1,7 @@
 """Errors of a login."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from sso.core.errors import ApiError, RetryLater
 
@@ -40,9 +41,9 @@ class OtpRequired(ApiError):
     status = 401
     message = "otp required"
 
-    def __init__(self, second_factors: tuple[str, ...]) -> None:
+    def __init__(self, second_factors: tuple[str, ...], mail_state: Mapping[str, Any]) -> None:
         super().__init__()
-        self.extra = {"otp": list(second_factors)}
+        self.extra = {"otp": list(second_factors), **mail_state}
 
 
 class LoginNotAllowed(ApiError):

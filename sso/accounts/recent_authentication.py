@@ -10,7 +10,7 @@ from typing import Protocol
 
 from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked
 from sso.accounts.form_problem import FormProblem
-from sso.accounts.login.messages import code_problem, wrong_code_message
+from sso.accounts.login.messages import code_problem, retry_problem, wrong_code_message
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.sessions import Session, SessionStore
@@ -30,7 +30,7 @@ SIGN_IN_AGAIN = FormProblem(_("Please sign out and sign in again, to confirm tha
 
 class PasskeyConfirmation(Protocol):
     async def confirm(self, session: Session, credential: str) -> bool:
-        """Returns True if a passkey of the session's user has signed a challenge of this session."""
+        """Returns True if a passkey of the session's user has signed a challenge of this session. Raises RetryLater."""
 
 
 class RecentAuthentication:
@@ -69,9 +69,11 @@ class RecentAuthentication:
         return problem
 
     async def _check_passkey(self, session: Session, credential: str) -> FormProblem | None:
-        if self._passkeys and await self._passkeys.confirm(session, credential):
-            return None
-        return WRONG_PASSKEY
+        try:
+            is_confirmed = self._passkeys is not None and await self._passkeys.confirm(session, credential)
+        except RetryLater as error:
+            return retry_problem(error)
+        return None if is_confirmed else WRONG_PASSKEY
 
     async def _check_password_and_code(self, session: Session, form: dict[str, str]) -> FormProblem | None:
         user, origin = session.user, (client_address(), device_of(session))

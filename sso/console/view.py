@@ -11,6 +11,7 @@ from urllib.parse import quote
 from quart import Blueprint, Response, current_app, g, request
 
 from sso.accounts.form_problem import FormProblem
+from sso.accounts.login.messages import mail_code
 from sso.accounts.login.view import ENROL_PATH
 from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.accounts.recent_authentication import RecentAuthentication
@@ -25,7 +26,7 @@ from sso.console.request_limit import ConsoleLimit
 from sso.console.sections import BASE, OVERVIEW, ConsoleSection, open_sections
 from sso.console.visit import ConsoleOperations, ConsoleVisit
 from sso.core.errors import ApiError, Forbidden
-from sso.core.language import current_language
+from sso.core.language import Text, current_language
 from sso.core.language_names import SOURCE
 from sso.web.body import InvalidBody
 from sso.web.csrf import check_csrf, csrf_token
@@ -61,8 +62,9 @@ class SecondFactorNeeded(Exception):
 class ConfirmationNeeded(Exception):
     """The user must prove again who they are before a dangerous action."""
 
-    def __init__(self, visit: ConsoleVisit, form: dict[str, str], problem: FormProblem | None) -> None:
-        self.visit, self.form, self.problem = visit, form, problem
+    def __init__(self, visit: ConsoleVisit, form: dict[str, str], outcome: FormProblem | Text | None) -> None:
+        """``outcome``: what is wrong with the proof, or the text that says that a code was mailed."""
+        self.visit, self.form, self.outcome = visit, form, outcome
 
 
 class ConsoleView:
@@ -160,11 +162,10 @@ class ConsoleView:
 
         For forms that are dangerous depending on what they change.
         """
-        sends_code = form.pop("send_code", "") and visit.session.user.email_2fa
-        if sends_code:
-            await self._factors.send_code(visit.session.user)
+        if form.pop("send_code", "") and visit.session.user.email_2fa:
+            raise ConfirmationNeeded(visit, form, await mail_code(self._factors, visit.session.user))
         asked = any(form.get(name) for name in ("current_password", "credential"))
-        if sends_code or not (visit.is_recent or asked):
+        if not (visit.is_recent or asked):
             raise ConfirmationNeeded(visit, form, None)
         if problem := await self._recent.confirm(visit.session, _proof(form)):
             raise ConfirmationNeeded(visit, form, problem)
@@ -231,7 +232,8 @@ class ConsoleView:
         return {"page_title": title, "section": OVERVIEW, "user": session.user, "csrf": csrf_token(session.secret)}
 
     async def _show_confirmation(self, needed: ConfirmationNeeded) -> Response:
-        visit, problem = needed.visit, needed.problem
+        visit, outcome = needed.visit, needed.outcome
+        problem = outcome if isinstance(outcome, FormProblem) else None
         return await self.show(
             visit,
             "confirm.html",
@@ -243,7 +245,7 @@ class ConsoleView:
             fields={name: value for name, value in needed.form.items() if name not in CONFIRMATION_FIELDS},
             second_factors=visit.session.user.second_factors,
             passkey_confirmation=await self._passkeys.confirm_options(visit.session),
-            notice=None,
+            notice=None if problem else outcome,
         )
 
     async def _show_too_many(self, error: TooManyAdminRequests) -> Response:

@@ -9,7 +9,7 @@ from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorB
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.history.texts import format_day
 from sso.accounts.login.flow import LoginFlow, LoginFlows
-from sso.accounts.login.messages import code_problem
+from sso.accounts.login.messages import code_problem, mail_code
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.view import LoginCompletion, next_query
 from sso.accounts.model import SignedIn, User
@@ -35,12 +35,19 @@ class ClosedAccountPage:
 
     async def show(self, closed: AccountClosed, flow: LoginFlow | None, next_path: str | None) -> Response:
         language.use_user_language(closed.user.lang)
-        if closed.needs_code and closed.user.email_2fa:
-            await self._factors.send_code(closed.user)
+        outcome = await mail_code(self._factors, closed.user) if closed.needs_code else None
+        told = {"notice": outcome.text} if isinstance(outcome, FormProblem) else {}
         visit, is_new = visit_secret()
         ticket = self._tickets.issue(closed, visit)
         response = await self.render(
-            closed.user, ticket, flow, next_path, visit=visit, needs_code=closed.needs_code, status=closed.status
+            closed.user,
+            ticket,
+            flow,
+            next_path,
+            visit=visit,
+            needs_code=closed.needs_code,
+            status=closed.status,
+            **told,
         )
         if is_new:
             set_cookie(response, VISIT_COOKIE, visit)

@@ -128,6 +128,25 @@ def test_qr_code_contains_the_shown_secret(browser: Browser, login: str) -> None
     assert segno.make(uri, error="m").svg_inline(omitsize=True, border=1) in browser.page.text
 
 
+def test_qr_code_of_a_long_login_has_a_short_label(server: Server) -> None:
+    login = new_user(server, login="\N{CJK UNIFIED IDEOGRAPH-4E00}" * 60 + "@example.com")
+    with fresh_browser(server, login) as browser:
+        browser.get("/account/totp")
+    match = re.search(r'href="(otpauth:[^"]+)"', browser.page.text)
+    assert match
+    uri = html.unescape(match[1])
+    assert len(uri) < 240
+    assert re.fullmatch(r"otpauth://totp/Sign-on:(%E4%B8%80)+\.\.\.\?secret=[A-Z2-7]{32}&issuer=Sign-on", uri)
+
+
+def test_setup_pages_beyond_the_limit_show_the_key_without_a_qr_code(browser: Browser) -> None:
+    pages = [browser.get("/account/totp") for _ in range(22)]
+    assert {page.status_code for page in pages} == {200}
+    assert ["<svg" in page.text for page in pages[:20]] == [True] * 20
+    assert 'class="qr"' not in pages[-1].text
+    assert len(displayed_secret(browser)) == 32
+
+
 @pytest.mark.parametrize(
     ("password", "problem"), [(PASSWORD, "This code is incorrect"), ("wrong", "Your current pass")]
 )

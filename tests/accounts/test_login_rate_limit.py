@@ -15,7 +15,8 @@ import pytest
 import trio
 
 from tests.accounts.test_account_pages import displayed_secret
-from tests.kit.browser import AuthenticatorApp, Browser, new_user, query
+from tests.accounts.test_passkeys import new_passkey, passkey_sign_in, register
+from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
@@ -241,6 +242,31 @@ def test_address_limit_applies_to_pages(limited: Server, direct: httpx.Client) -
         browser.http.close()
         browser.http = direct
         assert browser.sign_in(login).status_code == 429
+
+
+def test_address_limit_applies_to_passkeys(limited: Server, direct: httpx.Client) -> None:
+    with Browser(limited) as browser:
+        browser.http.close()
+        browser.http = direct
+        browser.get("/login")
+        form = browser.form("/login/passkey")
+        sent = [browser.post("/login/passkey", form | {"credential": "{}"}) for _ in range(PER_ADDRESS + 1)]
+        assert [answer.status_code for answer in sent] == [401] * PER_ADDRESS + [429]
+        assert int(sent[-1].headers["Retry-After"]) >= 1
+        assert "Too many attempts." in sent[-1].text
+        assert fail(direct).status_code == 429  # one limit for all ways to sign in
+
+
+def test_successful_passkey_logins_do_not_count_for_the_address(limited: Server) -> None:
+    passkey = new_passkey(limited)
+    with fresh_browser(limited, new_user(limited)) as browser:
+        assert register(browser, passkey).status_code == 303
+    with Browser(limited) as browser:
+        browser.http.close()
+        browser.http = from_address(limited, f"127.0.1.{next(_numbers)}")
+        for _ in range(PER_ADDRESS + 1):
+            browser.http.cookies.clear()
+            assert passkey_sign_in(browser, passkey).status_code == 303
 
 
 def test_successful_logins_do_not_count_for_the_address(limited: Server, direct: httpx.Client) -> None:

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from sso.accounts import password_rules
 from sso.accounts.password_rules import (
     COMMON_PASSWORDS,
     MAX_ESTIMATED,
@@ -72,6 +73,20 @@ def test_every_common_password_is_rejected_in_any_case() -> None:
     for password in random.Random(1).sample(passwords, 300):
         assert MIN_LENGTH <= len(password) <= MAX_LENGTH
         assert problem(password.upper()) == COMMON, password
+
+
+def test_estimator_gets_at_most_32_characters_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not let other threads run, and its time grows faster than the length: 64 characters take 24 ms."""
+    lengths, estimate = [], password_rules.zxcvbn
+
+    def record(password: str, words: list[str]) -> object:
+        lengths.append(len(password))
+        return estimate(password, words)
+
+    monkeypatch.setattr(password_rules, "zxcvbn", record)
+    assert problem("password" * 32)
+    assert problem("password" * 4 + VARIED[:40]) == ""
+    assert lengths == [32, 32, 32, 32]
 
 
 def test_estimate_of_a_hostile_password_is_cheap() -> None:

@@ -237,7 +237,10 @@ def test_wrong_code_is_rejected(client: httpx.Client, server: Server, otp: str) 
 def test_email_code_is_sent_and_works_once(client: httpx.Client, server: Server) -> None:
     login = new_user(server, email_2fa=True)
     asked = client.post(LOGIN, json={"login": login, "password": PASSWORD})
-    assert asked.json()["otp"] == ["email"]
+    assert asked.json() == {"status": "ERROR", "error": "otp required", "otp": ["email"], "email_sent": True}
+    again = client.post(LOGIN, json={"login": login, "password": PASSWORD}).json()
+    assert (again["otp"], again["email_sent"]) == (["email"], False)
+    assert 1 <= again["email_wait_s"] <= 60
     code = mailed_code(server, login)
     assert client.post(LOGIN, json={"login": login, "password": PASSWORD, "otp": code}).json()["auth"] == "otp"
     assert client.post(LOGIN, json={"login": login, "password": PASSWORD, "otp": code}).status_code == 401

@@ -1,5 +1,6 @@
 """The second factor of a login with a browser: codes of an authenticator app and codes by e-mail."""
 
+import re
 import time
 from collections.abc import Iterator
 
@@ -9,6 +10,8 @@ import pytest
 from tests.kit.browser import SESSION, VISIT, AuthenticatorApp, Browser, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
+
+NEXT_MAIL = re.compile(r"You can ask for another e-mail in \d+ seconds?\.")
 
 
 @pytest.fixture
@@ -161,15 +164,34 @@ def test_email_code_signs_in_once(browser: Browser, server: Server) -> None:
 def test_email_code_is_resent_only_after_a_minute(browser: Browser, server: Server) -> None:
     login = new_user(server, email_2fa=True)
     ask(browser, login)
-    assert browser.submit("/login/code/resend").status_code == 200
-    assert browser.notice == "We have sent you a code. Check your e-mail."
+    assert NEXT_MAIL.search(browser.page.text)  # the page after the password says when the next mail can be sent
+    answer = browser.submit("/login/code/resend")
+    assert (answer.status_code, browser.notice) == (429, "")
+    assert NEXT_MAIL.fullmatch(browser.problem)
+    assert 1 <= int(answer.headers["Retry-After"]) <= 60
     assert len(mailed_codes(server, login)) == 1
     minute = "UPDATE email_codes c SET sent = sent - interval '61 s' FROM users u"
     query(server, f"{minute} WHERE c.user_id = u.user_id AND u.login = $1", login)
-    browser.submit("/login/code/resend")
+    assert not NEXT_MAIL.search(browser.get("/login/code").text)
+    assert browser.submit("/login/code/resend").status_code == 200
+    assert browser.notice == "We have sent you a code. Check your e-mail."
     old, new = mailed_codes(server, login, 2)
     assert old == new or browser.submit("/login/code", otp=old).status_code == 401
     assert browser.submit("/login/code", otp=new).status_code == 303
+
+
+def test_account_page_says_when_the_next_code_can_be_sent(browser: Browser, server: Server) -> None:
+    login = new_user(server, email_2fa=True)
+    ask(browser, login)
+    browser.submit("/login/code", otp=mailed_codes(server, login)[0])
+    browser.get("/account")
+    fields = {"csrf": browser.form("/account/email-2fa")["csrf"], "form": "email_2fa"}
+    browser.page = browser.post("/account/code", fields)
+    assert (browser.notice, browser.problem) == ("We have sent you a code. Check your e-mail.", "")
+    browser.page = browser.post("/account/code", fields)
+    assert (browser.page.status_code, browser.notice) == (429, "")
+    assert NEXT_MAIL.fullmatch(browser.problem)
+    assert len(mailed_codes(server, login, 2)) == 2
 
 
 def test_email_code_expires_after_ten_minutes(browser: Browser, server: Server) -> None:
@@ -185,7 +207,8 @@ def test_user_without_email_codes_is_sent_none(browser: Browser, server: Server)
     login = new_user(server, totp_secret=TOTP_SECRET)
     ask(browser, login)
     assert "/login/code/resend" not in browser.page.text
-    browser.post("/login/code/resend", browser.form("/login/code"))
+    browser.page = browser.post("/login/code/resend", browser.form("/login/code"))
+    assert browser.notice == ""
     codes = "SELECT count(*) AS count FROM email_codes JOIN users USING (user_id) WHERE login = $1"
     assert query(server, codes, login)[0]["count"] == 0
     assert query(server, "SELECT count(*) AS count FROM outbox WHERE recipient = $1", login)[0]["count"] == 0

@@ -79,9 +79,16 @@ def test_blocked_email_factor_sends_no_codes(server: Server) -> None:
         send_wrong_codes(server, login, MAX_ATTEMPTS)
         end_waits(server)
         query(server, "DELETE FROM email_codes")
-        client.post(LOGIN, json={"login": login, "password": PASSWORD})
+        asked = client.post(LOGIN, json={"login": login, "password": PASSWORD}).json()
+        assert asked == {"status": "ERROR", "error": "otp required", "otp": ["email"], "email_sent": False}
         assert until(lambda: len(notices(server, login))) == 1
         assert len(mailed_codes(server, login)) == 1
+    with Browser(server) as browser:
+        browser.follow(browser.sign_in(login))
+        assert browser.problem == BLOCKED
+        assert "We sent a code" not in browser.page.text
+        assert browser.submit("/login/code/resend").status_code == 403
+        assert (browser.problem, browser.notice) == (BLOCKED, "")
 
 
 @pytest.mark.parametrize("verb", ["unblock-2fa", "reset-2fa"])

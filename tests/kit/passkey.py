@@ -11,7 +11,7 @@ import orjson
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
-USER_PRESENT, USER_VERIFIED, HAS_CREDENTIAL = 0x01, 0x04, 0x40
+USER_PRESENT, USER_VERIFIED, HAS_CREDENTIAL, HAS_EXTENSIONS = 0x01, 0x04, 0x40, 0x80
 
 
 def page_options(page: str, id: str = "") -> dict[str, Any]:
@@ -32,13 +32,16 @@ class SoftwarePasskey:
         self._key = ec.generate_private_key(ec.SECP256R1())
 
     def create(self, options: dict[str, Any], **changes: Any) -> str:
-        """Answers the options of a registration."""
+        """Answers the options of a registration. ``changes`` as for `get`, and ``key_members``, ``attestation``."""
         self.user_handle = _decode(options["user"]["id"])
         numbers = self._key.public_key().public_numbers()
-        public_key = {1: 2, 3: -7, -1: 1, -2: numbers.x.to_bytes(32, "big"), -3: numbers.y.to_bytes(32, "big")}
+        public_key: dict[Any, Any] = {1: 2, 3: -7, -1: 1}
+        public_key |= {-2: numbers.x.to_bytes(32, "big"), -3: numbers.y.to_bytes(32, "big")}
+        public_key |= changes.get("key_members", {})
         attested = bytes(16) + len(self.credential_id).to_bytes(2, "big") + self.credential_id + cbor2.dumps(public_key)
         data = self._authenticator_data(HAS_CREDENTIAL, **changes) + attested
-        attestation = cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": data})
+        data += changes.get("extensions", b"")
+        attestation = cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": data} | changes.get("attestation", {}))
         response = {
             "clientDataJSON": _encode(self._client_data("webauthn.create", options, **changes)),
             "attestationObject": _encode(attestation),
@@ -47,11 +50,15 @@ class SoftwarePasskey:
         return self._answer(response)
 
     def get(self, options: dict[str, Any], **changes: Any) -> str:
-        """Answers the options of a sign-in. ``changes``: origin, rp_id, flags, challenge, user_handle, counts."""
+        """Answers the options of a sign-in.
+
+        ``changes``: origin, rp_id, flags, challenge, user_handle, counts, client_data (more members of the client
+        data), extensions (CBOR after the authenticator data, for which ``flags`` must have HAS_EXTENSIONS).
+        """
         if changes.get("counts", True):
             self.sign_count += 1
         client_data = self._client_data("webauthn.get", options, **changes)
-        data = self._authenticator_data(0, **changes)
+        data = self._authenticator_data(0, **changes) + changes.get("extensions", b"")
         signature = self._key.sign(data + hashlib.sha256(client_data).digest(), ec.ECDSA(hashes.SHA256()))
         response = {
             "clientDataJSON": _encode(client_data),
@@ -64,7 +71,8 @@ class SoftwarePasskey:
     def _client_data(self, kind: str, options: dict[str, Any], **changes: Any) -> bytes:
         challenge = changes.get("challenge", options["challenge"])
         origin = changes.get("origin", self.origin)
-        return orjson.dumps({"type": kind, "challenge": challenge, "origin": origin, "crossOrigin": False})
+        data = {"type": kind, "challenge": challenge, "origin": origin, "crossOrigin": False}
+        return orjson.dumps(data | changes.get("client_data", {}))
 
     def _authenticator_data(self, more: int, **changes: Any) -> bytes:
         flags = changes.get("flags", USER_PRESENT | USER_VERIFIED) | more

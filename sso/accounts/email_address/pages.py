@@ -5,10 +5,9 @@ from quart import Blueprint, Response
 from sso.accounts.account_page.notices import account_url
 from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.email_address.change import EmailChange
-from sso.accounts.email_address.section import next_mail_text
 from sso.accounts.email_address.verification import EmailVerification
 from sso.accounts.form_problem import FormProblem
-from sso.accounts.login.messages import NOT_AN_ADDRESS
+from sso.accounts.login.messages import NOT_AN_ADDRESS, next_mail_problem
 from sso.accounts.model import login_key
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.core.language import current_language
@@ -30,8 +29,10 @@ def email_pages(
     @routes.post("/email/verify")
     async def send_verification() -> Response:
         session, _form = await account.submitted_form()
-        if not session.user.email_verified and not await verification.send(session.user, current_language.get()):
-            problem = FormProblem(next_mail_text(await verification.wait_s(session.user) or 1), 429)
+        if session.user.email_verified:
+            return see_other("/account#email")
+        if not await verification.send(session.user, current_language.get()):
+            problem = next_mail_problem(await verification.wait_s(session.user) or 1)
             return await account.show(session, problem, "email")
         return see_other(account_url("verification-sent"))
 
@@ -48,8 +49,7 @@ def email_pages(
         except ValueError:
             return await account.show(session, FormProblem(NOT_AN_ADDRESS, field="new_email"), "email", new_email=login)
         if wait_s:
-            problem = FormProblem(next_mail_text(wait_s), 429, {"Retry-After": str(wait_s)}, "new_email")
-            return await account.show(session, problem, "email", new_email=login)
+            return await account.show(session, next_mail_problem(wait_s, "new_email"), "email", new_email=login)
         return see_other(account_url("email-requested"))
 
     @routes.post("/email/cancel")

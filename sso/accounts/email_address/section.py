@@ -6,8 +6,8 @@ from typing import Any
 
 from sso.accounts.email_address.change import EmailChange
 from sso.accounts.email_address.verification import EmailVerification
+from sso.accounts.login.messages import next_mail_text
 from sso.accounts.sessions import Session
-from sso.core.language import Text, plural
 
 
 class EmailSection:
@@ -22,18 +22,3 @@ class EmailSection:
             "verification_wait": next_mail_text(wait_s) if wait_s else None,
             "pending_email": await self._change.pending(user),
         }
-
-
-def next_mail_text(wait_s: int) -> Text:
-    """Returns when the next mail may be sent."""
-    if wait_s <= 90:
-        return plural(
-            "You can ask for another e-mail in %(count)s second.",
-            "You can ask for another e-mail in %(count)s seconds.",
-            wait_s,
-        )
-    return plural(
-        "You can ask for another e-mail in %(count)s minute.",
-        "You can ask for another e-mail in %(count)s minutes.",
-        -(-wait_s // 60),
-    )

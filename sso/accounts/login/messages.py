@@ -19,6 +19,43 @@ PASSWORDS_DIFFER = FormProblem(_("The new passwords do not match."), field="repe
 BLOCKED = _("Too many wrong codes were entered, so this account no longer accepts codes. Ask support to unblock it.")
 
 
+CODE_SENT = _("We have sent you a code. Check your e-mail.")
+
+
+def next_mail_text(wait_s: int) -> Text:
+    """Returns when the next mail may be sent."""
+    if wait_s <= 90:
+        return plural(
+            "You can ask for another e-mail in %(count)s second.",
+            "You can ask for another e-mail in %(count)s seconds.",
+            wait_s,
+        )
+    return plural(
+        "You can ask for another e-mail in %(count)s minute.",
+        "You can ask for another e-mail in %(count)s minutes.",
+        -(-wait_s // 60),
+    )
+
+
+def next_mail_problem(wait_s: int, field: str = "current_password") -> FormProblem:
+    """Says that no mail was sent, and when the next one may be."""
+    return FormProblem(next_mail_text(wait_s), 429, {"Retry-After": str(wait_s)}, field)
+
+
+async def mail_code(factors: SecondFactors, user: User) -> Text | FormProblem | None:
+    """Mails a code of the second factor, and returns the text that says so.
+
+    Returns the problem if no mail was sent, and None for a user who gets no codes by mail.
+    """
+    if not user.email_2fa:
+        return None
+    try:
+        wait_s = await factors.send_code(user)
+    except SecondFactorBlocked as error:
+        return FormProblem(BLOCKED, error.status)
+    return next_mail_problem(wait_s) if wait_s else CODE_SENT
+
+
 def wrong_code_message(factors: SecondFactors, user: User, code: str) -> Text:
     """Returns the text for a code that was rejected for this user, as it was read before the check."""
     return USED_CODE if factors.was_used(user, code) else WRONG_CODE

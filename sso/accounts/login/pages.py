@@ -6,6 +6,7 @@ from quart import Blueprint, Response, request
 
 from sso.accounts.auth_methods import with_code, with_passkey
 from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked
+from sso.accounts.form_problem import FormProblem
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlow, LoginFlows
 from sso.accounts.login.form import LoginForm
@@ -15,6 +16,8 @@ from sso.accounts.login.messages import (
     PROVE_AGAIN,
     WRONG_PASSKEY,
     WRONG_PASSWORD,
+    mail_code,
+    next_mail_text,
     retry_message,
     wrong_code_message,
 )
@@ -119,6 +122,9 @@ def login_pages(
             signed_in = await passkeys.sign_in(form.get("credential", ""), visit, client_address())
         except InvalidCredentials:
             return await login_form.show(flow, next_path, problem=WRONG_PASSKEY, status=401)
+        except RetryLater as error:
+            problem = retry_message(error)
+            return await login_form.show(flow, next_path, problem=problem, status=error.status, headers=error.headers)
         language.use_user_language(signed_in.user.lang)
         return await finish_login(signed_in, flow, next_path)
 
@@ -167,6 +173,10 @@ def login_pages(
             await passkeys.check_second_factor(challenge.user, credential, secret, client_address())
         except InvalidCredentials:
             return await show_code_form(challenge.user, next_path, problem=WRONG_PASSKEY, status=401)
+        except RetryLater as error:
+            return await show_code_form(
+                challenge.user, next_path, problem=retry_message(error), status=error.status, headers=error.headers
+            )
         signed_in = SignedIn(challenge.user, with_passkey(challenge.auth))
         return await finish_login(signed_in, await find_flow(next_path), next_path)
 
@@ -178,10 +188,16 @@ def login_pages(
         challenge = await sessions.find_challenge(secret)
         if challenge is None:
             return see_other("/login")
-        user = challenge.user
-        if user.email_2fa:
-            await factors.send_code(user)
-        return await show_code_form(user, form.get("next"), notice=_("We have sent you a code. Check your e-mail."))
+        outcome = await mail_code(factors, challenge.user)
+        if isinstance(outcome, FormProblem):
+            return await show_code_form(
+                challenge.user,
+                form.get("next"),
+                problem=outcome.text,
+                status=outcome.status,
+                headers=outcome.headers,
+            )
+        return await show_code_form(challenge.user, form.get("next"), notice=outcome)
 
     @routes.post("/logout")
     async def logout() -> Response:
@@ -214,6 +230,7 @@ def login_pages(
 
     async def show_code_form(user: User, next_path: str | None, status: int = 200, **context: Any) -> Response:
         flow = await find_flow(next_path)
+        context = await mail_state(user) | context
         return await page(
             "second_factor.html",
             status=status,
@@ -231,6 +248,16 @@ def login_pages(
             email_hint=mask_email(user.login),
             **context,
         )
+
+    async def mail_state(user: User) -> dict[str, Any]:
+        """Returns the template values that say when the next code can be mailed, or that none is mailed any more."""
+        if not user.email_2fa:
+            return {}
+        try:
+            wait_s = await factors.code_wait(user)
+        except SecondFactorBlocked:
+            return {"mail_blocked": True, "problem": BLOCKED}
+        return {"next_mail": next_mail_text(wait_s)} if wait_s else {}
 
     async def finish_login(signed_in: SignedIn, flow: LoginFlow | None, next_path: str | None) -> Response:
         try:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mappin
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from sso.accounts.errors import AccountClosed, InvalidCredentials, LoginBusy
+from sso.accounts.errors import AccountClosed, InvalidCredentials, LoginBusy, TooManyAttempts
 from sso.accounts.login.login_counts import CODE, PASSWORD, count_login
 from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
@@ -15,8 +15,10 @@ from sso.accounts.users import UserStore
 from sso.core.fair_queue import QueueFull
 from sso.core.net import SITE_FACTOR, Address, client_networks
 from sso.core.passwords import Hasher
+from sso.db.rate_limit import RateLimiter
 
 BUSY_RETRY_S = 2
+NEW_PASSWORDS_PER_MINUTE = 20  # of one account
 
 T = TypeVar("T")
 StartSession = Callable[[SignedIn, Mapping[str, Any]], Awaitable[Session]]
@@ -31,12 +33,14 @@ class PasswordLogin:
         hasher: Hasher,
         factors: SecondFactors,
         rate_limiter: LoginRateLimiter,
+        new_passwords: RateLimiter,
         service_name: str,
     ) -> None:
         self._users = users
         self._hasher = hasher
         self._factors = factors
         self._rate_limiter = rate_limiter
+        self._new_passwords = new_passwords
         self._service_name = service_name
 
     async def check_password(
@@ -119,24 +123,36 @@ class PasswordLogin:
     async def new_password_hash(self, user: User, current: str, new: str, address: Address, device: str) -> str | None:
         """Returns the hash of the new password, or None if the current password is wrong.
 
-        Raises UnacceptablePassword.
+        Raises UnacceptablePassword, or TooManyAttempts.
         """
         attempt = LoginAttempt(user.login_key, address, device)
         async with self._hashing(attempt):
-            await self._hasher.check_new(check_new_password, new, self._guessable(user.login, user.nick))
-            return await self._hasher.hash(new) if await self._confirm(user, current, attempt) else None
+            if not await self._confirm(user, current, attempt):
+                return None
+            await self._judge_new_password(user.login, user.nick, new)
+            return await self._hasher.hash(new)
 
     async def hash_new_password(self, new: str, login: str, nick: str, address: Address) -> str:
         """Returns the hash of the new password of a person who has proved to be the owner of ``login``.
 
-        Raises UnacceptablePassword, or LoginBusy if the queue of passwords to hash is full.
+        Raises UnacceptablePassword, TooManyAttempts, or LoginBusy if the queue of passwords to hash is full. A password
+        that is not accepted counts like a failed login from the address.
         """
         async with self._hashing(LoginAttempt(login_key(login), address)):
-            await self._hasher.check_new(check_new_password, new, self._guessable(login, nick))
+            await self._rate_limiter.charge_address(address)
+            await self._judge_new_password(login, nick, new)
+            await self._rate_limiter.refund_address(address)
             return await self._hasher.hash(new)
 
-    def _guessable(self, login: str, nick: str) -> tuple[str, ...]:
-        return login, nick, self._service_name
+    async def _judge_new_password(self, login: str, nick: str, new: str) -> None:
+        """Counts the password for its account before its strength is estimated.
+
+        The counter is separate from that of failed logins: a stranger who guesses passwords does not keep the owner
+        from choosing a new one.
+        """
+        if wait_s := await self._new_passwords.add_subject(login_key(login)):
+            raise TooManyAttempts(wait_s)
+        await self._hasher.check_new(check_new_password, new, (login, nick, self._service_name))
 
     async def _confirm(self, user: User, password: str, attempt: LoginAttempt) -> bool:
         await self._rate_limiter.admit(attempt)

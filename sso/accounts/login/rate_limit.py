@@ -6,7 +6,7 @@ correct logins do not hinder each other.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import trio
 
@@ -138,6 +138,12 @@ class LoginAttempt:
         return f"known logins:{self.account}" if self.device else f"logins:{self.account}"
 
 
+class _Counter(NamedTuple):
+    key: bytes
+    max_events: int
+    has_backoff: bool
+
+
 class LoginRateLimiter:
     def __init__(self, database: Database, per_address: int, logins_per_account: int) -> None:
         self._database = database
@@ -148,7 +154,7 @@ class LoginRateLimiter:
 
     async def admit(self, attempt: LoginAttempt) -> User | None:
         """Returns the user of the account, if there is one. Raises TooManyAttempts if a counter is blocked."""
-        address_key, site_key = self._network_keys(attempt)
+        address_key, site_key = self._network_keys(attempt.address)
         row = await self._admit(
             account=attempt.account,
             account_key=digest(attempt.counter),
@@ -171,23 +177,36 @@ class LoginRateLimiter:
         """Counts an attempt before it is checked. Raises TooManyAttempts if it must not be checked at all."""
         await self._charge(attempt, None)
 
+    async def charge_address(self, address: Address) -> None:
+        """Like `charge`, for an attempt that does not name its account, such as the answer of a passkey."""
+        if self._per_address:
+            await self._charge_counters(self._network_counters(address), None, address)
+
+    async def refund_address(self, address: Address) -> None:
+        """Takes back `charge_address` after a correct attempt."""
+        if self._per_address:
+            await self._database.value(_REFUND, **_columns(self._network_counters(address)))
+
     async def record_wrong_code(self, attempt: LoginAttempt, user: User) -> None:
         """Adds a wrong code, which was charged before, to the history of the user."""
         await record_failure(self._database, user.user_id, EventKind.CODE_FAILED, str(attempt.address))
 
     async def _charge(self, attempt: LoginAttempt, failed_user_id: str | None) -> None:
+        await self._charge_counters(self._counters(attempt), failed_user_id, attempt.address)
+
+    async def _charge_counters(self, counters: list[_Counter], failed_user_id: str | None, address: Address) -> None:
         failure = {
             "failed_user_id": failed_user_id,
             "failed_kind": EventKind.SIGN_IN_FAILED,
-            "failed_address": str(attempt.address),
+            "failed_address": str(address),
         }
         with trio.CancelScope(shield=True):  # count it even if the client has disconnected; the database has a deadline
-            wait = await self._database.value(_CHARGE, **self._counters(attempt), **failure)
+            wait = await self._database.value(_CHARGE, **_columns(counters), **failure)
         raise_if_blocked(wait)
 
     async def refund(self, attempt: LoginAttempt) -> None:
         """Takes back the charge of an attempt that was correct, and clears the failures of its account."""
-        await self._database.value(_REFUND, **self._counters(attempt))
+        await self._database.value(_REFUND, **_columns(self._counters(attempt)))
 
     async def record_success(self, attempt: LoginAttempt, *, clears: bool = True) -> None:
         """Counts a correct password. With ``clears``, deletes the failures of the account.
@@ -203,7 +222,7 @@ class LoginRateLimiter:
 
         Such a statement has no other effect on an attempt with ``wait``, and its caller calls `raise_if_blocked`.
         """
-        address_key, site_key = self._network_keys(attempt)
+        address_key, site_key = self._network_keys(attempt.address)
         return {
             "account_key": digest(attempt.counter),
             "logins_key": self._logins_key(attempt),
@@ -216,21 +235,25 @@ class LoginRateLimiter:
     def _logins_key(self, attempt: LoginAttempt) -> bytes | None:
         return digest(attempt.logins_counter) if self._logins_per_account else None
 
-    def _network_keys(self, attempt: LoginAttempt) -> tuple[bytes | None, bytes | None]:
+    def _network_keys(self, address: Address) -> tuple[bytes | None, bytes | None]:
         """Returns the keys of the client's network and of its IPv6 site."""
         if not self._per_address:
             return None, None
-        network, site = client_networks(attempt.address)
+        network, site = client_networks(address)
         return digest(f"address:{network}"), digest(f"address:{site}") if site else None
 
-    def _counters(self, attempt: LoginAttempt) -> dict[str, list[Any]]:
+    def _counters(self, attempt: LoginAttempt) -> list[_Counter]:
         """Returns the counters that a failure is charged to: the account's, with backoff, and those of the networks."""
-        counters = [(digest(attempt.counter), FREE_FAILURES, True)]
-        for key, factor in zip(self._network_keys(attempt), (1, SITE_FACTOR), strict=True):
-            if key is not None:
-                counters.append((key, factor * self._per_address, False))
-        keys, limits, backoffs = map(list, zip(*counters, strict=True))
-        return {"keys": keys, "limits": limits, "backoffs": backoffs}
+        return [_Counter(digest(attempt.counter), FREE_FAILURES, True), *self._network_counters(attempt.address)]
+
+    def _network_counters(self, address: Address) -> list[_Counter]:
+        keys = zip(self._network_keys(address), (1, SITE_FACTOR), strict=True)
+        return [_Counter(key, factor * self._per_address, False) for key, factor in keys if key is not None]
+
+
+def _columns(counters: list[_Counter]) -> dict[str, list[Any]]:
+    keys, limits, backoffs = map(list, zip(*counters, strict=True))
+    return {"keys": keys, "limits": limits, "backoffs": backoffs}
 
 
 def raise_if_blocked(wait: float | None) -> None:

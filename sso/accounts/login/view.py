@@ -1,13 +1,14 @@
 """The last steps of every login by page: the question for the second factor, and the new session."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 from urllib.parse import quote
 
 from quart import Response
 
 from sso.accounts.auth_methods import PASSWORD
-from sso.accounts.errors import AccountClosed
+from sso.accounts.errors import AccountClosed, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlow
 from sso.accounts.model import SignedIn, User
@@ -52,7 +53,8 @@ class LoginCompletion:
         """Redirects to the form for the second factor, which continues at ``next_path``. ``auth``: the first factor."""
         language.use_user_language(user.lang)
         if user.email_2fa:
-            await self._factors.send_code(user)
+            with suppress(SecondFactorBlocked):  # the form says so
+                await self._factors.send_code(user)
         response = see_other("/login/code" + next_query(next_path))
         set_cookie(response, VISIT_COOKIE, await self._sessions.start_challenge(user, auth))
         return response

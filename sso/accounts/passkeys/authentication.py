@@ -6,6 +6,7 @@ from sso.accounts.auth_methods import PASSKEY
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.login import login_counts
 from sso.accounts.login.login_counts import count_login
+from sso.accounts.login.rate_limit import LoginRateLimiter
 from sso.accounts.model import SignedIn, User
 from sso.accounts.passkeys.challenges import ChallengePurpose, PasskeyChallenges, encode_base64url
 from sso.accounts.passkeys.credential import InvalidPasskey, parse_answer
@@ -33,6 +34,7 @@ class PasskeyAuthentication:
         relying_party: RelyingParty | None,
         challenges: PasskeyChallenges,
         store: PasskeyStore,
+        rate_limiter: LoginRateLimiter,
         database: Database,
         outbox: Outbox,
         service_name: str,
@@ -41,6 +43,7 @@ class PasskeyAuthentication:
         self._challenges = challenges
         self._store = store
         self._verifier = PasskeyVerifier(relying_party) if relying_party else None
+        self._rate_limiter = rate_limiter
         self._database = database
         self._outbox = outbox
         self._service_name = service_name
@@ -52,7 +55,7 @@ class PasskeyAuthentication:
         return encode_base64url(self._challenges.create(ChallengePurpose.SIGN_IN, visit))
 
     async def sign_in(self, credential: str, visit: str, address: Address) -> SignedIn:
-        """Signs in the owner of the passkey. Raises InvalidCredentials."""
+        """Signs in the owner of the passkey. Raises InvalidCredentials, or RetryLater."""
         check = self._authenticate(credential, ChallengePurpose.SIGN_IN, visit, address)
         owner = await count_login(login_counts.PASSKEY, check)
         return SignedIn(owner.user, PASSKEY)
@@ -62,7 +65,7 @@ class PasskeyAuthentication:
         return await self._options(user, ChallengePurpose.SECOND_FACTOR, _second_factor(user, visit), verify=False)
 
     async def check_second_factor(self, user: User, credential: str, visit: str, address: Address) -> None:
-        """Checks the passkey of a user whose first factor was correct. Raises InvalidCredentials."""
+        """Checks the passkey of a user whose first factor was correct. Raises InvalidCredentials, or RetryLater."""
         browser = _second_factor(user, visit)
         check = self._authenticate(credential, ChallengePurpose.SECOND_FACTOR, browser, address, user.user_id)
         await count_login(login_counts.PASSKEY, check)
@@ -72,6 +75,7 @@ class PasskeyAuthentication:
         return await self._options(session.user, ChallengePurpose.CONFIRM, session_binding(session), verify=True)
 
     async def confirm(self, session: Session, credential: str) -> bool:
+        """Returns whether a passkey of the session's user has signed a challenge of this session. Raises RetryLater."""
         try:
             await self._authenticate(
                 credential,
@@ -94,11 +98,17 @@ class PasskeyAuthentication:
     async def _authenticate(
         self, credential: str, purpose: ChallengePurpose, browser: str, address: Address, user_id: str = ""
     ) -> PasskeyOwner:
-        """Returns the owner, who must have ``user_id`` if it is given. Raises InvalidCredentials."""
+        """Returns the owner, who must have ``user_id`` if it is given. Raises InvalidCredentials, or RetryLater.
+
+        An answer is counted for its address before it is read.
+        """
+        await self._rate_limiter.charge_address(address)
         try:
-            return await self._verify(credential, purpose, browser, address, user_id)
+            owner = await self._verify(credential, purpose, browser, address, user_id)
         except InvalidPasskey:
             raise InvalidCredentials from None
+        await self._rate_limiter.refund_address(address)
+        return owner
 
     async def _verify(
         self, credential: str, purpose: ChallengePurpose, browser: str, address: Address, user_id: str
@@ -107,17 +117,14 @@ class PasskeyAuthentication:
         challenge = self._challenges.check(answer.challenge, purpose, browser)
         if self._verifier is None or challenge is None:
             raise InvalidPasskey
-        owner = await self._store.find(answer.credential_id)
+        owner = await self._store.use_challenge_and_find(challenge, answer.credential_id)
         if owner is None or not _is_expected_owner(owner.user, user_id, answer.user_handle):
             raise InvalidPasskey
         must_verify_user = purpose is not ChallengePurpose.SECOND_FACTOR
         sign_count = await self._verifier.verify_assertion(
             address, answer, owner.public_key, user_verification=must_verify_user
         )
-        use = await self._store.record_use(challenge, answer.credential_id, sign_count)
-        if not use.is_first_use:
-            raise InvalidPasskey
-        if not use.has_advanced:
+        if not await self._store.record_use(answer.credential_id, sign_count):
             await self._report_copy(owner.user)
             raise InvalidPasskey
         return owner

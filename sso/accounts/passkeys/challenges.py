@@ -1,6 +1,7 @@
-"""Challenges for passkeys. A challenge is not stored until a passkey has signed it: it contains its expiry and a MAC.
+"""Challenges for passkeys. A challenge is not stored until it is answered: it contains its expiry and a MAC.
 
-The MAC binds it to its purpose and to a browser. ``PasskeyStore`` records a signed challenge, so it is accepted once.
+The MAC binds it to its purpose and to a browser. ``PasskeyStore`` records a challenge with its first answer, right or
+wrong, and refuses every other one.
 """
 
 import base64

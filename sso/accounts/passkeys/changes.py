@@ -7,7 +7,6 @@ from sso.accounts.history.events import EventKind
 from sso.accounts.model import User
 from sso.accounts.passkeys.challenges import Challenge
 from sso.accounts.passkeys.credential import PasskeyAnswer
-from sso.accounts.passkeys.store import use_challenge
 from sso.accounts.passkeys.verification import NewCredential
 from sso.accounts.second_factor.changes import FactorChange, SecondFactorChanges
 from sso.accounts.users import can_sign_in
@@ -53,11 +52,9 @@ class PasskeyChanges:
     async def add(
         self, user: User, challenge: Challenge, answer: PasskeyAnswer, new: NewCredential, name: str
     ) -> FactorChange | None:
-        """Adds a passkey whose registration was verified. The challenge is used up in any case."""
+        """Adds a passkey whose registration was verified."""
 
         async def work(tx: Transaction) -> FactorChange | None:
-            if not await use_challenge(tx, challenge):
-                return None
             handle = user_handle(user, challenge.raw)
             values = {"user_id": user.user_id, "valid_from": user.valid_from, "max_passkeys": MAX_PASSKEYS}
             if await tx.value(_COUNT_UP, handle=handle, **values) is None:

@@ -5,9 +5,9 @@ from typing import Any
 
 from sso.accounts.model import User
 from sso.accounts.passkeys.challenges import CHALLENGE_S, encode_base64url
+from sso.accounts.passkeys.public_key import ALGORITHMS
 from sso.accounts.passkeys.relying_party import RelyingParty
 from sso.accounts.passkeys.store import Passkey
-from sso.accounts.passkeys.verification import ALGORITHMS
 
 
 def registration_options(

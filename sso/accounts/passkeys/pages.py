@@ -7,6 +7,7 @@ from sso.accounts.account_page.session_restart import SessionRestart
 from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.auth_methods import with_passkey
 from sso.accounts.form_problem import FormProblem
+from sso.accounts.login.messages import retry_problem
 from sso.accounts.passkeys.changes import MAX_PASSKEYS, PasskeyChanges
 from sso.accounts.passkeys.credential import InvalidPasskey
 from sso.accounts.passkeys.registration import PasskeyRegistration
@@ -14,6 +15,7 @@ from sso.accounts.passkeys.store import PasskeyStore
 from sso.accounts.second_factor.recovery_code_pages import show_codes_next
 from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import browser_label
+from sso.core.errors import RetryLater
 from sso.core.language import plural
 from sso.web.language import _
 from sso.web.redirects import see_other
@@ -63,6 +65,8 @@ def passkey_pages(
             change = await registration.register(session, credential, name, client_address())
         except InvalidPasskey:
             return await account.show(session, NOT_ADDED, FORM)
+        except RetryLater as error:
+            return await account.show(session, retry_problem(error), FORM)
         if change.user.valid_from == session.user.valid_from:
             return see_other(account_url("passkey-another"))
         response = await restarts.restart(session, change.user, with_passkey(session.auth), "passkey")

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sso.accounts.model import User
 from sso.accounts.passkeys.challenges import Challenge
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.db.transaction import Runner
 
 KEPT_S = 60  # a used challenge is kept for longer than it is valid, in case the clocks of two hosts differ
 
@@ -15,23 +15,23 @@ _LIST = Statement(
     """SELECT id, credential_id, name, transports, created, last_used FROM passkeys WHERE user_id = :user_id
     ORDER BY created, id"""
 )
-_FIND = Statement(
-    """SELECT u.*, p.public_key FROM passkeys p JOIN users u USING (user_id)
-    WHERE p.credential_id = :credential_id AND (NOT u.disabled OR u.deletion_by = 'user')"""
-)
 _RENAME = Statement("UPDATE passkeys SET name = :name WHERE user_id = :user_id AND id = :id RETURNING id")
-_USE_CHALLENGE = """INSERT INTO used_passkey_challenges (digest, expires)
+_INSERT_CHALLENGE = """INSERT INTO used_passkey_challenges (digest, expires)
     VALUES (sha256(:challenge), to_timestamp(CAST(:expires AS float)))
     ON CONFLICT DO NOTHING RETURNING digest"""
-USE_CHALLENGE = Statement(_USE_CHALLENGE)
-# Of several uses of a challenge, one inserts its row. The counter of a passkey that counts must have advanced.
+# Of several answers to a challenge, one inserts its row, whatever the passkey is.
+_USE_CHALLENGE = Statement(_INSERT_CHALLENGE)
+_USE_CHALLENGE_AND_FIND = Statement(
+    f"""WITH used_challenge AS ({_INSERT_CHALLENGE})
+    SELECT u.*, p.public_key FROM passkeys p JOIN users u USING (user_id)
+    WHERE p.credential_id = :credential_id AND (NOT u.disabled OR u.deletion_by = 'user')
+        AND EXISTS (SELECT FROM used_challenge)"""  # noqa: S608 - the part is a constant
+)
+# The counter of a passkey that counts must have advanced.
 _RECORD_USE = Statement(
-    f"""WITH used_challenge AS ({_USE_CHALLENGE}), used_passkey AS (
-        UPDATE passkeys SET sign_count = :sign_count, last_used = now()
-        WHERE credential_id = :credential_id AND EXISTS (SELECT FROM used_challenge)
-            AND (sign_count < :sign_count OR (sign_count = 0 AND :sign_count = 0)) RETURNING id
-    )
-    SELECT EXISTS (SELECT FROM used_challenge) AS is_first_use, EXISTS (SELECT FROM used_passkey) AS has_advanced"""  # noqa: S608
+    """UPDATE passkeys SET sign_count = :sign_count, last_used = now()
+    WHERE credential_id = :credential_id AND (sign_count < :sign_count OR (sign_count = 0 AND :sign_count = 0))
+    RETURNING id"""
 )
 
 
@@ -53,12 +53,6 @@ class PasskeyOwner:
     public_key: bytes
 
 
-@dataclass(frozen=True)
-class RecordedUse:
-    is_first_use: bool  # of the challenge
-    has_advanced: bool  # the counter; False as well if the passkey was removed
-
-
 class PasskeyStore:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -67,28 +61,32 @@ class PasskeyStore:
         rows = await self._database.rows(_LIST, user_id=user_id)
         return [Passkey(**{**dict(row), "transports": tuple(row["transports"])}) for row in rows]
 
-    async def find(self, credential_id: bytes) -> PasskeyOwner | None:
-        """Returns None if there is no such passkey or its user is disabled, and may not keep a closed account."""
-        row = await self._database.row(_FIND, credential_id=credential_id)
+    async def use_challenge_and_find(self, challenge: Challenge, credential_id: bytes) -> PasskeyOwner | None:
+        """Uses up the challenge, and finds the passkey that answers it.
+
+        Returns None if the challenge was used before, there is no such passkey, or its user is disabled and may not
+        keep a closed account.
+        """
+        row = await self._database.row(
+            _USE_CHALLENGE_AND_FIND, credential_id=credential_id, **_challenge_values(challenge)
+        )
         return PasskeyOwner(User.from_row(row), row["public_key"]) if row else None
 
-    async def record_use(self, challenge: Challenge, credential_id: bytes, sign_count: int) -> RecordedUse:
-        """Uses up the challenge and stores the counter, after the signature was verified."""
-        row = await self._database.row(
-            _RECORD_USE,
-            challenge=challenge.raw,
-            expires=float(challenge.expires + KEPT_S),
-            credential_id=credential_id,
-            sign_count=sign_count,
-        )
-        assert row is not None
-        return RecordedUse(row["is_first_use"], row["has_advanced"])
+    async def use_challenge(self, challenge: Challenge) -> bool:
+        """Returns False if the challenge was used before."""
+        return await self._database.value(_USE_CHALLENGE, **_challenge_values(challenge)) is not None
+
+    async def record_use(self, credential_id: bytes, sign_count: int) -> bool:
+        """Stores the counter, after the signature was verified.
+
+        Returns False if the counter has not advanced or the passkey was removed.
+        """
+        return await self._database.value(_RECORD_USE, credential_id=credential_id, sign_count=sign_count) is not None
 
     async def rename(self, user_id: str, passkey_id: str, name: str) -> bool:
         """Returns False if the user has no such passkey."""
         return await self._database.value(_RENAME, user_id=user_id, id=passkey_id, name=name) is not None
 
 
-async def use_challenge(tx: Runner, challenge: Challenge) -> bool:
-    """Returns False if the challenge was used before."""
-    return await tx.value(USE_CHALLENGE, challenge=challenge.raw, expires=float(challenge.expires + KEPT_S)) is not None
+def _challenge_values(challenge: Challenge) -> dict[str, Any]:
+    return {"challenge": challenge.raw, "expires": float(challenge.expires + KEPT_S)}

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from sso.accounts.login.rate_limit import LoginRateLimiter
 from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.accounts.passkeys.challenges import PasskeyChallenges
 from sso.accounts.passkeys.changes import PasskeyChanges
@@ -28,6 +29,7 @@ def build_passkeys(
     keyring: Keyring,
     outbox: Outbox,
     factor_changes: SecondFactorChanges,
+    rate_limiter: LoginRateLimiter,
     service_name: str,
 ) -> Passkeys:
     relying_party = RelyingParty.from_base_url(base_url, service_name)
@@ -36,7 +38,7 @@ def build_passkeys(
     changes = PasskeyChanges(database, factor_changes)
     return Passkeys(
         store,
-        PasskeyAuthentication(relying_party, challenges, store, database, outbox, service_name),
-        PasskeyRegistration(relying_party, challenges, changes),
+        PasskeyAuthentication(relying_party, challenges, store, rate_limiter, database, outbox, service_name),
+        PasskeyRegistration(relying_party, challenges, store, changes, rate_limiter),
         changes,
     )

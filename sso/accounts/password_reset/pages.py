@@ -159,6 +159,8 @@ def password_reset_pages(
             await passkeys.check_second_factor(owner, credential, read_cookie(RESET_COOKIE), client_address())
         except InvalidCredentials as error:
             return FormProblem(WRONG_PASSKEY, error.status, field="otp")
+        except RetryLater as error:
+            return retry_problem(error, "otp")
         return None
 
     async def continue_path(pending: PendingReset, session: Session) -> str:

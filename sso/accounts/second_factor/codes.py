@@ -2,6 +2,7 @@
 
 import hmac
 import secrets
+from urllib.parse import quote
 
 import pyotp
 
@@ -20,7 +21,7 @@ from sso.core.encryption import Keyring, column_purpose
 from sso.core.language import Text, current_language
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.db.transaction import Transaction
+from sso.db.transaction import Runner, Transaction
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
 
@@ -29,6 +30,7 @@ CODE_S = 600
 RESEND_S = 60
 FACTORS_WITH_CODES = ("totp", "email")
 MAX_CODE_ATTEMPTS = 5  # for one mailed code
+MAX_LABEL, MAX_ISSUER = 72, 48  # characters in the URI for authenticator apps
 
 # No code is sent while the factor is blocked, because it would not be accepted.
 _NEW_CODE = Statement(
@@ -39,6 +41,12 @@ _NEW_CODE = Statement(
     ON CONFLICT (user_id) DO UPDATE SET digest = excluded.digest, sent = excluded.sent, expires = excluded.expires,
         failures = 0 WHERE e.sent < now() - make_interval(secs => :resend)
     RETURNING user_id"""
+)
+_CODE_MAIL_STATE = Statement(
+    """SELECT (SELECT CAST(ceil(extract(epoch FROM sent - now()) + :resend) AS int) FROM email_codes
+            WHERE user_id = :user_id) AS wait_s,
+        EXISTS (SELECT FROM factor_guesses WHERE user_id = :user_id AND factor = 'email'
+            AND attempts >= :max_attempts) AS is_blocked"""
 )
 _COUNT_ATTEMPT = Statement(
     """UPDATE email_codes SET failures = failures + 1
@@ -110,13 +118,16 @@ class SecondFactors:
             raise SecondFactorBlocked
         return False
 
-    async def send_code(self, user: User) -> None:
-        """Mails a code, unless one was sent less than RESEND_S seconds ago."""
+    async def send_code(self, user: User) -> int:
+        """Mails a code and returns 0. Returns the seconds to wait if one was sent less than RESEND_S seconds ago.
+
+        Raises SecondFactorBlocked, and sends nothing, if wrong codes have blocked mailed codes.
+        """
         code, language = f"{secrets.randbelow(10**6):06}", current_language.get()
         content = _code_mail(code, self._service_name)
 
-        async def work(tx: Transaction) -> None:
-            if await tx.value(
+        async def work(tx: Transaction) -> int:
+            if not await tx.value(
                 _NEW_CODE,
                 user_id=user.user_id,
                 digest=self._keyring.mac(_code_purpose(user), code),
@@ -124,16 +135,25 @@ class SecondFactors:
                 resend=float(RESEND_S),
                 max_attempts=MAX_ATTEMPTS,
             ):
-                await self._outbox.put(tx, user.login, content, language)
+                return max(1, await _code_wait(tx, user))
+            await self._outbox.put(tx, user.login, content, language)
+            return 0
 
-        await self._database.transaction(work)
+        wait_s = await self._database.transaction(work)
         self._outbox.wake_senders()
+        return wait_s
+
+    async def code_wait(self, user: User) -> int:
+        """Returns the seconds until the next code can be mailed; 0 if it can be now. Raises SecondFactorBlocked."""
+        return await _code_wait(self._database, user)
 
     def new_totp_secret(self) -> str:
         return pyotp.random_base32()
 
     def totp_uri(self, user: User, secret: str) -> str:
-        return pyotp.TOTP(secret).provisioning_uri(name=user.login, issuer_name=self._service_name)
+        """Returns the text of the QR code. Its label is shortened, because the size of the code grows with it."""
+        label, issuer = _shortened(user.login, MAX_LABEL), _shortened(self._service_name, MAX_ISSUER)
+        return pyotp.TOTP(secret).provisioning_uri(name=label, issuer_name=issuer)
 
     def encrypt_totp(self, user_id: str, secret: str) -> str:
         return self._keyring.encrypt(totp_purpose(user_id), secret)
@@ -167,6 +187,23 @@ class SecondFactors:
 
         await self._database.transaction(work)
         self._outbox.wake_senders()
+
+
+async def _code_wait(runner: Runner, user: User) -> int:
+    row = await runner.row(_CODE_MAIL_STATE, user_id=user.user_id, resend=float(RESEND_S), max_attempts=MAX_ATTEMPTS)
+    assert row is not None
+    if row["is_blocked"]:
+        raise SecondFactorBlocked
+    return max(0, row["wait_s"] or 0)
+
+
+def _shortened(text: str, max_length: int) -> str:
+    """Returns the text, or its beginning and "...", so that it has at most ``max_length`` characters in a URI."""
+    shortened, end = text, min(len(text), max_length)
+    while len(quote(shortened)) > max_length:
+        end -= 1
+        shortened = text[:end] + "..."
+    return shortened
 
 
 def totp_purpose(user_id: str) -> str:

@@ -4,16 +4,17 @@ A change asks for the password and, if a second factor is on, for a code of it.
 """
 
 import orjson
-import segno
 from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.session_restart import SessionRestart
 from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.auth_methods import with_code
 from sso.accounts.form_problem import FormProblem
+from sso.accounts.login.messages import mail_code
 from sso.accounts.login.view import next_query
 from sso.accounts.second_factor.changes import FactorChange, SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
+from sso.accounts.second_factor.qr_codes import QrCodes
 from sso.accounts.second_factor.recovery_code_pages import show_codes_next
 from sso.accounts.second_factor.recovery_codes import normalized_code
 from sso.accounts.second_factor.shown_codes import ShownCodes
@@ -24,11 +25,11 @@ from sso.web.csrf import csrf_token
 from sso.web.language import _
 from sso.web.pages import page
 from sso.web.redirects import safe_next, see_other
+from sso.web.request import client_address
 
 SETUP_S = 600
 # Forms of the account page that need a code. The form that removes a passkey has its id.
 FORMS = ("totp", "email_2fa", "recovery", "email", "notices", "passkeys", "identities", "export", "delete")
-SENT = _("We have sent you a code. Check your e-mail.")
 
 
 class SetupExpired(Exception):
@@ -62,6 +63,7 @@ def second_factor_pages(
     factors: SecondFactors,
     changes: SecondFactorChanges,
     enrolments: TotpEnrolments,
+    qr_codes: QrCodes,
     shown: ShownCodes,
 ) -> Blueprint:
     routes = Blueprint("factors", __name__, url_prefix="/account")
@@ -89,7 +91,7 @@ def second_factor_pages(
             next_query=next_query(request.args.get("next")),
             csrf=csrf_token(session.secret),
             totp_uri=uri,
-            qr_svg=str(segno.make(uri, error="m").svg_inline(omitsize=True, border=1)),
+            qr_svg=await qr_codes.svg(session.user.user_id, client_address(), uri),
             secret=" ".join(secret[start : start + 4] for start in range(0, len(secret), 4)),
             setup=setup,
         )
@@ -135,20 +137,20 @@ def second_factor_pages(
             enrolments.decrypt(session, form.get("setup", ""))
         except (EncryptionError, ValueError, SetupExpired):
             return see_other("/account/totp" + next_query(request.args.get("next")))
-        await send_code(session)
-        return await show_setup(session, form["setup"], notice=SENT)
+        outcome = await mail_code(factors, session.user)
+        if isinstance(outcome, FormProblem):
+            return await show_setup(session, form["setup"], outcome)
+        return await show_setup(session, form["setup"], notice=outcome)
 
     @routes.post("/code")
     async def send_code_for_change() -> Response:
         session, form = await account.submitted_form()
-        await send_code(session)
+        outcome = await mail_code(factors, session.user)
         opened, item = form.get("form", ""), form.get("id") or form.get("provider", "")
-        known = opened in FORMS or opened == item
-        return await account.show(session, opened=opened if known else "", opened_item=item, notice=SENT)
-
-    async def send_code(session: Session) -> None:
-        if session.user.email_2fa:
-            await factors.send_code(session.user)
+        opened = opened if opened in FORMS or opened == item else ""
+        if isinstance(outcome, FormProblem):
+            return await account.show(session, outcome, opened, opened_item=item)
+        return await account.show(session, opened=opened, opened_item=item, notice=outcome)
 
     @routes.post("/totp/remove")
     async def remove_totp() -> Response:
