@@ -27,7 +27,7 @@ from sso.web.redirects import safe_next, see_other
 
 SETUP_S = 600
 # Forms of the account page that need a code. The form that removes a passkey has its id.
-FORMS = ("totp", "email_2fa", "recovery", "email", "notices", "passkeys", "identities", "export", "delete")
+FORMS = ("totp", "email_2fa", "recovery", "email", "undo", "notices", "passkeys", "identities", "export", "delete")
 SENT = _("We have sent you a code. Check your e-mail.")
 
 
