@@ -298,6 +298,13 @@ class Settings:
         "Requests per minute to the management API (/api/admin/) from one IPv4 address or IPv6 /64, and to the console "
         "by one administrator; further ones get 429. 0 means no limit.",
     )
+    upstream_networks: tuple[Network, ...] = setting(
+        (),
+        values.networks,
+        "Networks with private addresses, or of this machine, in which identity providers may be. Public addresses are "
+        "always allowed.",
+        example="10.0.0.0/8",
+    )
     upstream_ca_file: Path | None = setting(
         None,
         values.certificate_file,

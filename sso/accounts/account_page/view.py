@@ -69,7 +69,7 @@ class AccountView:
         return await self._recent.confirm(session, form)
 
     async def prove_second_factor(self, session: Session, form: dict[str, str]) -> FormProblem | None:
-        """Returns None if the form proves a second factor, else what is wrong. A recent authentication is not enough."""
+        """Returns None if the form proves a second factor, else what is wrong. A recent proof is not enough."""
         return await self._recent.prove_second_factor(session, form)
 
     async def new_password_hash(self, session: Session, form: dict[str, str]) -> str | FormProblem:

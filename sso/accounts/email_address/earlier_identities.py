@@ -1,8 +1,8 @@
 """Removes identities at other providers that were linked before the address of the account was verified.
 
 A stranger may have registered an account, linked an identity to it and then used the address of another person. When
-that person gets the account by a reset of the password, the stranger must not keep a way in. Second factors need no such
-rule: a reset asks for them, so the person who resets the password has them.
+that person gets the account by a reset of the password, the stranger must not keep a way in. Second factors need no
+such rule: a reset asks for them, so the person who resets the password has them.
 """
 
 from sso.accounts.history.events import EventKind, record_event
