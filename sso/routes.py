@@ -121,7 +121,7 @@ def _page_parts(s: Services) -> PageParts:
 
 def _account_view(s: Services, parts: PageParts) -> AccountView:
     sections: list[AccountSection] = [
-        EmailSection(s.email_verification, s.email_change),
+        EmailSection(s.email_verification, s.email_change, s.email_undo),
         ProfileSection(),
         SecondFactorSection(s.recovery_codes),
         PasskeySection(s.passkeys.store, s.passkeys.registration, s.passkeys.authentication),
@@ -239,8 +239,8 @@ def _account_pages(s: Services, parts: PageParts, account: AccountView) -> Itera
         account, restarts, s.second_factors, s.second_factor_changes, enrolments, QrCodes(s.database), shown
     )
     yield recovery_code_pages(account, s.recovery_codes, shown)
-    yield email_pages(account, s.email_verification, s.email_change, s.sign_in_notices)
-    yield email_link_pages(s.email_verification, s.email_change)
+    yield email_pages(account, s.email_verification, s.email_change, s.email_undo, s.sign_in_notices)
+    yield email_link_pages(s.email_verification, s.email_change, s.email_undo, s.database.clock)
     yield passkey_pages(account, restarts, passkeys.store, passkeys.registration, passkeys.changes, shown)
 
 

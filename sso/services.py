@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.email_address.change import EmailChange
+from sso.accounts.email_address.new_login import NewLogin
+from sso.accounts.email_address.undo import EmailUndo
 from sso.accounts.email_address.verification import EmailVerification
 from sso.accounts.history.store import AccountHistory
 from sso.accounts.known_devices import KnownDevices
@@ -94,6 +96,7 @@ class Services:
     password_reset: PasswordReset
     email_verification: EmailVerification
     email_change: EmailChange
+    email_undo: EmailUndo
     sign_in_notices: SignInNotices
     known_devices: KnownDevices
     registration: UserRegistration
@@ -188,6 +191,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     deletion = AccountDeletion(database, outbox, brand.name, settings.base_url, settings.deletion_days)
     erasure = AccountErasure(database)
     password_changes = PasswordChanges(database, outbox, brand.name)
+    new_login = NewLogin(users, links, outbox, permissions.writer)
     oauth = build_oauth(
         settings, database, ring, keys, jwts, token_store, verifications, service_tokens, outbox.wake_senders
     )
@@ -228,7 +232,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         reset_requests=ResetRequests(database, links, outbox, brand.name),
         password_reset=PasswordReset(database, users, links, password_changes, outbox),
         email_verification=EmailVerification(database, users, links, outbox, brand.name),
-        email_change=EmailChange(database, users, links, outbox, brand.name, permissions.writer),
+        email_change=EmailChange(database, links, outbox, brand.name, new_login),
+        email_undo=EmailUndo(database, links, outbox, brand.name, new_login),
         sign_in_notices=sign_in_notices,
         known_devices=known_devices,
         registration=registration,

@@ -324,6 +324,13 @@ class Settings:
         "by one administrator; further ones get 429. 0 means no limit.",
         see="management",
     )
+    upstream_networks: tuple[Network, ...] = setting(
+        (),
+        values.networks,
+        "Networks with private addresses, or of this machine, in which identity providers may be. Public addresses are "
+        "always allowed.",
+        example="10.0.0.0/8",
+    )
     upstream_ca_file: Path | None = setting(
         None,
         values.certificate_file,

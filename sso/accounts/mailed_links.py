@@ -19,12 +19,12 @@ _INSERT = Statement(
     VALUES (:digest, :purpose, :user_id, :data, now() + make_interval(secs => :life))"""
 )
 _FIND = Statement(
-    """SELECT user_id, data, expires FROM mailed_links
+    """SELECT user_id, data, created, expires FROM mailed_links
     WHERE digest = :digest AND purpose = :purpose AND expires > now()"""
 )
 _USE = Statement(
     """DELETE FROM mailed_links WHERE digest = :digest AND purpose = :purpose AND expires > now()
-    RETURNING user_id, data, expires"""
+    RETURNING user_id, data, created, expires"""
 )
 # Rows are locked in key order to avoid deadlocks.
 _REVOKE = Statement(
@@ -38,6 +38,7 @@ _REVOKE = Statement(
 class MailedLink:
     user_id: str | None
     data: dict[str, Any]
+    created: datetime
     expires: datetime
 
 
@@ -75,4 +76,4 @@ class MailedLinks:
 
 
 def _link(row: Row | None) -> MailedLink | None:
-    return MailedLink(row["user_id"], row["data"], row["expires"]) if row else None
+    return MailedLink(row["user_id"], row["data"], row["created"], row["expires"]) if row else None

@@ -68,6 +68,15 @@ class RecentAuthentication:
             await self._sessions.mark_authenticated(session.id)
         return problem
 
+    async def prove_second_factor(self, session: Session, form: dict[str, str]) -> FormProblem | None:
+        """Returns None if this form proves a second factor of the user, whatever was proved before.
+
+        The user has a second factor. The password is asked for too, if there is one.
+        """
+        if credential := form.get("credential"):
+            return await self._check_passkey(session, credential)
+        return await self._check_password_and_code(session, form)
+
     async def _check_passkey(self, session: Session, credential: str) -> FormProblem | None:
         try:
             is_confirmed = self._passkeys is not None and await self._passkeys.confirm(session, credential)
@@ -79,9 +88,11 @@ class RecentAuthentication:
         user, origin = session.user, (client_address(), device_of(session))
         code = form.get("present_otp", "")
         try:
-            with client_connection().cancel_on_disconnect():
-                if not await self._password_login.confirm_password(user, form.get("current_password", ""), *origin):
-                    return WRONG_PASSWORD
+            if user.password_hash:
+                with client_connection().cancel_on_disconnect():
+                    password = form.get("current_password", "")
+                    if not await self._password_login.confirm_password(user, password, *origin):
+                        return WRONG_PASSWORD
             if user.second_factors:
                 await self._password_login.check_code(user, code, *origin)
         except InvalidCredentials:  # 422 like a wrong password: the user is signed in

@@ -19,6 +19,7 @@ from sso.db.transaction import Runner, Transaction
 REVOKED_LINKS = ("password_reset", "email_change")  # purposes of mailed links that a revocation makes invalid
 # Those that an operator makes invalid who sets another address: they were sent to addresses before.
 ADDRESS_LINKS = (*REVOKED_LINKS, "email_undo", "email_verification")
+STATE_FIELDS = ("disabled", "deletion_due", "deletion_by")  # what disabling and enabling change
 
 _GET = Statement("SELECT * FROM users WHERE user_id = :user_id")
 _GET_BY_IDS = BatchStatement(
@@ -50,13 +51,13 @@ _LIST = Statement(
 _REHASH = Statement(
     "UPDATE users SET password_hash = :new WHERE user_id = :user_id AND password_hash = :old RETURNING user_id"
 )
-# A disabled user cannot keep an account that is going to be deleted.
+# Disabling a closed account keeps its user from keeping it. Enabling one cancels the deletion.
 _SET_DISABLED = Statement(
-    """UPDATE users u SET disabled = :disabled,
-        deletion_by = CASE WHEN :disabled AND u.deletion_by IN ('user', 'operator') THEN 'disabled'
-            ELSE u.deletion_by END
-    FROM (SELECT user_id, disabled FROM users WHERE user_id = :user_id FOR UPDATE) AS old
-    WHERE u.user_id = old.user_id RETURNING old.disabled <> u.disabled"""
+    """UPDATE users SET disabled = :disabled,
+        deletion_due = CASE WHEN :disabled THEN deletion_due END,
+        deletion_by = CASE WHEN :disabled AND deletion_by IN ('user', 'operator') THEN 'disabled'
+            WHEN :disabled THEN deletion_by END
+    WHERE user_id = :user_id RETURNING *"""
 )
 # The next second, and always later than before: tokens that were issued within the current second are void as well.
 _ADVANCE_VALID_FROM = Statement(
@@ -147,7 +148,11 @@ class UserStore:
         await self._database.value(_REHASH, user_id=user.user_id, old=user.password_hash, new=new_hash)
 
     async def set_disabled(self, user_id: str, disabled: bool) -> None:
-        await self._database.transaction(set_disabled, user_id, disabled=disabled)
+        async def work(tx: Transaction) -> None:
+            await lock_user(tx, user_id)
+            await set_disabled(tx, await get_user(tx, user_id), disabled=disabled)
+
+        await self._database.transaction(work)
         self._wake_senders()
 
     async def revoke_all(self, user_id: str) -> None:
@@ -232,13 +237,27 @@ async def create_user(
             return None
 
 
-async def set_disabled(tx: Transaction, user_id: str, *, disabled: bool) -> None:
-    """Disables or enables a user. Disabling revokes everything issued before; enabling does not restore it."""
-    if await tx.value(_SET_DISABLED, user_id=user_id, disabled=disabled):
-        change = ChangeType.USER_DISABLED if disabled else ChangeType.USER_ENABLED
-        await record_changes(tx, [Change(change, user_id)])
+async def set_disabled(tx: Transaction, old: User, *, disabled: bool) -> dict[str, Any]:
+    """Disables or enables a locked user. Returns the fields that changed, with their values before.
+
+    Disabling revokes everything issued before, and only an operator can keep the account if it is going to be deleted.
+    Enabling restores nothing that was issued, and cancels a deletion.
+    """
+    new = User.from_row(await tx.row(_SET_DISABLED, user_id=old.user_id, disabled=disabled))
+    before = {name: getattr(old, name) for name in STATE_FIELDS if getattr(old, name) != getattr(new, name)}
+    if "disabled" in before:
+        await record_changes(tx, [_state_change(old, disabled=disabled)])
+    if before and disabled:
+        await revoke_everything(tx, old.user_id)
+    return before
+
+
+def _state_change(old: User, *, disabled: bool) -> Change:
     if disabled:
-        await revoke_everything(tx, user_id)
+        return Change(ChangeType.USER_DISABLED, old.user_id)
+    if old.deletion_due:
+        return Change(ChangeType.USER_RESTORED, old.user_id, data={"disabled": False})
+    return Change(ChangeType.USER_ENABLED, old.user_id)
 
 
 async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "") -> None:

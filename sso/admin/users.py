@@ -38,7 +38,7 @@ from sso.state.sections.users import UserChanges, UserPart
 from sso.state.summary import CREATED
 
 LOGIN_TAKEN = "login: is used by another user"
-FIXED_FIELDS = dict.fromkeys(("second_factors", "reg_time", "deletion_due"), "")
+FIXED_FIELDS = dict.fromkeys(("second_factors", "reg_time", "deletion_due", "deletion_by"), "")
 NEW_USER = {"login": "ann@example.com", "password": "a long password", "nick": "Ann"}
 _LOCK = Statement("SELECT * FROM users WHERE user_id = :user_id FOR UPDATE")
 _BY_LOGIN = Statement("SELECT * FROM users WHERE login_key = :login_key")
@@ -194,4 +194,5 @@ def user_json(user: User) -> JsonRecord:
         "second_factors": list(user.second_factors),
         "reg_time": rfc3339(user.reg_time),
         "deletion_due": rfc3339(user.deletion_due) if user.deletion_due else None,
+        "deletion_by": user.deletion_by,
     }

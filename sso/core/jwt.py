@@ -46,6 +46,10 @@ class ExpiredToken(InvalidToken):
     """The token is valid except that it has expired."""
 
 
+class WrongKey(InvalidToken):
+    """The token is not signed with this key."""
+
+
 @dataclass(frozen=True)
 class Signer:
     kid: str
@@ -258,7 +262,7 @@ def signed_claims(token: str, key: PublicKey, header_type: str = JWT) -> Claims:
     """
     algorithm = algorithm_of(key)
     if _parse_header(token.partition(".")[0], header_type)[1] != algorithm:
-        raise InvalidToken("InvalidAlgorithmError")
+        raise WrongKey("InvalidAlgorithmError")
     signed, _, encoded = token.encode().rpartition(b".")
     try:
         signature = base64.urlsafe_b64decode(encoded + b"=" * (-len(encoded) % 4))
@@ -267,7 +271,7 @@ def signed_claims(token: str, key: PublicKey, header_type: str = JWT) -> Claims:
     except ValueError:
         is_valid = False
     if not is_valid:
-        raise InvalidToken("InvalidSignatureError")
+        raise WrongKey("InvalidSignatureError")
     return parse_part(signed.partition(b".")[2].decode(), "claims")
 
 

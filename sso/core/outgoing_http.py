@@ -41,15 +41,13 @@ class OutgoingAnswer:
 
 
 class OutgoingClient:
-    """``is_allowed`` decides to which addresses it connects; without it, to all of them.
+    """``is_allowed`` decides to which addresses it connects.
 
-    A host name is then resolved once, and the request goes to an address that was checked: the name of a host may have
+    A host name is resolved once, and the request goes to an address that was checked: the name of a host may have
     another address when it is resolved again.
     """
 
-    def __init__(
-        self, ca_file: Path | None, limits: OutgoingLimits, is_allowed: Callable[[Address], bool] | None = None
-    ) -> None:
+    def __init__(self, ca_file: Path | None, limits: OutgoingLimits, is_allowed: Callable[[Address], bool]) -> None:
         self._ca_file = ca_file
         self._limits = limits
         self._is_allowed = is_allowed
@@ -63,8 +61,6 @@ class OutgoingClient:
         try:
             with trio.fail_after(timeout_s):
                 async with self._limiter, self._open() as client:
-                    if self._is_allowed is None:
-                        return await self._exchange(client, method, url, content)
                     return await self._send_to_allowed_address(client, method, httpx.URL(url), content)
         except trio.TooSlowError:
             raise NoAnswer(f"no answer within {timeout_s:g} seconds") from None
@@ -73,8 +69,6 @@ class OutgoingClient:
 
     async def check_host(self, url: str) -> None:
         """Raises AddressRefused if the host has addresses now and none of them is allowed."""
-        if self._is_allowed is None:
-            return
         with trio.move_on_after(self._limits.timeout_s / 2), suppress(OSError, httpx.InvalidURL):
             await self._allowed_addresses(httpx.URL(url))
 
@@ -93,7 +87,6 @@ class OutgoingClient:
         return await self._exchange(client, method, url.copy_with(host=str(last)), content)
 
     async def _allowed_addresses(self, url: httpx.URL) -> list[Address]:
-        assert self._is_allowed is not None
         found = await trio.socket.getaddrinfo(url.host, url.port or 443, type=trio.socket.SOCK_STREAM)
         addresses = dict.fromkeys(_read_address(str(sockaddr[0])) for *_, sockaddr in found)
         allowed = [address for address in addresses if address is not None and self._is_allowed(address)]
@@ -102,7 +95,7 @@ class OutgoingClient:
         return allowed
 
     async def _exchange(
-        self, client: httpx.AsyncClient, method: str, url: str | httpx.URL, content: dict[str, Any]
+        self, client: httpx.AsyncClient, method: str, url: httpx.URL, content: dict[str, Any]
     ) -> OutgoingAnswer:
         async with client.stream(method, url, **content) as response:
             return OutgoingAnswer(response.status_code, await self._read(response))

@@ -1,4 +1,4 @@
-"""The addresses that notifications may be sent to. An entered URL must not make this service call internal hosts."""
+"""The addresses that requests may be sent to. An entered URL must not make this service call internal hosts."""
 
 from ipaddress import IPv6Network
 

@@ -163,7 +163,7 @@ class Authorize:
         return await self._finish(pending.request, session, pending, consented=consented)
 
     async def _must_consent(self, request: AuthorizationRequest, session: Session) -> bool:
-        if "consent" in request.prompts:
+        if "consent" in request.prompts or asks_each_time(request):
             return True
         if not request.client.consent:
             return False
@@ -210,6 +210,16 @@ def _error_parameters(error: AuthorizationError | DatabaseError) -> dict[str, st
     if isinstance(error, DatabaseError):
         error = AuthorizationError("server_error", "the service is temporarily unavailable, try again")
     return {"error": error.error, "error_description": error.description}
+
+
+def asks_each_time(request: AuthorizationRequest) -> bool:
+    """Returns whether an earlier consent does not count.
+
+    Any program on the user's machine can listen on a port of its own and use the id of a public client, so nothing
+    tells a first-party program from another one (RFC 8252 section 8.6).
+    """
+    client = request.client
+    return client.first_party and client.is_public and request.redirect.loopback_port is not None
 
 
 def accepts(pending: PendingAuthorization, session: Session) -> bool:

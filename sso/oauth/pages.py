@@ -14,7 +14,16 @@ from sso.accounts.visitor import Visitor
 from sso.db.errors import DatabaseError
 from sso.db.rate_limit import RateLimiter
 from sso.oauth.authorization_request import Parameters, error_response_mode, ui_locales
-from sso.oauth.authorize import AskConsent, Authorize, Outcome, PostForm, RedirectTo, ShowSignIn, error_answer
+from sso.oauth.authorize import (
+    AskConsent,
+    Authorize,
+    Outcome,
+    PostForm,
+    RedirectTo,
+    ShowSignIn,
+    asks_each_time,
+    error_answer,
+)
 from sso.oauth.client_branding import site_brand
 from sso.oauth.errors import AuthorizationError, InvalidRedirectUri, TooManyAuthorizations
 from sso.oauth.login_flow import PATH, SiteLoginFlow, form_targets
@@ -175,6 +184,7 @@ def authorize_pages(
             site=pending.request.client.title,
             host=pending.request.redirect.origin.partition("://")[2],
             consent=consent,
+            port=pending.request.redirect.loopback_port if asks_each_time(pending.request) else None,
             knows=describe_scopes(pending.request.scopes),
             offline="offline_access" in pending.request.scopes,
         )

@@ -35,6 +35,14 @@ class Redirect:
     uri: str
     origin: str
 
+    @property
+    def loopback_port(self) -> int | None:
+        """The port if the URI belongs to a program on the user's machine, otherwise None."""
+        match = _URI.fullmatch(self.uri)
+        if match is None or match["host"].lower() not in LOOPBACK:
+            return None
+        return int(match["port"] or (443 if match["scheme"].lower() == "https" else 80))
+
     def with_parameters(self, **parameters: str | bytes | None) -> str:
         """Returns the URI with the parameters appended to its own query. Parameters that are None are left out."""
         added = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items() if value is not None)

@@ -24,6 +24,7 @@ RECORDS: dict[str, Any] = {
         "second_factors": ["totp"],
         "reg_time": TIME,
         "deletion_due": None,
+        "deletion_by": None,
     },
     "users/sessions": {
         "id": "9a57409aeb57ee8e",

@@ -12,7 +12,7 @@ from sso.upstream.http_client import ProviderAnswer, ProviderClient
 
 METADATA_S = 600.0
 KEYS_S = 3600.0
-UNKNOWN_KID_S = 60.0  # keys are read again for an unknown kid at most this often
+UNKNOWN_KID_S = 60.0  # keys are read again for an unknown kid, or a wrong key, at most this often
 MAX_KEYS = 100
 DOCUMENT_PATH = "/.well-known/openid-configuration"
 
@@ -61,12 +61,22 @@ class Discovery:
         key_set = self._key_sets.setdefault(metadata.jwks_uri, _KeySet())
         async with key_set.lock:
             age = trio.current_time() - key_set.read_at
+            if age > KEYS_S or (key_set.find(kid) is None and age > UNKNOWN_KID_S):
+                await self._read_keys(metadata, key_set)
+            return key_set.find(kid)
+
+    async def find_newer_key(self, metadata: ProviderMetadata, kid: str, old: PublicKey) -> PublicKey | None:
+        """Returns the provider's present key with this id, or None if ``old`` was read within the last minute."""
+        key_set = self._key_sets.setdefault(metadata.jwks_uri, _KeySet())
+        async with key_set.lock:
+            if key_set.find(kid) is old and trio.current_time() - key_set.read_at > UNKNOWN_KID_S:
+                await self._read_keys(metadata, key_set)
             key = key_set.find(kid)
-            if age > KEYS_S or (key is None and age > UNKNOWN_KID_S):
-                key_set.keys = parse_keys(json_of(await self._client.get(metadata.jwks_uri)))
-                key_set.read_at = trio.current_time()
-                key = key_set.find(kid)
-            return key
+            return None if key is old else key
+
+    async def _read_keys(self, metadata: ProviderMetadata, key_set: _KeySet) -> None:
+        key_set.keys = parse_keys(json_of(await self._client.get(metadata.jwks_uri)))
+        key_set.read_at = trio.current_time()
 
 
 def parse_metadata(client: ProviderClient, issuer: str, document: dict[str, Any]) -> ProviderMetadata:

@@ -1,4 +1,8 @@
-"""Requests to providers. Time and size of an answer are limited, certificates are verified, redirects not followed."""
+"""Requests to providers. Time and size of an answer are limited, certificates are verified, redirects not followed.
+
+They go to public addresses and those of ``SSO_UPSTREAM_NETWORKS``: a discovery document must not direct the secret of a
+client, or any other request, to an internal host.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +13,7 @@ import orjson
 
 from sso.core.outgoing_http import AddressRefused, NoAnswer, OutgoingClient, OutgoingLimits, UnusableAnswer
 from sso.core.outgoing_url import is_outgoing_url
+from sso.core.receiver_addresses import ReceiverAddresses
 from sso.upstream.errors import InvalidAnswer, ProviderUnavailable
 
 LIMITS = OutgoingLimits(timeout_s=10.0, max_bytes=256 * 1024, max_requests=32)
@@ -32,8 +37,8 @@ class ProviderAnswer:
 
 
 class ProviderClient:
-    def __init__(self, ca_file: Path | None, *, allow_http: bool) -> None:
-        self._client = OutgoingClient(ca_file, LIMITS)
+    def __init__(self, ca_file: Path | None, addresses: ReceiverAddresses, *, allow_http: bool) -> None:
+        self._client = OutgoingClient(ca_file, LIMITS, addresses.allows)
         self._allow_http = allow_http
 
     async def get(self, url: str, headers: Mapping[str, str] | None = None) -> ProviderAnswer:
@@ -52,8 +57,10 @@ class ProviderClient:
         self.check_url(url, "address")
         try:
             answer = await self._client.send(method, url, headers, **content)
-        except (NoAnswer, AddressRefused) as error:
+        except NoAnswer as error:
             raise ProviderUnavailable(f"{url}: {error}") from None
+        except AddressRefused as error:
+            raise ProviderUnavailable(f"{url}: {error}; SSO_UPSTREAM_NETWORKS allows private networks") from None
         except UnusableAnswer as error:
             raise InvalidAnswer(f"{url}: {error}") from None
         if answer.status >= 500 or answer.status == 429:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sso.core.jwt import IdTokenVerifier, InvalidToken, optional_kid_of
+from sso.core.jwt import IdTokenVerifier, InvalidToken, WrongKey, optional_kid_of
 from sso.db.clock import DatabaseClock
 from sso.upstream.authorization_code import (
     authorization_request,
@@ -70,10 +70,17 @@ class OpenIdConnect:
         if not isinstance(token, str):
             raise InvalidAnswer("token endpoint: expected an id_token")
         try:
-            key = await self._discovery.find_key(metadata, optional_kid_of(token))
+            kid = optional_kid_of(token)
+            key = await self._discovery.find_key(metadata, kid)
             if key is None:
                 raise InvalidAnswer("id_token: unknown kid")
-            claims = IdTokenVerifier(provider.issuer, provider.client_id).verify(token, key, nonce, self._clock.now())
+            verifier = IdTokenVerifier(provider.issuer, provider.client_id)
+            try:
+                claims = verifier.verify(token, key, nonce, self._clock.now())
+            except WrongKey:  # the provider may have changed the key under its id
+                if (newer := await self._discovery.find_newer_key(metadata, kid, key)) is None:
+                    raise
+                claims = verifier.verify(token, newer, nonce, self._clock.now())
         except InvalidToken as error:
             raise InvalidAnswer(f"id_token: {error}") from None
         subject = claims.get("sub")
@@ -84,13 +91,20 @@ class OpenIdConnect:
     async def _with_userinfo(
         self, metadata: ProviderMetadata, tokens: Mapping[str, Any], claims: dict[str, Any]
     ) -> dict[str, Any]:
-        """Adds the claims of the userinfo endpoint; those of the ID token, which is signed, win."""
+        """Adds the claims of the userinfo endpoint; those of the ID token, which is signed, win.
+
+        A verification belongs to the address beside which it stands, so both come from the same document.
+        """
         userinfo = await fetch_userinfo(self._client, metadata.userinfo_endpoint, tokens)
         if userinfo.get("sub") != claims["sub"]:
             raise InvalidAnswer("userinfo endpoint: wrong sub")
-        if "email" in claims:  # a verification belongs to the address beside which it stands
-            userinfo = {name: value for name, value in userinfo.items() if name != "email_verified"}
-        return {**userinfo, **claims}
+        address = claims if "email" in claims else userinfo
+        return {
+            **userinfo,
+            **claims,
+            "email": address.get("email"),
+            "email_verified": address.get("email_verified"),
+        }
 
 
 def _seconds(value: object) -> int:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sso.config import Settings
 from sso.core.encryption import Keyring
+from sso.core.receiver_addresses import ReceiverAddresses
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.mail.outbox import Outbox
@@ -36,7 +37,8 @@ class Upstream:
 def build_upstream(
     settings: Settings, database: Database, keyring: Keyring, outbox: Outbox, service_name: str
 ) -> Upstream:
-    client = ProviderClient(settings.upstream_ca_file, allow_http=not settings.https)
+    addresses = ReceiverAddresses(settings.upstream_networks, loopback=False)
+    client = ProviderClient(settings.upstream_ca_file, addresses, allow_http=not settings.https)
     providers = ProviderStore(database, keyring)
     attempts = AttemptStore(database)
     links = LinkedIdentities(database, keyring, outbox, service_name)

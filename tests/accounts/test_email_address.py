@@ -8,7 +8,7 @@ import pytest
 
 from tests.accounts.test_passkeys import new_passkey, passkey_sign_in, register
 from tests.accounts.test_recovery_codes import enrol
-from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query, user_id_of
+from tests.kit.browser import AuthenticatorApp, Browser, Forms, fresh_browser, new_user, query, user_id_of
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.mailbox import link_in, mails, path_of, wait_for_mails
 from tests.kit.server import Server
@@ -18,6 +18,7 @@ NEW_PASSWORD = "a longer and better one"
 AGES = {"passkeys": "created", "linked_identities": "created", "recovery_code_sets": "created", "account_events": "at"}
 LINK = "INSERT INTO linked_identities (id, subject, user_id, provider_id, last_used) VALUES ($1, $1, $1, $2, now())"
 VERIFY, CONFIRM, CHANGED = "Verify your e-mail address", "Confirm your new e-mail address", "The e-mail address of"
+UNDO_REQUESTED = "The change of your e-mail address"
 
 
 @pytest.fixture
@@ -196,7 +197,7 @@ def test_undo_removes_what_a_thief_has_added(
     query(server, LINK, user_id, provider)
     assert can_use(server, f"adder.{login}", app.code())
     with Browser(server) as owner:
-        owner.follow(use_link_to_undo(owner, wait_for_mails(server, login, CHANGED)[0]))
+        owner.follow(undo_after_a_day(server, owner, login, user_id))
         assert "otp" not in owner.form("/reset")
         owners = {"new_password": "only the owner knows", "repeat_password": "only the owner knows"}
         assert owner.follow(owner.submit("/reset", **owners)).status_code == 200
@@ -223,13 +224,115 @@ def test_undo_leaves_older_factors_and_the_password(
         query(server, f"UPDATE {table} SET {column} = now() - interval '25 hours' WHERE user_id = $1", user_id)
     change(server, browser, stranger, f"owner.{login}")
     with Browser(server) as other:
-        other.follow(use_link_to_undo(other, wait_for_mails(server, login, CHANGED)[0]))
+        other.follow(undo_after_a_day(server, other, login, user_id))
         assert "otp" in other.form("/reset")
         assert other.submit("/reset", new_password=NEW_PASSWORD, repeat_password=NEW_PASSWORD).status_code == 401
     assert can_use(server, login, app.code())
     assert can_use(server, login, codes[0])
     assert passkey_sign_in(stranger, passkey).status_code == 303
     assert len(query(server, "SELECT FROM linked_identities WHERE user_id = $1", user_id)) == 1
+
+
+def undo_time_passes(server: Server, user_id: str) -> None:
+    """A day has passed since the undo was requested."""
+    sql = "UPDATE mailed_links SET data = data || '{\"undo_at\": 1}' WHERE user_id = $1 AND data ? 'undo_at'"
+    query(server, sql, user_id)
+
+
+def undo_after_a_day(server: Server, browser: Browser, login: str, user_id: str) -> httpx.Response:
+    """Undoes the change of an account with a second factor, for which the undo has to be requested before."""
+    undo_mail = wait_for_mails(server, login, CHANGED)[0]
+    assert use_link_to_undo(browser, undo_mail).status_code == 200
+    undo_time_passes(server, user_id)
+    return use_link_to_undo(browser, undo_mail)
+
+
+def test_undo_waits_a_day_if_a_second_factor_is_on(
+    server: Server, browser: Browser, stranger: Browser, login: str
+) -> None:
+    """Whoever reads the old mailbox does not get past a new authenticator app before the owner can notice it."""
+    user_id, new = user_id_of(server, login), f"moved.{login}"
+    change(server, browser, stranger, new)
+    browser.open_account()
+    app, _ = enrol(browser)
+    undo_mail = wait_for_mails(server, login, CHANGED)[0]
+    stranger.get(path_of(link_in(undo_mail)))
+    form = stranger.form("/email/undo")
+    for _ in range(2):
+        answer = stranger.post("/email/undo", form)
+        assert (answer.status_code, "will be undone" in answer.text) == (200, True)
+        assert user_row(server, user_id)["login"] == new
+    assert stranger.get(path_of(link_in(undo_mail))).status_code == 200
+    assert "/email/undo" not in Forms(stranger.page.text).by_action
+    assert len(mails(server, login, UNDO_REQUESTED)) == len(wait_for_mails(server, new, UNDO_REQUESTED)) == 1
+    assert can_use(server, new, app.code())
+    assert login in section(browser)
+    undo_time_passes(server, user_id)
+    assert use_link_to_undo(stranger, undo_mail).status_code == 303
+    assert user_row(server, user_id)["login"] == login
+
+
+def test_owner_ends_undo_links_with_the_second_factor(
+    server: Server, browser: Browser, stranger: Browser, login: str
+) -> None:
+    user_id, new = user_id_of(server, login), f"moved.{login}"
+    change(server, browser, stranger, new)
+    browser.open_account()
+    assert "/account/email/undo" not in Forms(browser.page.text).by_action  # there is no second factor to prove
+    app, _ = enrol(browser)
+    undo_mail = wait_for_mails(server, login, CHANGED)[0]
+    assert use_link_to_undo(stranger, undo_mail).status_code == 200
+    browser.open_account()
+    assert browser.submit("/account/email/undo").status_code == 422  # a recent sign-in is not enough
+    wrong = {"current_password": PASSWORD, "present_otp": app.wrong()}
+    assert browser.submit("/account/email/undo", **wrong).status_code == 422
+    proof = {"current_password": PASSWORD, "present_otp": app.code()}
+    browser.follow(browser.submit("/account/email/undo", **proof))
+    assert "no longer works" in browser.notice
+    undo_time_passes(server, user_id)
+    assert stranger.get(path_of(link_in(undo_mail))).status_code == 410
+    assert user_row(server, user_id)["login"] == new
+    assert wait_for_mails(server, login, "can no longer be undone")
+
+
+@pytest.mark.parametrize("by_change", [False, True])
+def test_reset_removes_identities_from_before_the_address_was_verified(
+    server: Server, stranger: Browser, provider: str, by_change: bool
+) -> None:
+    """A stranger attaches the address of a victim to an own account. After the victim's reset it is the victim's."""
+    login = new_user(server, email_verified=by_change)
+    user_id = user_id_of(server, login)
+    query(server, LINK, user_id, provider)
+    if by_change:
+        with fresh_browser(server, login) as browser:
+            change(server, browser, stranger, f"victim.{login}")
+        login = f"victim.{login}"
+    query(server, LINK.replace("$1, $1, $1", "$1 || 'later', $1 || 'later', $1"), user_id, provider)
+    reset_password(server, stranger, login)
+    subjects = query(server, "SELECT subject FROM linked_identities WHERE user_id = $1", user_id)
+    assert [row["subject"] for row in subjects] == ([f"{user_id}later"] if by_change else [])
+    assert "Connected account removed" in stranger.get("/account/history").text
+
+
+def reset_password(server: Server, browser: Browser, login: str) -> None:
+    browser.get("/forgot")
+    assert browser.submit("/forgot", login=login).status_code == 200
+    browser.follow(browser.get(path_of(link_in(wait_for_mails(server, login, "Choose a new password")[0]))))
+    fields = {"new_password": NEW_PASSWORD, "repeat_password": NEW_PASSWORD}
+    assert browser.follow(browser.submit("/reset", **fields)).status_code == 200
+
+
+def test_page_of_a_verification_link_names_the_account(server: Server, stranger: Browser) -> None:
+    login = new_user(server, nick="Cuckoo")
+    with fresh_browser(server, login) as browser:
+        browser.open_account()
+        browser.submit("/account/email/verify")
+        assert "Cuckoo" in stranger.get(path_of(link_in(wait_for_mails(server, login, VERIFY)[0]))).text
+        change_to = f"victim.{login}"
+        allow_another_mail(server)
+        browser.open_account()
+        assert request_change(browser, change_to) == 303
+    assert "Cuckoo" in stranger.get(path_of(link_in(wait_for_mails(server, change_to, CONFIRM)[0]))).text
 
 
 def can_use(server: Server, login: str, code: str) -> bool:

@@ -37,8 +37,8 @@ def test_commands_of_sso_user_are_audited(sso: Sso, latest: Latest) -> None:
     assert password not in str(entry)
     assert "argon2" not in str(entry)
     for command, operation, after in (
-        (["disable"], "user.disable", {"disabled": True}),
-        (["enable"], "user.enable", {"disabled": False}),
+        (["disable"], "user.save", {"disabled": True}),
+        (["enable"], "user.save", {"disabled": False}),
         (["set-password"], "user.set_password", {"password": "…"}),
         (["reset-2fa"], "user.reset_2fa", {"totp_secret": None, "email_2fa": False}),
         (["unblock-2fa"], "user.unblock_2fa", {"blocked": False}),
@@ -48,6 +48,8 @@ def test_commands_of_sso_user_are_audited(sso: Sso, latest: Latest) -> None:
         sso("user", *command, user_id)
         entry = latest()
         assert (entry["operation"], entry["target"], entry["after"]) == (operation, user_id, after)
+        if operation == "user.save":  # the console can undo it
+            assert entry["before"] == {"disabled": not after["disabled"]}
 
 
 def test_commands_of_sso_client_are_audited(sso: Sso, latest: Latest) -> None:

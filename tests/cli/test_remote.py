@@ -5,6 +5,7 @@ import json
 import stat
 import subprocess
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -207,8 +208,10 @@ def test_sign_in_with_a_browser(administered: Server, tmp_path: Path) -> None:
         with Browser(administered) as browser:
             browser.get(address)
             answer = browser.submit("/login", login=ROOT, password=PASSWORD)
-            while "127.0.0.1" not in (location := answer.headers["Location"]) or "/callback" not in location:
-                answer = browser.get(location)
+            browser.follow(answer)
+            assert f"port {urlsplit(parse_qs(urlsplit(address).query)['redirect_uri'][0]).port}" in browser.page.text
+            action = urlsplit(answer.headers["Location"]).path
+            location = browser.submit(action, decision="allow").headers["Location"]
             assert "You are signed in" in browser.get(location).text
         assert program.stdout.read() == f"signed in to {operator.url}\n"
         assert program.wait(60) == 0

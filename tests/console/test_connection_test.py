@@ -75,6 +75,15 @@ def test_connection_test_names_the_wrong_field(clerk: ConsoleBrowser, provider_i
     assert "status 503" in run_test(clerk, provider_id)
 
 
+def test_connection_test_sends_nothing_to_private_addresses_and_names_the_setting(
+    clerk: ConsoleBrowser, provider_id: str, upstream: CodeProvider
+) -> None:
+    upstream.wrong_metadata = {"token_endpoint": "https://10.255.255.1/token", "jwks_uri": "https://[fd00::1]/jwks"}
+    outcome = run_test(clerk, provider_id)
+    for url in upstream.wrong_metadata.values():
+        assert f"{url}: the address of the host is not allowed; SSO_UPSTREAM_NETWORKS" in outcome, url
+
+
 def test_addresses_of_an_oauth_provider_are_tested(
     root_browser: ConsoleBrowser, clerk: ConsoleBrowser, upstream: CodeProvider
 ) -> None:

@@ -1,9 +1,12 @@
 """The section "Users", with forms as a browser without scripts sends them."""
 
 import html
+from collections.abc import Callable
 
+import orjson
 import pytest
 
+from tests.admin.conftest import Administrator
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.console.test_rights import PAYLOAD
 from tests.kit.browser import Browser, fresh_browser, new_user, query, user_id_of
@@ -85,6 +88,43 @@ def test_user_is_disabled_enabled_deleted_and_kept(manager: ConsoleBrowser, logi
     assert "closed" in manager.act(f"{path}/delete")
     assert "Deleted on" in manager.page.text
     assert "cancelled" in manager.act(f"{path}/enable")
+
+
+def disable_by_api(studio: Studio, manager: ConsoleBrowser, login: str) -> None:
+    path = f"/users/{user_id_of(studio.server, login)}"
+    assert Administrator.of(studio.root).request("PATCH", path, json={"disabled": True}).status_code == 200
+
+
+def disable_in_the_console(studio: Studio, manager: ConsoleBrowser, login: str) -> None:
+    assert "disabled" in manager.act(f"{page_of(manager, login)}/disable")
+
+
+def disable_by_document(studio: Studio, manager: ConsoleBrowser, login: str) -> None:
+    studio.server.apply({"users": [{"login": login, "disabled": True}]})
+
+
+def disable_by_command(studio: Studio, manager: ConsoleBrowser, login: str) -> None:
+    studio.server.sso("user", "disable", login)
+
+
+@pytest.mark.parametrize("disable", [disable_by_api, disable_in_the_console, disable_by_document, disable_by_command])
+def test_closed_account_that_is_disabled_cannot_be_kept_by_its_user(
+    studio: Studio, manager: ConsoleBrowser, login: str, disable: Callable[[Studio, ConsoleBrowser, str], None]
+) -> None:
+    """Disabling has the same effect and leaves the same audit entry, whichever way the administrator takes."""
+    with fresh_browser(studio.server, login) as browser:
+        browser.open_account()
+        assert browser.submit("/account/delete").status_code == 200
+        assert browser.sign_in(login).status_code == 403  # the page that offers to keep the account
+        disable(studio, manager, login)
+        assert browser.submit("/login/keep").headers["Location"] == "/login"
+        assert browser.sign_in(login).status_code == 401
+    page = manager.open(page_of(manager, login))
+    assert ("Deleted on" in page, "Disabled" in page) == (True, True)
+    sql = "SELECT before, after FROM audit WHERE target = $1 AND operation = 'user.save'"
+    (entry,) = query(studio.server, sql, user_id_of(studio.server, login))
+    values = [orjson.loads(entry[name]) for name in ("before", "after")]
+    assert values == [{"deletion_by": "user"}, {"deletion_by": "disabled"}]
 
 
 def test_sessions_are_listed_and_ended(manager: ConsoleBrowser, login: str) -> None:

@@ -31,7 +31,8 @@ SINGLE_NODE = {"SSO_SINGLE_NODE": "1"}
 # Statements may take this long, so that a machine that stalls for a moment fails no test.
 SLOW_MACHINE_S = 20
 SSO = (sys.executable, "-m", "sso")
-DEFAULT_SETTINGS = {"SSO_DATABASE_TIMEOUT_S": str(SLOW_MACHINE_S)}
+# Identity providers of the tests are on this machine.
+DEFAULT_SETTINGS = {"SSO_DATABASE_TIMEOUT_S": str(SLOW_MACHINE_S), "SSO_UPSTREAM_NETWORKS": "127.0.0.0/8"}
 
 
 def clean_environment(**settings: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ import pyotp
 import pytest
 
 from tests.kit.builders import PASSWORD, TOTP_SECRET
-from tests.kit.oauth import Browser, Site, new_browser, new_site, next_path_of, query_of
+from tests.kit.oauth import Browser, Site, new_browser, new_site, next_path_of, pkce, query_of
 from tests.kit.server import Server
 
 SIGN_IN = "/login?next=/proxy/oauth/authorize/"
@@ -140,6 +140,27 @@ def test_consent_is_asked_for_once_and_remembered(server: Server) -> None:
     assert browser.code(site, scope="openid")
     assert browser.authorize(site, scope="openid email profile").status_code == 200  # a scope without consent
     assert browser.authorize(site, scope="openid", prompt="consent").status_code == 200
+
+
+def test_first_party_program_on_this_machine_is_asked_about_each_time(server: Server) -> None:
+    """Any program can listen on a port of the machine and use the id of a public client (RFC 8252 section 8.6)."""
+    loopback = {"redirect_hosts": [], "redirect_uris": ["http://127.0.0.1/callback"]}
+    site = new_site(
+        server,
+        public=True,
+        profile="oidc",
+        first_party=True,
+        redirect_uri="http://127.0.0.1:41001/callback",
+        **loopback,
+    )
+    browser, challenge = new_browser(server).sign_in(), {"code_challenge": pkce()[1], "code_challenge_method": "S256"}
+    asked = browser.authorize(site, **challenge)
+    assert (asked.status_code, "port 41001" in asked.text) == (200, True)
+    assert "code" in query_of(browser.submit(asked, {"decision": "allow"}))
+    other = browser.authorize(site, redirect_uri="http://127.0.0.1:41002/callback", **challenge)
+    assert (other.status_code, "port 41002" in other.text) == (200, True)
+    silent = browser.authorize(site, prompt="none", **challenge)
+    assert query_of(silent)["error"] == "consent_required"
 
 
 def test_denied_consent_is_access_denied(server: Server) -> None:

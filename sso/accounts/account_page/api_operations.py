@@ -39,6 +39,14 @@ OPERATIONS = (
     ),
     form("/account/email/cancel", TAG, "Cancel the change of the address", security=SIGNED_IN, errors=(403,)),
     form(
+        "/account/email/undo",
+        TAG,
+        "End the links that undo a change of the address",
+        *CONFIRMATION,
+        errors=_PROBLEMS,
+        security=SIGNED_IN,
+    ),
+    form(
         "/account/email/notices",
         TAG,
         "Turn mails about sign-ins on or off",

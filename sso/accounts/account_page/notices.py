@@ -18,6 +18,7 @@ NOTICES = {
         "email", _("We have sent an e-mail to the new address. Open the link in it to confirm the change.")
     ),
     "email-cancelled": Notice("email", _("The change of your e-mail address has been cancelled.")),
+    "email-undo-ended": Notice("email", _("The link to undo the change of your e-mail address no longer works.")),
     "sign-in-notices": Notice("email", _("Your change has been saved.")),
     "registered": Notice("profile", _("Welcome! Your account has been created.")),
     "registered-flow-ended": Notice(

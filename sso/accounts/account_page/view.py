@@ -68,6 +68,10 @@ class AccountView:
         """Returns None if the user of the form has authenticated recently or with this form, else what is wrong."""
         return await self._recent.confirm(session, form)
 
+    async def prove_second_factor(self, session: Session, form: dict[str, str]) -> FormProblem | None:
+        """Returns None if the form proves a second factor, else what is wrong. A recent proof is not enough."""
+        return await self._recent.prove_second_factor(session, form)
+
     async def new_password_hash(self, session: Session, form: dict[str, str]) -> str | FormProblem:
         """Checks the form for a new password and returns the new hash, or what is wrong."""
         current, new = form.get("current_password", ""), form.get("new_password", "")

@@ -7,9 +7,14 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.email_address.change import CHANGE, UNDO, AddressTaken, EmailChange
+from sso.accounts.email_address.change import EmailChange
+from sso.accounts.email_address.new_login import AddressTaken
+from sso.accounts.email_address.undo import EmailUndo, UndoWaits, undo_time
 from sso.accounts.email_address.verification import EmailVerification
+from sso.accounts.history.texts import format_day, format_time
+from sso.accounts.model import User
 from sso.core.language import Text
+from sso.db.clock import DatabaseClock
 from sso.web.cookies import RESET_COOKIE, VISIT_COOKIE, is_secret, read_cookie, set_cookie, visit_secret
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
@@ -20,7 +25,9 @@ LINK_INVALID = _("This link no longer works. It may have been used already, or i
 TAKEN = _("This e-mail address belongs to another account by now. Nothing was changed.")
 
 
-def email_link_pages(verification: EmailVerification, change: EmailChange) -> Blueprint:
+def email_link_pages(
+    verification: EmailVerification, change: EmailChange, undo: EmailUndo, clock: DatabaseClock
+) -> Blueprint:
     routes = Blueprint("email_links", __name__, url_prefix="/email")
 
     @routes.get("/verify")
@@ -33,6 +40,7 @@ def email_link_pages(verification: EmailVerification, change: EmailChange) -> Bl
             token,
             heading=_("Verify your e-mail address"),
             message=_("Does %(address)s belong to your account here?", address=user.login),
+            note=whose_account(user),
             button=_("Yes, verify this address"),
         )
 
@@ -45,7 +53,7 @@ def email_link_pages(verification: EmailVerification, change: EmailChange) -> Bl
     @routes.get("/change")
     async def change_page() -> Response:
         token = _token(request.args.get("token"))
-        if (found := await change.find(CHANGE, token)) is None:
+        if (found := await change.find(token)) is None:
             return await show_invalid_link()
         return await show_question(
             "/email/change",
@@ -56,6 +64,7 @@ def email_link_pages(verification: EmailVerification, change: EmailChange) -> Bl
                 old=found.user.nick or found.user.login,
                 new=found.login,
             ),
+            note=whose_account(found.user),
             button=_("Yes, change the address"),
         )
 
@@ -73,8 +82,12 @@ def email_link_pages(verification: EmailVerification, change: EmailChange) -> Bl
     @routes.get("/undo")
     async def undo_page() -> Response:
         token = _token(request.args.get("token"))
-        if (found := await change.find(UNDO, token)) is None:
+        if (found := await undo.find(token)) is None:
             return await show_invalid_link()
+        until = undo_time(found.link.data)
+        if found.user.second_factors and until and until > clock.utc():
+            return await show_waiting_undo(UndoWaits(until))
+        waits = found.user.second_factors and until is None
         return await show_question(
             "/email/undo",
             token,
@@ -85,17 +98,22 @@ def email_link_pages(verification: EmailVerification, change: EmailChange) -> Bl
                 "day before the change are removed.",
                 address=found.login,
             ),
+            note=_("Two-step sign-in is on, so the change is undone when you open this link again after a day.")
+            if waits
+            else None,
             button=_("Yes, undo the change"),
         )
 
     @routes.post("/undo")
-    async def undo() -> Response:
+    async def undo_change() -> Response:
         try:
-            reset_secret = await change.undo(await posted_token())
+            reset_secret = await undo.undo(await posted_token())
         except AddressTaken:
             return await show_invalid_link(TAKEN, 409)
         if reset_secret is None:
             return await show_invalid_link()
+        if isinstance(reset_secret, UndoWaits):
+            return await show_waiting_undo(reset_secret)
         response = see_other("/reset")
         set_cookie(response, RESET_COOKIE, reset_secret)
         return response
@@ -118,6 +136,15 @@ def email_link_pages(verification: EmailVerification, change: EmailChange) -> Bl
         if is_new:
             set_cookie(response, VISIT_COOKIE, secret)
         return response
+
+    async def show_waiting_undo(waits: UndoWaits) -> Response:
+        heading = _("The change will be undone")
+        message = _(
+            "Open this link again after %(time)s. Until then, the owner of the account can make it invalid on the "
+            "account page. Both e-mail addresses have got a notice.",
+            time=format_time(waits.until),
+        )
+        return await page("message.html", page_title=heading, heading=heading, message=message)
 
     async def show_done(heading: Text, message: Text) -> Response:
         return await page(
@@ -142,6 +169,15 @@ def email_link_pages(verification: EmailVerification, change: EmailChange) -> Bl
         )
 
     return routes
+
+
+def whose_account(user: User) -> Text:
+    """Someone else may have used the address of the person who reads the mail."""
+    return _(
+        "The account has the nickname %(nick)s and was created on %(date)s. If you did not create it, close this page.",
+        nick=user.nick or user.login,
+        date=format_day(user.reg_time),
+    )
 
 
 def _token(value: object) -> str:

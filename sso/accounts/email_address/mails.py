@@ -60,6 +60,36 @@ def changed_mail(new_login: str, undo_url: str, service_name: str) -> MailConten
     )
 
 
+def undo_requested_mail(old_login: str, time: str, service_name: str) -> MailContent:
+    """To both addresses, if the account has a second factor."""
+    return MailContent(
+        Text("The change of your e-mail address for %(service)s will be undone", service=service_name),
+        (
+            Text(
+                "Someone who reads the e-mails to %(address)s wants to undo the change of the e-mail address. They can "
+                "do so after %(time)s.",
+                address=old_login,
+                time=time,
+            ),
+            Text(
+                "If this was not you, sign in before then and make the link to undo the change invalid on your account "
+                "page."
+            ),
+        ),
+    )
+
+
+def undo_ended_mail(service_name: str) -> MailContent:
+    """To the old addresses."""
+    return MailContent(
+        Text("The change of your e-mail address for %(service)s can no longer be undone", service=service_name),
+        (
+            Text("The link to undo the change was made invalid on the account page, with two-step sign-in."),
+            Text("If this was not you, ask support for help."),
+        ),
+    )
+
+
 def undone_mail(service_name: str) -> MailContent:
     """To the address that the account had until the change was undone."""
     return MailContent(

@@ -5,6 +5,8 @@ from quart import Blueprint, Response
 from sso.accounts.account_page.notices import account_url
 from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.email_address.change import EmailChange
+from sso.accounts.email_address.section import NEEDS_SECOND_FACTOR
+from sso.accounts.email_address.undo import EmailUndo
 from sso.accounts.email_address.verification import EmailVerification
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.login.messages import NOT_AN_ADDRESS, next_mail_problem
@@ -14,11 +16,16 @@ from sso.core.language import current_language
 from sso.web.language import _
 from sso.web.redirects import see_other
 
+NO_SECOND_FACTOR = FormProblem(NEEDS_SECOND_FACTOR)
 SAME_ADDRESS = FormProblem(_("This is already your e-mail address."), field="new_email")
 
 
 def email_pages(
-    account: AccountView, verification: EmailVerification, change: EmailChange, notices: SignInNotices
+    account: AccountView,
+    verification: EmailVerification,
+    change: EmailChange,
+    undo: EmailUndo,
+    notices: SignInNotices,
 ) -> Blueprint:
     routes = Blueprint("email_address", __name__, url_prefix="/account")
 
@@ -57,6 +64,17 @@ def email_pages(
         session, _form = await account.submitted_form()
         await change.cancel(session.user)
         return see_other(account_url("email-cancelled"))
+
+    @routes.post("/email/undo")
+    async def end_undo_links() -> Response:
+        """Only the second factor distinguishes the owner from a thief, who may have the password and the session."""
+        session, form = await account.submitted_form()
+        if not session.user.second_factors:
+            return await account.show(session, NO_SECOND_FACTOR, "undo")
+        if problem := await account.prove_second_factor(session, form):
+            return await account.show(session, problem, "undo")
+        await undo.end_links(session.user)
+        return see_other(account_url("email-undo-ended"))
 
     @routes.post("/email/notices")
     async def set_notices() -> Response:

@@ -33,6 +33,8 @@ class EventKind(StrEnum):
     PASSKEY_REMOVED = "passkey_removed"  # detail: name
     EMAIL_VERIFIED = "email_verified"
     EMAIL_CHANGED = "email_changed"
+    EMAIL_UNDO_REQUESTED = "email_undo_requested"
+    EMAIL_UNDO_ENDED = "email_undo_ended"
     EMAIL_CHANGE_UNDONE = "email_change_undone"
     IDENTITY_LINKED = "identity_linked"  # detail: name
     IDENTITY_UNLINKED = "identity_unlinked"  # detail: name

@@ -29,6 +29,8 @@ TEXTS = {
     EventKind.PASSKEY_REMOVED: _("Passkey removed"),
     EventKind.EMAIL_VERIFIED: _("E-mail address verified"),
     EventKind.EMAIL_CHANGED: _("E-mail address changed"),
+    EventKind.EMAIL_UNDO_REQUESTED: _("Undo of the change of the e-mail address requested"),
+    EventKind.EMAIL_UNDO_ENDED: _("Links to undo changes of the e-mail address ended"),
     EventKind.EMAIL_CHANGE_UNDONE: _("Change of the e-mail address undone"),
     EventKind.IDENTITY_LINKED: _("Account connected"),
     EventKind.IDENTITY_UNLINKED: _("Connected account removed"),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from sso.accounts.email_address.earlier_identities import remove_earlier_identities
 from sso.accounts.email_address.verification import mark_verified
 from sso.accounts.mailed_links import MailedLinks
 from sso.accounts.model import User
@@ -51,8 +52,9 @@ class PasswordReset:
     async def complete(self, secret: str, reset: PendingReset, password_hash: str) -> User | None:
         """Sets the password and returns the changed user. Of several concurrent calls, one succeeds.
 
-        All links of the user become invalid, and everything issued to the user is revoked. Returns None, and changes
-        nothing, if the link or the user has changed since it was found.
+        All links of the user become invalid, and everything issued to the user is revoked. Identities that were linked
+        before the address was verified are removed. Returns None, and changes nothing, if the link or the user has
+        changed since it was found.
         """
 
         async def work(tx: Transaction) -> User | None:
@@ -60,7 +62,10 @@ class PasswordReset:
             if await self._links.use(tx, PURPOSE, secret) is None:
                 return None
             await mark_verified(tx, reset.user)  # the link was sent to this address
-            return await self._changes.apply(tx, reset.user, password_hash, BY_RESET, reset.user.valid_from)
+            user = await self._changes.apply(tx, reset.user, password_hash, BY_RESET, reset.user.valid_from)
+            if user is not None:
+                await remove_earlier_identities(tx, user.user_id)
+            return user
 
         changed = await self._database.transaction(work)
         self._outbox.wake_senders()

@@ -12,6 +12,13 @@ from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.transaction import Transaction
 
+# The purposes of the links that create an account, by the mode of the registration.
+USABLE_LINKS = {
+    "open": (verification.PURPOSE, invitations.PURPOSE),
+    "invite": (invitations.PURPOSE,),
+    "closed": (),
+}
+
 
 @dataclass(frozen=True)
 class LinkExpired:
@@ -43,14 +50,16 @@ class RegistrationLink:
 
 
 class RegistrationCompletion:
-    def __init__(self, database: Database, links: MailedLinks, password_login: PasswordLogin) -> None:
+    def __init__(self, database: Database, links: MailedLinks, password_login: PasswordLogin, mode: str) -> None:
+        """``mode`` is that of SSO_REGISTRATION. It decides about a link when it is used, not when it was sent."""
         self._database = database
+        self._purposes = USABLE_LINKS[mode]
         self._links = links
         self._password_login = password_login
 
     async def find(self, secret: str) -> RegistrationLink | None:
         """Returns the link of this secret without using it, or None if it cannot be used."""
-        for purpose in (verification.PURPOSE, invitations.PURPOSE):
+        for purpose in self._purposes:
             if link := await self._links.find(purpose, secret):
                 return RegistrationLink(secret, purpose, link)
         return None

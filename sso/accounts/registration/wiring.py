@@ -35,7 +35,7 @@ def build_registration(
     return UserRegistration(
         mode=settings.registration,
         verification=AddressVerification(database, keyring, links, outbox, service_name, settings.base_url),
-        completion=RegistrationCompletion(database, links, password_login),
+        completion=RegistrationCompletion(database, links, password_login, settings.registration),
         invitations=Invitations(database, links, outbox, service_name),
         rate=RateLimiter(database, "registration", settings.rate_register),
     )

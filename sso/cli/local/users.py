@@ -4,7 +4,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from sso.accounts.second_factor.attempts import SecondFactorAttempts, clear_attempts
-from sso.accounts.users import exportable_fields, set_disabled
+from sso.accounts.users import exportable_fields
 from sso.cli.administration import Fields
 from sso.cli.context import CommandFailure, write_audit_entry
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
@@ -54,15 +54,14 @@ class LocalUsers:
         return record
 
     async def set_disabled(self, user: Fields, *, disabled: bool) -> None:
-        from sso.perm.stores import audit
         from sso.personal_data.administrators import keep_administrators
+        from sso.state.sections import users
 
-        operation, user_id = "user.disable" if disabled else "user.enable", user["user_id"]
+        part = users.UserPart(user_id=user["user_id"], login=user["login"], disabled=disabled)
 
         async def work(tx: "Transaction") -> None:
-            async with keep_administrators(tx, user_id) if disabled else nullcontext():
-                await set_disabled(tx, user_id, disabled=disabled)
-            await audit.write(tx, self._services.actor, operation, user_id, None, {"disabled": disabled})
+            async with keep_administrators(tx, user["user_id"]) if disabled else nullcontext():
+                await users.apply(tx, self._services.actor, self._services.keyring, "", part, None)
 
         await self._services.database.transaction(work)
 

@@ -39,7 +39,7 @@ class RemoteUsers:
         if user["deletion_due"]:
             user["deletion_due"] = int(datetime.fromisoformat(user["deletion_due"]).timestamp())
         else:
-            del user["deletion_due"]
+            del user["deletion_due"], user["deletion_by"]
         if user["second_factors"]:
             block = await self._api.send(users.blocked_factors(user["user_id"]))
             user |= {"blocked_factors": block["blocked"]} if block["blocked"] else {}

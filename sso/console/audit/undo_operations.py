@@ -62,7 +62,7 @@ def _restore(path: str, variable: str, accepted: Set[str], *, has_dry_run: bool 
 
 def _undo_user(target: str, before: Values, after: Values) -> Undo | None:
     body = {name: value for name, value in before.items() if name in UserChanges.model_fields and value is not None}
-    if not body or body.keys() != before.keys() - {"deletion_due"}:
+    if not body or body.keys() != before.keys() - {"deletion_due", "deletion_by"}:
         return None
     expected = {name: after.get(name) for name in body}
     return Undo("PATCH", "/users/<user_id>", {"user_id": target}, body, expected)

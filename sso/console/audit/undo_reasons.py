@@ -31,8 +31,6 @@ _REASONS: Mapping[str, str] = {
     "signing_key.rotate": "the new key signs already; retire it after another rotation",
     "user.create": "disable or delete the user on their page instead",
     "user.delete": "the page of the user has a button to keep the account until it is erased",
-    "user.disable": "enable the user on their page instead",
-    "user.enable": "disable the user on their page instead",
     "user.end_game": "the user signs in to the game again",
     "user.end_session": "the user signs in again",
     "user.end_sessions": "the user signs in again",

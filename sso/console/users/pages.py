@@ -16,7 +16,7 @@ from sso.web.body import InvalidBody
 
 CSV_COLUMNS = (
     "user_id", "login", "nick", "country", "lang", "level", "tags", "purchases", "email_verified", "second_factors",
-    "disabled", "reg_time", "deletion_due",
+    "disabled", "reg_time", "deletion_due", "deletion_by",
 )  # fmt: skip
 
 

@@ -48,6 +48,8 @@ users = Table(
     text_array_column("tags"),
     text_array_column("purchases"),
     bool_column("email_verified"),
+    # When the present address was verified; a trigger sets it. NULL: it is not verified.
+    timestamp_column("email_verified_at", nullable=True),
     text_column("phone"),
     bool_column("phone_verified"),
     Column("totp_sealed", Text, info=SEALED),

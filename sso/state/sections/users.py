@@ -7,8 +7,15 @@ from pydantic import AfterValidator, Field
 
 from sso.accounts.model import User, login_key, stored_login
 from sso.accounts.second_factor.codes import totp_purpose
-from sso.accounts.users import ADDRESS_LINKS, exportable_fields, revoke_everything, revoke_links, unused_user_id
-from sso.change_stream.events import Change, ChangeType, record_changes
+from sso.accounts.users import (
+    ADDRESS_LINKS,
+    exportable_fields,
+    get_user,
+    revoke_everything,
+    revoke_links,
+    set_disabled,
+    unused_user_id,
+)
 from sso.core.encryption import Keyring
 from sso.core.mail_address import check_mail_address
 from sso.db.row_statements import insert_statement, update_statement
@@ -76,26 +83,20 @@ async def apply(
         await audit.write(tx, actor, "user.create", user_id, None, _for_audit(values))
         return CREATED
     changed = {name: value for name, value in values.items() if getattr(old, name) != _comparable(value)}
+    before = {name: getattr(old, name) for name in changed}
+    if changed:
+        await tx.value(update_statement("users", "user_id", changed), user_id=user_id, **changed)
+    if part.disabled is not None and (state := await set_disabled(tx, old, disabled=part.disabled)):
+        new = await get_user(tx, user_id)
+        before, changed = before | state, changed | {name: getattr(new, name) for name in state}
     if not changed:
         return UNCHANGED
-    await tx.value(update_statement("users", "user_id", changed), user_id=user_id, **changed)
-    before = {name: getattr(old, name) for name in changed}
     await audit.write(tx, actor, "user.save", user_id, _for_audit(before), _for_audit(changed))
-    if "disabled" in changed:
-        await record_changes(tx, [_state_change(old, disabled=changed["disabled"])])
-    if not changed.keys().isdisjoint(("password_hash", "totp_sealed", "email_2fa")) or changed.get("disabled"):
+    if not changed.keys().isdisjoint(("password_hash", "totp_sealed", "email_2fa")):
         await revoke_everything(tx, user_id)
     if "login_key" in changed:
         await revoke_links(tx, user_id, ADDRESS_LINKS)
     return CHANGED
-
-
-def _state_change(old: User, *, disabled: bool) -> Change:
-    if disabled:
-        return Change(ChangeType.USER_DISABLED, old.user_id)
-    if old.deletion_due:
-        return Change(ChangeType.USER_RESTORED, old.user_id, data={"disabled": False})
-    return Change(ChangeType.USER_ENABLED, old.user_id)
 
 
 def _values(
@@ -104,8 +105,8 @@ def _values(
     """Returns the columns that the document sets."""
     values = part.model_dump(exclude_none=True, exclude={"user_id", "password", "totp_secret"})
     values["login_key"] = login_key(part.login)
-    if part.disabled is False:
-        values |= {"deletion_due": None, "deletion_by": None}  # an enabled account is not going to be deleted
+    if old is not None:
+        values.pop("disabled", None)  # has an operation of its own
     if old is not None and old.login_key != values["login_key"]:
         values.setdefault("email_verified", False)  # the new address is not verified yet
     if password_hash is not None:
@@ -119,7 +120,7 @@ def _values(
 
 def _for_audit(values: dict[str, Any]) -> dict[str, Any]:
     """Returns the columns under their names in the audit trail, which blanks the secrets."""
-    names = {"password_hash": "password", "totp_sealed": "totp_secret", "login_key": None, "deletion_by": None}
+    names = {"password_hash": "password", "totp_sealed": "totp_secret", "login_key": None}
     renamed = {names.get(name, name): value for name, value in values.items()}
     return {name: value for name, value in renamed.items() if name is not None}
 

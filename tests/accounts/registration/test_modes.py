@@ -7,7 +7,9 @@ from pathlib import Path
 import orjson
 import pytest
 
+from sso.core.ids import digest, secret_token
 from tests.kit.browser import Browser, new_user, query
+from tests.kit.builders import PASSWORD
 from tests.kit.postgres import Postgres
 from tests.kit.registration import complete, new_address
 from tests.kit.server import QUICK, Server, running, until
@@ -83,6 +85,21 @@ def test_invitations_are_listed_and_revoked(newcomer: Browser, invite_server: Se
     assert invite_server.sso("user", "invitations", "--revoke", address, check=False).returncode == 1
     operations = query(invite_server, "SELECT operation FROM audit WHERE target = $1 ORDER BY id", other)
     assert [row["operation"] for row in operations] == ["invitation.create", "invitation.delete"]
+
+
+def test_link_of_open_registration_creates_nothing_after_the_mode_has_changed(
+    newcomer: Browser, invite_server: Server
+) -> None:
+    """The mail was sent while SSO_REGISTRATION was open."""
+    address, secret = new_address(), secret_token()
+    sql = """INSERT INTO mailed_links (digest, purpose, data, expires)
+        VALUES ($1, 'registration', jsonb_build_object('login', $2::text), now() + interval '1 day')"""
+    query(invite_server, sql, digest(secret), address)
+    assert newcomer.get(f"/register?token={secret}").status_code == 410
+    newcomer.get(invite(invite_server, new_address()))
+    form = newcomer.form("/register/complete") | {"token": secret, "nick": "New", "password": PASSWORD}
+    assert newcomer.post("/register/complete", form).status_code == 410
+    assert query(invite_server, "SELECT 1 FROM users WHERE login = $1", address) == []
 
 
 @pytest.mark.parametrize("address", ["ann", "ann@", "a" * 400 + "@example.com"])

@@ -1,0 +1,172 @@
+"""Undoes a change of the address with a link to the old one.
+
+While the account has a second factor, the first use of the link only requests the undo: both addresses get a notice,
+and a use a day later makes it. Until then the owner can make the links invalid with the second factor. Otherwise
+whoever reads the mails to the old address could remove a new password and a new authenticator app at any moment.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from sso.accounts.email_address.mails import undo_ended_mail, undo_requested_mail, undone_mail
+from sso.accounts.email_address.new_login import UNDO, AddressLink, NewLogin
+from sso.accounts.email_address.recent_additions import BEFORE_CHANGE_S, remove_recent_additions
+from sso.accounts.history.events import EventKind, record_event
+from sso.accounts.history.texts import format_time
+from sso.accounts.mailed_links import MailedLink, MailedLinks
+from sso.accounts.model import User
+from sso.accounts.password_reset import requests
+from sso.accounts.users import get_user, lock_user, revoke_everything
+from sso.core.ids import digest
+from sso.core.language import in_language
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Row, Transaction
+from sso.mail.outbox import Outbox
+
+WAIT_S = 86400
+USE_S = 3 * 86400  # a requested undo can be made for at least this time after the wait
+
+_LINKS = Statement(
+    """SELECT data, expires FROM mailed_links WHERE user_id = :user_id AND purpose = 'email_undo' AND expires > now()
+    ORDER BY created"""
+)
+_REQUEST = Statement(
+    """UPDATE mailed_links SET data = data || jsonb_build_object('undo_at', floor(extract(epoch FROM now())) + :wait),
+        expires = greatest(expires, now() + make_interval(secs => :wait + :use))
+    WHERE digest = :digest AND purpose = 'email_undo' AND expires > now() AND NOT data ? 'undo_at'
+    RETURNING data"""
+)
+_LINK = Statement(
+    """SELECT data, floor(extract(epoch FROM now())) AS now FROM mailed_links
+    WHERE digest = :digest AND purpose = 'email_undo' AND expires > now()"""
+)
+# An earlier link stays: it may be that of the owner, while the later addresses are those of a thief.
+_REVOKE_LATER_LINKS = Statement(
+    """DELETE FROM mailed_links WHERE digest IN (
+        SELECT digest FROM mailed_links WHERE user_id = :user_id AND purpose = 'email_undo' AND created >= :created
+        ORDER BY digest FOR UPDATE
+    )"""
+)
+# A deletion that was requested on the account page. The one who has requested it may be the thief.
+_CANCEL_DELETION = Statement(
+    """UPDATE users SET deletion_due = NULL, deletion_by = NULL, disabled = false
+    WHERE user_id = :user_id AND deletion_by = 'user' AND deletion_due > now() RETURNING user_id"""
+)
+# The address was verified before the change; what was linked since then was linked by its owner.
+_RESTORE_VERIFIED_AT = Statement(
+    """UPDATE users SET email_verified_at = to_timestamp(CAST(:verified_at AS double precision))
+    WHERE user_id = :user_id"""
+)
+
+
+@dataclass(frozen=True)
+class UndoWaits:
+    """The undo was requested. The link makes it after this moment."""
+
+    until: datetime
+
+
+@dataclass(frozen=True)
+class UndoLink:
+    """A link that can undo a change. ``until`` is set if the undo was requested."""
+
+    login: str
+    expires: datetime
+    until: datetime | None
+
+
+class EmailUndo:
+    def __init__(
+        self, database: Database, links: MailedLinks, outbox: Outbox, service_name: str, new_login: NewLogin
+    ) -> None:
+        self._database = database
+        self._links = links
+        self._outbox = outbox
+        self._service_name = service_name
+        self._new_login = new_login
+
+    async def find(self, secret: str) -> AddressLink | None:
+        """Returns None if the link was used, has expired or does not exist."""
+        return await self._new_login.find(UNDO, secret)
+
+    async def links(self, user: User) -> list[UndoLink]:
+        rows = await self._database.rows(_LINKS, user_id=user.user_id)
+        return [UndoLink(row["data"]["login"], row["expires"], undo_time(row["data"])) for row in rows]
+
+    async def end_links(self, user: User) -> None:
+        """Makes all links that undo a change of the address invalid. The old addresses get a notice."""
+
+        async def work(tx: Transaction) -> None:
+            await lock_user(tx, user.user_id)
+            rows = await tx.rows(_LINKS, user_id=user.user_id)
+            await self._links.revoke(tx, UNDO, user.user_id)
+            for login in dict.fromkeys(row["data"]["login"] for row in rows):
+                await self._outbox.put(tx, login, undo_ended_mail(self._service_name), user.lang)
+            if rows:
+                await record_event(tx, user.user_id, EventKind.EMAIL_UNDO_ENDED)
+
+        await self._database.transaction(work)
+        self._outbox.wake_senders()
+
+    async def undo(self, secret: str) -> str | UndoWaits | None:
+        """Restores the address that the account had before, whatever has changed since, and revokes everything issued.
+
+        Ways to sign in that were added since the day before the change are removed. An account that was closed by its
+        user, or by a thief, is kept. Links to addresses of later changes end.
+
+        Returns the secret of a link that resets the password, or None if the link does not work. Returns UndoWaits,
+        and changes nothing, if the account has a second factor and the undo was not requested a day ago. Raises
+        AddressTaken.
+        """
+        if (found := await self.find(secret)) is None:
+            return None
+
+        async def work(tx: Transaction) -> str | UndoWaits | None:
+            await lock_user(tx, found.user.user_id)
+            user = await get_user(tx, found.user.user_id)
+            if user.second_factors and (waits := await self._request(tx, user, secret)):
+                return waits
+            link = await self._links.use(tx, UNDO, secret)
+            if link is None or not await self._new_login.set(tx, link, None):
+                return None
+            return await self._restore(tx, user, link)
+
+        return await self._new_login.write(found.user.user_id, work)
+
+    async def _request(self, tx: Transaction, user: User, secret: str) -> UndoWaits | None:
+        """Requests the undo unless it is requested already. Returns None if it may be made, or the link is invalid."""
+        values = {"digest": digest(secret), "wait": WAIT_S, "use": USE_S}
+        row: Row | None = await tx.row(_REQUEST, **values)
+        if row is not None:
+            until = undo_time(row["data"])
+            assert until is not None
+            with in_language(user.lang):
+                mail = undo_requested_mail(row["data"]["login"], format_time(until), self._service_name)
+            for login in (row["data"]["login"], user.login):
+                await self._outbox.put(tx, login, mail, user.lang)
+            await record_event(tx, user.user_id, EventKind.EMAIL_UNDO_REQUESTED)
+            return UndoWaits(until)
+        row = await tx.row(_LINK, digest=digest(secret))
+        until = undo_time(row["data"]) if row else None
+        return UndoWaits(until) if row and until and until.timestamp() > row["now"] else None
+
+    async def _restore(self, tx: Transaction, user: User, link: MailedLink) -> str:
+        user_id = user.user_id
+        if verified_at := link.data.get("verified_at"):
+            await tx.value(_RESTORE_VERIFIED_AT, user_id=user_id, verified_at=verified_at)
+        await tx.value(_REVOKE_LATER_LINKS, user_id=user_id, created=link.created)
+        await remove_recent_additions(tx, user_id, link.created - timedelta(seconds=BEFORE_CHANGE_S))
+        await revoke_everything(tx, user_id)
+        if await tx.value(_CANCEL_DELETION, user_id=user_id):
+            await record_event(tx, user_id, EventKind.DELETION_CANCELLED)
+        await record_event(tx, user_id, EventKind.EMAIL_CHANGE_UNDONE)
+        await self._outbox.put(tx, user.login, undone_mail(self._service_name), user.lang)
+        reset_url = await self._links.create(tx, requests.PURPOSE, "/reset", requests.LINK_S, user_id, next="")
+        return reset_url.rpartition("=")[2]
+
+
+def undo_time(data: dict[str, object]) -> datetime | None:
+    """Returns the moment after which the undo can be made, or None if it was not requested."""
+    undo_at = data.get("undo_at")
+    return datetime.fromtimestamp(float(str(undo_at)), UTC) if undo_at is not None else None
