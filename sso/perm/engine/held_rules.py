@@ -1,7 +1,8 @@
 """The rules that a user holds in a project, and whether they cover what a role gives over the project.
 
 A caller may give or take away rules over the project (`PROJECT_RULES`) only if the caller holds them. The rules
-themselves, their parameters and their end times all count. A rule without parameters is unlimited, so it covers the same rule with parameters.
+themselves, their parameters and their end times all count. A rule without parameters is unlimited, so it covers the
+same rule with parameters.
 """
 
 from collections.abc import Iterable, Mapping

@@ -119,15 +119,16 @@ def test_rules_that_the_service_does_not_interpret_are_given_by_anyone_who_may_s
 ) -> None:
     project = team.project()
     allowed = {"value": True, "params": "eu"}
-    team.studio.role(1, "deployer", project={"can_deploy": allowed}, app={"can_deploy": allowed, "can_view_app": allowed})
+    rules = {"can_deploy": allowed, "can_view_app": allowed}
+    team.studio.role(1, "deployer", project={"can_deploy": allowed}, app=rules)
     giver: ApiUser = getattr(team, caller)
     members = [
         *project.members(stranger=["deployer"]),
         member(team.studio.keeper, applications={str(project.app): ["deployer"]}),
     ]
     assert project.save_members(giver, *members).status == 200
-    rules = team.studio.rules_of(team.studio.keeper, 1, project_id=project.id)
-    assert f"{project.id}/applications/{project.app}/app.can_deploy|eu" in rules
+    held = team.studio.rules_of(team.studio.keeper, 1, project_id=project.id)
+    assert f"{project.id}/applications/{project.app}/app.can_deploy|eu" in held
     assert project.save_members(giver, *project.members()).status == 200
     # A rule that the service interprets still counts.
     team.studio.role(1, "remover", project={"can_deploy": allowed, "can_remove_project": allowed})

@@ -63,8 +63,8 @@ def roles(draw: st.DrawFn) -> list[RoleRecord]:
     ]
 
 
-def central(records: list[RoleRecord], schema: Schema = Schema()) -> CompiledApplication:
-    return compile_application(CENTRAL_APPLICATION_ID, 1, schema, records)
+def central(records: list[RoleRecord], rules: dict[str, Any] | None = None) -> CompiledApplication:
+    return compile_application(CENTRAL_APPLICATION_ID, 1, Schema(private_data=rules or {}), records)
 
 
 def rights_at(application: CompiledApplication, facts: PermissionFacts, address: Address | None) -> set[str]:
@@ -79,7 +79,7 @@ def rights_at(application: CompiledApplication, facts: PermissionFacts, address:
 def test_rights_are_those_that_the_user_has_at_some_address_and_a_user_without_attributes_has_not(
     records: list[RoleRecord], schema: dict[str, Any], own: dict[str, Any], is_assigned: bool
 ) -> None:
-    application = central(records, Schema(private_data=schema))
+    application = central(records, schema)
     # An assigned role with a condition counts everywhere, which this test leaves to the next one.
     assigned = [record.name for record in records if is_assigned and not record.condition]
     facts = PermissionFacts(STAFF, OwnRecord(decode_assignments(assigned), private_data=own))
