@@ -10,7 +10,7 @@ from sso.cli.client_attributes import PROFILES, attribute_options, attributes, p
 from sso.cli.context import CommandFailure
 from sso.cli.groups import Subcommands
 from sso.cli.output import Format, list_options, print_list, print_record, record_options
-from sso.cli.types import duration
+from sso.cli.types import duration, overlap_duration
 from sso.core.ids import secret_token
 
 CLIENT_ID = click.argument("client_id")
@@ -130,8 +130,9 @@ def show(ctx: click.Context, client_id: str, form: Format | None) -> None:
 )
 @click.option(
     "--overlap",
-    type=duration,
-    help="How long the old secret stays valid, such as 12h or 7d (default: until --finish).",
+    type=overlap_duration,
+    help="How long the old secret stays valid, such as 12h or 7d (default: until --finish). With 0, everything that was "
+    "issued to the client ends too: for a secret that has leaked.",
 )
 @click.option("--expires-in", type=duration, help="How long the new secret is valid, such as 90d (default: for ever).")
 @click.pass_context
@@ -145,6 +146,7 @@ def rotate_secret(
       sso client rotate-secret shop --overlap 7d --expires-in 90d
       sso client rotate-secret shop
       sso client rotate-secret shop --finish
+      sso client rotate-secret shop --overlap 0
     """
     if finish and (overlap is not None or expires_in is not None):
         raise click.UsageError("--finish excludes --overlap and --expires-in")

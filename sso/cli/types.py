@@ -46,6 +46,11 @@ def past_time(typed: str) -> datetime:
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
+def overlap_duration(typed: str) -> int:
+    """Converts a time such as 7d, or 0, to seconds."""
+    return 0 if typed == "0" else duration(typed)
+
+
 def duration(typed: str) -> int:
     """Converts a time such as 90d to seconds."""
     match = re.fullmatch(r"([0-9]{1,6})([smhd])", typed, re.ASCII)

@@ -32,17 +32,17 @@ _FINISH_ROTATION = Statement(
     RETURNING client_id"""
 )
 _DELETE = Statement("DELETE FROM oauth_clients WHERE client_id = :client_id")
-_SET_DISABLED = Statement(
-    "UPDATE oauth_clients SET disabled = :disabled WHERE client_id = :client_id RETURNING client_id"
-)
+_SET_DISABLED = Statement("UPDATE oauth_clients SET disabled = :disabled WHERE client_id = :client_id")
 # The tables with rows that a client was granted, or is about to be granted.
 _GRANT_TABLES = ("oauth_requests", "oauth_codes", "oauth_grants")
 _REVOKE = tuple(
     Statement(f"DELETE FROM {table} WHERE client_id = :client_id")  # noqa: S608 - constants only
     for table in (
-        "game_sessions",
+        "game_sessions",  # sessions of its devices first: their grants are issued under a lock
+        "oauth_pushed_requests",
         *_GRANT_TABLES,
-    )  # sessions of its devices first: their grants are issued under a lock
+        "oauth_service_tokens",
+    )
 )
 _LIST_GRANTED_URIS = Statement(
     " UNION ".join(
@@ -93,7 +93,8 @@ class ClientStore:
         """Adds a new secret and returns it. Returns None if the client does not exist.
 
         The newest of the previous secrets stays valid for ``overlap_s``, by default until the rotation is finished; an
-        older one is removed. The new one is valid for ``lifetime_s``, by default without an end.
+        older one is removed. An overlap of 0 means that the old secret may be known to others, so everything that was
+        issued to the client ends. The new secret is valid for ``lifetime_s``, by default without an end.
         """
         new_secret = secret_token()
         rotated = await self._database.transaction(self.add_secret, client_id, new_secret, overlap_s, lifetime_s)
@@ -110,7 +111,7 @@ class ClientStore:
         row = await tx.row(_LOCK, client_id=client_id)
         if row is None:
             return False
-        previous = row["secret_sealed"]
+        previous = None if overlap_s == 0 else row["secret_sealed"]
         if previous is not None:
             plain = self._decrypt(secret_purpose(client_id), previous)
             previous = self._keyring.encrypt(secret_purpose(client_id, "second_sealed"), plain)
@@ -118,6 +119,8 @@ class ClientStore:
         await tx.value(
             _ADD_SECRET, client_id=client_id, new=new, previous=previous, overlap_s=overlap_s, lifetime_s=lifetime_s
         )
+        if overlap_s == 0:
+            await revoke_grants(tx, client_id)
         await record_changes(tx, [Change(ChangeType.CLIENT_SECRET_ROTATED, data={"client_id": client_id})])
         return True
 
@@ -130,10 +133,12 @@ class ClientStore:
 
 
 async def _set_disabled(tx: Transaction, client_id: str, disabled: bool) -> bool:
-    updated = await tx.value(_SET_DISABLED, client_id=client_id, disabled=disabled)
+    if await tx.row(_LOCK, client_id=client_id) is None:
+        return False
+    await tx.value(_SET_DISABLED, client_id=client_id, disabled=disabled)
     if disabled:
         await revoke_grants(tx, client_id)
-    return updated is not None
+    return True
 
 
 async def lock_client(tx: Transaction, client_id: str) -> Row | None:
@@ -152,7 +157,10 @@ async def delete_client(tx: Transaction, client_id: str) -> None:
 
 
 async def revoke_grants(tx: Runner, client_id: str) -> None:
-    """Revokes all grants of the client, its codes and its pending authorizations."""
+    """Revokes all grants of the client, its codes, its pending authorizations and its tokens as a service.
+
+    The caller holds the client's row ``FOR UPDATE``, so that no token is issued concurrently.
+    """
     for statement in _REVOKE:
         await tx.value(statement, client_id=client_id)
 

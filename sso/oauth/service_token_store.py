@@ -17,6 +17,7 @@ _ISSUE = BatchStatement(
         JOIN applications a USING (application_id) LEFT JOIN projects p ON p.id = a.project_id
         WHERE {AUTHENTICATED} AND 'client_credentials' = ANY (c.grant_types) AND NOT a.removed
             AND p.removed IS NOT TRUE AND (item.dpop_jkt IS NOT NULL OR NOT c.dpop_bound_access_tokens)
+        FOR KEY SHARE OF c -- the client may be about to lose its tokens
     ), new_tokens AS (
         INSERT INTO oauth_service_tokens (digest, client_id, application_id, expires, dpop_jkt, resources)
         SELECT digest, client_id, application_id, now() + make_interval(secs => lifetime_s), dpop_jkt,

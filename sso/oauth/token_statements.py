@@ -166,6 +166,9 @@ ROTATE = BatchStatement(
             AND s.key_matches AND s.resources_match
             AND ((s.leeway_s > 0 AND g.rotated > now() - make_interval(secs => s.leeway_s))
                 OR (g.head = s.new_token_id AND g.rotated > now() - make_interval(secs => s.retry_s)))
+            -- The same access token is not issued again after it was revoked.
+            AND (g.head <> s.new_token_id
+                OR EXISTS (SELECT FROM oauth_access_tokens a WHERE a.digest = s.access_digest))
             AND NOT EXISTS (SELECT FROM rotated_grants WHERE rotated_grants.id = g.id)
     ), issued AS (
         -- The grants that get new tokens.

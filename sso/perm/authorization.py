@@ -11,7 +11,8 @@ from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.management_rights import APPLICATION_RIGHTS, MANAGEMENT_RIGHTS
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation, is_allowed, join_alternatives, missing_rights
-from sso.perm.engine.rights import META_NAMES, NO_SECRET_RIGHTS, Rights, SecretRights
+from sso.perm.engine.rights import META_NAMES, Rights
+from sso.perm.engine.secret_rights import NO_SECRET_RIGHTS, SecretRights
 from sso.perm.stores.facts import FactsStore
 from sso.perm.stores.facts_cache import NO_VERSIONS, KnownVersions
 from sso.perm.stores.loaded_facts import LoadedFacts

@@ -1,4 +1,7 @@
-"""Checks writes that give or take away rights in a project: callers may do so only with rights that they hold.
+"""Checks writes that give or take away rights over a project: callers may do so only with rights that they hold.
+
+Only rules that the service itself interprets count (`PROJECT_RULES`). All other rules are the business of applications:
+a caller who may save a membership, a group or the settings of a project may give them there.
 
 The check compares the project before and after the write, inside the transaction of the write, so all endpoints share
 it. Writes of the operator are not checked: ``sso apply``, and commands, for which `keep_administrator` is enough.
@@ -12,25 +15,23 @@ from sso.core.errors import Forbidden
 from sso.db.transaction import Transaction
 from sso.perm.authorization import rights_of
 from sso.perm.caller import Caller
-from sso.perm.engine import rules
-from sso.perm.engine.compiled_application import CompiledApplication, CompiledRole
-from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
-from sso.perm.engine.held_roles import ASSIGNMENT
-from sso.perm.engine.held_rules import HeldRule, HeldRules, assignment_end, covers
+from sso.perm.engine.compiled_application import CompiledApplication
+from sso.perm.engine.effective_permissions import compute_permissions
+from sso.perm.engine.held_rules import HeldRules, assignment_end
 from sso.perm.engine.management_rights import MANAGE_APPLICATIONS, held_in_projects
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.project_exclusion import project_exclusion
-from sso.perm.engine.rights import ALL, Rights, secret_rights
-from sso.perm.engine.rules import RuleSource
+from sso.perm.engine.rights import Rights
+from sso.perm.engine.secret_rights import ALL, secret_rights
 from sso.perm.engine.user_facts import UserFacts
 from sso.perm.input.membership import MemberRole
-from sso.perm.stores.administrators import AdministratorGuard, is_administrator
+from sso.perm.stores.administrators import AdministratorGuard
 from sso.perm.stores.facts import read_application, read_facts
 from sso.perm.stores.project_state import KnownUser, ProjectState, read_resources, read_users
 
-NOT_HELD = "role %s: only a caller who has all its rules may give it or take it away"
+NOT_HELD = "role %s: only a caller who has all its rules over the project may give it or take it away"
 # The name of the role may be hidden from the caller.
-NOT_GRANTABLE = "this change gives or takes away a role of an application that you do not have there"
+NOT_GRANTABLE = "this change affects a protected role of an application: canModifySchema is required there"
 ACCESS_CHANGED = "this change affects the access of members with roles that you do not have"
 
 
@@ -104,21 +105,17 @@ class Delegation:
         if application is None or facts is None:
             return frozenset()
         secret = secret_rights(application.schema, facts.own, self.caller.now)
-        if (
+        defines_or_assigns_roles = (
             "canModifySchema" in secret.application
             or secret.meta["roles.canWrite"] == ALL
             or MANAGE_APPLICATIONS in self.rights.management
-        ):
-            return frozenset(application.roles)  # the caller defines the application's roles, or assigns them
-        regular = {name: role for name, role in application.roles.items() if not role.protected}
-        if is_administrator(self.central, self.held_rules):
-            return frozenset(regular)
-        effective = compute_permissions(application, facts, self.caller.now)
-        self_written = Rights(self.rights.central, secret).writable_sections(own=True)
-        return frozenset(name for name, role in regular.items() if _holds(effective, role, self_written))
+        )
+        return frozenset(
+            name for name, role in application.roles.items() if defines_or_assigns_roles or not role.protected
+        )
 
     def _members_with_unheld_roles(self) -> frozenset[str]:
-        """Members with a role that the caller does not hold."""
+        """Members with a role that the caller may not take away."""
         if self.rights.is_root:
             return frozenset()
         return frozenset(member.user_id for member in self.before.members if not self._may_remove(member))
@@ -152,10 +149,8 @@ class Delegation:
         return self.held_roles[key]
 
     def _check_actions(self, after: ProjectState) -> None:
-        """Check grants and revokes that changed, or whose group changed. Grants also depend on project access."""
-        changed = set(self.before.actions ^ after.actions)
-        if self.before.access_rules != after.access_rules:
-            changed |= {item for item in self.before.actions | after.actions if item.action.action == "grant"}
+        """Check grants and revokes that changed, or whose group changed."""
+        changed = self.before.actions ^ after.actions
         if any(item.action.role not in self.grantable.get(item.application_id, ()) for item in changed):
             raise Forbidden(NOT_GRANTABLE)
 
@@ -170,30 +165,3 @@ class Delegation:
 
 def _has_access(state: ProjectState, users: dict[str, KnownUser], user_id: str) -> bool:
     return project_exclusion(state.facts, users[user_id].facts if user_id in users else UserFacts(user_id)) is None
-
-
-def _holds(effective: EffectivePermissions, role: CompiledRole, self_written: frozenset[str]) -> bool:
-    """Whether the caller has every rule of an application's role without end, including rules that the role denies.
-
-    Rules from data and roles that the caller may write itself do not count.
-    """
-    for rule in role.rules:
-        section = rule.path.partition(".")[0]
-        held = [
-            HeldRule(source.params, source.ends)
-            for source in effective.rules.get(rule.path, ())
-            if not _is_self_written(effective, source, section, self_written)
-        ]
-        if not (covers(held, rule.source.params, 0) if rule.listed else held):
-            return False
-    return True
-
-
-def _is_self_written(
-    effective: EffectivePermissions, source: RuleSource, section: str, self_written: frozenset[str]
-) -> bool:
-    """Whether the caller may have written this source of a rule itself."""
-    if source.layer == rules.ROLE:
-        origins = effective.roles[source.role].origins
-        return "roles" in self_written and all(origin.kind == ASSIGNMENT for origin in origins)
-    return source.layer == rules.OWN and section in self_written

@@ -9,7 +9,7 @@ from sso.perm.caller import Caller
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import ROOT_RULES, Operation, is_allowed
 from sso.perm.engine.records import OwnRecord, Schema
-from sso.perm.engine.rights import secret_rights
+from sso.perm.engine.secret_rights import secret_rights
 
 # The applications where a caller may have rights: those of the caller's projects, those with own secret data of the
 # caller, and those that give rights to all users.

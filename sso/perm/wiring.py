@@ -19,6 +19,7 @@ from sso.perm.credentials.key_files import KeyFiles
 from sso.perm.credentials.service_jwt import FindServiceToken, ServiceJwts
 from sso.perm.credentials.signed_address import SignedAddresses
 from sso.perm.endpoints.access_keys import AccessKeyEndpoint
+from sso.perm.endpoints.account_lookup import AccountLookup, FindUser
 from sso.perm.endpoints.applications import ApplicationEndpoint
 from sso.perm.endpoints.audit import AuditEndpoint
 from sso.perm.endpoints.checks import CheckEndpoint
@@ -28,7 +29,7 @@ from sso.perm.endpoints.managed_projects import ManagedProjectEndpoint
 from sso.perm.endpoints.memberships import MembershipEndpoint
 from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
-from sso.perm.endpoints.projects import FindUser, ProjectEndpoint
+from sso.perm.endpoints.projects import ProjectEndpoint
 from sso.perm.endpoints.roles import RoleEndpoint
 from sso.perm.endpoints.schemas import SchemaEndpoint
 from sso.perm.endpoints.user_data import UserDataEndpoint
@@ -119,6 +120,7 @@ def _build_endpoints(
     find_user: FindUser,
 ) -> PermissionEndpoints:
     projects = ProjectLookup(database)
+    accounts = AccountLookup(database, find_user)
     writes = PermissionWrites(writer, authorizer)
     groups = GroupEndpoint(database, writes, authorizer, projects)
     return PermissionEndpoints(
@@ -127,11 +129,11 @@ def _build_endpoints(
         schemas=SchemaEndpoint(database, writes, authorizer),
         user_data=UserDataEndpoint(writes, authorizer),
         checks=CheckEndpoint(authorizer),
-        projects=ProjectEndpoint(database, writes, authorizer, projects, find_user),
+        projects=ProjectEndpoint(database, writes, authorizer, projects, accounts),
         memberships=MembershipEndpoint(database, writes, authorizer, projects),
         groups=groups,
         access_keys=AccessKeyEndpoint(database, writes, authorizer, keyring),
-        managed_projects=ManagedProjectEndpoint(writes, authorizer, projects, find_user),
+        managed_projects=ManagedProjectEndpoint(writes, authorizer, projects, accounts),
         managed_groups=ManagedGroupEndpoint(writes, authorizer, projects, groups),
         audit=AuditEndpoint(database, authorizer, projects),
     )

@@ -150,10 +150,11 @@ def test_manager_of_projects_gives_roles_with_rights_over_projects(studio: Studi
     name = f"organizer{next(_numbers)}"
     rules = {"can_view_project": {"value": True}, "can_manage_project": {"value": True}}
     studio.role(1, name, project=rules, group={"can_manage_group": {"value": True}})
-    custom = f"custom{next(_numbers)}"
+    custom, keys = f"custom{next(_numbers)}", f"keys{next(_numbers)}"
     studio.role(1, custom, project={"can_launch_rockets": {"value": True}})
+    studio.role(1, keys, app={"can_manage_app_api_keys": {"value": True}})
     path = f"/projects/{studio.project()}/members"
-    for role, status in (("viewer", 201), (name, 201), (custom, 403)):
+    for role, status in (("viewer", 201), (name, 201), (custom, 201), (keys, 403)):
         body = {"user_id": studio.user().user_id, "roles": {"project": [role]}}
         assert projects.request("POST", path, json=body).status_code == status, role
 
@@ -167,23 +168,28 @@ def test_roles_over_the_service_are_no_roles_of_members(studio: Studio, both: Ad
         assert response.status_code == 400, response.text
 
 
-def test_manager_of_projects_grants_no_roles_of_applications(
+def test_manager_of_projects_grants_regular_roles_of_applications_and_revokes_no_protected_ones(
     studio: Studio, projects: Administrator, applications: Administrator, both: Administrator
 ) -> None:
-    """Neither by a grant to a group, nor by the users and conditions of a group that has one."""
     project_id = studio.project()
     application_id = studio.application(project_id)
     studio.role(application_id, "player", "play")
+    studio.role(application_id, "chief", "rule", protected=True)
     group_id = studio.group(project_id)
-    grant = {"group_id": group_id, "role": "player", "action": "grant"}
-    settings = {"settings": {"services": {str(application_id): {"groups": [grant]}}}}
     path = f"/projects/{project_id}"
-    assert projects.request("PATCH", path, json=settings).status_code == 403
-    assert both.request("PATCH", path, json=settings).status_code == 200
+
+    def settings(role: str, action: str) -> dict[str, Any]:
+        item = {"group_id": group_id, "role": role, "action": action}
+        return {"settings": {"services": {str(application_id): {"groups": [item]}}}}
+
+    assert projects.request("PATCH", path, json=settings("player", "grant")).status_code == 200
     everyone = [{"title": "All", "condition": {"everyone": True}}]
     for body in ({"users": [projects.user_id]}, {"conditions": everyone}):
-        assert projects.request("PATCH", f"/groups/{group_id}", json=body).status_code == 403
+        assert projects.request("PATCH", f"/groups/{group_id}", json=body).status_code == 200
     assert applications.request("PATCH", f"/groups/{group_id}", json={"users": []}).status_code == 403
+    assert projects.request("PATCH", path, json=settings("chief", "revoke")).status_code == 403
+    assert both.request("PATCH", path, json=settings("chief", "revoke")).status_code == 200
+    assert projects.request("PATCH", f"/groups/{group_id}", json={"users": []}).status_code == 403
     assert projects.request("DELETE", f"/groups/{group_id}").status_code == 403
     assert projects.request("PATCH", f"/groups/{group_id}", json={"title": "Still a group"}).status_code == 200
 

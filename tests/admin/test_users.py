@@ -204,10 +204,15 @@ def test_manager_cannot_make_users_with_more_rights(studio: Studio, manager: Adm
     tag, domain, user_id = f"staff{number}", f"studio{number}.example", str(7_000_000_000 + number)
     studio.role(1, f"tagged{number}", "can_view_audit", condition={"tag": tag})
     studio.role(1, f"at_work{number}", "can_view_audit", condition={"tag": f"{tag}-ip", "ip": "203.0.113.0/24"})
+    by_tag_or_place = {"or": [{"tag": f"{tag}-or", "ip": "203.0.113.0/24"}, {"ip": "198.51.100.0/24"}]}
+    studio.role(1, f"either{number}", "can_view_audit", condition=by_tag_or_place)
+    given_by_a_number = {"private_data": {"can_view_audit": {"value": 1}}}
+    studio.role(1, f"number{number}", meta=given_by_a_number, condition={"tag": f"{tag}-one", "ip": "203.0.113.0/24"})
     studio.role(1, f"colleague{number}", "can_view_audit", condition={"domain": domain})
     studio.role(1, f"chosen{number}", "can_view_audit", condition={"uid": [user_id]})
     friend = create(manager)
-    gains: list[dict[str, Any]] = [{"tags": [tag]}, {"tags": [f"{tag}-ip"]}, {"login": f"x{number}@{domain}"}]
+    gains: list[dict[str, Any]] = [{"tags": [f"{tag}{suffix}"]} for suffix in ("", "-ip", "-or", "-one")]
+    gains.append({"login": f"x{number}@{domain}"})
     for fields in gains:
         for target in (friend["user_id"], manager.user_id):
             response = manager.request("PATCH", f"/users/{target}", json=fields)

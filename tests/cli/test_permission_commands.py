@@ -91,7 +91,7 @@ def test_perm_list_prints_rules_roles_or_tree(applied: Sso) -> None:
     assert applied("perm", "list", "bob@example.com", "--app", "40").lines == [
         "chat.ban|a,b",
         "chat.mute",
-        "public_data.title",
+        "title",
     ]
     assert applied("perm", "list", "5002", "--app", "40", "--type", "roles").lines == ["moderator"]
     tree = orjson.loads("\n".join(applied("perm", "list", "5002", "--app", "40", "--type", "tree").lines))

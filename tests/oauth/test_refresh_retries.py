@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.kit.oauth import TOKEN, Browser, Site, error_of, new_site
+from tests.kit.oauth import REVOKE, TOKEN, Browser, Site, error_of, new_site
 from tests.kit.postgres import execute
 from tests.kit.server import Server
 
@@ -95,3 +95,15 @@ def test_revoked_grant_gives_no_retry(oidc: Site, browser: Browser) -> None:
     first = tokens_of(refresh(oidc, token, "k"))
     assert oidc.revoke(first["refresh_token"]).status_code == 200
     assert error_of(refresh(oidc, token, "k")) == (400, "invalid_grant")
+
+
+def test_retry_does_not_revive_a_revoked_access_token(oidc: Site, browser: Browser) -> None:
+    """Its repetition counts as the use of an old token."""
+    token = oidc.tokens(browser)["refresh_token"]
+    first = tokens_of(refresh(oidc, token, "k"))
+    form = {"client_id": oidc.client_id, "client_secret": oidc.secret, "token": first["access_token"]}
+    assert oidc.http.post(REVOKE, data=form).status_code == 200
+    assert oidc.userinfo(first["access_token"]).status_code == 401
+    repeated = refresh(oidc, token, "k")
+    assert oidc.userinfo(first["access_token"]).status_code == 401
+    assert error_of(repeated) == (400, "invalid_grant")

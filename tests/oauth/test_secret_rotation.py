@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.oauth import REVOKE, Browser, Site, error_of, new_site
+from tests.kit.oauth import REVOKE, TOKEN, Browser, Site, error_of, new_site
 from tests.kit.postgres import execute
 from tests.kit.server import Server
 
@@ -61,6 +61,48 @@ def test_without_options_the_old_secret_stays_until_finish(server: Server, brows
     server.sso("client", "rotate-secret", site.client_id, "--finish")
     assert error_of(site.redeem(browser.code(site), headers=site.basic())) == (401, "invalid_client")
     assert site.redeem(browser.code(site), headers=site.basic(new)).status_code == 200
+
+
+def service_token(server: Server, client_id: str, secret: str) -> str:
+    form = {"grant_type": "client_credentials", "client_id": client_id, "client_secret": secret}
+    with server.client() as client:
+        return str(client.post(TOKEN, data=form).json()["access_token"])
+
+
+def service_token_works(server: Server, token: str) -> bool:
+    with server.client() as client:
+        return client.get("/api/admin/projects", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+
+
+def test_rotation_without_overlap_ends_everything_that_was_issued_under_the_old_secret(
+    server: Server, browser: Browser
+) -> None:
+    site = new_site(server, profile="oidc")
+    tokens = site.redeem(browser.code(site), headers=site.basic()).json()
+    code = browser.code(site)
+    assert site.userinfo(tokens["access_token"]).status_code == 200
+    new = rotate(server, site, "--overlap", "0")
+    assert json.loads(server.sso("client", "show", site.client_id).stdout)["secrets"] == 1
+    assert site.userinfo(tokens["access_token"]).status_code == 401
+    assert site.refresh(tokens["refresh_token"], headers=site.basic(new)).status_code == 400
+    assert error_of(site.redeem(code, headers=site.basic(new))) == (400, "invalid_grant")
+    assert site.redeem(browser.code(site), headers=site.basic(new)).status_code == 200
+
+
+def test_token_of_a_service_client_ends_with_an_immediate_rotation_and_with_disabling(server: Server) -> None:
+    client_id, secret = "leaked-service", "a secret that will leak"
+    fields = {"profile": "oidc", "grant_types": ["client_credentials"], "application_id": 1}
+    server.apply({"clients": [{"client_id": client_id, "client_secret": secret, **fields}]})
+    leaked = service_token(server, client_id, secret)
+    assert service_token_works(server, leaked)
+    new = server.sso("client", "rotate-secret", client_id, "--overlap", "0").stdout.split()[-1]
+    assert not service_token_works(server, leaked)
+    token = service_token(server, client_id, new)
+    server.sso("client", "rotate-secret", client_id, "--overlap", "1d")
+    assert service_token_works(server, token)
+    server.sso("client", "disable", client_id)
+    server.sso("client", "enable", client_id)
+    assert not service_token_works(server, token)
 
 
 @pytest.mark.parametrize("options", [["--overlap", "0d"], ["--expires-in", "soon"], ["--finish", "--overlap", "1d"]])

@@ -82,6 +82,13 @@ class ScenarioGenerator:
     def data(self, *, own: bool = False) -> dict[str, Any]:
         return {section: self.tree(own=own) for section in self.some(("private_data", "public_data"), 2)}
 
+    def public_writing(self) -> dict[str, Any]:
+        """``secret_data`` that says who may write the public data of users."""
+        if self.sometimes(0.5):
+            return {}
+        level = self.one(("self", "all", "none"))
+        return {"secret_data": {"meta": {"public": {"canWrite": {"value": level}}}}}
+
     def condition(self, *, ip: bool, depth: int = 0) -> dict[str, Any]:
         members = ("domain", "uid", "tag", "purchase", "everyone", "and", "or", *(("ip", "ip") if ip else ()))
         found: dict[str, Any] = {}
@@ -172,10 +179,10 @@ class ScenarioGenerator:
         central = self.sometimes(0.5)
         return {
             "application_id": 1 if central else 10,
-            "schema": self.data(),
+            "schema": {**self.data(), **self.public_writing()},
             "roles": [self.role(name, generic=central and self.sometimes(0.7)) for name in self.most(ROLE_NAMES)],
             "user": self.user(),
-            "own": {"roles": self.assignments(4), **self.data(own=True)},
+            "own": {"roles": self.assignments(4), **self.data(own=True), **self.public_writing()},
             "removed": self.sometimes(0.03),
             "home": self.project("p1") if not central and self.sometimes(0.8) else None,
             "projects": [self.project("p1"), self.project("p2")] if central else [],

@@ -295,11 +295,12 @@ class ReferenceEvaluator:
         lines = []
         for name in {path.split(".", 1)[1] for path in held}:
             private, public = f"private_data.{name}", f"public_data.{name}"
-            if public in held and self.apart(name, held):
+            together = [path for path in (private, public) if path in held]
+            if public in held and self.may_write_public() and not self.declares(public):
                 lines.append(self.line(public, held[public], options))
-                together = [private] if private in held else []
-            else:
-                together = [path for path in (private, public) if path in held]
+                together.remove(public)
+            elif public in held and self.declares(private):
+                together.remove(public)
             if together:
                 lines.append(self.line_of([held[path] for path in together], name, options))
         for project in self.shown(options):
@@ -308,14 +309,16 @@ class ReferenceEvaluator:
                 lines.append(self.line(f"{project['id']}/{place}{rule}", sources, options))
         return sorted(lines)
 
-    def apart(self, name: str, held: dict[str, Any]) -> bool:
-        """Whether a held public rule keeps its section, so that it does not pass for a private one."""
-        private, public = f"private_data.{name}", f"public_data.{name}"
-        all_roles = [self.both(role["meta"]) for role in self.defined.values()]
-        is_private = private in self.both(self.schema) or any(private in rules for rules in all_roles)
-        if held[public][0][0] == 2:  # of the user's own data
-            return is_private or public not in self.both(self.schema)
-        return is_private and private not in held
+    def declares(self, path: str) -> bool:
+        """Whether the schema or a role has the rule, with any value."""
+        return path in self.both(self.schema) or any(path in self.both(role["meta"]) for role in self.defined.values())
+
+    def may_write_public(self) -> bool:
+        level = "none"
+        for data in (self.schema, self.own):
+            meta = data.get("secret_data", {}).get("meta", {})
+            level = meta.get("public", {}).get("canWrite", {}).get("value", level)
+        return level in ("self", "all")
 
     def role_name(self, project: dict[str, Any], level: str, resource: str, name: str) -> str:
         return f"{project['id']}/{name}" if level == "project" else f"{project['id']}.{level}.{resource}/{name}"

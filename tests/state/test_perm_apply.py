@@ -42,7 +42,7 @@ async def test_document_creates_all_sections(services: Services) -> None:
     assert "can_create_projects" in await rules(services, ANN)
     assert "red_dawn/project.can_manage_project" in await rules(services, ANN)
     assert "red_dawn/project.can_view_project" in await rules(services, BOB)
-    assert await rules(services, BOB, 40) == ["chat.ban|a,b", "chat.mute", "public_data.title"]
+    assert await rules(services, BOB, 40) == ["chat.ban|a,b", "chat.mute", "title"]
     assert await rules(services, ANN, 40) == ["chat.mute"]  # through the group and the project's settings
     key = await services.permissions.access_keys.authenticate(SECRET)
     assert key is not None

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 MAX_EXACT_USERS = 10_000  # a write that may affect more users is evaluated for these only
 MAX_EXAMPLES = 100  # of affected users, in a dry run that is not exact
+COUNTED_IN = 1000  # steps of the numbers of users who may be affected, for callers who may not read them
 
 
 class PermissionChange(NamedTuple):
@@ -78,13 +79,14 @@ class Impact:
         return not self.unevaluated
 
     def visible(self, select: Callable[[PermissionChange], PermissionChange | None]) -> "Impact":
-        """The impact with the parts of each change that ``select`` returns. ``total`` still counts all users."""
+        """The impact with the parts of each change that ``select`` returns.
+
+        Users without such a part are not counted: the caller could choose conditions such that a number tells an
+        attribute of one user. For the same reason, the numbers of users who were not evaluated are rounded.
+        """
         shown = [part for change in self.changes if (part := select(change)) is not None]
-        hidden = len({change.user_id for change in self.changes} - {change.user_id for change in shown})
-        if not hidden:
-            return replace(self, changes=shown)
-        warning = f"{hidden} of the users are not shown, because you may not read their permissions"
-        return replace(self, changes=shown, warnings=(*self.warnings, warning))
+        rounded = {key: count // COUNTED_IN * COUNTED_IN for key, count in self.unevaluated.items()}
+        return replace(Impact.of(shown, rounded, self.warnings), failed_assertions=self.failed_assertions)
 
     def without_violators(self) -> "Impact":
         """The impact without the names of users who violate an assertion."""

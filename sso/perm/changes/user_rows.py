@@ -13,7 +13,8 @@ from sso.perm.engine.user_facts import UserFacts
 # Memberships matter at the central application only.
 _ROWS = Statement(
     """SELECT u.user_id, u.login, u.tags, u.purchases,
-        (SELECT jsonb_build_object('public_data', r.public_data, 'private_data', r.private_data)
+        (SELECT jsonb_build_object(
+            'public_data', r.public_data, 'private_data', r.private_data, 'secret_data', r.secret_data)
          FROM user_records r WHERE r.user_id = u.user_id AND r.application_id = :application_id) AS record,
         (SELECT jsonb_agg(jsonb_build_object('name', s.name, 'expired', s.expired, 'ttl', s.ttl) ORDER BY s.position)
          FROM role_assignments s WHERE s.user_id = u.user_id AND s.application_id = :application_id) AS roles,

@@ -9,7 +9,8 @@ from typing import Any
 
 from sso.perm.caller import Caller
 from sso.perm.engine.operations import Operation, is_allowed
-from sso.perm.engine.rights import META_NAMES, Rights, secret_rights
+from sso.perm.engine.rights import META_NAMES, Rights
+from sso.perm.engine.secret_rights import secret_rights
 from sso.perm.stores.facts import FactsStore
 
 EVERYTHING = ("before", "after")

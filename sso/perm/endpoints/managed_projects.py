@@ -8,9 +8,10 @@ from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.caller import Caller
 from sso.perm.changes.scope import Scope
 from sso.perm.delegation import delegated_write
+from sso.perm.endpoints.account_lookup import AccountLookup
 from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
-from sso.perm.endpoints.projects import FindUser, require_second_factor
+from sso.perm.endpoints.projects import require_second_factor
 from sso.perm.engine.management_rights import MANAGE_PROJECTS
 from sso.perm.engine.operations import Operation
 from sso.perm.engine.project_quota import project_quota
@@ -37,12 +38,12 @@ LISTS = ("allow", "disallow")
 
 class ManagedProjectEndpoint:
     def __init__(
-        self, writes: PermissionWrites, authorizer: Authorizer, projects: ProjectLookup, find_user: FindUser
+        self, writes: PermissionWrites, authorizer: Authorizer, projects: ProjectLookup, accounts: AccountLookup
     ) -> None:
         self._writes = writes
         self._authorizer = authorizer
         self._projects = projects
-        self._find_user = find_user
+        self._accounts = accounts
 
     async def create(self, request: PermissionRequest) -> dict[str, Any]:
         """Creates a project with all its fields. Its author is the caller; without ``admins``, also its administrator.
@@ -58,7 +59,7 @@ class ManagedProjectEndpoint:
         rights = await self._authorizer.caller_rights(request.caller)
         rights.require(Operation.PUBLISH)
         manages = rights.is_root or MANAGE_PROJECTS in rights.granted.management
-        admins = await self._find_admins(data.get("admins", []), need_factor=not manages)
+        admins = await self._find_admins(request, data.get("admins", []), need_factor=not manages)
         author = request.caller.user_id
         if not manages or not admins:
             admins = [author, *admins]
@@ -120,7 +121,7 @@ class ManagedProjectEndpoint:
     async def find_member(self, request: PermissionRequest, project_id: str, login: str) -> str:
         """Returns the id of the user with this login, for callers who may give users roles in the project."""
         await self._authorize(request, await self._projects.read_project_id(project_id), Operation.MEMBERSHIP_SAVE)
-        user = await self._find_user(login)
+        user = await self._accounts.find(request.caller.actor, login)
         if user is None:
             raise NotFound("login: there is no user with this login")
         return user.user_id
@@ -132,10 +133,10 @@ class ManagedProjectEndpoint:
             raise Forbidden("removed")
         return rights
 
-    async def _find_admins(self, names: list[str], *, need_factor: bool) -> list[str]:
+    async def _find_admins(self, request: PermissionRequest, names: list[str], *, need_factor: bool) -> list[str]:
         user_ids = []
         for index, name in enumerate(names):
-            user = await self._find_user(name)
+            user = await self._accounts.find(request.caller.actor, name)
             if user is None or user.disabled:
                 raise NotFound(f"admins[{index}]: user not found")
             if need_factor:

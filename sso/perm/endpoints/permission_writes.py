@@ -2,7 +2,7 @@
 
 A dry run shows the permissions of other users only as far as the caller may read them: entries of an application in the
 sections that its ``secret_data.meta`` lets the caller read, and entries of a project if the caller may read its
-membership. ``total`` counts all affected users. Only root learns which users violate an assertion.
+membership. Users whose entries are all hidden are not counted. Only root learns which users violate an assertion.
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,12 +19,13 @@ from sso.perm.changes.writer import PermissionWriter, overridable_by
 from sso.perm.engine.management_rights import MANAGE_APPLICATIONS
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID, PROJECT_ACCESS
 from sso.perm.engine.operations import Operation
-from sso.perm.engine.rules import section_of
+from sso.perm.engine.rules import LISTED_SECTIONS, section_of
 from sso.perm.request import PermissionRequest
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+HIDDEN_USERS = "users whose permissions you may not read are neither shown nor counted"
 _PROJECT_PREFIX = f"private_data.{PROJECT_ACCESS}."
 
 
@@ -78,14 +79,16 @@ class PermissionWrites:
         one_application = len(scope.changed_applications) == 1 and not scope.projects
         impact = written.impact
         if mode.dry_run:
-            impact = await self._visible(request, impact)
+            impact = await self._visible(request, scope, impact)
         else:
             request.warnings.extend(impact.warnings)
         return EndpointWrite(request, written.result, impact, mode.dry_run, one_application)
 
-    async def _visible(self, request: PermissionRequest, impact: Impact) -> Impact:
+    async def _visible(self, request: PermissionRequest, scope: Scope, impact: Impact) -> Impact:
+        if await self._is_root(request):
+            return impact
         rights: dict[int, CallerRights | None] = {}
-        for application_id in {change.application_id for change in impact.changes}:
+        for application_id in scope.changed_applications | {change.application_id for change in impact.changes}:
             try:
                 rights[application_id] = await self._authorizer.caller_rights(request.caller, application_id)
             except Forbidden:  # the caller's credentials are not valid for this application
@@ -97,18 +100,21 @@ class PermissionWrites:
             granted = rights[change.application_id]
             return _readable(change, granted) if granted is not None else None
 
-        if impact.failed_assertions and not await self._is_root(request):
-            impact = impact.without_violators()
-        return impact.visible(select)
+        # Whether the caller is warned must not depend on the users who are affected.
+        if scope.projects or not all(_reads_everyone(rights[key]) for key in scope.changed_applications):
+            impact = replace(impact, warnings=(*impact.warnings, HIDDEN_USERS))
+        return impact.without_violators().visible(select)
 
     async def _is_root(self, request: PermissionRequest) -> bool:
         return (await self._authorizer.caller_rights(request.caller)).is_root
 
 
+def _reads_everyone(rights: CallerRights | None) -> bool:
+    return rights is not None and rights.granted.readable_sections(own=False).issuperset(LISTED_SECTIONS)
+
+
 def _readable(change: PermissionChange, rights: CallerRights) -> PermissionChange | None:
     """The entries of another user's change that the caller may read; None if there are none."""
-    if rights.is_root:
-        return change
     sections = rights.granted.readable_sections(own=False)
 
     def may_read(entry: str) -> bool:

@@ -1,7 +1,6 @@
 """POST /api/permissions/project, /publish and /user/info (§2.4, §4.6)."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
 from sso.db.database import Database
@@ -10,6 +9,7 @@ from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
 from sso.perm.changes.scope import Scope
 from sso.perm.delegation import delegated_write
+from sso.perm.endpoints.account_lookup import AccountLookup, TargetUser
 from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.engine.operations import Operation
@@ -35,22 +35,6 @@ READ_ONLY = frozenset(("id", "tags", "author", "created", "removed"))
 FIELDS = READ_ONLY | {"title", "description", "aliases", "settings"}
 
 
-class TargetUser(Protocol):
-    """The user whom a project is published for."""
-
-    @property
-    def user_id(self) -> str: ...
-
-    @property
-    def second_factors(self) -> tuple[str, ...]: ...
-
-    @property
-    def disabled(self) -> bool: ...
-
-
-FindUser = Callable[[str], Awaitable[TargetUser | None]]
-
-
 class ProjectEndpoint:
     def __init__(
         self,
@@ -58,13 +42,13 @@ class ProjectEndpoint:
         writes: PermissionWrites,
         authorizer: Authorizer,
         projects: ProjectLookup,
-        find_user: FindUser,
+        accounts: AccountLookup,
     ) -> None:
         self._database = database
         self._writes = writes
         self._authorizer = authorizer
         self._projects = projects
-        self._find_user = find_user
+        self._accounts = accounts
 
     async def user_info(self, request: PermissionRequest) -> dict[str, Any]:
         """The number of projects whose author is the caller."""
@@ -79,7 +63,7 @@ class ProjectEndpoint:
             target_name = validators.read_text(request.fields["user"], "user", 320, min_length=1)
         rights = await self._authorizer.caller_rights(request.caller)
         rights.require(Operation.PUBLISH)
-        target = await self._require_user(target_name) if target_name is not None else None
+        target = await self._require_user(request, target_name) if target_name is not None else None
         author = request.caller.user_id
         admins = [author, *([target.user_id] if target else [])]
         max_projects = None if rights.is_root else project_quota(rights.granted.central)
@@ -134,8 +118,8 @@ class ProjectEndpoint:
         rights = await self._authorizer.caller_rights(request.caller)
         return await self._projects.require(rights, project_id, operation)
 
-    async def _require_user(self, name: str) -> TargetUser:
-        user = await self._find_user(name)
+    async def _require_user(self, request: PermissionRequest, name: str) -> TargetUser:
+        user = await self._accounts.find(request.caller.actor, name)
         if user is None or user.disabled:
             raise NotFound("user not found")
         require_second_factor(user, "user")

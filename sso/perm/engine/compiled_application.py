@@ -104,19 +104,21 @@ class CompiledApplication:
 
     @cached_property
     def public_names(self) -> frozenset[str]:
-        """The paths, without their section, that the schema declares as public rules."""
-        nodes = rules.rule_nodes(self.schema.public_data, "public_data")
-        return frozenset(rules.without_section(path) for path, _ in nodes)
+        """The paths, without their section, that the schema or any role declares as public rules."""
+        return self._declared_names("public_data")
 
     @cached_property
     def private_names(self) -> frozenset[str]:
         """The paths, without their section, that the schema or any role declares as private rules."""
-        trees = [self.schema.private_data, *(role.record.meta.get("private_data") for role in self.roles.values())]
+        return self._declared_names("private_data")
+
+    def _declared_names(self, section: str) -> frozenset[str]:
+        trees = [getattr(self.schema, section), *(role.record.meta.get(section) for role in self.roles.values())]
         return frozenset(
             rules.without_section(path)
             for tree in trees
             if isinstance(tree, dict)
-            for path, _ in rules.rule_nodes(tree, "private_data")
+            for path, _ in rules.rule_nodes(tree, section)
         )
 
 

@@ -28,27 +28,20 @@ def holds(condition: Condition, user: UserFacts) -> bool:
     if condition == NEVER:
         return False
     return (
-        (condition.domain is None or condition.domain == user.domain)
-        and (condition.uid is None or user.user_id in condition.uid)
-        and (condition.tag is None or condition.tag in user.tags)
-        and (condition.purchase is None or condition.purchase in user.purchases)
+        has_attributes(condition, user)
         and (condition.ip is None or _inside(condition.ip, user))
         and (condition.all_of is None or (condition.all_of != () and all(holds(c, user) for c in condition.all_of)))
         and (condition.any_of is None or any(holds(c, user) for c in condition.any_of))
     )
 
 
-def at_any_address(condition: Condition) -> Condition:
-    """Returns the condition without its requirements on the address."""
-
-    def each(parts: tuple[Condition, ...] | None) -> tuple[Condition, ...] | None:
-        return None if parts is None else tuple(at_any_address(part) for part in parts)
-
-    return condition._replace(
-        ip=None,
-        everyone=condition.everyone or condition.ip is not None,
-        all_of=each(condition.all_of),
-        any_of=each(condition.any_of),
+def has_attributes(condition: Condition, user: UserFacts) -> bool:
+    """Whether the user meets the condition's own requirements, without those on the address and those of its parts."""
+    return (
+        (condition.domain is None or condition.domain == user.domain)
+        and (condition.uid is None or user.user_id in condition.uid)
+        and (condition.tag is None or condition.tag in user.tags)
+        and (condition.purchase is None or condition.purchase in user.purchases)
     )
 
 

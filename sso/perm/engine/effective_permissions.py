@@ -4,7 +4,7 @@ There are three layers: the schema's values, then roles, then the user's own dat
 and among roles a true value wins over a false one. Entries and assignments that have ended are ignored.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sso.perm.engine import rules
@@ -13,8 +13,9 @@ from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.held_roles import DEFAULT, NO_ROLES, HeldRole, HeldRoles, Origin, compute_held_roles
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.project_access import ProjectAccess, compute_project_access
-from sso.perm.engine.records import OwnRecord
+from sso.perm.engine.records import NO_RECORD, OwnRecord
 from sso.perm.engine.rules import RuleEntry, RuleSource
+from sso.perm.engine.secret_rights import ALL, SELF, secret_rights
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,10 @@ class EffectivePermissions:
     held_roles: HeldRoles
     rules: Mapping[str, tuple[RuleSource, ...]]  # the sources of each rule, by path
     projects: tuple[ProjectAccess, ...]
-    # Public paths in the user's own data that could be mistaken for private rules, because the schema does not declare
-    # them as public, or declares them as private too. list_short never shows them under their short name.
+    # Public paths that the user may have written. They keep their section in list_short.
     self_written_paths: frozenset[str] = frozenset()
-    # Public paths from a role or the schema that are declared as private rules too.
-    ambiguous_paths: frozenset[str] = frozenset()
+    # Public paths that are declared as private rules. list_short leaves them out.
+    shadowed_paths: frozenset[str] = frozenset()
 
     @property
     def roles(self) -> Mapping[str, HeldRole]:
@@ -47,17 +47,17 @@ def compute_permissions(application: CompiledApplication, facts: PermissionFacts
         )
         projects = tuple(access for access in accesses if access is not None)
     sources = _rule_sources(application, facts.own, held_roles, now)
-    self_written, ambiguous = _public_paths(application, sources)
-    return EffectivePermissions(application.application_id, now, held_roles, sources, projects, self_written, ambiguous)
+    self_written, shadowed = _public_paths(application, facts.own, sources, now)
+    return EffectivePermissions(application.application_id, now, held_roles, sources, projects, self_written, shadowed)
 
 
 def compute_default_permissions(application: CompiledApplication, now: int) -> EffectivePermissions:
     """What every new user has: the schema's values and the default roles, whichever conditions the user will meet."""
     roles = {role.name: HeldRole(role.name, (Origin(DEFAULT),)) for role in application.default_roles}
     held_roles = replace(NO_ROLES, effective=roles)
-    sources = _rule_sources(application, OwnRecord(), held_roles, now)
-    _, ambiguous = _public_paths(application, sources)
-    return EffectivePermissions(application.application_id, now, held_roles, sources, (), ambiguous_paths=ambiguous)
+    sources = _rule_sources(application, NO_RECORD, held_roles, now)
+    _, shadowed = _public_paths(application, NO_RECORD, sources, now)
+    return EffectivePermissions(application.application_id, now, held_roles, sources, (), shadowed_paths=shadowed)
 
 
 def own_entries(own: OwnRecord, now: int) -> Iterator[RuleEntry]:
@@ -96,18 +96,13 @@ def _rule_sources(
 
 
 def _public_paths(
-    application: CompiledApplication, sources_by_path: Mapping[str, tuple[RuleSource, ...]]
+    application: CompiledApplication, own: OwnRecord, paths: Iterable[str], now: int
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """``self_written_paths`` and ``ambiguous_paths``: the public paths that must not pass for private rules."""
-    self_written: set[str] = set()
-    ambiguous: set[str] = set()
-    for path, sources in sources_by_path.items():
-        if path.startswith("public_data."):
-            name = rules.without_section(path)
-            is_private = name in application.private_names
-            if sources[0].layer != rules.OWN:
-                if is_private:
-                    ambiguous.add(path)
-            elif is_private or name not in application.public_names:
-                self_written.add(path)
-    return frozenset(self_written), frozenset(ambiguous)
+    """``self_written_paths`` and ``shadowed_paths``: the public paths that have no short name."""
+    names = {path: rules.without_section(path) for path in paths if path.startswith("public_data.")}
+    self_written: frozenset[str] = frozenset()
+    undeclared = [path for path, name in names.items() if name not in application.public_names]
+    if undeclared and secret_rights(application.schema, own, now).meta["public.canWrite"] in (SELF, ALL):
+        self_written = frozenset(undeclared)
+    private = frozenset(path for path, name in names.items() if name in application.private_names)
+    return self_written, private - self_written

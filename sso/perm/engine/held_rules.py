@@ -1,13 +1,15 @@
-"""The rules that a user holds in a project, and whether they cover everything that a role gives.
+"""The rules that a user holds in a project, and whether they cover what a role gives over the project.
 
-A caller may give or take away only rules that the caller holds. The rules themselves, their parameters and their end
-times all count. A rule without parameters is unlimited, so it covers the same rule with parameters.
+A caller may give or take away rules over the project (`PROJECT_RULES`) only if the caller holds them. The rules
+themselves, their parameters and their end times all count. A rule without parameters is unlimited, so it covers the
+same rule with parameters.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from sso.perm.engine.compiled_application import LEVEL_SECTIONS, CompiledApplication, CompiledRole
+from sso.perm.engine.operations import PROJECT_RULES
 from sso.perm.engine.project_access import PROJECT_LEVEL, ProjectAccess, membership_assignments
 from sso.perm.engine.records import Assignment
 
@@ -69,12 +71,12 @@ class HeldRules:
                     rules_at_scope.setdefault((rule_level, rule.path), []).append(held)
 
     def cover_role(self, role: CompiledRole, level: str, resource: str, ends: int | None = None) -> bool:
-        """Whether the user holds every rule that the role gives when it is assigned at this scope until ``ends``."""
+        """Whether the user holds what the role gives over the project when it is assigned here until ``ends``."""
         return all(
             covers(self._sources(rule_level, rule.path, level, resource), rule.source.params, ends)
             for rule_level in _covered_levels(level)
             for rule in role.rules_by_level[rule_level]
-            if rule.listed
+            if rule.listed and rule.path in PROJECT_RULES.get(rule_level, ())
         )
 
     def cover_project_rules(self, rules: Iterable[str], *, permanently: bool = False) -> bool:

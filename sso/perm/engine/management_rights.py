@@ -21,15 +21,10 @@ _HELD_IN_PROJECTS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("project", "project.can_remove_project"),
         ("project", "project.can_manage_groups"),
         ("groups", "group.can_manage_group"),
-        ("applications", "app.can_view_app"),
-        ("services", "srv.can_view_service"),
     ),
     MANAGE_APPLICATIONS: (
         ("project", "project.can_manage_applications"),
-        ("applications", "app.can_view_app"),
         ("applications", "app.can_manage_app_api_keys"),
-        ("services", "srv.can_view_service"),
-        ("services", "srv.can_manage_service"),
     ),
 }
 

@@ -141,6 +141,11 @@ REQUIRED: Mapping[Operation, tuple[Alternative, ...]] = {
 }
 # The rules over the whole service that are alternatives in the table.
 ROOT_RULES = frozenset(item.rule for row in REQUIRED.values() for item in row if isinstance(item, Root))
+# The rules within a project that are alternatives in the table, by level.
+PROJECT_RULES: Mapping[str, frozenset[str]] = {
+    level: frozenset(item.rule for row in REQUIRED.values() for item in row if isinstance(item, kind))
+    for level, kind in (("project", InProject), ("applications", OnApplication), ("groups", OnGroup))
+}
 
 
 def missing_rights(operation: Operation, *, in_management: bool = False) -> str:

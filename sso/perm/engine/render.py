@@ -86,7 +86,7 @@ def list_entries(effective: EffectivePermissions, options: Options) -> dict[str,
 
 
 def as_list_short(effective: EffectivePermissions, options: Options = DEFAULT_OPTIONS) -> list[str]:
-    """The list without sections: a path in public and private data is one entry, except where `short_name` says so."""
+    """The list without sections: a path in public and private data is one entry. See `short_name`."""
     entries = list_short_entries(effective, options)
     return sorted(_entry(name, sources, effective.now, options.with_exp) for name, sources in entries.items())
 
@@ -96,8 +96,9 @@ def list_short_entries(effective: EffectivePermissions, options: Options) -> dic
     entries: dict[str, SourceGroups] = {}
     for path in sorted(effective.rules):  # private_data comes first, also where parameters merge
         if section_of(path) in options.sections:
-            name = short_name(effective, path, options.sections)
-            entries[name] = (*entries.get(name, ()), effective.rules[path])
+            name = short_name(effective, path)
+            if name is not None:
+                entries[name] = (*entries.get(name, ()), effective.rules[path])
     for access, scope in _visible_scopes(effective, options):
         prefix = short_prefix(access.project.id, scope.level, scope.resource)
         entries.update((prefix + path, (sources,)) for path, sources in scope.rules.items())
@@ -172,20 +173,15 @@ def visible_projects(effective: EffectivePermissions, options: Options) -> list[
     )
 
 
-def short_name(effective: EffectivePermissions, path: str, sections: frozenset[str] = ALL_SECTIONS) -> str:
-    """The name of a rule in ``list_short``.
+def short_name(effective: EffectivePermissions, path: str) -> str | None:
+    """The name of a rule in ``list_short``, or None if that list leaves it out.
 
-    A public rule keeps its section where it could pass for a private rule: if the user wrote it and the schema does not
-    declare it, or if the path is also private and the user does not hold the private rule.
+    A public path that the user may have written keeps its section, unless it is declared as public. A path that is
+    declared as private never comes from public data.
     """
     if path in effective.self_written_paths:
         return path
-    name = without_section(path)
-    if path in effective.ambiguous_paths and not (
-        "private_data" in sections and f"private_data.{name}" in effective.rules
-    ):
-        return path
-    return name
+    return None if path in effective.shadowed_paths else without_section(path)
 
 
 def list_prefix(project_id: str, level: str, resource: str) -> str:

@@ -5,16 +5,13 @@ public and private data as one entry, but a rule in public data is not a root ru
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.management_rights import MANAGE_APPLICATIONS, VIEW_APPLICATIONS
 from sso.perm.engine.names import ROOT_ROLE
-from sso.perm.engine.records import OwnRecord, Schema
-from sso.perm.engine.user_overrides import values_with_overrides
+from sso.perm.engine.secret_rights import ALL, NO_SECRET_RIGHTS, SELF, SecretRights
 
-SELF, ALL, NONE = "self", "all", "none"
 # Section of a user's schema → its name in secret_data.meta.
 META_NAMES: Mapping[str, str] = {
     "roles": "roles",
@@ -24,41 +21,8 @@ META_NAMES: Mapping[str, str] = {
     "login": "secret",  # login rules of a user are guarded like secret data
 }
 ALL_SECTIONS = frozenset(META_NAMES)
-# The values that apply where the schema has none (§2.8).
-META_DEFAULTS: Mapping[str, str] = {
-    "roles.canRead": SELF,
-    "roles.canWrite": NONE,
-    "private.canRead": SELF,
-    "private.canWrite": NONE,
-    "public.canRead": ALL,
-    "public.canWrite": NONE,
-    "secret.canRead": NONE,
-    "secret.canWrite": NONE,
-}
 # The rights of the management API over all sections of all users.
 _SECTION_RIGHTS = {"canRead": (VIEW_APPLICATIONS, MANAGE_APPLICATIONS), "canWrite": (MANAGE_APPLICATIONS,)}
-APPLICATION_RULES = ("canCreateJwt", "canModifySchema", "canRead", "canReadSchema", "canSave", "canSeeRoleList")
-
-
-@dataclass(frozen=True)
-class SecretRights:
-    """The rights in the application's secret_data, where the caller's own data override them."""
-
-    application: frozenset[str] = frozenset()  # the APPLICATION_RULES that are true
-    meta: Mapping[str, str] = field(default_factory=lambda: dict(META_DEFAULTS))
-
-
-NO_SECRET_RIGHTS = SecretRights()
-
-
-def secret_rights(schema: Schema, own: OwnRecord, now: int) -> SecretRights:
-    values = values_with_overrides(schema.secret_data, own.secret_data, "secret_data", now)
-    application = frozenset(name for name in APPLICATION_RULES if values.get(f"secret_data.application.{name}") is True)
-    meta = {}
-    for name, default in META_DEFAULTS.items():
-        value = values.get(f"secret_data.meta.{name}", default)
-        meta[name] = value if value in (SELF, ALL) else NONE
-    return SecretRights(application, meta)
 
 
 class Rights(NamedTuple):

@@ -1,17 +1,20 @@
 """The rights over the whole service that a user has at the central application, or may get there without a change."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sso.perm.engine.address_sets import AddressSets
 from sso.perm.engine.compiled_application import CompiledApplication, CompiledRole
-from sso.perm.engine.conditions import at_any_address, holds
-from sso.perm.engine.effective_permissions import compute_permissions
+from sso.perm.engine.effective_permissions import own_entries
 from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.names import ROOT_ROLE
 from sso.perm.engine.records import NO_RECORD
-from sso.perm.engine.rights import Rights, secret_rights
+from sso.perm.engine.rules import without_section
+from sso.perm.engine.secret_rights import secret_rights
 from sso.perm.engine.user_facts import UserFacts
 
-_NOBODY = UserFacts("")
+_USER_WITHOUT_ATTRIBUTES = PermissionFacts(UserFacts(""))
+_PRIVATE = "private_data."
 
 
 @dataclass(frozen=True)
@@ -23,30 +26,59 @@ class ServiceRights:
 
 
 def compute_service_rights(central: CompiledApplication, facts: PermissionFacts, now: int) -> ServiceRights:
-    """Returns the rights of the user, including those that the user gets when a condition holds.
+    """Returns the rights that the user has at some address at which a user without attributes does not have them.
 
-    Roles that are assigned to the user count even if their conditions do not hold at the moment. Roles with a condition
-    on the address count as if the user was there.
+    Roles that are assigned to the user count even if their conditions do not hold at the moment.
     """
-    rights = Rights(compute_permissions(central, facts, now))
-    assigned = {assignment.name for assignment in facts.own.roles}
-    roles = [role for role in central.roles.values() if role.name in assigned or _is_met(role, facts.user)]
-    rules = set(rights.root_rules)
-    for role in roles:
-        rules |= _service_rules(role.record.meta.get("private_data", {}))
-    is_root = rights.is_root or ROOT_ROLE in assigned or any(role.name == ROOT_ROLE for role in roles)
-    everyones = secret_rights(central.schema, NO_RECORD, now)
-    return ServiceRights(is_root, frozenset(rules), secret_rights(central.schema, facts.own, now) != everyones)
+    conditions = [role.condition for role in central.roles.values() if role.condition is not None]
+    sets = AddressSets(conditions)
+    holder = _Holder(central, facts, now, sets)
+    anyone = _Holder(central, _USER_WITHOUT_ATTRIBUTES, now, sets)
+    everyones = anyone.rules()
+    rules = {path for path, addresses in holder.rules().items() if addresses & ~everyones.get(path, 0)}
+    everyones_secret = secret_rights(central.schema, NO_RECORD, now)
+    return ServiceRights(
+        bool(holder.root() & ~anyone.root()),
+        frozenset(map(without_section, rules)),
+        secret_rights(central.schema, facts.own, now) != everyones_secret,
+    )
 
 
-def _is_met(role: CompiledRole, user: UserFacts) -> bool:
-    """Returns whether the user meets the condition of the role at some address, which not everybody does."""
-    if role.condition is None:
-        return False
-    condition = at_any_address(role.condition)
-    return holds(condition, user) and not holds(condition, _NOBODY)
+class _Holder:
+    """A user, and the sets of addresses at which the user has roles and rules. See `AddressSets`."""
 
+    def __init__(self, central: CompiledApplication, facts: PermissionFacts, now: int, sets: AddressSets) -> None:
+        self._central = central
+        self._facts = facts
+        self._now = now
+        self._sets = sets
+        self._assigned = {item.name for item in facts.own.roles if not item.ended(now)}
 
-def _service_rules(private_data: dict[str, object]) -> set[str]:
-    """Returns the rules that a role gives over the whole service: those at the top level."""
-    return {name for name, rule in private_data.items() if isinstance(rule, dict) and rule.get("value") is True}
+    def root(self) -> int:
+        role = self._central.roles.get(ROOT_ROLE)
+        return 0 if role is None else self._may_apply(role)
+
+    def rules(self) -> Mapping[str, int]:
+        """The addresses at which the user has each rule in ``private_data``, by path."""
+        given: dict[str, int] = {}
+        denied: dict[str, int] = {}
+        for role in self._central.roles.values():
+            applies, may_apply = self._applies(role), self._may_apply(role)
+            for rule in role.rules if may_apply else ():
+                if rule.listed:
+                    given[rule.path] = given.get(rule.path, 0) | may_apply
+                else:
+                    denied[rule.path] = denied.get(rule.path, 0) | applies
+        for path in self._central.schema_rules:  # a role with a false value overrides the schema
+            given[path] = given.get(path, 0) | (self._sets.everywhere & ~denied.get(path, 0))
+        for entry in own_entries(self._facts.own, self._now):
+            given[entry.path] = self._sets.everywhere if entry.listed else 0
+        return {path: addresses for path, addresses in given.items() if path.startswith(_PRIVATE)}
+
+    def _applies(self, role: CompiledRole) -> int:
+        if role.is_default or (role.condition is None and role.name in self._assigned):
+            return self._sets.everywhere
+        return 0 if role.condition is None else self._sets.where(role.condition, self._facts.user)
+
+    def _may_apply(self, role: CompiledRole) -> int:
+        return self._sets.everywhere if role.name in self._assigned else self._applies(role)

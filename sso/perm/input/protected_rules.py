@@ -48,8 +48,8 @@ def check_schema_protection(schema: Schema, roles: Iterable[RoleRecord]) -> None
 def shadowed_private_rules(public_data: Mapping[str, Any], schema: Schema, roles: Iterable[RoleRecord]) -> list[str]:
     """The paths in a user's public data that the application has as private rules only.
 
-    ``list_short`` would show them as if they were those private rules, so a caller who may write a user's public data
-    but not the private data must not write them.
+    Readers could mistake them for those private rules, so a caller who may write a user's public data but not the
+    private data must not write them.
     """
     public = {without_section(path) for path, _ in rule_nodes(schema.public_data, "public_data")}
     private = {without_section(path) for path, _ in rule_nodes(schema.private_data, "private_data")}

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from sso.perm.engine.names import SECTIONS
-from sso.perm.engine.rights import ALL, APPLICATION_RULES, META_DEFAULTS, NONE, SELF
 from sso.perm.engine.rules import is_rule, rule_nodes
+from sso.perm.engine.secret_rights import ALL, APPLICATION_RULES, META_DEFAULTS, NONE, SELF
 from sso.perm.errors import InvalidInput
 from sso.perm.input.rules import Layer, RuleReader
 from sso.perm.input.validators import read_flag, read_object, unknown_field_warnings

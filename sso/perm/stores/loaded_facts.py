@@ -10,7 +10,7 @@ from sso.perm.engine.effective_permissions import EffectivePermissions, compute_
 from sso.perm.engine.explanation.explain import explain_all, explain_rule
 from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.render import DEFAULT_OPTIONS, render
-from sso.perm.engine.rights import SecretRights, secret_rights
+from sso.perm.engine.secret_rights import SecretRights, secret_rights
 from sso.perm.engine.validity import valid_until
 
 T = TypeVar("T")

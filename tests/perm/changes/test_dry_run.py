@@ -215,10 +215,25 @@ def test_dry_run_hides_permissions_that_the_caller_may_not_read(
     assert body["total"] == 2
     assert set(map(str, changes_of(body, [app]).values())) == {"(['public_data.badge'], [])"}
     hidden = trial.dry_run("roles", editor, **role(trial, "mod", meta=chat(kick=True)))
-    assert (hidden["users"], hidden["total"]) == ([], 2)
-    assert hidden["warnings"] == ["2 of the users are not shown, because you may not read their permissions"]
+    assert (hidden["users"], hidden["total"]) == ([], 0)
+    assert hidden["warnings"] == ["users whose permissions you may not read are neither shown nor counted"]
+    changes_nothing = trial.dry_run("roles", editor, **role(trial, "mod", meta=chat(mute=True)))
+    assert changes_nothing == hidden
     studio.give_secret(editor, app, "canModifySchema", private={"canRead": "all"})
     assert len(trial.dry_run("roles", editor, **role(trial, "mod", meta=chat(kick=True)))["users"]) == 2
+
+
+def test_dry_run_does_not_tell_attributes_of_users(studio: Studio, trial: Trial, people: People, app: int) -> None:
+    """The same answer whether or not the condition of a role holds for a user."""
+    editor = studio.user()
+    studio.give_secret(editor, app, "canModifySchema")
+    answers = [
+        trial.dry_run("roles", editor, **role(trial, "probe", meta=chat(kick=True), condition=condition))
+        for tag in ("changes_vip", "changes_no_such_tag")
+        for condition in ({"tag": tag}, {"uid": [people[0].user_id], "tag": tag})
+    ]
+    assert answers[0]["total"] == 0
+    assert answers == answers[:1] * 4
 
 
 def test_dry_run_creates_and_deletes_no_access_key(studio: Studio, trial: Trial, app: int) -> None:

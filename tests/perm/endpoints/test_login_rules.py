@@ -37,11 +37,12 @@ def test_app_id_and_gapp_id_give_permissions_keyed_by_application(studio: Studio
 def test_public_data_of_a_user_is_not_listed_as_a_private_rule_at_login(studio: Studio) -> None:
     app, user = studio.application(public_data={"skin": {"value": ""}}), studio.user()
     studio.save_data(user, app, public_data=MUTE | {"skin": {"value": "red"}})
+    assert login(studio, user, app_id=app)[1]["permissions"] == {str(app): ["chat.mute", "skin"]}
+    studio.give_secret(user, app, public={"canWrite": "self"})
     assert login(studio, user, app_id=app)[1]["permissions"] == {str(app): ["public_data.chat.mute", "skin"]}
     moderator = {"name": "moderator", "meta": {"private_data": MUTE | {"skin": {"value": True}}}}
     assert studio.root.call("roles", action="save", application_id=app, data=moderator).status == 200
-    expected = ["public_data.chat.mute", "public_data.skin"]
-    assert login(studio, user, app_id=app)[1]["permissions"] == {str(app): expected}
+    assert login(studio, user, app_id=app)[1]["permissions"] == {str(app): ["public_data.chat.mute"]}
 
 
 def test_app_id_0_means_no_application(studio: Studio) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.kit.browser import query
-from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
+from tests.perm.endpoints.conftest import FACTOR, ApiResponse, ApiUser, Studio
 from tests.perm.endpoints.test_project_settings import action, services
 
 _numbers = itertools.count(1)
@@ -149,6 +149,11 @@ def test_target_user_of_publish_needs_a_second_factor_other_than_email(studio: S
     users = studio.root.call("project/membership", action="get", data={"id": name.lower().replace(" ", "_")}).data[
         "users"
     ]
+    for target, found in ((plain.user_id, True), ("missing@example.com", False)):  # who looked which login up
+        query = {"operation": "user.lookup", "target": target}
+        headers = {"Authorization": f"Bearer {studio.root.jwt}", "Factor": FACTOR}
+        entries = studio.client.get("/api/admin/audit", params=query, headers=headers).json()["data"]
+        assert [(entry["user_id"], entry["after"]) for entry in entries] == [(studio.root.user_id, {"found": found})]
     admins = [{"user_id": user.user_id, "roles": {"project": ["admin"]}} for user in (studio.root, safe)]
     assert sorted(map(str, users)) == sorted(map(str, admins))
 

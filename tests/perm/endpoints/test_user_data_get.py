@@ -341,6 +341,7 @@ def test_permissions_of_an_application_in_a_removed_project_are_forbidden(studio
 
 
 def test_same_path_in_public_and_private_data_is_one_entry_of_list_short(studio: Studio) -> None:
-    rule = {"value": True, "params": "a"}
-    app = studio.application(public_data={"x": rule}, private_data={"x": {"value": True, "params": "b"}})
-    assert get(studio.user(), app, type="list_short").data in (["x|b,a"], ["x|a,b"])
+    app, user = studio.application(), studio.user()
+    public, private = ({"x": {"value": True, "params": param}, "y": {"value": True}} for param in "ab")
+    studio.save_data(user, app, public_data=public, private_data=private)
+    assert get(user, app, type="list_short").data == ["x|b,a", "y"]

@@ -13,6 +13,7 @@ from sso.perm.engine.user_facts import UserFacts
 
 NOW = 1000
 ANN = UserFacts("5")
+VIEW, MANAGE, KEYS = "can_view_project", "can_manage_project", "can_manage_app_api_keys"
 
 
 def rules(**sections: Any) -> dict[str, Any]:
@@ -25,13 +26,14 @@ CENTRAL = compile_application(
     1,
     Schema(),
     [
-        RoleRecord("all", rules(project=["view", "manage"], app=["use"], group=["lead"])),
-        RoleRecord("user", rules(app=["use"])),
-        RoleRecord("viewer", rules(project=["view"])),
+        RoleRecord("all", rules(project=[VIEW, MANAGE], app=[KEYS], group=["can_manage_group"])),
+        RoleRecord("user", rules(app=[KEYS])),
+        RoleRecord("viewer", rules(project=[VIEW])),
         RoleRecord("nothing"),
-        RoleRecord("no", {"private_data": {"project": {"manage": {"value": False}}}}),
-        RoleRecord("tagged", rules(project=["manage"]), condition={"tag": "x"}),
-        RoleRecord("hidden", rules(project=["manage"]), protected=True),
+        RoleRecord("deployer", rules(project=["can_deploy"], app=["can_deploy"], srv=["can_manage_service"])),
+        RoleRecord("no", {"private_data": {"project": {MANAGE: {"value": False}}}}),
+        RoleRecord("tagged", rules(project=[MANAGE]), condition={"tag": "x"}),
+        RoleRecord("hidden", rules(project=[MANAGE]), protected=True),
     ],
 )
 
@@ -54,9 +56,9 @@ def test_user_with_all_rules_covers_every_role_everywhere() -> None:
     assert cover(held, "user", "applications", "12")  # the project may get such an application later
 
 
-def test_user_without_access_covers_only_roles_without_rules() -> None:
+def test_user_without_access_covers_only_roles_without_rules_over_the_project() -> None:
     held = HeldRules(CENTRAL, None)
-    assert {role for role in CENTRAL.roles if cover(held, role)} == {"nothing", "no"}
+    assert {role for role in CENTRAL.roles if cover(held, role)} == {"nothing", "no", "deployer"}
 
 
 @pytest.mark.parametrize("assignment", [Assignment("hidden"), Assignment("tagged"), Assignment("all", expired=NOW)])
@@ -107,6 +109,6 @@ def test_parameters_are_covered_together_or_by_a_rule_without_parameters(
 
 
 def test_project_rules_are_covered_by_project_wide_roles_only() -> None:
-    assert held_rules(Assignment("all")).cover_project_rules(["project.view", "project.manage"])
-    assert not held_rules(Assignment("viewer")).cover_project_rules(["project.view", "project.manage"])
-    assert not held_rules(applications={10: (Assignment("all"),)}).cover_project_rules(["project.view"])
+    assert held_rules(Assignment("all")).cover_project_rules([f"project.{VIEW}", f"project.{MANAGE}"])
+    assert not held_rules(Assignment("viewer")).cover_project_rules([f"project.{VIEW}", f"project.{MANAGE}"])
+    assert not held_rules(applications={10: (Assignment("all"),)}).cover_project_rules([f"project.{VIEW}"])

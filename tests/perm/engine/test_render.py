@@ -52,22 +52,31 @@ def test_lists_sort_as_whole_strings() -> None:
 
 
 def test_same_path_in_public_and_private_data_is_one_short_entry() -> None:
-    both = {"private_data": rule("a", params="x,y"), "public_data": rule("a", params="y,z")}
-    for result in (evaluate(schema=both), evaluate(roles=[{"name": "default", "meta": both}])):
-        assert result.short() == ["a|x,y,z"]
-        assert result.full() == ["private_data.a|x,y", "public_data.a|y,z"]
+    result = evaluate(own={"private_data": rule("a", params="x,y"), "public_data": rule("a", params="y,z")})
+    assert result.short() == ["a|x,y,z"]
+    assert result.full() == ["private_data.a|x,y", "public_data.a|y,z"]
 
 
-def test_short_entry_of_a_declared_public_rule_of_own_data_has_no_section() -> None:
-    result = evaluate(schema={"public_data": rule("a", False)}, own={"public_data": rule("a", params="y")})
-    assert result.short() == ["a|y"]
+@pytest.mark.parametrize("declared", [{}, {"schema": {"public_data": rule("a", False)}}])
+def test_short_entry_of_public_data_has_no_section(declared: dict[str, Any]) -> None:
+    assert evaluate(own={"public_data": rule("a", params="y")}, **declared).short() == ["a|y"]
 
 
-def test_short_entry_of_an_undeclared_public_rule_of_own_data_keeps_its_section() -> None:
-    result = evaluate(own={"private_data": rule("a", False, params="x"), "public_data": rule("a", params="y")})
-    assert result.short() == ["public_data.a|y"]
-    result = evaluate(own={"private_data": rule("a", params="x"), "public_data": rule("a", params="y")})
-    assert result.short() == ["a|x", "public_data.a|y"]
+@pytest.mark.parametrize("place", ["schema", "own"])
+@pytest.mark.parametrize("level", ["self", "all", "none"])
+def test_short_entry_of_public_data_that_the_user_may_write_keeps_its_section_unless_declared_public(
+    level: str, place: str
+) -> None:
+    secret = {"secret_data": {"meta": {"public": {"canWrite": {"value": level}}}}}
+    own = {"public_data": rule("a", params="y"), "private_data": rule("b") | rule("a", params="x")}
+    expected = ["a|x,y", "b"] if level == "none" else ["a|x", "b", "public_data.a|y"]
+    parts: dict[str, Any] = {"own": own, "schema": {}}
+    parts[place] = parts[place] | secret
+    assert evaluate(**parts).short() == expected
+    of_a_role = [{"name": "not_assigned", "meta": {"public_data": rule("a", False)}}]
+    assert evaluate(**parts, roles=of_a_role).short() == ["a|x,y", "b"]
+    parts["schema"] = parts["schema"] | {"public_data": rule("a", False)}
+    assert evaluate(**parts).short() == ["a|x,y", "b"]
 
 
 @pytest.mark.parametrize(
@@ -76,37 +85,35 @@ def test_short_entry_of_an_undeclared_public_rule_of_own_data_keeps_its_section(
         {"schema": {"private_data": rule("a", False)}},
         {"schema": {"private_data": rule("a", False), "public_data": rule("a", False)}},
         {"roles": [role_giving("not_assigned", "a")], "schema": {"public_data": rule("a", False)}},
+        {"roles": [role_giving("not_assigned", "a")]},
     ],
 )
-def test_short_entry_of_a_public_rule_of_own_data_never_passes_for_a_private_rule(declared: dict[str, Any]) -> None:
+def test_path_declared_private_never_comes_from_public_data(declared: dict[str, Any]) -> None:
     result = evaluate(own={"public_data": rule("a", params="forged")}, **declared)
-    assert result.short(with_exp=True) == ["public_data.a|forged:0"]
+    assert result.short() == []
+    assert result.full() == ["public_data.a|forged"]
     explanation = explain_rule(result.application, result.facts, result.effective, "a")
     assert explanation["held"] is False
     assert explanation["reasons"][0]["reason"] == "public_only"
     assert explain_rule(result.application, result.facts, result.effective, "public_data.a")["held"] is True
 
 
-def test_public_rule_of_own_data_does_not_change_a_held_private_rule() -> None:
+def test_public_data_does_not_change_a_held_private_rule() -> None:
     result = evaluate(
-        schema={"public_data": rule("a", False)},
+        schema={"public_data": rule("a", params="98")},
         roles=[role_giving("r", "a", params="2")],
         own={"roles": [{"name": "r", "expired": NOW + 9}], "public_data": rule("a", params="99")},
     )
-    assert result.short(with_exp=True) == ["a|2:9", "public_data.a|99:0"]
-
-
-def test_short_entry_of_a_public_schema_rule_does_not_pass_for_a_missing_private_rule() -> None:
-    result = evaluate(schema={"private_data": rule("a", False), "public_data": rule("a")})
-    assert result.short() == ["public_data.a"]
+    assert result.short(with_exp=True) == ["a|2:9"]
 
 
 def test_short_list_of_public_data_does_not_reveal_private_rules() -> None:
     public = frozenset(["public_data"])
     held, missing = (
-        evaluate(schema={"private_data": rule("a", value), "public_data": rule("a")}) for value in (True, False)
+        evaluate(schema={"private_data": rule("a", value), "public_data": rule("a") | rule("b")})
+        for value in (True, False)
     )
-    assert held.short(sections=public) == missing.short(sections=public) == ["public_data.a"]
+    assert held.short(sections=public) == missing.short(sections=public) == ["b"]
 
 
 @pytest.mark.parametrize(

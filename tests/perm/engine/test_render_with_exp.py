@@ -47,8 +47,7 @@ def test_schema_value_that_a_role_overrides_does_not_count() -> None:
 
 
 def test_short_entry_of_public_and_private_data_ends_with_the_last_of_them() -> None:
-    roles = [role_giving("r", "a"), {"name": "s", "meta": {"public_data": rule("a")}}]
-    result = evaluate(roles=roles, own=assigned({"name": "r", "expired": NOW + 5}, {"name": "s", "expired": NOW + 8}))
+    result = evaluate(own={"private_data": rule("a", expired=NOW + 5), "public_data": rule("a", expired=NOW + 8)})
     assert result.short(with_exp=True) == ["a:8"]
     assert result.full(with_exp=True) == ["private_data.a:5", "public_data.a:8"]
 

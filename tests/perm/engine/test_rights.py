@@ -3,7 +3,8 @@
 import pytest
 
 from sso.perm.engine.records import OwnRecord
-from sso.perm.engine.rights import Rights, secret_rights
+from sso.perm.engine.rights import Rights
+from sso.perm.engine.secret_rights import secret_rights
 from sso.perm.stores import builtin_roles
 from tests.perm.evaluation import NOW, application_of, evaluate, evaluate_with, role_giving, schema
 

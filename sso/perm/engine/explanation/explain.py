@@ -15,7 +15,7 @@ from sso.perm.engine.groups import explain_membership
 from sso.perm.engine.held_roles import ASSIGNMENT, CONDITION, GROUP, HeldRole, Origin
 from sso.perm.engine.project_access import PROJECT_LEVEL, AccessScope, ProjectAccess
 from sso.perm.engine.render import Options, list_prefix, short_name, short_prefix, visible_projects
-from sso.perm.engine.rules import RuleSource, latest_end, merged_params, section_of
+from sso.perm.engine.rules import RuleSource, latest_end, merged_params, section_of, without_section
 from sso.perm.engine.user_facts import UserFacts
 
 
@@ -31,8 +31,9 @@ def explain_all(
     by_name: dict[str, list[tuple[RuleSource, ...]]] = {}
     for path in sorted(effective.rules):
         if section_of(path) in options.sections:
-            name = short_name(effective, path, options.sections) if short else path
-            by_name.setdefault(name, []).append(effective.rules[path])
+            name = short_name(effective, path) if short else path
+            if name is not None:
+                by_name.setdefault(name, []).append(effective.rules[path])
     explanations = {
         name: _held(source_groups, _root_sources(application, facts, effective, source_groups))
         for name, source_groups in by_name.items()
@@ -75,7 +76,7 @@ def explain_rule(
 
 def _is_name_of(effective: EffectivePermissions, rule: RootRule, path: str) -> bool:
     """Whether the requested name stands for this path. A short name may not stand for a public path."""
-    return len(rule.paths) == 1 or short_name(effective, path) != path
+    return len(rule.paths) == 1 or short_name(effective, path) == without_section(path)
 
 
 def _held(source_groups: Iterable[tuple[RuleSource, ...]], rendered: Iterable[dict[str, Any]]) -> dict[str, Any]:
