@@ -8,6 +8,7 @@ from sso.backup.base_backup import create_base_backup
 from sso.backup.base_backup_reader import first_segment
 from sso.backup.create import create_backup
 from sso.cli.context import CommandFailure, running_database, settings_of
+from sso.cli.echo import echo
 from sso.cli.passphrase import passphrase_option, read_passphrase
 from sso.cli.progress import Progress
 from sso.config import Settings
@@ -64,7 +65,7 @@ def command(
     else:
         _write_base(settings, target, passphrase, with_keys=not no_keys)
     if passphrase is None:
-        click.echo("no passphrase authenticates this backup: restoring it needs --unauthenticated", err=True)
+        echo("no passphrase authenticates this backup: restoring it needs --unauthenticated", err=True)
 
 
 def _write_file(settings: Settings, file: Path, passphrase: str | None, *, with_keys: bool, encrypted: bool) -> None:
@@ -74,7 +75,7 @@ def _write_file(settings: Settings, file: Path, passphrase: str | None, *, with_
         )
     keys = "with" if manifest.has_keys else "WITHOUT"
     state = "encrypted" if encrypted else "not encrypted"
-    click.echo(f"{file}: {file.stat().st_size / 1e6:.1f} MB, {state}, schema {manifest.schema}, {keys} keys")
+    echo(f"{file}: {file.stat().st_size / 1e6:.1f} MB, {state}, schema {manifest.schema}, {keys} keys")
 
 
 def _write_base(settings: Settings, folder: Path, passphrase: str | None, *, with_keys: bool) -> None:
@@ -83,6 +84,6 @@ def _write_base(settings: Settings, folder: Path, passphrase: str | None, *, wit
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     keys = "with" if manifest.has_keys else "WITHOUT"
     segment = first_segment(folder)
-    click.echo(f"{folder}: {size / 1e6:.1f} MB, PostgreSQL {manifest.postgres}, {keys} keys, WAL from {segment} on")
+    echo(f"{folder}: {size / 1e6:.1f} MB, PostgreSQL {manifest.postgres}, {keys} keys, WAL from {segment} on")
     if settings.wal_archive is None:
-        click.echo("SSO_WAL_ARCHIVE is not set: it can be restored to this moment only, not to later ones", err=True)
+        echo("SSO_WAL_ARCHIVE is not set: it can be restored to this moment only, not to later ones", err=True)

@@ -12,6 +12,7 @@ from sso.backup.base_backup_reader import open_base_backup
 from sso.backup.point_in_time import find_wal, restore_base
 from sso.cli.context import CommandFailure, running_database, settings_of
 from sso.cli.data_directory import announce_creation
+from sso.cli.echo import echo
 from sso.cli.passphrase import NOT_AUTHENTICATED, passphrase_option, read_passphrase, unauthenticated_option
 from sso.cli.progress import Progress
 from sso.cli.types import past_time
@@ -76,12 +77,12 @@ def _restore_file(settings: Settings, file: Path, passphrase_file: Path | None, 
     ):
         checking.done()
         if not archive.is_authenticated:
-            click.echo(NOT_AUTHENTICATED, err=True)
+            echo(NOT_AUTHENTICATED, err=True)
         restore.check_schema(archive.manifest)
         has_keys, secrets = archive.manifest.has_keys, archive.secrets
         restore.check_keys(settings, secrets)
         target = "SSO_DATABASE_URL" if settings.database_url else settings.data_dir.resolve()
-        click.echo(f"restoring into {target}", err=True)
+        echo(f"restoring into {target}", err=True)
         if settings.database_url is None:
             announce_creation(settings)
         with running_database(settings) as dsn:
@@ -90,9 +91,9 @@ def _restore_file(settings: Settings, file: Path, passphrase_file: Path | None, 
                 restore.restore_database(dsn, archive, restoring.bytes)
         if secrets is not None and has_keys:
             restore.restore_keys(settings, secrets)
-    click.echo(f"restored the backup of {archive.manifest.created}; the database is at schema {HEAD}")
+    echo(f"restored the backup of {archive.manifest.created}; the database is at schema {HEAD}")
     if not has_keys:
-        click.echo(NO_KEYS, err=True)
+        echo(NO_KEYS, err=True)
 
 
 def _restore_base(
@@ -107,12 +108,12 @@ def _restore_base(
     read = partial(read_passphrase, passphrase_file, confirm=False)
     backup = open_base_backup(folder, read, unauthenticated=unauthenticated)
     if not backup.is_authenticated:
-        click.echo(NOT_AUTHENTICATED, err=True)
+        echo(NOT_AUTHENTICATED, err=True)
     secrets = backup.secrets if backup.manifest.has_keys else None
     restore.check_keys(settings, secrets)
     wal = find_wal(backup, settings.wal_archive, until)
     path = settings.data_dir.resolve()
-    click.echo(f"restoring into {path}, with WAL from {wal or 'the base backup only'}", err=True)
+    echo(f"restoring into {path}, with WAL from {wal or 'the base backup only'}", err=True)
     announce_creation(settings)
 
     def write_keys() -> None:
@@ -122,7 +123,7 @@ def _restore_base(
     with Progress("copying the base backup") as copying, Progress("replaying changes") as replaying:
         last_change = restore_base(settings, backup, wal, until, copying.bytes, replaying.show, write_keys)
     moment = until.isoformat(sep=" ") if until else "the end of the archive" if wal else "the end of the base backup"
-    click.echo(f"restored to {moment}; the last change is of {last_change or backup.manifest.created}")
-    click.echo("make a new base backup when the service runs: the archive continues from here", err=True)
+    echo(f"restored to {moment}; the last change is of {last_change or backup.manifest.created}")
+    echo("make a new base backup when the service runs: the archive continues from here", err=True)
     if secrets is None:
-        click.echo(NO_KEYS, err=True)
+        echo(NO_KEYS, err=True)

@@ -10,6 +10,7 @@ from sso.backup import restore
 from sso.backup.archive_reader import open_archive
 from sso.backup.upgrade import Upgrade, begin_upgrade, copy_database, find_old_binaries
 from sso.cli.context import CommandFailure, settings_of
+from sso.cli.echo import echo
 from sso.cli.passphrase import NOT_AUTHENTICATED, passphrase_option, read_passphrase, unauthenticated_option
 from sso.cli.progress import Progress
 from sso.db.embedded.wal_archive import stored_archive
@@ -51,9 +52,9 @@ def command(
         raise CommandFailure("upgrade-db is for the embedded PostgreSQL: upgrade the server of SSO_DATABASE_URL itself")
     with begin_upgrade(settings.data_dir) as upgrade:
         if upgrade is None:
-            click.echo("nothing to do: the database is of the installed major version of PostgreSQL")
+            echo("nothing to do: the database is of the installed major version of PostgreSQL")
             return
-        click.echo(
+        echo(
             f"upgrading {upgrade.home / 'data'} from PostgreSQL {upgrade.old_major} to {upgrade.binaries.version}",
             err=True,
         )
@@ -61,9 +62,9 @@ def command(
             _from_backup(upgrade, file, partial(read_passphrase, passphrase_file, confirm=False), unauthenticated)
         else:
             _from_old_server(upgrade, old_bin)
-    click.echo(f"upgraded; the old database is kept in {upgrade.kept}")
+    echo(f"upgraded; the old database is kept in {upgrade.kept}")
     if stored_archive(upgrade.home):
-        click.echo("make a new base backup when the service runs: the WAL archive begins anew", err=True)
+        echo("make a new base backup when the service runs: the WAL archive begins anew", err=True)
 
 
 def _from_old_server(upgrade: Upgrade, old_bin: Path | None) -> None:
@@ -83,8 +84,8 @@ def _from_backup(upgrade: Upgrade, file: Path, read: Callable[[], str], unauthen
     ):
         checking.done()
         if not archive.is_authenticated:
-            click.echo(NOT_AUTHENTICATED, err=True)
+            echo(NOT_AUTHENTICATED, err=True)
         restore.check_schema(archive.manifest)
-        click.echo(f"the backup is of {archive.manifest.created}; later changes are lost", err=True)
+        echo(f"the backup is of {archive.manifest.created}; later changes are lost", err=True)
         with upgrade.new_server() as new_dsn, Progress("restoring the database") as restoring:
             restore.restore_database(new_dsn, archive, restoring.bytes)
