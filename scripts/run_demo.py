@@ -17,6 +17,8 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import IO
 
+from scripts.demo_installation import NotTheDemo, check_installation, claim_data_directory
+
 ROOT = Path(__file__).parents[1]
 READY = re.compile(r"sso is ready at (\S+)")
 LINKS = """
@@ -26,7 +28,7 @@ LINKS = """
   Demo game      {game}    (in a second terminal)
   Sign in as     demo@example.com with the password demo-password
   Stop           Ctrl-C"""
-UNIX_ONLY = "\nThe service listens on {bind} only. Put a proxy in front of it, and set SSO_BASE_URL to its address."
+UNIX_ONLY = "\nThe service listens on {bind} only. To open it in a browser, set SSO_BIND={bind},127.0.0.1:8000."
 
 
 def listen() -> socket.socket:
@@ -88,7 +90,12 @@ def run_beside_service(reader: int, writer: int, listener: socket.socket) -> Non
 
 
 def main() -> None:
+    try:
+        data_dir = check_installation(os.environ)
+    except NotTheDemo as reason:
+        sys.exit(f"scripts/run: {reason}")
     listener = listen()
+    claim_data_directory(data_dir)
     reader, writer = os.pipe()
     run_beside_service(reader, writer, listener)
     os.dup2(writer, 1)

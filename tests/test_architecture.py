@@ -166,6 +166,19 @@ def test_the_game_client_imports_nothing_of_the_service() -> None:
     }
 
 
+def test_one_file_writes_the_output_of_commands() -> None:
+    """It escapes what could control a terminal. The line of progress has control characters of its own."""
+    calls = {
+        name
+        for name in FILES
+        if package(name) == "cli"
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("click.echo", "click.secho", "print", "sys.stdout.write")
+    }
+    assert calls == {"cli/echo.py"}
+
+
 def test_the_python_client_imports_nothing_of_the_service() -> None:
     for name in (name for name in FILES if package(name) == "client"):
         targets = [target for target in imports(name) if target.startswith("sso.")]

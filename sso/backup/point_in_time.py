@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from sso.backup.base_backup import BaseBackup
+from sso.backup.base_backup_reader import BaseBackup, first_segment
 from sso.backup.errors import BackupError
 from sso.config import Settings
 from sso.db.embedded.binaries import check_version, find_binaries
@@ -40,7 +40,7 @@ def find_wal(backup: BaseBackup, archive: Path | None, until: datetime.datetime 
     if not folder.is_dir():
         raise BackupError(f"SSO_WAL_ARCHIVE: {folder}, the archive of this database, does not exist")
     if until is None:  # with a moment, PostgreSQL itself reports that it cannot get there
-        _check_complete(folder, backup.first_segment)
+        _check_complete(folder, first_segment(backup.folder))
     return folder
 
 

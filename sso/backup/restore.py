@@ -1,12 +1,14 @@
 """``sso restore``: restores a backup into an empty database and data directory."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from sso.backup import postgres_tools
-from sso.backup.archive import ArchiveReader, Secrets
+from sso.backup.archive_reader import ArchiveReader
 from sso.backup.errors import BackupError
+from sso.backup.manifest import Manifest
+from sso.backup.secrets import Secrets
 from sso.config import Settings
 from sso.core.encryption import Keyring
 from sso.db.migrate import HEAD, migrate
@@ -15,11 +17,11 @@ from sso.db.standalone import fetch_value
 TABLES = "SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace"
 
 
-def check_archive(archive: ArchiveReader) -> None:
-    if archive.manifest.schema > HEAD:
+def check_schema(manifest: Manifest) -> None:
+    if manifest.schema > HEAD:
         raise BackupError(
-            f"the backup is of schema version {archive.manifest.schema}, newer than this program ({HEAD}): "
-            f"install version {archive.manifest.program} or newer"
+            f"the backup is of schema version {manifest.schema}, newer than this program ({HEAD}): "
+            f"install version {manifest.program} or newer"
         )
 
 
@@ -45,15 +47,7 @@ def check_empty(dsn: str) -> None:
 
 def restore_database(dsn: str, archive: ArchiveReader, progress: Callable[[int, int], None]) -> None:
     """Restores the database in one transaction, then migrates it to this program's schema."""
-
-    def counted() -> Iterator[bytes]:
-        done = 0
-        for chunk in archive.dump():
-            yield chunk
-            done += len(chunk)
-            progress(done, archive.dump_bytes)
-
-    postgres_tools.restore(dsn, counted())
+    postgres_tools.restore(dsn, archive.dump(progress))
     migrate(dsn)
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 import click
 
 from sso import __version__
+from sso.cli.echo import echo
 from sso.cli.groups import ImportedCommands
 from sso.cli.server_choice import KEY
 from sso.config import SERVER
 from sso.core.errors import ApiError, OperatorError
+from sso.core.printable import printable_lines
 
 COMMANDS = {
     "serve": "Start the service.",
@@ -89,6 +91,7 @@ def main() -> None:
     except click.exceptions.Abort:
         fail("interrupted")
     except click.UsageError as error:
+        error.message = printable_lines(error.message)
         error.show()
         sys.exit(2)
     except click.ClickException as error:
@@ -98,5 +101,5 @@ def main() -> None:
 
 
 def fail(message: str) -> None:
-    click.echo(f"sso: {message}", err=True)
+    echo(f"sso: {message}", err=True)
     sys.exit(1)

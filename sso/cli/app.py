@@ -7,6 +7,7 @@ import click
 from sso.cli.administration import Fields, Records, ServiceAdministration
 from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure, utf8_argument
+from sso.cli.echo import echo
 from sso.cli.groups import Subcommands
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
@@ -86,7 +87,7 @@ def add(ctx: click.Context, name: str, project: str | None, description: str) ->
         return await admin.applications.add(read_application_fields(record)[0])
 
     with option_errors({"name": "NAME", "description": "--description"}, f"project {project}"):
-        click.echo(f"application_id {with_administration(ctx, work)}")
+        echo(f"application_id {with_administration(ctx, work)}")
 
 
 @command.command("service-jwt")
@@ -103,7 +104,7 @@ def service_jwt(ctx: click.Context, app_id: int) -> None:
     Example:
       sso app service-jwt 40
     """
-    click.echo(with_administration(ctx, lambda admin: admin.applications.service_jwt(app_id)))
+    echo(with_administration(ctx, lambda admin: admin.applications.service_jwt(app_id)))
 
 
 @command.command("email-secret")
@@ -119,7 +120,7 @@ def print_email_secret(ctx: click.Context, app_id: int) -> None:
       sso app email-secret 40
     """
     secret = with_administration(ctx, lambda admin: admin.applications.email_secret(app_id))
-    click.echo(f"email-secret of application {app_id}: {secret}")
+    echo(f"email-secret of application {app_id}: {secret}")
 
 
 @command.group()
@@ -155,7 +156,7 @@ def add_key(ctx: click.Context, app_id: int, file: Path) -> None:
         raise CommandFailure(f"cannot read {file}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     except UnusableKey as error:
         raise CommandFailure(f"{file}: {error}") from None
-    click.echo(f"kid {with_administration(ctx, lambda admin: admin.applications.add_public_key(app_id, pem))}")
+    echo(f"kid {with_administration(ctx, lambda admin: admin.applications.add_public_key(app_id, pem))}")
 
 
 @key.command("list")
@@ -185,4 +186,4 @@ def remove_key(ctx: click.Context, app_id: int, kid: str) -> None:
     """
     if not with_administration(ctx, lambda admin: admin.applications.remove_public_key(app_id, kid)):
         raise CommandFailure(f"application {app_id} has no key {kid} that was added with `sso app key add`")
-    click.echo(f"{kid} is removed")
+    echo(f"{kid} is removed")

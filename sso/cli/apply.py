@@ -8,8 +8,9 @@ import click
 from sso.cli.administration import Fields, ServiceAdministration
 from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure
+from sso.cli.echo import echo, echo_json
 from sso.cli.impact_format import MAX_LINES, format_apply_report
-from sso.cli.output import print_json, print_lines
+from sso.cli.output import print_lines
 from sso.cli.progress import Progress
 from sso.state.document import DocumentError, parse
 from sso.web.body import InvalidBody, parse_body
@@ -75,11 +76,11 @@ def _read(file: Path) -> Fields:
 
 def _print(report: Fields, logins: dict[str, str], *, dry_run: bool, as_json: bool) -> None:
     if as_json:
-        print_json(report)
+        echo_json(report, indent=True)
         return
     for warning in report["warnings"]:
-        click.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
     if dry_run:
         print_lines(format_apply_report(report, logins))
     else:
-        click.echo(f"created {report['created']}, changed {report['changed']}, unchanged {report['unchanged']}")
+        echo(f"created {report['created']}, changed {report['changed']}, unchanged {report['unchanged']}")

@@ -8,6 +8,7 @@ import click
 from sso.cli.backend import with_administration
 from sso.cli.client_attributes import PROFILES, attribute_options, attributes, parse_client
 from sso.cli.context import CommandFailure
+from sso.cli.echo import echo
 from sso.cli.groups import Subcommands
 from sso.cli.output import Format, list_options, print_list, print_record, record_options
 from sso.cli.types import duration, overlap_duration
@@ -60,9 +61,9 @@ def add(ctx: click.Context, /, client_id: str, *, public: bool, secret_stdin: bo
     fields |= {"client_secret": secret} if secret else {}
     parse_client(fields)
     with_administration(ctx, lambda admin: admin.clients.add(fields), with_permissions=False)
-    click.echo(f"client_id {client_id}")
+    echo(f"client_id {client_id}")
     if secret and not secret_stdin:
-        click.echo(f"client_secret {secret}")
+        echo(f"client_secret {secret}")
 
 
 @command.command("set")
@@ -82,14 +83,14 @@ def set_attributes(ctx: click.Context, /, client_id: str, **options: Any) -> Non
         raise click.UsageError("expected at least one attribute to change")
     parse_client({"client_id": client_id} | fields)
     with_administration(ctx, lambda admin: admin.clients.change(client_id, fields), with_permissions=False)
-    click.echo(f"{client_id} is changed")
+    echo(f"{client_id} is changed")
 
 
 def _ask_profile() -> str:
     if not sys.stdin.isatty():
         raise click.UsageError("--profile is required: oidc or strict")
     for name, meaning in PROFILES.items():
-        click.echo(f"{name}: {meaning}", err=True)
+        echo(f"{name}: {meaning}", err=True)
     profile: str = click.prompt("Profile", type=click.Choice(list(PROFILES)), default="oidc", err=True)
     return profile
 
@@ -153,14 +154,14 @@ def rotate_secret(
 
     if finish:
         with_administration(ctx, lambda admin: admin.clients.finish_rotation(client_id), with_permissions=False)
-        click.echo(f"only the newest secret of {client_id} is valid")
+        echo(f"only the newest secret of {client_id} is valid")
     else:
         secret, expires_at = with_administration(
             ctx, lambda admin: admin.clients.rotate_secret(client_id, overlap, expires_in), with_permissions=False
         )
-        click.echo(f"client_secret {secret}")
+        echo(f"client_secret {secret}")
         if expires_at:
-            click.echo(f"client_secret_expires_at {expires_at}", err=True)  # scripts read the secret from the output
+            echo(f"client_secret_expires_at {expires_at}", err=True)  # scripts read the secret from the output
 
 
 @command.command()
@@ -174,7 +175,7 @@ def disable(ctx: click.Context, client_id: str) -> None:
       sso client disable shop
     """
     _set_disabled(ctx, client_id, disabled=True)
-    click.echo(f"{client_id} is disabled")
+    echo(f"{client_id} is disabled")
 
 
 @command.command()
@@ -188,7 +189,7 @@ def enable(ctx: click.Context, client_id: str) -> None:
       sso client enable shop
     """
     _set_disabled(ctx, client_id, disabled=False)
-    click.echo(f"{client_id} is enabled")
+    echo(f"{client_id} is enabled")
 
 
 def _set_disabled(ctx: click.Context, client_id: str, *, disabled: bool) -> None:

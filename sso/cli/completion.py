@@ -3,6 +3,8 @@
 import click
 from click.shell_completion import get_completion_class
 
+from sso.cli.echo import echo
+
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_SSO_COMPLETE"  # the script calls `sso` with it to get the completions
 
@@ -24,4 +26,4 @@ def command(ctx: click.Context, shell: str) -> None:
     """
     shell_class = get_completion_class(shell)
     assert shell_class is not None
-    click.echo(shell_class(ctx.find_root().command, {}, "sso", VARIABLE).source())
+    echo(shell_class(ctx.find_root().command, {}, "sso", VARIABLE).source())

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from sso.cli.echo import echo
 from sso.cli.groups import Subcommands
 from sso.config import SETTINGS
 from sso.core.setting import default_in_words, plain_value, setting_info
@@ -53,7 +54,7 @@ def example() -> None:
       sso config example > sso.toml
       sso --config sso.toml serve
     """
-    click.echo("\n".join(_lines()))
+    echo("\n".join(_lines()))
 
 
 def _lines() -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import click
 
 from sso.cli.context import CommandFailure
+from sso.core.printable import printable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -17,7 +18,7 @@ def yes_option(command: Command) -> Command:
 def confirm(question: str, yes: bool) -> None:
     """Raises CommandFailure unless the answer, or the option --yes, is yes."""
     try:
-        confirmed = yes or click.confirm(question)
+        confirmed = yes or click.confirm(printable(question))
     except click.Abort:  # no terminal, or Ctrl-C
         confirmed = False
     if not confirmed:

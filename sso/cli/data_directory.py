@@ -4,8 +4,7 @@
 existing one: a mistyped or forgotten SSO_DATA_DIR must not lead to a second, empty database.
 """
 
-import click
-
+from sso.cli.echo import echo
 from sso.config import Settings
 from sso.core.errors import OperatorError
 
@@ -37,4 +36,4 @@ def require_data_directory(settings: Settings) -> None:
 def announce_creation(settings: Settings) -> None:
     """Says on standard error that a data directory is created, if that is the case."""
     if is_missing(settings):
-        click.echo(f"creating a data directory at {settings.data_dir.resolve()}", err=True)
+        echo(f"creating a data directory at {settings.data_dir.resolve()}", err=True)

@@ -3,9 +3,8 @@
 import time
 from functools import partial
 
-import click
-
 from sso.cli.child_work import run_in_child
+from sso.cli.echo import echo
 from sso.cli.progress import Progress
 from sso.core.database_url import database_hosts
 from sso.db.errors import Unavailable, Unreachable
@@ -57,7 +56,7 @@ class _WaitingLines:
 
     def show(self, reason: str) -> None:
         if reason != self._reason or time.monotonic() - self._shown >= REPEAT_S:
-            click.echo(f"waiting for the database at {reason}", err=True)
+            echo(f"waiting for the database at {reason}", err=True)
             self._reason, self._shown = reason, time.monotonic()
 
 

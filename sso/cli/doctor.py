@@ -1,10 +1,10 @@
 """sso doctor"""
 
 import click
-import orjson
 
 from sso.cli.context import CommandFailure, running_database, settings_of
-from sso.cli.output import print_lines, styled
+from sso.cli.echo import echo, echo_json
+from sso.cli.output import print_lines
 from sso.doctor.checks import check
 from sso.doctor.finding import Finding
 
@@ -28,7 +28,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
     with running_database(settings) as dsn:
         for finding in check(settings, dsn):
             if as_json:
-                click.echo(orjson.dumps(finding))
+                echo_json(finding)
             else:
                 _print(finding)
             failed += not finding.good and not finding.warning
@@ -38,7 +38,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
 def _print(finding: Finding) -> None:
     mark = "ok" if finding.good else "note" if finding.warning else "FAIL"
-    click.echo(styled(f"{mark:<4}  ", fg=COLOURS[mark]), nl=False)
+    echo(f"{mark:<4}  ", nl=False, fg=COLOURS[mark])
     print_lines([f"{finding.name}: {finding.detail}"])
     if not finding.good:
         print_lines([f"      {finding.advice}"])

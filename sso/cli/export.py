@@ -1,9 +1,9 @@
 """sso export"""
 
 import click
-import orjson
 
 from sso.cli.backend import with_administration
+from sso.cli.echo import echo_json
 
 
 @click.command()
@@ -19,4 +19,4 @@ def command(ctx: click.Context) -> None:
     """
 
     document = with_administration(ctx, lambda admin: admin.state.export())
-    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+    echo_json(document, indent=True)

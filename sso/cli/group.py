@@ -9,6 +9,7 @@ from sso.cli.arguments import DESCRIPTION
 from sso.cli.backend import with_administration
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument
+from sso.cli.echo import echo
 from sso.cli.group_lookup import GROUP, IN_PROJECT, with_group
 from sso.cli.group_members import condition, member
 from sso.cli.group_roles import role
@@ -115,7 +116,7 @@ def add(ctx: click.Context, title: str, project: str, description: str | None, t
         return await admin.groups.add((await admin.projects.find(project))["id"], fields)
 
     with option_errors({"title": "TITLE", "description": "--description", "tags": "--tag"}, f"project {project}"):
-        click.echo(f"group_id {with_administration(ctx, work)}")
+        echo(f"group_id {with_administration(ctx, work)}")
 
 
 @command.command()
@@ -161,7 +162,7 @@ def change(
 
     options = {"title": "--title", "description": "--description", "tags": "--tag"}
     row = with_group(ctx, group, project, options, lambda admin, row: admin.groups.change(row, changed))
-    click.echo(f"group {title or row['title']} of the project {row['project_id']} is changed")
+    echo(f"group {title or row['title']} of the project {row['project_id']} is changed")
 
 
 @command.command()
@@ -196,7 +197,7 @@ def access(ctx: click.Context, group: str, access: str, project: str | None) -> 
         await admin.projects.change(row["project_id"], changed)
 
     row = with_group(ctx, group, project, {"allow": "GROUP", "disallow": "GROUP"}, save)
-    click.echo(f"access of group {row['title']} to the project {row['project_id']}: {access}")
+    echo(f"access of group {row['title']} to the project {row['project_id']}: {access}")
 
 
 @command.command()
@@ -213,4 +214,4 @@ def delete(ctx: click.Context, group: str, project: str | None, yes: bool) -> No
     """
     confirm(f"Delete the group {group}? Its members lose the roles that they have through it.", yes)
     row = with_group(ctx, group, project, {}, lambda admin, row: admin.groups.delete(row))
-    click.echo(f"group {row['title']} of the project {row['project_id']} is deleted")
+    echo(f"group {row['title']} of the project {row['project_id']} is deleted")

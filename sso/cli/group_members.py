@@ -5,6 +5,7 @@ import click
 from sso.cli.administration import Fields, ServiceAdministration
 from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure, utf8_argument
+from sso.cli.echo import echo
 from sso.cli.group_lookup import GROUP, IN_PROJECT, with_group
 from sso.cli.groups import Subcommands
 from sso.cli.output import Format, Record, list_options, print_list
@@ -57,7 +58,7 @@ def add_member(ctx: click.Context, group: str, users: tuple[str, ...], project: 
       sso group member add Testers ann@example.com bob@example.com
     """
     row = _change_users(ctx, group, project, users, added=True)
-    click.echo(f"added to group {row['title']}: {', '.join(users)}")
+    echo(f"added to group {row['title']}: {', '.join(users)}")
 
 
 @member.command("remove")
@@ -73,7 +74,7 @@ def remove_member(ctx: click.Context, group: str, users: tuple[str, ...], projec
       sso group member remove Testers ann@example.com
     """
     row = _change_users(ctx, group, project, users, added=False)
-    click.echo(f"removed from group {row['title']}: {', '.join(users)}")
+    echo(f"removed from group {row['title']}: {', '.join(users)}")
 
 
 @click.group(cls=Subcommands)
@@ -114,7 +115,7 @@ def add_condition(ctx: click.Context, group: str, title: str, texts: tuple[str, 
 
     options = {r"conditions\[\d+\]\.title": "TITLE", r"conditions\[\d+\]": "CONDITION", "conditions": "GROUP"}
     row = with_group(ctx, group, project, options, lambda admin, row: admin.groups.change(row, changed))
-    click.echo(f"group {row['title']} has the condition {title}")
+    echo(f"group {row['title']} has the condition {title}")
 
 
 @condition.command("remove")
@@ -138,7 +139,7 @@ def remove_condition(ctx: click.Context, group: str, title: str, project: str | 
         return {"conditions": kept}
 
     row = with_group(ctx, group, project, {}, lambda admin, row: admin.groups.change(row, changed))
-    click.echo(f"group {row['title']} no longer has the condition {title}")
+    echo(f"group {row['title']} no longer has the condition {title}")
 
 
 def _change_users(

@@ -7,6 +7,7 @@ import click
 from sso.cli.administration import Fields, ServiceAdministration
 from sso.cli.arguments import ROLE
 from sso.cli.context import CommandFailure
+from sso.cli.echo import echo
 from sso.cli.group_lookup import GROUP, IN_PROJECT, with_group
 from sso.cli.groups import Subcommands
 from sso.cli.types import APPLICATION_ID
@@ -54,7 +55,7 @@ def add(ctx: click.Context, group: str, role: str, app_id: int, action: str, pro
     """
     row = with_group(ctx, group, project, OPTIONS, lambda admin, row: _save(admin, row, app_id, role, action))
     now_has = "gives" if action == "grant" else "takes away"
-    click.echo(f"group {row['title']} {now_has} the role {role} at application {app_id}")
+    echo(f"group {row['title']} {now_has} the role {role} at application {app_id}")
 
 
 @role.command()
@@ -71,7 +72,7 @@ def remove(ctx: click.Context, group: str, role: str, app_id: int, project: str 
       sso group role remove Testers moderator --app 10
     """
     row = with_group(ctx, group, project, OPTIONS, lambda admin, row: _save(admin, row, app_id, role, None))
-    click.echo(f"group {row['title']} no longer gives or takes away the role {role} at application {app_id}")
+    echo(f"group {row['title']} no longer gives or takes away the role {role} at application {app_id}")
 
 
 async def _save(admin: ServiceAdministration, group: Fields, app_id: int, role: str, action: str | None) -> None:

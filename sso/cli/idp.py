@@ -10,6 +10,7 @@ from sso.cli.administration import Fields
 from sso.cli.backend import with_administration
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure
+from sso.cli.echo import echo
 from sso.cli.groups import Subcommands
 from sso.cli.output import Format, list_options, print_list
 from sso.core.errors import ApiError
@@ -87,7 +88,7 @@ def add(ctx: click.Context, /, provider_id: str, **options: Any) -> None:
         callback = with_administration(ctx, lambda admin: admin.providers.add(record), with_permissions=False)
     except ApiError as error:
         raise CommandFailure(_in_words_of_options(error.message)) from None
-    click.echo(f"callback {callback}")
+    echo(f"callback {callback}")
 
 
 @command.command("list")
@@ -135,7 +136,7 @@ def remove(ctx: click.Context, provider_id: str, yes: bool) -> None:
         yes,
     )
     with_administration(ctx, lambda admin: admin.providers.remove(provider_id), with_permissions=False)
-    click.echo(f"{provider_id} is removed")
+    echo(f"{provider_id} is removed")
 
 
 def _record(provider_id: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import click
 from sso.cli.administration import ServiceAdministration
 from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure, utf8_argument
+from sso.cli.echo import echo
 from sso.cli.output import Format, list_options, print_list
 from sso.core.language_names import LANGUAGES, SOURCE
 
@@ -40,10 +41,10 @@ def invite(ctx: click.Context, address: str, days: int, lang: str) -> None:
     invitation = with_administration(
         ctx, lambda admin: admin.invitations.create(login, days, lang), with_permissions=False
     )
-    click.echo(invitation.link)
-    click.echo(f"mailed to {login}" if invitation.is_mailed else "not mailed: SSO_SMTP_URL is not set", err=True)
+    echo(invitation.link)
+    echo(f"mailed to {login}" if invitation.is_mailed else "not mailed: SSO_SMTP_URL is not set", err=True)
     if not invitation.works:
-        click.echo("warning: the link works after you set SSO_REGISTRATION to invite or open", err=True)
+        echo("warning: the link works after you set SSO_REGISTRATION to invite or open", err=True)
 
 
 @click.command()
@@ -60,7 +61,7 @@ def invitations(ctx: click.Context, revoke: str | None, form: Format | None) -> 
     """
     if revoke is not None:
         count = with_administration(ctx, partial(_revoke, revoke), with_permissions=False)
-        click.echo(f"{count} revoked")
+        echo(f"{count} revoked")
         return
     print_list(form, with_administration(ctx, lambda admin: admin.invitations.list(), with_permissions=False))
 

@@ -4,6 +4,7 @@ import click
 
 from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
+from sso.cli.echo import echo
 from sso.cli.groups import Subcommands
 from sso.cli.key_administration import ListedKey
 from sso.cli.output import Format, list_options, print_list
@@ -68,7 +69,7 @@ def rotate(ctx: click.Context, algorithm: str, side: bool) -> None:
     from sso.keys.rotation import LEAD_S
 
     kid = with_administration(ctx, lambda admin: admin.keys.rotate(algorithm, side=side), with_permissions=False)
-    click.echo(f"{kid} is published and signs in {LEAD_S} seconds")
+    echo(f"{kid} is published and signs in {LEAD_S} seconds")
 
 
 @command.command()
@@ -83,7 +84,7 @@ def retire(ctx: click.Context, kid: str) -> None:
     """
     if not with_administration(ctx, lambda admin: admin.keys.retire(kid), with_permissions=False):
         raise CommandFailure(f"there is no key {kid} in use")
-    click.echo(f"{kid} is retired")
+    echo(f"{kid} is retired")
 
 
 @command.command()
@@ -96,7 +97,7 @@ def master() -> None:
     """
     from sso.core.encryption import MasterKey
 
-    click.echo(MasterKey.generate().text())
+    echo(MasterKey.generate().text())
 
 
 @command.command()
@@ -142,7 +143,7 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
             done = await resealing.run(lambda done: progress.show(f"{done:,} are done"))
         return f"{done} values are sealed with the master key {services.keyring.keys[0].id}"
 
-    click.echo(with_services(ctx, work, with_permissions=False))
+    echo(with_services(ctx, work, with_permissions=False))
 
 
 async def _require_key_on_all_nodes(services: CommandServices, key_id: str) -> None:

@@ -6,7 +6,9 @@ from urllib.parse import urlsplit
 import click
 
 from sso.cli.context import CommandFailure
+from sso.cli.echo import echo
 from sso.cli.server_choice import chosen_server
+from sso.core.printable import printable
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -65,10 +67,10 @@ def command(
         else:
             login = _sign_in_user(url, login_name or email, password_stdin, otp)
     except ClientError as error:
-        raise CommandFailure(f"{url}: {error}") from None
+        raise CommandFailure(printable(f"{url}: {error}")) from None
     with logins.locked():
         logins.add(url, login)
-    click.echo(f"signed in to {url}")
+    echo(f"signed in to {url}")
 
 
 def _require_server(ctx: click.Context) -> str:
@@ -112,8 +114,8 @@ def _sign_in_client(url: str, client_id: str, secret: str) -> dict[str, object]:
 
 def _ask_code(factors: list[str]) -> str:
     if not sys.stdin.isatty():
-        raise CommandFailure(f"expected --otp: a code of the second factor ({', '.join(factors)})")
-    return str(click.prompt(f"Code ({', '.join(factors)})", err=True))
+        raise CommandFailure(f"expected --otp: a code of the second factor ({', '.join(map(str, factors))})")
+    return str(click.prompt(printable(f"Code ({', '.join(map(str, factors))})"), err=True))
 
 
 def _read_line(name: str) -> str:

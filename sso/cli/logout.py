@@ -3,6 +3,7 @@
 import click
 
 from sso.cli.context import CommandFailure
+from sso.cli.echo import echo
 from sso.cli.server_choice import chosen_server
 
 
@@ -34,5 +35,5 @@ def command(ctx: click.Context) -> None:
             with SsoClient(url, retries=0) as api:
                 api.send(ApiCall("POST", "/proxy/oauth/token/revoke", read_body, form=form, authenticated=False))
         except ClientError as error:
-            click.echo(f"warning: the tokens are forgotten, but could not be revoked: {error}", err=True)
-    click.echo(f"signed out of {url}")
+            echo(f"warning: the tokens are forgotten, but could not be revoked: {error}", err=True)
+    echo(f"signed out of {url}")

@@ -4,6 +4,7 @@ import click
 
 from sso.cli.context import migrated_database, settings_of
 from sso.cli.data_directory import announce_creation
+from sso.cli.echo import echo
 from sso.db.migrate import HEAD
 
 
@@ -22,4 +23,4 @@ def command(ctx: click.Context) -> None:
     if settings.database_url is None:
         announce_creation(settings)
     with migrated_database(settings, wait=True):
-        click.echo(f"the database is at version {HEAD}")
+        echo(f"the database is at version {HEAD}")

@@ -1,10 +1,9 @@
 """Output of commands: tables on a terminal, tab-separated lines or JSON for programs.
 
-Texts that users chose (nicknames, titles) must not control the terminal or fake a line, so control characters in them
-are escaped. JSON has every value unchanged.
+Texts that users chose (nicknames, titles) must not fake a line or a field, so line breaks and tabs in them are escaped.
+JSON has every value unchanged.
 """
 
-import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
@@ -12,7 +11,7 @@ from typing import Any, Literal, TypeVar
 import click
 import orjson
 
-from sso.config import allows_colour
+from sso.cli.echo import echo, echo_json, on_terminal
 from sso.core.printable import printable
 
 Format = Literal["json", "tsv"]
@@ -39,21 +38,17 @@ def list_options(command: Command) -> Command:
     return click.option("--json", "form", flag_value="json", help="Print JSON, one object per line.")(command)
 
 
-def on_terminal() -> bool:
-    return sys.stdout.isatty()
-
-
 def print_list(
     form: Format | None, records: Iterable[Record], line: Callable[[Any], Sequence[object]] | None = None
 ) -> None:
     """Prints records with the same keys. ``line`` returns the fields of a tab-separated line (default: all values)."""
     if form == "json":
         for record in records:
-            click.echo(orjson.dumps(record))
+            echo_json(record)
     elif form == "tsv" or not on_terminal():
         for record in records:
             fields = line(record) if line else list(record.values())
-            click.echo("\t".join(_field(field) for field in fields))
+            echo("\t".join(_field(field) for field in fields))
     else:
         _print_table(list(records))
 
@@ -62,42 +57,34 @@ def print_record(form: Format | None, record: Record) -> None:
     """Prints one record: a line for each field on a terminal, otherwise indented JSON."""
     if form == "tsv":
         for name, value in record.items():
-            click.echo(f"{name}\t{_field(value)}")
+            echo(f"{name}\t{_field(value)}")
         return
     if form == "json" or not on_terminal():
-        print_json(record)
+        echo_json(record, indent=True)
         return
     names = [name.replace("_", " ") for name in record]
     longest = max(map(len, names), default=0)
     for name, value in zip(names, record.values(), strict=True):
-        click.echo(f"{styled(name.ljust(longest), bold=True)}{GAP}{_cell(value)}")
+        echo(name.ljust(longest), nl=False, bold=True)
+        echo(f"{GAP}{_cell(value)}")
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Prints lines of text; on a terminal without control characters."""
+    """Prints texts of one line each: on a terminal, line breaks in them are escaped."""
     for line in lines:
-        click.echo(printable(line) if on_terminal() else line)
-
-
-def print_json(value: Any) -> None:
-    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2))
-
-
-def styled(text: str, **style: Any) -> str:
-    """Returns the text with colours, if it goes to a terminal that may have them."""
-    return click.style(text, **style) if on_terminal() and allows_colour() else text
+        echo(printable(line) if on_terminal() else line)
 
 
 def _print_table(records: Sequence[Record]) -> None:
     if not records:
-        click.echo("none", err=True)
+        echo("none", err=True)
         return
     header = [name.replace("_", " ").upper() for name in records[0]]
     rows = [[_cell(value) for value in record.values()] for record in records]
     widths = [max(map(_width, column)) for column in zip(header, *rows, strict=True)]
-    click.echo(styled(_pad(header, widths), bold=True))
+    echo(_pad(header, widths), bold=True)
     for row in rows:
-        click.echo(_pad(row, widths))
+        echo(_pad(row, widths))
 
 
 def _pad(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -13,6 +13,13 @@ passphrase_option = click.option(
     "--passphrase-file", type=click.Path(path_type=Path), help="A file whose first line is the passphrase."
 )
 
+unauthenticated_option = click.option(
+    "--unauthenticated",
+    is_flag=True,
+    help="Accept a backup that was made without a passphrase or by an earlier version, and may have been changed.",
+)
+NOT_AUTHENTICATED = "warning: no passphrase authenticates this backup: it may have been changed since it was made"
+
 
 def read_passphrase(path: Path | None, *, confirm: bool) -> str:
     if path is not None:

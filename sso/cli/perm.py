@@ -5,8 +5,9 @@ import click
 from sso.cli.arguments import APP_OR_CENTRAL, USER
 from sso.cli.backend import with_administration
 from sso.cli.context import utf8_argument
+from sso.cli.echo import echo_json
 from sso.cli.groups import Subcommands
-from sso.cli.output import Format, print_json, print_lines
+from sso.cli.output import Format, print_lines
 from sso.cli.perm_format import format_explanation
 from sso.cli.perm_test import command as test_command
 from sso.cli.types import unix_time
@@ -63,7 +64,7 @@ def list_permissions(
 
     shown = with_administration(ctx, lambda admin: admin.permissions.render(user, app_id, kind, at))
     if kind == "tree" or form == "json":
-        print_json(shown)
+        echo_json(shown, indent=True)
     else:
         print_lines(shown)
 
@@ -89,7 +90,7 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, at: int | Non
 
     login, explanation = with_administration(ctx, lambda admin: admin.permissions.explain(user, rule, app_id, at))
     if as_json:
-        print_json(explanation)
+        echo_json(explanation, indent=True)
     else:
         print_lines(format_explanation(login, app_id, explanation))
 

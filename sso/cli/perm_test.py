@@ -3,7 +3,8 @@
 import click
 
 from sso.cli.backend import with_administration
-from sso.cli.output import print_json, print_lines
+from sso.cli.echo import echo, echo_json
+from sso.cli.output import print_lines
 from sso.cli.types import APPLICATION_ID
 
 
@@ -26,11 +27,11 @@ def command(ctx: click.Context, app_id: int | None, as_json: bool) -> None:
     report = with_administration(ctx, lambda admin: admin.permissions.test_assertions(app_id))
     failed = report["failed"]
     if as_json:
-        print_json(report)
+        echo_json(report, indent=True)
     else:
         for warning in report["warnings"]:
-            click.echo(f"warning: {warning}", err=True)
+            echo(f"warning: {warning}", err=True)
         print_lines(f"application {item['application_id']}: {item['assertion']}: {item['reason']}" for item in failed)
-        click.echo(f"{report['checked']} assertions, {len(failed)} of them fail")
+        echo(f"{report['checked']} assertions, {len(failed)} of them fail")
     if failed:
         ctx.exit(1)

@@ -6,6 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from sso.core.printable import printable
+
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
@@ -60,7 +62,7 @@ class Progress:
             self._write("")
 
     def _write(self, text: str) -> None:
-        sys.stderr.write(f"\r\x1b[K{text[: _columns() - 1]}")
+        sys.stderr.write(f"\r\x1b[K{printable(text)[: _columns() - 1]}")
         sys.stderr.flush()
 
 

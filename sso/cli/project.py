@@ -9,6 +9,7 @@ from sso.cli.arguments import DESCRIPTION, PROJECT
 from sso.cli.backend import with_administration
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument
+from sso.cli.echo import echo
 from sso.cli.groups import Subcommands
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
@@ -134,7 +135,7 @@ def add(
         return project_id
 
     with option_errors(OPTIONS | {"roles": "--admin"}):
-        click.echo(f"project_id {with_administration(ctx, work)}")
+        echo(f"project_id {with_administration(ctx, work)}")
 
 
 @command.command()
@@ -171,7 +172,7 @@ def change(ctx: click.Context, /, project: str, **options: Any) -> None:
         return project_id
 
     with option_errors(OPTIONS | {"title or aliases": "--title or --alias", "title": "--title"}, f"project {project}"):
-        click.echo(f"project {with_administration(ctx, work)} is changed")
+        echo(f"project {with_administration(ctx, work)} is changed")
 
 
 @command.command()
@@ -196,7 +197,7 @@ def delete(ctx: click.Context, project: str, yes: bool) -> None:
         await admin.projects.delete(record["id"])
         return str(record["id"])
 
-    click.echo(f"project {with_administration(ctx, work)} is deleted")
+    echo(f"project {with_administration(ctx, work)} is deleted")
 
 
 def _changes(old: Fields, options: dict[str, Any]) -> Fields:

@@ -9,6 +9,7 @@ from sso.cli.administration import Fields, ServiceAdministration
 from sso.cli.arguments import EXPIRED, PROJECT, ROLE, TTL, USER
 from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure, utf8_argument
+from sso.cli.echo import echo
 from sso.cli.groups import Subcommands
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list
@@ -103,7 +104,7 @@ def add(ctx: click.Context, /, project: str, user: str, role: str, ttl: int, exp
         return [*roles, new]
 
     login, place, changed = _change(ctx, project, user, levels, with_role, role)
-    click.echo(f"{login} has the role {role} {place}{'' if changed else ', as before'}")
+    echo(f"{login} has the role {role} {place}{'' if changed else ', as before'}")
 
 
 @member.command()
@@ -128,7 +129,7 @@ def remove(ctx: click.Context, /, project: str, user: str, role: str | None, **l
     login, place, changed = _change(ctx, project, user, levels, None if everywhere else without_role)
     if not changed:
         raise CommandFailure(f"{login} has no role{f' {role}' if role else ''} {place}")
-    click.echo(f"{login} no longer has {f'the role {role}' if role else 'a role'} {place}")
+    echo(f"{login} no longer has {f'the role {role}' if role else 'a role'} {place}")
 
 
 def _change(

@@ -1,17 +1,19 @@
 """sso restore"""
 
 import datetime
+from functools import partial
 from pathlib import Path
 
 import click
 
 from sso.backup import restore
-from sso.backup.archive import open_archive
-from sso.backup.base_backup import open_base_backup
+from sso.backup.archive_reader import open_archive
+from sso.backup.base_backup_reader import open_base_backup
 from sso.backup.point_in_time import find_wal, restore_base
 from sso.cli.context import CommandFailure, running_database, settings_of
 from sso.cli.data_directory import announce_creation
-from sso.cli.passphrase import passphrase_option, read_passphrase
+from sso.cli.echo import echo
+from sso.cli.passphrase import NOT_AUTHENTICATED, passphrase_option, read_passphrase, unauthenticated_option
 from sso.cli.progress import Progress
 from sso.cli.types import past_time
 from sso.config import Settings
@@ -35,6 +37,7 @@ NO_KEYS = "the backup has no keys: bring back the master key before you start th
     help="With --base: stop at this moment, such as '2026-11-15 12:00:00+00'.",
 )
 @passphrase_option
+@unauthenticated_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -42,6 +45,7 @@ def command(
     folder: Path | None,
     until: datetime.datetime | None,
     passphrase_file: Path | None,
+    unauthenticated: bool,
 ) -> None:
     """Restore a backup into an empty data directory or an empty database.
 
@@ -60,46 +64,56 @@ def command(
         raise click.UsageError("--until needs --base FOLDER: a file has one moment only")
     settings = settings_of(ctx, may_create=True)
     if file:
-        _restore_file(settings, file, passphrase_file)
+        _restore_file(settings, file, passphrase_file, unauthenticated)
     elif folder:
-        _restore_base(settings, folder, until, passphrase_file)
+        _restore_base(settings, folder, until, passphrase_file, unauthenticated)
 
 
-def _restore_file(settings: Settings, file: Path, passphrase_file: Path | None) -> None:
-    with Progress("checking the backup") as checking, open_archive(file, checking.bytes) as archive:
+def _restore_file(settings: Settings, file: Path, passphrase_file: Path | None, unauthenticated: bool) -> None:
+    read = partial(read_passphrase, passphrase_file, confirm=False)
+    with (
+        Progress("checking the backup") as checking,
+        open_archive(file, read, checking.bytes, unauthenticated=unauthenticated) as archive,
+    ):
         checking.done()
-        restore.check_archive(archive)
-        has_keys = archive.manifest.has_keys
-        secrets = archive.secrets(read_passphrase(passphrase_file, confirm=False)) if has_keys else None
+        if not archive.is_authenticated:
+            echo(NOT_AUTHENTICATED, err=True)
+        restore.check_schema(archive.manifest)
+        has_keys, secrets = archive.manifest.has_keys, archive.secrets
         restore.check_keys(settings, secrets)
         target = "SSO_DATABASE_URL" if settings.database_url else settings.data_dir.resolve()
-        click.echo(f"restoring into {target}", err=True)
+        echo(f"restoring into {target}", err=True)
         if settings.database_url is None:
             announce_creation(settings)
         with running_database(settings) as dsn:
             restore.check_empty(dsn)
             with Progress("restoring the database") as restoring:
                 restore.restore_database(dsn, archive, restoring.bytes)
-        if secrets is not None:
+        if secrets is not None and has_keys:
             restore.restore_keys(settings, secrets)
-    click.echo(f"restored the backup of {archive.manifest.created}; the database is at schema {HEAD}")
+    echo(f"restored the backup of {archive.manifest.created}; the database is at schema {HEAD}")
     if not has_keys:
-        click.echo(NO_KEYS, err=True)
+        echo(NO_KEYS, err=True)
 
 
 def _restore_base(
-    settings: Settings, folder: Path, until: datetime.datetime | None, passphrase_file: Path | None
+    settings: Settings,
+    folder: Path,
+    until: datetime.datetime | None,
+    passphrase_file: Path | None,
+    unauthenticated: bool,
 ) -> None:
     if settings.database_url is not None:
         raise CommandFailure("--base is for the embedded PostgreSQL: unset SSO_DATABASE_URL")
-    backup = open_base_backup(folder)
-    secrets = None
-    if backup.manifest.has_keys:
-        secrets = backup.secrets(read_passphrase(passphrase_file, confirm=False))
+    read = partial(read_passphrase, passphrase_file, confirm=False)
+    backup = open_base_backup(folder, read, unauthenticated=unauthenticated)
+    if not backup.is_authenticated:
+        echo(NOT_AUTHENTICATED, err=True)
+    secrets = backup.secrets if backup.manifest.has_keys else None
     restore.check_keys(settings, secrets)
     wal = find_wal(backup, settings.wal_archive, until)
     path = settings.data_dir.resolve()
-    click.echo(f"restoring into {path}, with WAL from {wal or 'the base backup only'}", err=True)
+    echo(f"restoring into {path}, with WAL from {wal or 'the base backup only'}", err=True)
     announce_creation(settings)
 
     def write_keys() -> None:
@@ -109,7 +123,7 @@ def _restore_base(
     with Progress("copying the base backup") as copying, Progress("replaying changes") as replaying:
         last_change = restore_base(settings, backup, wal, until, copying.bytes, replaying.show, write_keys)
     moment = until.isoformat(sep=" ") if until else "the end of the archive" if wal else "the end of the base backup"
-    click.echo(f"restored to {moment}; the last change is of {last_change or backup.manifest.created}")
-    click.echo("make a new base backup when the service runs: the archive continues from here", err=True)
+    echo(f"restored to {moment}; the last change is of {last_change or backup.manifest.created}")
+    echo("make a new base backup when the service runs: the archive continues from here", err=True)
     if secrets is None:
-        click.echo(NO_KEYS, err=True)
+        echo(NO_KEYS, err=True)

@@ -10,6 +10,7 @@ from sso.cli.arguments import APP_OR_CENTRAL, DESCRIPTION
 from sso.cli.backend import with_administration
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument
+from sso.cli.echo import echo
 from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_role
 from sso.cli.option_errors import option_errors
@@ -136,7 +137,7 @@ def add(ctx: click.Context, /, name: str, app_id: int, rules: tuple[str, ...], *
         return {**changes, "meta": _edited_rules({}, rules, ())}
 
     _change(ctx, app_id, name, new)
-    click.echo(f"role {name} of application {app_id} is added")
+    echo(f"role {name} of application {app_id} is added")
 
 
 @command.command()
@@ -187,9 +188,9 @@ def change(
         return {**changes, "meta": _edited_rules(role.meta, rules, removed_rules)}
 
     if _change(ctx, app_id, name, changed):
-        click.echo(f"role {name} of application {app_id} is changed")
+        echo(f"role {name} of application {app_id} is changed")
     else:
-        click.echo(f"role {name} of application {app_id} is as before")
+        echo(f"role {name} of application {app_id} is as before")
 
 
 @command.command()
@@ -210,7 +211,7 @@ def delete(ctx: click.Context, name: str, app_id: int, yes: bool) -> None:
         require_role(roles, name, app_id)
 
     _change(ctx, app_id, name, deleted)
-    click.echo(f"role {name} of application {app_id} is deleted")
+    echo(f"role {name} of application {app_id} is deleted")
 
 
 def _change(ctx: click.Context, app_id: int, name: str, change_role: RoleChange) -> bool:

@@ -6,6 +6,7 @@ from sso.cli.administration import AssignmentChange, ServiceAdministration
 from sso.cli.arguments import APP_OR_CENTRAL, EXPIRED, ROLE, TTL, USER
 from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure
+from sso.cli.echo import echo
 from sso.cli.option_errors import option_errors
 from sso.perm.engine.records import Assignment
 
@@ -35,7 +36,7 @@ def assign(ctx: click.Context, user: str, role: str, app_id: int, ttl: int, expi
         return [*old, new]
 
     login, changed = _change(ctx, user, role, app_id, change)
-    click.echo(f"{login} has the role {role} at application {app_id}{'' if changed else ', as before'}")
+    echo(f"{login} has the role {role} at application {app_id}{'' if changed else ', as before'}")
 
 
 @click.command()
@@ -53,7 +54,7 @@ def unassign(ctx: click.Context, user: str, role: str, app_id: int) -> None:
     login, changed = _change(ctx, user, role, app_id, lambda old: [item for item in old if item.name != role])
     if not changed:
         raise CommandFailure(f"{login} has no role {role} assigned at application {app_id}")
-    click.echo(f"{login} no longer has the role {role} at application {app_id}")
+    echo(f"{login} no longer has the role {role} at application {app_id}")
 
 
 def _change(ctx: click.Context, user: str, role: str, app_id: int, change: AssignmentChange) -> tuple[str, bool]:

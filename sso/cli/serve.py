@@ -23,6 +23,7 @@ from sso import metrics
 from sso.accounts.registration.challenge import check_challenge_setting
 from sso.cli.context import FAILURES, migrated_database, settings_of
 from sso.cli.data_directory import is_missing
+from sso.cli.echo import echo
 from sso.cli.first_administrator import creation_command, has_users, how_to_create
 from sso.config import ConfigError, Settings, load
 from sso.core.bind_address import Bind, parse_binds, public_bind
@@ -189,9 +190,9 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
 
     def announce() -> None:
         workers = f"{settings.workers} worker{'s'[: settings.workers > 1]}"
-        click.echo(f"sso is ready at {settings.base_url} ({workers}, data directory {settings.data_dir.resolve()})")
+        echo(f"sso is ready at {settings.base_url} ({workers}, data directory {settings.data_dir.resolve()})")
         for pid in listeners.predecessors:
-            click.echo(f"the service with process id {pid} still runs beside it; stop it with `kill {pid}`")
+            echo(f"the service with process id {pid} still runs beside it; stop it with `kill {pid}`")
         if without_users:
             _explain_first_administrator(settings, config_file)
 
@@ -226,7 +227,7 @@ def _explain_first_administrator(settings: Settings, config_file: Path | None) -
     command = creation_command(settings, config_file)
     if writes_json(settings.log_format):
         log.warning("administrator.needed", command=command)
-    click.echo(how_to_create(settings, command))
+    echo(how_to_create(settings, command))
 
 
 def _keep_database(data_dir: Path, ready: ReadyPipe) -> None:

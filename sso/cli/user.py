@@ -8,6 +8,7 @@ from sso.cli import user_data
 from sso.cli.administration import Fields, ServiceAdministration
 from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure, utf8_argument
+from sso.cli.echo import echo
 from sso.cli.groups import Subcommands
 from sso.cli.invitation import invitations, invite
 from sso.cli.new_password import read_password
@@ -62,8 +63,8 @@ def add(
         ctx, lambda administration: administration.users.add(fields, admin=admin), may_create=True
     )
     if generated:
-        click.echo(f"password {password}")
-    click.echo(f"user_id {added}")
+        echo(f"password {password}")
+    echo(f"user_id {added}")
 
 
 @command.command("list")
@@ -123,7 +124,7 @@ def disable(ctx: click.Context, id_or_login: str) -> None:
       sso user disable ann@example.com
     """
     user = _set_disabled(ctx, id_or_login, disabled=True)
-    click.echo(f"{user['login']} is disabled")
+    echo(f"{user['login']} is disabled")
 
 
 @command.command()
@@ -137,7 +138,7 @@ def enable(ctx: click.Context, id_or_login: str) -> None:
       sso user enable ann@example.com
     """
     user = _set_disabled(ctx, id_or_login, disabled=False)
-    click.echo(f"{user['login']} is enabled")
+    echo(f"{user['login']} is enabled")
 
 
 @command.command("set-password")
@@ -158,8 +159,8 @@ def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> 
 
     user = _with_user(ctx, id_or_login, lambda admin, user: admin.users.set_password(user, password))
     if generated:
-        click.echo(f"password {password}")
-    click.echo(f"the password of {user['login']} is set")
+        echo(f"password {password}")
+    echo(f"the password of {user['login']} is set")
 
 
 @command.command("reset-2fa")
@@ -173,7 +174,7 @@ def reset_2fa(ctx: click.Context, id_or_login: str) -> None:
       sso user reset-2fa ann@example.com
     """
     user = _with_user(ctx, id_or_login, lambda admin, user: admin.users.reset_factors(user))
-    click.echo(f"{user['login']} signs in with the password alone")
+    echo(f"{user['login']} signs in with the password alone")
 
 
 @command.command("unblock-2fa")
@@ -187,7 +188,7 @@ def unblock_2fa(ctx: click.Context, id_or_login: str) -> None:
       sso user unblock-2fa ann@example.com
     """
     user = _with_user(ctx, id_or_login, lambda admin, user: admin.users.unblock_factors(user))
-    click.echo(f"codes of {user['login']} are accepted again")
+    echo(f"codes of {user['login']} are accepted again")
 
 
 @command.command("end-sessions")
@@ -201,7 +202,7 @@ def end_sessions(ctx: click.Context, id_or_login: str) -> None:
       sso user end-sessions ann@example.com
     """
     user = _with_user(ctx, id_or_login, lambda admin, user: admin.users.end_sessions(user))
-    click.echo(f"{user['login']} is signed out everywhere")
+    echo(f"{user['login']} is signed out everywhere")
 
 
 for other in (user_data.delete, user_data.restore, user_data.export, invite, invitations):

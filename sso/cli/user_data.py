@@ -6,6 +6,7 @@ from sso.cli.administration import Fields, ServiceAdministration
 from sso.cli.backend import with_administration
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument
+from sso.cli.echo import echo, echo_json
 
 ID_OR_LOGIN = click.argument("id_or_login", callback=utf8_argument)
 
@@ -41,7 +42,7 @@ def delete(ctx: click.Context, id_or_login: str, now: bool, yes: bool) -> None:
         already = " already" if user.get("deletion_due") else ""
         return f"{user['login']} is closed{already} and will be erased on {day}"
 
-    click.echo(with_administration(ctx, erase if now else close))
+    echo(with_administration(ctx, erase if now else close))
 
 
 @click.command()
@@ -62,7 +63,7 @@ def restore(ctx: click.Context, id_or_login: str) -> None:
         return await admin.users.restore(user)
 
     user = with_administration(ctx, work, with_permissions=False)
-    click.echo(f"{user['login']} is kept{', and disabled' if user['disabled'] else ''}")
+    echo(f"{user['login']} is kept{', and disabled' if user['disabled'] else ''}")
 
 
 @click.command()
@@ -77,10 +78,9 @@ def export(ctx: click.Context, id_or_login: str) -> None:
     Example:
       sso user export ann@example.com > ann.json
     """
-    import orjson
 
     async def work(admin: ServiceAdministration) -> Fields:
         return await admin.users.export(await admin.users.find(id_or_login))
 
     document = with_administration(ctx, work, with_permissions=False)
-    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE), nl=False)
+    echo_json(document, indent=True)

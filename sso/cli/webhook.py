@@ -8,6 +8,7 @@ from sso.cli.administration import Fields
 from sso.cli.backend import with_administration
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument
+from sso.cli.echo import echo
 from sso.cli.groups import Subcommands
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list
@@ -70,9 +71,9 @@ def add(ctx: click.Context, url: str, events: tuple[str, ...], secret_stdin: boo
         webhook_id = with_administration(
             ctx, lambda admin: admin.webhooks.add(url, secret, events), with_permissions=False
         )
-    click.echo(f"webhook_id {webhook_id}")
+    echo(f"webhook_id {webhook_id}")
     if not secret_stdin:
-        click.echo(f"secret {secret}")
+        echo(f"secret {secret}")
 
 
 @command.command()
@@ -88,7 +89,7 @@ def remove(ctx: click.Context, webhook_id: str, yes: bool) -> None:
     """
     confirm(f"Remove the webhook {webhook_id}? Its dead letters are deleted.", yes)
     with_administration(ctx, lambda admin: admin.webhooks.remove(webhook_id), with_permissions=False)
-    click.echo(f"{webhook_id} is removed")
+    echo(f"{webhook_id} is removed")
 
 
 @command.command("dead-letters")
@@ -136,7 +137,7 @@ def resend(ctx: click.Context, webhook_id: str, events: tuple[str, ...]) -> None
     count = with_administration(
         ctx, lambda admin: admin.webhooks.resend(webhook_id, events or None), with_permissions=False
     )
-    click.echo(f"{count} events are sent again")
+    echo(f"{count} events are sent again")
 
 
 def _listed(webhook: Fields) -> Fields:

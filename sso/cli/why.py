@@ -7,7 +7,8 @@ import click
 from sso.cli.administration import Fields
 from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure, utf8_argument
-from sso.cli.output import print_json, print_lines
+from sso.cli.echo import echo_json
+from sso.cli.output import print_lines
 
 
 @click.command()
@@ -29,7 +30,7 @@ def command(ctx: click.Context, record_id: str, as_json: bool) -> None:
     if record is None:
         raise CommandFailure(f"there is no record {record_id}, or it is older than a week")
     if as_json:
-        print_json(record)
+        echo_json(record, indent=True)
     else:
         print_lines(f"{name:<10}{value}" for name, value in lines(record))
 

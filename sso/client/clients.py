@@ -11,12 +11,14 @@ import httpx
 from sso.client.call import ApiCall, ListCall, Record, RecordPage, read_page
 from sso.client.credentials import Calls, Credentials
 from sso.client.exchange import Send, Step, Steps, Wait, exchange, run_calls
+from sso.client.limited_response import MAX_RESPONSE_BYTES, LimitedResponse
 
 T = TypeVar("T")
 
 TIMEOUT_S, RETRIES = 30.0, 3
 POLL_S = 30  # how long the server holds a request of the change stream
-USER_AGENT = {"User-Agent": "sso-client"}
+# A compressed response may be thousands of times as large when it is decompressed.
+HEADERS = {"User-Agent": "sso-client", "Accept-Encoding": "identity"}
 
 
 def changes_page(after: str, wait_s: int) -> ListCall:
@@ -41,12 +43,19 @@ class SsoClient:
     """Sends requests and waits for their answers."""
 
     def __init__(
-        self, url: str, credentials: Credentials | None = None, *, retries: int = RETRIES, **options: Any
+        self,
+        url: str,
+        credentials: Credentials | None = None,
+        *,
+        retries: int = RETRIES,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        **options: Any,
     ) -> None:
         """``options`` are those of ``httpx.Client``, such as ``verify`` and ``timeout``."""
         self.credentials = credentials
         self._retries = retries
-        self._http = httpx.Client(base_url=url, headers=USER_AGENT, **{"timeout": TIMEOUT_S, **options})
+        self._max_bytes = max_response_bytes
+        self._http = httpx.Client(base_url=url, headers=HEADERS, **{"timeout": TIMEOUT_S, **options})
 
     def send(self, call: ApiCall[T]) -> T:
         """Returns the result. Raises ClientError."""
@@ -91,9 +100,13 @@ class SsoClient:
             time.sleep(step.seconds)
             return None
         try:
-            return self._http.request(step.request.method, step.request.path, **_arguments(step))
+            with self._http.stream(step.request.method, step.request.path, **_arguments(step)) as response:
+                received = LimitedResponse(response, self._max_bytes)
+                for piece in response.iter_raw():
+                    received.add(piece)
         except httpx.TransportError as error:
             return error
+        return received.complete()
 
     def close(self) -> None:
         self._http.close()
@@ -111,12 +124,19 @@ class AsyncSsoClient:
     """The same for asyncio and Trio."""
 
     def __init__(
-        self, url: str, credentials: Credentials | None = None, *, retries: int = RETRIES, **options: Any
+        self,
+        url: str,
+        credentials: Credentials | None = None,
+        *,
+        retries: int = RETRIES,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        **options: Any,
     ) -> None:
         """``options`` are those of ``httpx.AsyncClient``."""
         self.credentials = credentials
         self._retries = retries
-        self._http = httpx.AsyncClient(base_url=url, headers=USER_AGENT, **{"timeout": TIMEOUT_S, **options})
+        self._max_bytes = max_response_bytes
+        self._http = httpx.AsyncClient(base_url=url, headers=HEADERS, **{"timeout": TIMEOUT_S, **options})
 
     async def send(self, call: ApiCall[T]) -> T:
         """Returns the result. Raises ClientError."""
@@ -172,9 +192,13 @@ class AsyncSsoClient:
             await anyio.sleep(step.seconds)
             return None
         try:
-            return await self._http.request(step.request.method, step.request.path, **_arguments(step))
+            async with self._http.stream(step.request.method, step.request.path, **_arguments(step)) as response:
+                received = LimitedResponse(response, self._max_bytes)
+                async for piece in response.aiter_raw():
+                    received.add(piece)
         except httpx.TransportError as error:
             return error
+        return received.complete()
 
     async def close(self) -> None:
         await self._http.aclose()

@@ -17,6 +17,8 @@ from sso.client.errors import ClientError, ConnectionFailed, RequestRefused, ref
 
 T = TypeVar("T")
 
+# What reading a response raises that has other members, or values of other types, than those of this version.
+UNEXPECTED = (LookupError, TypeError, ValueError, AttributeError)
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.2, 30.0
 
 
@@ -42,7 +44,7 @@ def exchange(call: ApiCall[T], credentials: Credentials | None, retries: int) ->
         if call.authenticated and credentials is not None:
             headers |= yield from run_calls(credentials.headers(), retries)
         try:
-            return call.read((yield from _send(call, headers, retries)))
+            return _result(call, (yield from _send(call, headers, retries)))
         except RequestRefused as error:
             is_expired = error.status == 401 and call.authenticated
             if not (is_expired and credentials is not None and credentials.forget()):
@@ -55,14 +57,28 @@ def run_calls(calls: Calls[T], retries: int) -> Steps[T]:
         call = next(calls)
         while True:
             try:
-                result = call.read((yield from _send(call, dict(call.headers), retries)))
+                result = _result(call, (yield from _send(call, dict(call.headers), retries)))
             except ClientError as error:
                 call = calls.throw(error)
             else:
-                call = calls.send(result)
+                try:
+                    call = calls.send(result)
+                except UNEXPECTED as error:
+                    raise _not_as_expected(call, error) from error
     except StopIteration as done:
         returned: T = done.value
         return returned
+
+
+def _result(call: ApiCall[T], answer: ServerAnswer) -> T:
+    try:
+        return call.read(answer)
+    except UNEXPECTED as error:
+        raise _not_as_expected(call, error) from error
+
+
+def _not_as_expected(call: ApiCall[Any], error: Exception) -> ConnectionFailed:
+    return ConnectionFailed(f"{call.method} {call.path}: the response is not as expected: {error!r}")
 
 
 def _send(call: ApiCall[Any], headers: dict[str, str], retries: int) -> Steps[ServerAnswer]:

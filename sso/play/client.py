@@ -21,6 +21,7 @@ MAX_WAIT_S = 21 * 60  # no session lives longer than 20 minutes
 MAX_OUTAGE_S = 60  # a session outlives a restart of the service
 OUTAGE_CODES = (502, 503, 504)
 RETRY_S = 1.0
+MAX_RESPONSE_BYTES = 1 << 20
 
 
 class GameLoginError(Exception):
@@ -92,19 +93,24 @@ class GameClient:
     async def _post(self, name: str, fields: Any, timeout_s: float, session: GameSession | None = None) -> Answer:
         # The signature covers exactly these bytes.
         body = json.dumps(fields).encode()
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         url = f"{self.base_url}{PATH}/{name}"
         if session and self.key:
             headers["Request-Sign"] = self.key.sign(body)
         elif session and session.location:
             url += f"?{session.location}"  # proves the session even if the client's address changes
         limits = httpx.Timeout(timeout_s, connect=REQUEST_TIMEOUT_S)
-        response = await self._http.post(url, content=body, headers=headers, timeout=limits)
-        return Answer(response.status_code, self._parse(response), response.headers)
+        async with self._http.stream("POST", url, content=body, headers=headers, timeout=limits) as response:
+            content = bytearray()
+            async for piece in response.aiter_raw():
+                content += piece
+                if len(content) > MAX_RESPONSE_BYTES:
+                    raise GameLoginError(f"{self.base_url} sent a response of more than {MAX_RESPONSE_BYTES} bytes")
+        return Answer(response.status_code, self._parse(response, bytes(content)), response.headers)
 
-    def _parse(self, response: httpx.Response) -> dict[str, Any]:
+    def _parse(self, response: httpx.Response, content: bytes) -> dict[str, Any]:
         try:
-            body = response.json()
+            body = json.loads(content)
         except ValueError:
             body = None
         if response.status_code in OUTAGE_CODES and not isinstance(body, dict):  # from a proxy before the service

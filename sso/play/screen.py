@@ -41,7 +41,7 @@ class Screen(PollCallbacks):
         self.stage("")
 
     def stage(self, name: str) -> None:
-        self._show(STAGES.get(name) or _clean(name))
+        self._show(STAGES.get(name) or name)
 
     def on_delay(self, seconds: int) -> None:
         if seconds:
@@ -76,6 +76,7 @@ class Screen(PollCallbacks):
             self._say(f"  {'application':<12}{_clean(application)}: {held}")
 
     def _show(self, status: str) -> None:
+        status = _clean(status)
         if status == self._status:
             return
         self._status = status

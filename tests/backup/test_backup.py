@@ -14,6 +14,7 @@ from sso.backup import postgres_tools
 from sso.backup.errors import BackupError
 from sso.backup.postgres_tools import _for_libpq, find_program
 from sso.db.migrate import HEAD
+from tests.backup.archives import rewritten
 from tests.faults import open_folder
 from tests.kit.browser import AuthenticatorApp, Browser, new_user, query
 from tests.kit.builders import PASSWORD
@@ -140,12 +141,26 @@ def test_backup_of_the_embedded_database_is_restored_by_an_embedded_database(
         assert answer.status_code == 200
 
 
+def test_encrypted_backup_of_a_database_is_restored(
+    server: Server, passphrase: str, postgres_server: Postgres, tmp_path: Path
+) -> None:
+    new_user(server, login="eve@example.com")
+    path = tmp_path / "encrypted.backup"
+    made = server.sso("backup", str(path), "--encrypt", "--no-keys", "--passphrase-file", passphrase)
+    assert "encrypted, schema" in made.stdout
+    assert b"PGDMP" not in path.read_bytes()
+    settings = {"SSO_DATABASE_URL": postgres_server.empty(), "SSO_DATA_DIR": str(tmp_path / "data")}
+    done = sso(tmp_path, "restore", str(path), "--passphrase-file", passphrase, **settings)
+    assert done.returncode == 0, done.stderr
+    assert query(Server(tmp_path, settings), "SELECT 1 FROM users WHERE login = 'eve@example.com'")
+
+
 def test_backup_file_belongs_to_its_owner_and_contains_no_readable_key(backup: Path, server: Server) -> None:
     assert backup.stat().st_mode & 0o777 == 0o600
     key = (Path(server.settings["SSO_DATA_DIR"]) / "secret.key").read_text().strip()
     assert key.encode() not in backup.read_bytes()
     with tarfile.open(backup) as tar:
-        assert tar.getnames() == ["manifest.json", "secrets.enc", "database.dump", "database.sha256"]
+        assert tar.getnames() == ["manifest.json", "secrets.enc", "database.dump", "digests.json", "digests.mac"]
 
 
 def test_backup_never_replaces_a_file(backup: Path, server: Server, passphrase: str) -> None:
@@ -205,6 +220,15 @@ def test_damaged_backup_is_refused_before_anything_is_created(
     assert not data.exists()
 
 
+def test_spliced_dump_is_refused_before_anything_is_created(backup: Path, passphrase: str, tmp_path: Path) -> None:
+    """The dump of another backup, with fitting digests, beside the keys of this one."""
+    path = rewritten(backup, tmp_path / "spliced", {"database.dump": b"PGDMP of somebody else"})
+    data = tmp_path / "data"
+    answer = sso(tmp_path, "restore", str(path), "--passphrase-file", passphrase, SSO_DATA_DIR=str(data))
+    assert (answer.returncode, "was changed" in answer.stderr) == (1, True), answer.stderr
+    assert not data.exists()
+
+
 def test_wrong_passphrase_is_refused_before_anything_is_created(backup: Path, tmp_path: Path) -> None:
     (tmp_path / "wrong").write_text("another passphrase\n")
     data = tmp_path / "data"
@@ -241,9 +265,13 @@ def test_backup_without_keys_needs_no_passphrase_and_says_so(
     path = tmp_path / "bare.backup"
     assert "WITHOUT keys" in server.sso("backup", str(path), "--no-keys").stdout
     settings = {"SSO_DATABASE_URL": postgres_server.empty(), "SSO_DATA_DIR": str(tmp_path / "data")}
-    answer = sso(tmp_path, "restore", str(path), **settings)
+    refused = sso(tmp_path, "restore", str(path), **settings)
+    assert (refused.returncode, "repeat the command with --unauthenticated" in refused.stderr) == (1, True)
+    assert not (tmp_path / "data").exists()
+    answer = sso(tmp_path, "restore", str(path), "--unauthenticated", **settings)
     assert answer.returncode == 0
     assert "bring back the master key" in answer.stderr
+    assert "it may have been changed" in answer.stderr
 
 
 @pytest.mark.parametrize(

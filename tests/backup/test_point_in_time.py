@@ -1,6 +1,7 @@
 """Point-in-time recovery of the embedded database: base backup and restore, with real servers."""
 
 import datetime
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -193,6 +194,35 @@ def test_damaged_base_backup_is_refused(recorded: Recorded, how: str) -> None:
     code, _, errors = recorded.restore(data_dir, base=base)
     assert (code, "damaged" in errors) == (1, True), errors
     assert not list(data_dir.glob("postgres/data*"))
+
+
+def test_base_backup_is_authenticated_with_the_passphrase(recorded: Recorded) -> None:
+    """Digests that fit are not enough: they, the WAL beside them and the list of files must be those of the backup."""
+    base, data_dir = recorded.folder / "base forged", recorded.folder / "forged"
+    shutil.copytree(recorded.base, base)
+
+    def refusal() -> str:
+        code, _, errors = recorded.restore(data_dir, "--unauthenticated", base=base)
+        assert not list(data_dir.glob("postgres/data*"))
+        assert code == 1, errors
+        return errors
+
+    segment = next((base / "data/pg_wal").glob("0*"))
+    original = segment.read_bytes()
+    segment.write_bytes(bytes(len(original)))
+    assert f"digest of data/pg_wal/{segment.name} differs" in refusal()
+    segment.write_bytes(original)
+    added = base / "data/added"
+    added.touch()
+    assert "digest of data/added differs" in refusal()
+    added.unlink()
+    postgres_list = base / "data/backup_manifest"
+    lines = postgres_list.read_bytes().splitlines(keepends=True)
+    body = b"".join(lines[:-1]).replace(b'"Size": ', b'"Size":  ')
+    postgres_list.write_bytes(body + f'"Manifest-Checksum": "{hashlib.sha256(body).hexdigest()}"}}\n'.encode())
+    assert "digest of data/backup_manifest differs" in refusal()
+    (base / "digests.json").unlink()
+    assert "its digests are missing" in refusal()
 
 
 def test_incomplete_base_backup_is_refused(recorded: Recorded, tmp_path: Path) -> None:

@@ -13,9 +13,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+from scripts.demo_installation import NotTheDemo, check_installation, claim_data_directory
 from scripts.run_demo import links, listen
+from tests.faults import open_folder
 from tests.kit.long_tests import takes_long
 from tests.kit.ports import free_port
+from tests.kit.prepared_data import join_prepared
 from tests.kit.server import QUICK, clean_environment, until
 
 ROOT = Path(__file__).parents[2]
@@ -30,15 +33,26 @@ def answers(url: str) -> bool:
 
 
 @pytest.fixture
-def environment(dsn: str, tmp_path: Path) -> dict[str, str]:
-    return clean_environment(
-        **QUICK,
-        SSO_DATABASE_URL=dsn,
-        SSO_DATA_DIR=str(tmp_path / "data"),
-        SSO_BIND=f"127.0.0.1:{free_port()}",
-        SSO_LOG_LEVEL="error",
-        DEMO_SITE_PORT=str(free_port()),
-    )
+def environment() -> Iterator[dict[str, str]]:
+    with open_folder() as folder:
+        environment = clean_environment(
+            **QUICK,
+            SSO_DATA_DIR=str(folder / "data"),
+            SSO_BIND=f"127.0.0.1:{free_port()}",
+            SSO_LOG_LEVEL="error",
+            DEMO_SITE_PORT=str(free_port()),
+        )
+        environment.pop("SSO_SINGLE_NODE", None)
+        yield environment
+
+
+@pytest.fixture
+def prepared(environment: dict[str, str]) -> dict[str, str]:
+    """The demo has run before: its data directory has a mark and a database."""
+    data_dir = Path(environment["SSO_DATA_DIR"])
+    claim_data_directory(data_dir)
+    join_prepared(data_dir).close()
+    return environment
 
 
 @contextmanager
@@ -54,7 +68,8 @@ def started(environment: dict[str, str]) -> "Iterator[subprocess.Popen[str]]":
 
 
 @pytest.mark.parametrize("stop", [pytest.param("SIGTERM", marks=takes_long), "Ctrl-C"])
-def test_links_are_printed_when_both_answer_and_both_stop_together(environment: dict[str, str], stop: str) -> None:
+def test_links_are_printed_when_both_answer_and_both_stop_together(prepared: dict[str, str], stop: str) -> None:
+    environment = prepared
     service, site = f"http://{environment['SSO_BIND']}", f"http://127.0.0.1:{environment['DEMO_SITE_PORT']}"
     with started(environment) as process:
         assert process.stdout is not None
@@ -109,6 +124,46 @@ def test_taken_address_of_the_service_is_reported_and_the_demo_site_ends(environ
     socket.create_server(("127.0.0.1", int(environment["DEMO_SITE_PORT"]))).close()
 
 
+def test_demo_account_is_not_created_in_another_installation(environment: dict[str, str]) -> None:
+    """Everybody knows its password, and it is an administrator."""
+    data_dir = Path(environment["SSO_DATA_DIR"])
+    (data_dir / "postgres").mkdir(parents=True)
+    assert f"scripts/run: SSO_DATA_DIR: {data_dir} was not created by scripts/run" in refusal(environment)
+    assert list(data_dir.iterdir()) == [data_dir / "postgres"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "reason"),
+    [
+        ({"SSO_DATABASE_URL": "postgresql://sso@db/sso"}, r"^SSO_DATABASE_URL: "),
+        ({"SSO_CONFIG": "/etc/sso/sso.toml"}, r"^SSO_CONFIG: "),
+        ({"SSO_SECRET_KEY": "k"}, r"^SSO_SECRET_KEY: "),
+        ({"SSO_BUS_URL": "nats://bus"}, r"^SSO_BUS_URL: "),
+        ({"SSO_BIND": "0.0.0.0:8000"}, r"^SSO_BIND: 0\.0\.0\.0:8000 .* password of the demo is public"),
+        ({"SSO_BIND": "127.0.0.1:8000,[::]:8000"}, r"^SSO_BIND: \[::\]:8000 "),
+        ({"SSO_BIND": "sso.example.com:8000"}, r"^SSO_BIND: sso\.example\.com:8000 "),
+        ({"SSO_METRICS_BIND": "192.0.2.1:9100"}, r"^SSO_METRICS_BIND: "),
+        ({"SSO_BASE_URL": "https://sso.example.com"}, r"^SSO_BASE_URL: .* password of the demo is public"),
+        ({"SSO_BIND": "nonsense"}, r"^SSO_BIND: .*expected host:port"),
+    ],
+)
+def test_settings_of_another_installation_are_refused(tmp_path: Path, variables: dict[str, str], reason: str) -> None:
+    with pytest.raises(NotTheDemo, match=reason):
+        check_installation({"SSO_DATA_DIR": str(tmp_path / "data")} | variables)
+    assert not (tmp_path / "data").exists()
+
+
+def test_data_directory_of_the_demo_has_a_mark(tmp_path: Path) -> None:
+    variables = {"SSO_DATA_DIR": str(tmp_path / "data"), "SSO_BIND": "unix:/run/sso.sock,[::1]:8000,localhost:8001"}
+    data_dir = check_installation(variables)
+    claim_data_directory(data_dir)
+    (data_dir / "secret.key").touch()
+    assert check_installation(variables) == data_dir
+    (data_dir / "demo").unlink()
+    with pytest.raises(NotTheDemo, match=r"was not created by scripts/run.* create the file .*/data/demo"):
+        check_installation(variables)
+
+
 @pytest.mark.parametrize("port", ["0", "65536", "x"])
 def test_invalid_port_of_the_demo_site_is_reported(monkeypatch: pytest.MonkeyPatch, port: str) -> None:
     monkeypatch.setenv("DEMO_SITE_PORT", port)
@@ -116,9 +171,9 @@ def test_invalid_port_of_the_demo_site_is_reported(monkeypatch: pytest.MonkeyPat
         listen()
 
 
-def test_links_lead_to_the_service_with_several_bind_addresses(environment: dict[str, str], tmp_path: Path) -> None:
-    port = free_port()
-    environment["SSO_BIND"] = f"unix:{tmp_path}/sso.sock,0.0.0.0:{port},127.0.0.2:{free_port()}"
+def test_links_lead_to_the_service_with_several_bind_addresses(prepared: dict[str, str], tmp_path: Path) -> None:
+    environment, port = prepared, free_port()
+    environment["SSO_BIND"] = f"unix:{tmp_path}/sso.sock,127.0.0.1:{port},127.0.0.2:{free_port()}"
     with started(environment) as process:
         assert process.stdout is not None
         account = next(filter(None, (re.search(r"Account page +(\S+)", line) for line in process.stdout)))
@@ -131,8 +186,7 @@ def test_links_lead_to_the_service_with_several_bind_addresses(environment: dict
 
 def test_links_use_the_base_url_and_a_unix_socket_alone_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSO_BIND", "unix:/run/sso.sock")
-    assert "https://sso.example.com/account" in links("https://sso.example.com", "http://127.0.0.1:8001")
+    assert "https://sso.localhost/account" in links("https://sso.localhost", "http://127.0.0.1:8001")
     text = links("http://localhost", "http://127.0.0.1:8001")
-    assert "unix:/run/sso.sock" in text
-    assert "SSO_BASE_URL" in text
+    assert "SSO_BIND=unix:/run/sso.sock,127.0.0.1:8000" in text
     assert "http://localhost" not in text

@@ -3,11 +3,10 @@
 import json
 from typing import TYPE_CHECKING
 
-import click
-
 from sso.cli.administration import Fields
 from sso.cli.client_attributes import failure, parse_client
 from sso.cli.context import CommandFailure, write_audit_entry
+from sso.cli.echo import echo
 
 if TYPE_CHECKING:
     from sso.cli.services import CommandServices
@@ -83,7 +82,7 @@ class LocalClients:
         from sso.perm.stores.applications import read_application_row
 
         if application_id and await read_application_row(self._services.database, application_id) is None:
-            click.echo(f"warning: there is no application {application_id}; `sso app list` shows them", err=True)
+            echo(f"warning: there is no application {application_id}; `sso app list` shows them", err=True)
 
     async def _require(self, client_id: str) -> "Client":
         client = await self._services.clients.get(client_id)

@@ -20,7 +20,9 @@ from sso.cli.remote.violations import RemoteViolations
 from sso.cli.remote.webhooks import RemoteWebhooks
 from sso.client import AsyncSsoClient, ClientError, RequestRefused, SignInRequired, SsoClient
 from sso.client.credentials import Credentials
+from sso.client.exchange import UNEXPECTED
 from sso.core.errors import ApiError
+from sso.core.printable import printable
 
 if TYPE_CHECKING:
     from sso.cli.administration import ServiceAdministration
@@ -65,18 +67,21 @@ def with_remote_api(server: str, work: Callable[[AsyncSsoClient], Awaitable[T]])
         with plain_failures():
             return trio.run(run, credentials)
     except SignInRequired as error:
-        raise CommandFailure(f"{url}: {error.text}; sign in again with `sso --server {url} login`") from None
+        text = printable(error.text)
+        raise CommandFailure(f"{url}: {text}; sign in again with `sso --server {url} login`") from None
     except RequestRefused as error:
         raise _failure(url, error) from None
     except ClientError as error:
-        raise CommandFailure(f"{url}: {error}") from None
+        raise CommandFailure(f"{url}: {printable(str(error))}") from None
+    except UNEXPECTED as error:
+        raise CommandFailure(f"{url}: the answer of the server is not as expected: {error!r}") from None
 
 
 def _failure(url: str, error: RequestRefused) -> Exception:
     """Returns the error that the command has on the machine of the service, if it is about its arguments."""
     if error.status in (400, 409) or error.text == "removed":
-        return ApiError(error.text)
-    return CommandFailure(f"{url}: {error}")
+        return ApiError(printable(error.text))
+    return CommandFailure(f"{url}: {printable(str(error))}")
 
 
 def _signed_in(url: str, logins: Logins) -> Credentials:

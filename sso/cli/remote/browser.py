@@ -11,9 +11,8 @@ import secrets
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-import click
-
 from sso.cli.context import CommandFailure
+from sso.cli.echo import echo
 from sso.client import ApiCall, BrowserLogin, SsoClient
 from sso.client.call import read_body
 from sso.client.credentials import new_factor
@@ -70,8 +69,8 @@ def sign_in_with_browser(url: str, client_id: str) -> BrowserLogin:
             "code_challenge": challenge,
             "code_challenge_method": "S256",
         }
-        click.echo("Open this address in a browser on this machine, and sign in:", err=True)
-        click.echo(f"{url}/proxy/oauth/authorize?{urlencode(query)}")
+        echo("Open this address in a browser on this machine, and sign in:", err=True)
+        echo(f"{url}/proxy/oauth/authorize?{urlencode(query)}")
         code = _wait_for_code(server)
         form = {
             "grant_type": "authorization_code",

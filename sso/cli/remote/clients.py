@@ -3,10 +3,9 @@
 from datetime import UTC, datetime
 from itertools import zip_longest
 
-import click
-
 from sso.cli.administration import Fields
 from sso.cli.context import CommandFailure
+from sso.cli.echo import echo
 from sso.client import ApiCall, AsyncSsoClient, RecordNotFound, RequestRefused, clients
 from sso.client.call import Record
 
@@ -70,7 +69,7 @@ def _time(seconds: int) -> str | None:
 
 def _warn(answer: Record) -> None:
     for warning in answer.get("warnings", ()):
-        click.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
 
 
 def _listed(client: Record) -> Fields:

@@ -1,0 +1,63 @@
+"""Checks that the demo uses an installation of its own: its administrator has a password that everybody knows.
+
+The environment may name another installation, with exported settings of a service. The demo's data directory has a mark
+by which it is recognised. It uses no database, configuration or key of others, and only this machine can reach it.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from sso.config import ConfigError, load
+from sso.core.bind_address import parse_binds
+from sso.settings import Settings
+
+MARK = "demo"
+MARK_TEXT = "scripts/run created this data directory. It has an administrator with a public password.\n"
+PUBLIC = "the password of the demo is public, so only this machine may reach it"
+# Settings that lead to something outside of the data directory, which another service may use.
+OTHERS = ("SSO_CONFIG", "SSO_DATABASE_URL", "SSO_SECRET_KEY", "SSO_WAL_ARCHIVE", "SSO_BUS_URL", "SSO_SMTP_URL")
+
+
+class NotTheDemo(Exception):
+    """The environment names an installation that is not the demo's. The text is the reason and the way out."""
+
+
+def check_installation(environment: Mapping[str, str]) -> Path:
+    """Returns the data directory of the demo. Raises NotTheDemo, and changes nothing."""
+    for name in OTHERS:
+        if environment.get(name):
+            raise NotTheDemo(
+                f"{name}: the demo has its own data, not those of another service: run `unset {name}` first"
+            )
+    try:
+        settings = load(environ=environment)
+    except ConfigError as error:
+        raise NotTheDemo(str(error)) from None
+    _check_addresses(settings)
+    data_dir = settings.data_dir.absolute()
+    if not (data_dir / MARK).is_file() and not _is_empty(data_dir):
+        raise NotTheDemo(
+            f"SSO_DATA_DIR: {data_dir} was not created by scripts/run, which would add an administrator with a public "
+            "password. Set SSO_DATA_DIR to a new directory. If it has demo data only, "
+            f"create the file {data_dir / MARK}"
+        )
+    return data_dir
+
+
+def _check_addresses(settings: Settings) -> None:
+    for name, value in (("SSO_BIND", settings.bind), ("SSO_METRICS_BIND", settings.metrics_bind)):
+        for bind in parse_binds(value) if value else ():
+            if not bind.is_local():
+                raise NotTheDemo(f"{name}: {bind} can be reached by others; {PUBLIC}: use an address of 127.0.0.1")
+    if not settings.is_loopback:
+        raise NotTheDemo(f"SSO_BASE_URL: {settings.base_url} is not an address of this machine; {PUBLIC}")
+
+
+def _is_empty(folder: Path) -> bool:
+    return not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+
+
+def claim_data_directory(data_dir: Path) -> None:
+    """Creates the data directory with its mark, before the service puts anything there."""
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (data_dir / MARK).write_text(MARK_TEXT)

@@ -1,0 +1,169 @@
+"""The passphrase authenticates a whole backup: one that was changed is refused before anything is restored."""
+
+import hashlib
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sso.backup.archive import new_file, write_archive
+from sso.backup.archive_reader import open_archive
+from sso.backup.errors import BackupError
+from sso.backup.manifest import Manifest
+from sso.backup.secrets import Secrets
+from sso.core import chunk_encryption, passphrase
+from sso.core.chunk_encryption import CHUNK_BYTES, TAG_BYTES, DamagedStream, decrypt_stream, encrypt_stream
+from tests.backup.archives import members, rewritten
+
+PASSPHRASE = "correct horse battery"
+DUMP = b"PGDMP and %d bytes more" * 100_000
+Change = Callable[[Path, Path], Path]
+
+
+@pytest.fixture(autouse=True)
+def cheap_scrypt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(passphrase.SCRYPT, "n", 2**4)
+
+
+def written(path: Path, *, dump: bytes = DUMP, encrypted: bool = False, protected: bool = True) -> Path:
+    manifest = Manifest("1.0", "0001", "18.0", "2026-11-15T12:00:00+00:00", has_keys=protected, encrypted=encrypted)
+    dump_key = chunk_encryption.new_key().hex() if encrypted else ""
+    secrets = Secrets(["a master key"], {}, chunk_encryption.new_key().hex(), dump_key)
+    with new_file(path) as file:
+        write_archive(file, manifest, (secrets, PASSPHRASE) if protected else None, iter([dump]), lambda _: None)
+    return path
+
+
+def of_format_1(path: Path, dump: bytes = DUMP) -> Path:
+    """An archive as earlier versions wrote it."""
+    archive = written(path.with_suffix(".new"), dump=dump)
+    manifest = json.loads(members(archive)["manifest.json"]) | {"format": 1}
+    del manifest["encrypted"]
+    secrets = {"master_keys": ["a master key"], "key_files": {}}
+    changes = {
+        "manifest.json": json.dumps(manifest).encode(),
+        "secrets.enc": passphrase.encrypt(PASSPHRASE, json.dumps(secrets).encode()),
+        "database.sha256": b"",
+        "digests.json": None,
+        "digests.mac": None,
+    }
+    return rewritten(archive, path, changes)
+
+
+def restored(path: Path, *, unauthenticated: bool = False) -> bytes:
+    ignore = lambda _done, _total: None  # noqa: E731
+    with open_archive(path, lambda: PASSPHRASE, ignore, unauthenticated=unauthenticated) as archive:
+        return b"".join(archive.dump(ignore))
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_unchanged_backup_is_read(tmp_path: Path, encrypted: bool) -> None:
+    path = written(tmp_path / "a", encrypted=encrypted)
+    assert (b"PGDMP" in path.read_bytes()) != encrypted
+    assert restored(path) == DUMP
+
+
+def spliced_dump(path: Path, target: Path) -> Path:
+    other = written(target.with_suffix(".other"), dump=b"PGDMP of another backup")
+    return rewritten(path, target, {"database.dump": members(other)["database.dump"]})
+
+
+def spliced_manifest(path: Path, target: Path) -> Path:
+    manifest = json.loads(members(path)["manifest.json"]) | {"schema": "0000"}
+    return rewritten(path, target, {"manifest.json": json.dumps(manifest).encode()})
+
+
+def without_code(path: Path, target: Path) -> Path:
+    return rewritten(path, target, {"database.dump": b"PGDMP", "digests.mac": None})
+
+
+def turned_into_format_1(path: Path, target: Path) -> Path:
+    """The original digests and their code stay, and the dump has a digest as in the old format."""
+    content = members(path)
+    manifest = json.loads(content["manifest.json"]) | {"format": 1}
+    dump = b"PGDMP"
+    content |= {
+        "manifest.json": json.dumps(manifest).encode(),
+        "database.dump": dump,
+        "database.sha256": hashlib.sha256(dump).hexdigest().encode(),
+    }
+    return packed(content, target)
+
+
+def digests_removed(path: Path, target: Path) -> Path:
+    archive = turned_into_format_1(path, target.with_suffix(".step"))
+    return rewritten(archive, target, {"digests.json": None, "digests.mac": None})
+
+
+def second_dump(path: Path, target: Path) -> Path:
+    with path.open("rb") as source:
+        data = source.read()[: -2 * tarfile.BLOCKSIZE]
+    extra = packed({"database.dump": b"PGDMP"}, target.with_suffix(".extra")).read_bytes()
+    target.write_bytes(data + extra)
+    return target
+
+
+def packed(content: dict[str, bytes], target: Path) -> Path:
+    empty = target.with_suffix(".empty")
+    with tarfile.open(empty, "w"):
+        pass
+    kept = {name: data for name, data in content.items() if not name.startswith(("digests.", "database.sha"))}
+    archive = rewritten(empty, target, kept)
+    with tarfile.open(archive, "a", format=tarfile.GNU_FORMAT) as tar:
+        for name in content.keys() - kept.keys():
+            part = target.with_suffix(".part")
+            part.write_bytes(content[name])
+            tar.add(part, name)
+    return archive
+
+
+CHANGES = [spliced_dump, spliced_manifest, without_code, turned_into_format_1, digests_removed, second_dump]
+
+
+@pytest.mark.parametrize("unauthenticated", [False, True])
+@pytest.mark.parametrize("change", CHANGES)
+def test_changed_backup_is_refused(tmp_path: Path, change: Change, unauthenticated: bool) -> None:
+    path = change(written(tmp_path / "a"), tmp_path / "b")
+    with pytest.raises(BackupError, match=r"was changed|is damaged|is not a backup"):
+        restored(path, unauthenticated=unauthenticated)
+
+
+def test_backup_of_an_earlier_version_needs_consent(tmp_path: Path) -> None:
+    """Otherwise, the keys of an old backup would let any dump pass."""
+    path = of_format_1(tmp_path / "old")
+    with pytest.raises(BackupError, match="--unauthenticated"):
+        restored(path)
+    assert restored(path, unauthenticated=True) == DUMP
+
+
+def test_backup_without_secrets_needs_consent(tmp_path: Path) -> None:
+    path = written(tmp_path / "plain", protected=False)
+    with pytest.raises(BackupError, match="--unauthenticated"):
+        restored(path)
+    assert restored(path, unauthenticated=True) == DUMP
+
+
+def test_dump_that_changes_after_the_check_is_not_restored_completely(tmp_path: Path) -> None:
+    path = written(tmp_path / "a")
+    with open_archive(path, lambda: PASSPHRASE, lambda _done, _total: None) as archive:
+        with path.open("r+b") as file:
+            file.seek(archive.dump_bytes // 2)
+            file.write(b"changed")
+        received = bytearray()
+        with pytest.raises(BackupError, match="digest of database"):
+            received.extend(byte for piece in archive.dump(lambda _done, _total: None) for byte in piece)
+        assert len(received) < len(DUMP)
+
+
+def test_chunks_of_a_stream_cannot_be_moved_cut_or_mixed() -> None:
+    key, size = chunk_encryption.new_key(), CHUNK_BYTES + TAG_BYTES
+    plaintext = bytes(2 * CHUNK_BYTES) + b"the end"
+    stream = b"".join(encrypt_stream(key, [plaintext]))
+    first, second, last = stream[:size], stream[size : 2 * size], stream[2 * size :]
+    assert b"".join(decrypt_stream(key, [stream[:100], stream[100:]])) == plaintext
+    other = b"".join(encrypt_stream(chunk_encryption.new_key(), [plaintext]))
+    for changed in (second + first + last, first + last, first + second, first, b"", other[:size] + second + last):
+        with pytest.raises(DamagedStream):
+            list(decrypt_stream(key, [changed]))
