@@ -6,13 +6,11 @@ change sees it, on every worker, without notifications between workers.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 import orjson
 import trio
 
-from sso.core.errors import NotFound
 from sso.core.net import Address
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
@@ -23,14 +21,12 @@ from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.service_rights import ServiceRights, compute_service_rights
-from sso.perm.errors import InvalidInput
-from sso.perm.stores.compilation import CompiledApplications, compile_application, read_application
+from sso.perm.stores.compilation import CompiledApplications, read_application
 from sso.perm.stores.facts_cache import NO_VERSIONS, FactsCache, FactsVersion, KnownVersions
 from sso.perm.stores.facts_decoding import decode_facts
 from sso.perm.stores.facts_sql import facts_sql, version_sql
 from sso.perm.stores.loaded_facts import LoadedFacts
-from sso.perm.stores.past_facts_sql import LATEST, PAST_FACTS
-from sso.perm.stores.timestamps import rfc3339
+from sso.perm.stores.past_facts import PastFacts
 
 _COLUMNS = {"user_id": "text", "application_id": "int"}
 _FACTS = BatchStatement(facts_sql("{items}"), columns=_COLUMNS)
@@ -66,6 +62,7 @@ class FactsStore:
         self._facts = Batch(database, _FACTS_AND_VERSION)
         self._cache = FactsCache()
         self._applications = CompiledApplications(database)
+        self.past = PastFacts(database, self._applications)
 
     async def load(
         self, user_id: str, application_id: int, address: Address | None, version: FactsVersion | None = None
@@ -155,32 +152,6 @@ class FactsStore:
             user_id, application_id = pair = pairs[row["n"] - 1]
             loaded[pair] = await self._add(user_id, application_id, row, epoch, address)
         return loaded
-
-    async def load_at(
-        self, user_id: str, application_id: int, address: Address | None, at: int, where: str
-    ) -> LoadedFacts:
-        """Load the facts as they were at the end of the second ``at``.
-
-        Raises InvalidInput, with ``where`` as the place of ``at``, for a moment in the future or before the beginning
-        of the history, and NotFound if the application or the user did not exist, or the user has been erased.
-        """
-        values = {"user_id": user_id, "application_id": application_id, "at": min(at, LATEST)}
-        row = await self._database.row(PAST_FACTS, **values)
-        assert row is not None
-        if at > row["now"]:
-            raise InvalidInput(f"{where}: must not be in the future (the time is {row['now']})")
-        if at < row["since"]:
-            raise InvalidInput(
-                f"{where}: the history begins at {row['since']} ({rfc3339(datetime.fromtimestamp(row['since'], UTC))})"
-            )
-        if row["n"] is None:
-            raise NotFound("the application did not exist at that time")
-        if not row["known"]:
-            raise NotFound("the user did not exist at that time")
-        application = await compile_application(self._database, application_id, 0, row["application"])
-        return LoadedFacts(
-            application, decode_facts(row, user_id, address), row["known"], row["app_name"], row["app_settings"]
-        )
 
     async def load_many(
         self, user_id: str, addresses: Mapping[int, Address | None], versions: KnownVersions = NO_VERSIONS
