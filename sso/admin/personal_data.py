@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import orjson
+
 from sso.accounts.model import User
 from sso.admin.errors import Conflict
 from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute, record_response
@@ -58,7 +60,8 @@ class PersonalDataResource:
         The export is in the audit trail, and in the history that the user sees.
         """
         user = await self._users.require_manageable(request.caller, request.path["user_id"])
-        return AdminResponse({"data": await export_user(self._database, user.user_id, request.caller.actor)})
+        document = await export_user(self._database, user.user_id, request.caller.actor)
+        return AdminResponse({"data": orjson.Fragment(document)})
 
 
 def _version_check(request: AdminRequest) -> Callable[[User], None]:

@@ -153,7 +153,7 @@ class UserDetails:
         if query.type not in LIST_TYPES:
             raise InvalidInput(f"type: must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
         user = await self._users.require(request.path["user_id"])
-        loaded, now = await self._load(user.user_id, query)
+        loaded, now = await self._load(user.user_id, query, request.caller.permissions.lane)
         members = {"data": loaded.render(query.type, now)}
         if query.explain == EVERY_RULE:
             members["explain"] = loaded.explain_all(now)
@@ -161,14 +161,17 @@ class UserDetails:
             members["explain"] = loaded.explain(query.explain, now)
         return AdminResponse(members)
 
-    async def _load(self, user_id: str, query: PermissionsQuery) -> tuple[LoadedFacts, int]:
+    async def _load(self, user_id: str, query: PermissionsQuery, caller: str) -> tuple[LoadedFacts, int]:
         """Returns the facts and the moment that they belong to."""
         if query.at is not None:
-            return await self._facts.load_at(user_id, query.application_id, None, query.at, "at"), query.at
-        loaded = await self._facts.load(user_id, query.application_id, None)
-        if loaded is None:
+            loaded = await self._facts.past.load(
+                user_id, query.application_id, None, query.at, field="at", caller=caller
+            )
+            return loaded, query.at
+        present = await self._facts.load(user_id, query.application_id, None)
+        if present is None:
             raise NotFound("application not found")
-        return loaded, int(self._database.clock.now())
+        return present, int(self._database.clock.now())
 
     async def _audit(
         self, request: AdminRequest, operation: str, user_id: str, before: JsonRecord, after: JsonRecord

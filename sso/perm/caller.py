@@ -79,6 +79,13 @@ class Caller(NamedTuple):
         return AuditActor(self.user_id, self.service_id, str(self.address), key_id)
 
     @property
+    def lane(self) -> str:
+        """The name by which requests of this caller take turns with those of others."""
+        if self.user_id:
+            return f"user {self.user_id}"
+        return f"key {self.key.id}" if self.key else f"service {self.service_id}"
+
+    @property
     def connection_address(self) -> Address | None:
         """None if an application signed the address: a signed address counts at that application only."""
         return None if self.address_signed_by else self.address

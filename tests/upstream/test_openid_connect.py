@@ -1,4 +1,4 @@
-"""The adapter of OpenID Connect, with a provider on a real socket: keys that change, and addresses that it vouches for."""
+"""The adapter of OpenID Connect, with a provider on a real socket: changed keys, and addresses that it vouches for."""
 
 from urllib.parse import parse_qsl, urlsplit
 

@@ -103,9 +103,13 @@ class LocalUsers:
             raise CommandFailure(f"{stored.login} {BEING_ERASED}")
 
     async def export(self, user: Fields) -> Fields:
+        import orjson
+
         from sso.personal_data.export import export_user
 
-        return await export_user(self._services.database, user["user_id"], self._services.actor)
+        document = await export_user(self._services.database, user["user_id"], self._services.actor)
+        exported: Fields = orjson.loads(document)
+        return exported
 
     async def _require(self, id_or_login: str) -> "User":
         user = await self._services.users.find(id_or_login)

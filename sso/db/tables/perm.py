@@ -236,5 +236,12 @@ audit = Table(
     Index("ix_audit_user_id", "user_id", "id"),
     Index("ix_audit_target", "target", "id"),
     Index("ix_audit_operation", "operation", "id"),
+    # The entries about the permissions of a user, whose target is such as "730/1001".
+    Index(
+        "ix_audit_permissions_of_user",
+        text("split_part(target, '/', 2)"),
+        "id",
+        postgresql_where=text("operation = 'permissions.save'"),
+    ),
     Index("ix_audit_at", "at"),
 )

@@ -60,7 +60,9 @@ class UserDataEndpoint:
             raise Forbidden
         sections = readable_sections(caller, rights, own=is_own)
         if at is not None:
-            user = await self._authorizer.facts.load_at(user_id, application_id, caller.address, at, "options.at")
+            user = await self._authorizer.facts.past.load(
+                user_id, application_id, caller.address, at, field="options.at", caller=caller.lane
+            )
             if not rights.is_root and not (is_own and explain is False):
                 _refuse_other_project(target, user)
         else:

@@ -8,6 +8,7 @@ the rows that have no such version.
 from sso.db.statement import Statement
 from sso.perm.stores.facts_sql import application_sql, facts_sql
 
+JSON_FACTS = ("app_settings", "record", "roles", "home", "projects")  # columns of `facts_sql`
 LATEST = 253402300799  # the end of the year 9999, which every function for times accepts
 
 _USERS = "ARRAY[CAST(:user_id AS text)]"
@@ -58,8 +59,15 @@ _PROJECT_APPLICATIONS_AT = f"""{_versions("project_applications", _PROJECTS)},
 
 _ITEM = "(SELECT 1 AS n, CAST(:user_id AS text) AS user_id, CAST(:application_id AS int) AS application_id) item"
 
+# The first change of the application's schema, roles or other data after the moment; NULL if there is none.
+_APPLICATION_COMMIT = """(
+    SELECT c.id FROM permission_versions v JOIN permission_commits c ON c.id = v.commit_id
+    WHERE v.kind IN ('applications', 'roles') AND v.owner = CAST(CAST(:application_id AS int) AS text)
+        AND c.at >= to_timestamp(CAST(:at AS bigint) + 1)
+    ORDER BY c.at, c.id LIMIT 1)"""
+
 # Always returns one row; without ``n`` if the application did not exist. ``now`` and ``since`` are the limits of ``at``
-# in Unix seconds.
+# in Unix seconds. JSON is selected as text, because it may be so large that it has to be decoded in a thread.
 PAST_FACTS = Statement(
     f"""WITH {_at_user("users", "''")},
     {_at_user("user_records", "CAST(t.application_id AS text)")},
@@ -67,17 +75,23 @@ PAST_FACTS = Statement(
     {_at_user("group_users", "t.group_id")},
     {_at_user("project_members", "concat_ws('/', t.project_id, t.level, t.resource, t.role)")},
     {_at_application("applications", "''")},
-    {_at_application("roles", "t.name")},
     project_ids AS MATERIALIZED (
         SELECT project_id AS id FROM applications_at WHERE project_id IS NOT NULL
         UNION SELECT project_id FROM project_members_at WHERE CAST(:application_id AS int) = 1),
     {_PROJECT_APPLICATIONS_AT},
     {_at("projects", _PROJECTS, f"t.id = ANY ({_PROJECTS})", "t.id", "''")},
     {_at("user_groups", _PROJECTS, f"t.project_id = ANY ({_PROJECTS})", "t.project_id", "t.id")},
-    facts AS ({facts_sql(_ITEM, "_at")}),
-    application AS ({application_sql("CAST(:application_id AS int)", "_at")})
-    SELECT facts.*, to_jsonb(application) AS application,
+    facts AS ({facts_sql(_ITEM, "_at")})
+    SELECT n, login, tags, purchases, known, removed, revision, app_name,
+        {", ".join(f"CAST({column} AS text) AS {column}" for column in JSON_FACTS)},
+        {_APPLICATION_COMMIT} AS application_commit,
         CAST(floor(extract(epoch FROM clock_timestamp())) AS bigint) AS now,
         CAST(floor(extract(epoch FROM history.since)) AS bigint) AS since
-    FROM permission_history history LEFT JOIN facts ON true LEFT JOIN application ON true"""  # noqa: S608 - the parts are ours
+    FROM permission_history history LEFT JOIN facts ON true"""  # noqa: S608 - the parts are ours
+)
+# The schema and the roles at the moment; no row if the application did not exist.
+PAST_APPLICATION = Statement(
+    f"""WITH {_at_application("applications", "''")},
+    {_at_application("roles", "t.name")}
+    {application_sql("CAST(:application_id AS int)", "_at")}"""
 )

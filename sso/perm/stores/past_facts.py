@@ -1,0 +1,82 @@
+"""Loads the facts about a user at an application as they were at a past moment."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from sso.core.errors import NotFound
+from sso.core.net import Address
+from sso.db.database import Database
+from sso.db.transaction import Row
+from sso.perm.engine.compiled_application import CompiledApplication
+from sso.perm.engine.facts import PermissionFacts
+from sso.perm.errors import InvalidInput
+from sso.perm.stores.compilation import LARGE_BYTES, CompiledApplications
+from sso.perm.stores.facts_decoding import decode_facts
+from sso.perm.stores.loaded_facts import LoadedFacts
+from sso.perm.stores.past_applications import PastApplications
+from sso.perm.stores.past_facts_sql import JSON_FACTS, LATEST, PAST_FACTS
+from sso.perm.stores.timestamps import rfc3339
+
+
+class PastFacts:
+    def __init__(self, database: Database, applications: CompiledApplications) -> None:
+        self._database = database
+        self._applications = applications
+        self._past_applications = PastApplications(database)
+
+    async def load(
+        self, user_id: str, application_id: int, address: Address | None, at: int, *, field: str, caller: str
+    ) -> LoadedFacts:
+        """Load the facts as they were at the end of the second ``at``.
+
+        ``caller``, such as ``user 1001``, uses one connection and compiles one application at a time. Raises
+        InvalidInput, with the ``field`` that has ``at``, for a moment in the future or before the beginning of the
+        history, and NotFound if the application or the user did not exist, or the user has been erased.
+        """
+        at = min(at, LATEST)
+        with self._database.shares.limit_evaluation(caller):
+            while True:
+                row = await self._database.row(PAST_FACTS, user_id=user_id, application_id=application_id, at=at)
+                assert row is not None
+                _check(row, at, field)
+                application = await self._load_application(row, application_id, at, caller)
+                if application is not None:
+                    break
+        facts, settings = await self._decode(row, user_id, address)
+        return LoadedFacts(application, facts, row["known"], row["app_name"], settings)
+
+    async def _load_application(
+        self, row: Row, application_id: int, at: int, caller: str
+    ) -> CompiledApplication | None:
+        """Returns None if the row must be read again, because the application has just changed."""
+        commit_id = row["application_commit"]
+        if commit_id is not None:
+            return await self._past_applications.load(application_id, commit_id, at, caller)
+        present = await self._applications.load(application_id, row["revision"])
+        return present if present.version == row["revision"] else None
+
+    async def _decode(self, row: Row, user_id: str, address: Address | None) -> tuple[PermissionFacts, dict[str, Any]]:
+        """Returns the facts and the settings of the application. Large JSON is decoded in a thread."""
+        if sum(len(row[column] or "") for column in JSON_FACTS) < LARGE_BYTES:
+            return _decode(row, user_id, address)
+        return await self._database.run_in_thread(_decode, row, user_id, address)
+
+
+def _decode(row: Row, user_id: str, address: Address | None) -> tuple[PermissionFacts, dict[str, Any]]:
+    decoded: Mapping[str, Any] = {**row, **{name: row[name] and orjson.loads(row[name]) for name in JSON_FACTS}}
+    return decode_facts(decoded, user_id, address), decoded["app_settings"]
+
+
+def _check(row: Row, at: int, field: str) -> None:
+    if at > row["now"]:
+        raise InvalidInput(f"{field}: must not be in the future (the time is {row['now']})")
+    if at < row["since"]:
+        beginning = rfc3339(datetime.fromtimestamp(row["since"], UTC))
+        raise InvalidInput(f"{field}: the history begins at {row['since']} ({beginning})")
+    if row["n"] is None:
+        raise NotFound("the application did not exist at that time")
+    if not row["known"]:
+        raise NotFound("the user did not exist at that time")
