@@ -9,7 +9,7 @@ Row = tuple[str, ...]
 
 
 def setting_rows() -> list[Row]:
-    rows = []
+    rows: list[Row] = []
     for name, item in SETTINGS.items():
         info = setting_info(item)
         example = f" Example: ``{info.example}``." if info.example is not None else ""
