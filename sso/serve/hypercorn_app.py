@@ -13,7 +13,7 @@ from hypercorn.config import Config
 
 from sso.core.telemetry import Span, current_span
 from sso.log import current_request_id
-from sso.serve.acknowledgement import is_acknowledged
+from sso.serve.acknowledgement import ResponseBytes
 from sso.serve.http1.disconnects import has_disconnected
 from sso.serve.hypercorn_connection import HypercornConnection, current_connection
 from sso.serve.server_limits import ServerLimits
@@ -46,6 +46,8 @@ class HypercornClientConnection:
         self._connection = connection
         self._remaining: int | None = None  # bytes of the announced content length that were not written yet
         self._delivered = False
+        self._bytes: ResponseBytes | None = None  # of a response whose end is reported
+        self._written_before = 0  # bytes, on this connection
 
     @property
     def on_response_end(self) -> Callable[[bool], Awaitable[None]] | None:
@@ -55,6 +57,7 @@ class HypercornClientConnection:
     def on_response_end(self, callback: Callable[[bool], Awaitable[None]] | None) -> None:
         """Also keeps the request for the log: Quart's task ends before the callback is called."""
         self._on_response_end = callback
+        self._bytes, self._written_before = ResponseBytes(self._connection.stream.socket), self._connection.written
         self._request_id, self._span = current_request_id.get(), current_span.get()
 
     def cancel_on_disconnect(self) -> AbstractContextManager[None]:
@@ -83,12 +86,17 @@ class HypercornClientConnection:
             current_request_id.set(self._request_id)
             current_span.set(self._span)
             with trio.CancelScope(shield=True):
-                delivered = self._delivered and await is_acknowledged(self._connection.stream.socket, may_read=False)
+                delivered = self._delivered and await self._are_bytes_acknowledged()
             with trio.move_on_after(ServerLimits.on_response_end_s, shield=True):
                 try:
                     await self._on_response_end(delivered)
                 except Exception:
                     _log.exception("http.on_response_end_failed")
+
+    async def _are_bytes_acknowledged(self) -> bool:
+        assert self._bytes is not None
+        self._bytes.add(self._connection.written - self._written_before)
+        return await self._bytes.are_acknowledged(may_read=False)
 
 
 def wrap_app(app: Any, stop: trio.Event) -> Any:

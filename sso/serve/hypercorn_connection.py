@@ -72,6 +72,7 @@ class HypercornConnection(TCPServer):
 
     write_s = ServerLimits.drain_s  # a shielded write must not outlast the drain
     lost = False
+    written = 0  # bytes that were passed to the kernel
     _closed = False
     _discards_output = False  # a rejection replaces the response of the application
 
@@ -129,6 +130,7 @@ class HypercornConnection(TCPServer):
             try:
                 with trio.fail_after(self.write_s, shield=True):
                     await self.stream.send_all(data)
+                    self.written += len(data)
             except _WRITE_ERRORS:
                 self.lost = True
                 self._end_exchange()
