@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import structlog
 import trio
 
-from sso.serve.acknowledgement import is_acknowledged
+from sso.serve.acknowledgement import ResponseBytes
 from sso.serve.http1.body import request_body
 from sso.serve.http1.connection_interface import ConnectionInterface
 from sso.serve.http1.head import RequestHead
@@ -81,12 +81,16 @@ class HttpExchange(ResponseWriter):
 
     async def _call_on_response_end(self, callback: Callable[[bool], Awaitable[None]]) -> None:
         with trio.CancelScope(shield=True):
-            delivered = self.delivered and await is_acknowledged(self._connection.sock, may_read=True)
+            delivered = self.delivered and await self._are_bytes_acknowledged()
         with trio.move_on_after(self._connection.context.limits.on_response_end_s, shield=True):
             try:
                 await callback(delivered)
             except Exception:
                 _log.exception("http.on_response_end_failed")
+
+    async def _are_bytes_acknowledged(self) -> bool:
+        written = self._bytes or ResponseBytes(self._connection.sock)  # the callback was set after the first byte
+        return await written.are_acknowledged(may_read=True)
 
     def cancel_on_disconnect(self) -> AbstractContextManager[None]:
         return self._connection.cancel_on_disconnect()

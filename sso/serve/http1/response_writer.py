@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from sso.serve.acknowledgement import ResponseBytes
 from sso.serve.http1.connection_interface import ConnectionInterface
 from sso.serve.http1.disconnects import has_disconnected
 from sso.serve.http1.head import RequestHead
@@ -22,7 +23,7 @@ from sso.web.client_connection import RawHeaders, SharedHeaders
 
 class ResponseWriter:
     __slots__ = (
-        "_chunked", "_connection", "_head", "_keep_alive", "_method", "_remaining", "_status", "_version",
+        "_bytes", "_chunked", "_connection", "_head", "_keep_alive", "_method", "_remaining", "_status", "_version",
         "_wants_keep_alive", "delivered", "finished", "on_response_end",
     )  # fmt: skip
 
@@ -39,6 +40,7 @@ class ResponseWriter:
         self.delivered = False  # the client has, or will get, everything that it waits for
         self.finished = False
         self.on_response_end: Callable[[bool], Awaitable[None]] | None = None
+        self._bytes: ResponseBytes | None = None  # of a response whose end is reported
 
     async def send(self, message: dict[str, Any]) -> None:
         match message["type"]:
@@ -119,8 +121,12 @@ class ResponseWriter:
 
     async def _write(self, data: bytes) -> None:
         connection = self._connection
-        if self.on_response_end is not None and not connection.response_started and has_disconnected(connection.sock):
-            await connection.abort()
+        if self.on_response_end is not None:
+            if not connection.response_started and has_disconnected(connection.sock):
+                await connection.abort()
+            if self._bytes is None:
+                self._bytes = ResponseBytes(connection.sock)
+            self._bytes.add(len(data))
         connection.response_started = True
         if data:
             await connection.write(data)
