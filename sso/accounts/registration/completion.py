@@ -12,7 +12,6 @@ from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.transaction import Transaction
 
-
 # The purposes of the links that create an account, by the mode of the registration.
 USABLE_LINKS = {
     "open": (verification.PURPOSE, invitations.PURPOSE),
