@@ -8,7 +8,6 @@ from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import User, login_key, stored_login
 from sso.accounts.own_changes import audit_registration
 from sso.backchannel_logout.site_sessions import end_site_sessions
-from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.ids import is_user_id
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
@@ -19,7 +18,6 @@ from sso.db.transaction import Runner, Transaction
 REVOKED_LINKS = ("password_reset", "email_change")  # purposes of mailed links that a revocation makes invalid
 # Those that an operator makes invalid who sets another address: they were sent to addresses before.
 ADDRESS_LINKS = (*REVOKED_LINKS, "email_undo", "email_verification")
-STATE_FIELDS = ("disabled", "deletion_due", "deletion_by")  # what disabling and enabling change
 
 _GET = Statement("SELECT * FROM users WHERE user_id = :user_id")
 _GET_BY_IDS = BatchStatement(
@@ -50,14 +48,6 @@ _LIST = Statement(
 )
 _REHASH = Statement(
     "UPDATE users SET password_hash = :new WHERE user_id = :user_id AND password_hash = :old RETURNING user_id"
-)
-# Disabling a closed account keeps its user from keeping it. Enabling one cancels the deletion.
-_SET_DISABLED = Statement(
-    """UPDATE users SET disabled = :disabled,
-        deletion_due = CASE WHEN :disabled THEN deletion_due END,
-        deletion_by = CASE WHEN :disabled AND deletion_by IN ('user', 'operator') THEN 'disabled'
-            WHEN :disabled THEN deletion_by END
-    WHERE user_id = :user_id RETURNING *"""
 )
 # The next second, and always later than before: tokens that were issued within the current second are void as well.
 _ADVANCE_VALID_FROM = Statement(
@@ -147,14 +137,6 @@ class UserStore:
         """Stores a new hash of the same password, made with the current parameters."""
         await self._database.value(_REHASH, user_id=user.user_id, old=user.password_hash, new=new_hash)
 
-    async def set_disabled(self, user_id: str, disabled: bool) -> None:
-        async def work(tx: Transaction) -> None:
-            await lock_user(tx, user_id)
-            await set_disabled(tx, await get_user(tx, user_id), disabled=disabled)
-
-        await self._database.transaction(work)
-        self._wake_senders()
-
     async def revoke_all(self, user_id: str) -> None:
         """Revokes everything issued to the user. The password stays valid."""
         await self._revoke(user_id)
@@ -235,29 +217,6 @@ async def create_user(
             return User.from_row(row)
         if await is_login_used(tx, login):
             return None
-
-
-async def set_disabled(tx: Transaction, old: User, *, disabled: bool) -> dict[str, Any]:
-    """Disables or enables a locked user. Returns the fields that changed, with their values before.
-
-    Disabling revokes everything issued before, and only an operator can keep the account if it is going to be deleted.
-    Enabling restores nothing that was issued, and cancels a deletion.
-    """
-    new = User.from_row(await tx.row(_SET_DISABLED, user_id=old.user_id, disabled=disabled))
-    before = {name: getattr(old, name) for name in STATE_FIELDS if getattr(old, name) != getattr(new, name)}
-    if "disabled" in before:
-        await record_changes(tx, [_state_change(old, disabled=disabled)])
-    if before and disabled:
-        await revoke_everything(tx, old.user_id)
-    return before
-
-
-def _state_change(old: User, *, disabled: bool) -> Change:
-    if disabled:
-        return Change(ChangeType.USER_DISABLED, old.user_id)
-    if old.deletion_due:
-        return Change(ChangeType.USER_RESTORED, old.user_id, data={"disabled": False})
-    return Change(ChangeType.USER_ENABLED, old.user_id)
 
 
 async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "") -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 
+from sso.accounts.disabling import set_disabled
 from sso.accounts.errors import InvalidCredentials, TooManyAttempts
 from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import LoginOptions, User
@@ -164,7 +165,7 @@ async def test_concurrent_logins_return_their_own_users(services: Services) -> N
 
 async def test_disabled_user_does_not_affect_others_in_its_batch(services: Services) -> None:
     good, bad = await add_user(services), await add_user(services)
-    await services.users.set_disabled(bad.user_id, disabled=True)
+    await services.database.transaction(set_disabled, bad.user_id, disabled=True)
     started = await run_concurrently([services.sessions.start(user, "login", HERE, "") for user in [good, bad] * MANY])
     assert started[1::2] == [InvalidCredentials] * MANY
     assert len({session.secret for session in started[::2]}) == MANY  # with many browsers at once

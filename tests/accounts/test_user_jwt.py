@@ -11,6 +11,7 @@ import jwt as pyjwt
 import pytest
 import trio
 
+from sso.accounts.disabling import set_disabled
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions, SignedIn, User
 from sso.accounts.user_jwt import InheritedLimits, JwtUser
@@ -202,9 +203,9 @@ async def test_jwt_with_an_empty_list_of_ips_works_from_nowhere(services: Servic
 async def test_jwt_of_a_disabled_user_is_void_and_stays_void(services: Services) -> None:
     user = await add_user(services)
     token = issue(services, user)
-    await services.users.set_disabled(user.user_id, disabled=True)
+    await services.database.transaction(set_disabled, user.user_id, disabled=True)
     assert await is_void(services, token)
-    await services.users.set_disabled(user.user_id, disabled=False)
+    await services.database.transaction(set_disabled, user.user_id, disabled=False)
     assert await is_void(services, token)
     assert not await is_void(services, issue(services, await reloaded(services, user)))
 
@@ -281,7 +282,7 @@ async def test_expired_for_waives_no_other_check(services: Services) -> None:
     assert await is_void(services, token, **waived, factor="other")
     assert await is_void(services, token, **{**waived, "address": "11.0.0.1"})
     assert await is_void(services, services.keys.signer().sign(expired | {"typ": "id_token"}), **waived)
-    await services.users.set_disabled(user.user_id, disabled=True)
+    await services.database.transaction(set_disabled, user.user_id, disabled=True)
     assert await is_void(services, token, **waived)
 
 
@@ -395,5 +396,5 @@ async def test_revalidate_returns_the_database_time(services: Services) -> None:
     moment = await services.users.revalidate(user)
     assert moment is not None
     assert 0 <= moment - before <= 1
-    await services.users.set_disabled(user.user_id, disabled=True)
+    await services.database.transaction(set_disabled, user.user_id, disabled=True)
     assert await services.users.revalidate(user) is None

@@ -29,6 +29,7 @@ SIGNED_IN = {
     "/account/email": {"new_email": "thief@example.com"},
     "/account/email/verify": {},
     "/account/email/cancel": {},
+    "/account/email/undo": {"current_password": PASSWORD, "present_otp": "123456"},
     "/account/email/notices": {"enable": "0"},
     "/account/sessions/end": {"id": "{other}"},
     "/account/games/end": {"ids": "{sign_in}"},

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from sso.accounts.disabling import set_disabled
 from sso.accounts.model import User, login_key, stored_login
 from sso.accounts.second_factor.codes import totp_purpose
 from sso.accounts.users import (
@@ -13,7 +14,6 @@ from sso.accounts.users import (
     get_user,
     revoke_everything,
     revoke_links,
-    set_disabled,
     unused_user_id,
 )
 from sso.core.encryption import Keyring
@@ -86,7 +86,7 @@ async def apply(
     before = {name: getattr(old, name) for name in changed}
     if changed:
         await tx.value(update_statement("users", "user_id", changed), user_id=user_id, **changed)
-    if part.disabled is not None and (state := await set_disabled(tx, old, disabled=part.disabled)):
+    if part.disabled is not None and (state := await set_disabled(tx, user_id, disabled=part.disabled)):
         new = await get_user(tx, user_id)
         before, changed = before | state, changed | {name: getattr(new, name) for name in state}
     if not changed:

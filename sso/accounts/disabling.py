@@ -1,0 +1,45 @@
+"""Disables and enables a user: the one operation for the console, the management API, documents and commands."""
+
+from typing import Any
+
+from sso.accounts.model import User
+from sso.accounts.users import get_user, lock_user, revoke_everything
+from sso.change_stream.events import Change, ChangeType, record_changes
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+
+FIELDS = ("disabled", "deletion_due", "deletion_by")  # those that change
+
+# Disabling a closed account keeps its user from keeping it. Enabling one cancels the deletion.
+_SET_DISABLED = Statement(
+    """UPDATE users SET disabled = :disabled,
+        deletion_due = CASE WHEN :disabled THEN deletion_due END,
+        deletion_by = CASE WHEN :disabled AND deletion_by IN ('user', 'operator') THEN 'disabled'
+            WHEN :disabled THEN deletion_by END
+    WHERE user_id = :user_id RETURNING *"""
+)
+
+
+async def set_disabled(tx: Transaction, user_id: str, *, disabled: bool) -> dict[str, Any]:
+    """Returns the fields that changed, with their values before.
+
+    Disabling revokes everything issued before, and only an operator can keep the account if it is going to be deleted.
+    Enabling restores nothing that was issued, and cancels a deletion.
+    """
+    await lock_user(tx, user_id)
+    old = await get_user(tx, user_id)
+    new = User.from_row(await tx.row(_SET_DISABLED, user_id=user_id, disabled=disabled))
+    before = {name: getattr(old, name) for name in FIELDS if getattr(old, name) != getattr(new, name)}
+    if "disabled" in before:
+        await record_changes(tx, [_change(old, disabled=disabled)])
+    if before and disabled:
+        await revoke_everything(tx, user_id)
+    return before
+
+
+def _change(old: User, *, disabled: bool) -> Change:
+    if disabled:
+        return Change(ChangeType.USER_DISABLED, old.user_id)
+    if old.deletion_due:
+        return Change(ChangeType.USER_RESTORED, old.user_id, data={"disabled": False})
+    return Change(ChangeType.USER_ENABLED, old.user_id)
