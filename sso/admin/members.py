@@ -35,7 +35,7 @@ from sso.perm.engine.operations import Operation
 from sso.perm.errors import InvalidInput
 from sso.perm.input.membership import member_role_names
 from sso.perm.request import PermissionRequest
-from sso.perm.stores.facts import read_application
+from sso.perm.stores.compilation import read_application
 from sso.perm.stores.memberships import read_member, read_members_after
 from sso.perm.visibility import Visibility
 

@@ -14,11 +14,12 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, TypeVarTuple
 
 import trio
 
 from sso.core.telemetry import Telemetry
+from sso.core.thread_pool import ThreadPool
 from sso.db.asyncio_loop import FastAsyncioLoop
 from sso.db.batch.scheduler import BatchScheduler
 from sso.db.circuit_breaker import CircuitBreaker
@@ -35,11 +36,13 @@ from sso.db.statement_name import function_name
 from sso.db.time_limits import USUAL, TimeLimits
 from sso.db.transaction import Row, Transaction, run_in_transaction
 
+Arguments = TypeVarTuple("Arguments")
 P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_QUEUE = 2000  # calls that may wait for a connection; further ones fail at once
 MAX_ATTEMPTS = 5  # of a transaction that conflicts with others
+MAX_THREADS = 2  # for work with large rows
 
 
 class Database:
@@ -58,6 +61,7 @@ class Database:
         self._size = size
         self._slots = trio.Semaphore(size)
         self.shares = ConnectionShares(size)
+        self._threads = ThreadPool(MAX_THREADS)
         self.dsn = dsn
         self.connector = Connector(dsn, limits)
         self._pool = ConnectionPool(self.connector)
@@ -121,7 +125,8 @@ class Database:
             return await self._run_transaction(call, seconds)
 
     async def _run_transaction(self, call: Callable[[Transaction], Awaitable[T]], seconds: float) -> T:
-        run = partial(run_in_transaction, call, self._monitor, self._begin_sql)
+        run_in_thread = partial(self._loop.trio_as_future, self._threads.run)
+        run = partial(run_in_transaction, call, run_in_thread, self._monitor, self._begin_sql)
         seconds = self.limits.queue_s + max(seconds, self.limits.transaction_s)
         for attempt in range(MAX_ATTEMPTS):
             try:
@@ -159,6 +164,10 @@ class Database:
         return await run(
             lambda connection: monitor.run(name, connection.fetch(sql, *arguments), items), self.limits.statement_s
         )
+
+    async def run_in_thread(self, function: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
+        """Returns ``function(*arguments)``, called in a thread, so that other requests are served meanwhile."""
+        return await self._threads.run(function, *arguments)
 
     async def open_connections(self) -> None:
         """Opens all connections, so that the first burst of requests does not wait for them."""

@@ -1,13 +1,15 @@
 """Statements inside a transaction, and the interface that a transaction and the database share."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, TypeVarTuple
 
 from sso.db.statement import Statement
 from sso.db.statement_monitor import StatementMonitor
 
+Arguments = TypeVarTuple("Arguments")
 T = TypeVar("T")
 Row = Any
+RunInThread: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]  # to be awaited on the asyncio loop
 
 
 class Runner(Protocol):
@@ -19,12 +21,17 @@ class Runner(Protocol):
 
     async def value(self, statement: Statement, **values: Any) -> Any: ...
 
+    async def run_in_thread(self, function: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
+        """Returns ``function(*arguments)``, called in a thread, so that other requests are served meanwhile."""
+        ...
+
 
 class Transaction:
     """The argument of a transaction's function. The function runs on the asyncio loop, so it may await nothing else."""
 
-    def __init__(self, connection: Any, monitor: StatementMonitor | None = None) -> None:
+    def __init__(self, connection: Any, run_in_thread: RunInThread, monitor: StatementMonitor | None = None) -> None:
         self._connection = connection
+        self._run_in_thread = run_in_thread
         self._monitor = monitor
         self.topics: set[str] = set()
 
@@ -42,6 +49,10 @@ class Transaction:
     async def value(self, statement: Statement, **values: Any) -> Any:
         return await self._run(self._connection.fetchval, statement, values)
 
+    async def run_in_thread(self, function: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
+        result: T = await self._run_in_thread(lambda: function(*arguments))
+        return result
+
     def _run(
         self, fetch: Callable[..., Awaitable[Any]], statement: Statement, values: dict[str, Any]
     ) -> Awaitable[Any]:
@@ -51,6 +62,7 @@ class Transaction:
 
 async def run_in_transaction(
     function: Callable[[Transaction], Awaitable[T]],
+    run_in_thread: RunInThread,
     monitor: StatementMonitor | None,
     begin_sql: str,
     connection: Any,
@@ -60,7 +72,7 @@ async def run_in_transaction(
     Returns its result, and the topics that are to be published.
     """
     await connection.execute(begin_sql)
-    transaction = Transaction(connection, monitor)
+    transaction = Transaction(connection, run_in_thread, monitor)
     try:
         result = await function(transaction)
     except Exception:

@@ -25,7 +25,8 @@ from sso.perm.engine.rules import RuleSource
 from sso.perm.engine.user_facts import UserFacts
 from sso.perm.input.membership import MemberRole
 from sso.perm.stores.administrators import AdministratorGuard, is_administrator
-from sso.perm.stores.facts import read_application, read_facts
+from sso.perm.stores.compilation import read_application
+from sso.perm.stores.facts import read_facts
 from sso.perm.stores.project_state import KnownUser, ProjectState, read_resources, read_users
 
 NOT_HELD = "role %s: only a caller who has all its rules may give it or take it away"

@@ -17,7 +17,7 @@ from sso.perm.engine.project_access import PROJECT_LEVEL, compute_project_access
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.membership import MemberRole
 from sso.perm.stores.builtin_roles import ADMIN_ROLE
-from sso.perm.stores.facts import read_application
+from sso.perm.stores.compilation import read_application
 from sso.perm.stores.locks import lock_project, share_lock_applications
 from sso.perm.stores.project_state import KnownUser, ProjectState, read_states, read_users
 

@@ -5,10 +5,9 @@ and roles of an application are cached under its revision. So every request that
 change sees it, on every worker, without notifications between workers.
 """
 
-from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 import trio
@@ -19,23 +18,19 @@ from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
-from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
-from sso.perm.engine.compiled_application import CompiledApplication, compile_application
+from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
-from sso.perm.engine.records import RoleRecord
 from sso.perm.engine.service_rights import ServiceRights, compute_service_rights
 from sso.perm.errors import InvalidInput
-from sso.perm.stores.builtin_roles import complete_schema
+from sso.perm.stores.compilation import CompiledApplications, compile_application, read_application
 from sso.perm.stores.facts_cache import NO_VERSIONS, FactsCache, FactsVersion, KnownVersions
 from sso.perm.stores.facts_decoding import decode_facts
-from sso.perm.stores.facts_sql import application_sql, facts_sql, version_sql
+from sso.perm.stores.facts_sql import facts_sql, version_sql
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.past_facts_sql import LATEST, PAST_FACTS
 from sso.perm.stores.timestamps import rfc3339
-
-MAX_CACHED_APPLICATIONS = 1000
 
 _COLUMNS = {"user_id": "text", "application_id": "int"}
 _FACTS = BatchStatement(facts_sql("{items}"), columns=_COLUMNS)
@@ -49,7 +44,6 @@ _VERSION = BatchStatement(
     LEFT JOIN users u ON u.user_id = item.user_id""",  # noqa: S608 - the parts are ours
     columns=_COLUMNS,
 )
-_APPLICATION = Statement(application_sql(":application_id"))
 
 
 class FactsRow(NamedTuple):
@@ -71,7 +65,7 @@ class FactsStore:
         self._version = Batch(database, _VERSION)
         self._facts = Batch(database, _FACTS_AND_VERSION)
         self._cache = FactsCache()
-        self._compiled: OrderedDict[int, tuple[int, CompiledApplication]] = OrderedDict()  # with the epoch
+        self._applications = CompiledApplications(database)
 
     async def load(
         self, user_id: str, application_id: int, address: Address | None, version: FactsVersion | None = None
@@ -113,7 +107,7 @@ class FactsStore:
         self, user_id: str, application_id: int, row: Row, epoch: int, address: Address | None
     ) -> LoadedFacts:
         """The facts of a row, which are cached from now on. ``epoch`` is that before the row was read."""
-        application = await self._application(application_id, row["revision"])
+        application = await self._applications.load(application_id, row["revision"])
         size = len(orjson.dumps([row["record"], row["home"], row["projects"]]))
         facts = decode_facts(row, user_id, None)
         loaded = LoadedFacts(application, facts, row["known"], row["app_name"], row["app_settings"], size)
@@ -183,7 +177,7 @@ class FactsStore:
             raise NotFound("the application did not exist at that time")
         if not row["known"]:
             raise NotFound("the user did not exist at that time")
-        application = _compile(application_id, 0, row["application"])
+        application = await compile_application(self._database, application_id, 0, row["application"])
         return LoadedFacts(
             application, decode_facts(row, user_id, address), row["known"], row["app_name"], row["app_settings"]
         )
@@ -228,22 +222,10 @@ class FactsStore:
                     loaded[application_id] = cached
         return loaded
 
-    async def _application(self, application_id: int, revision: int) -> CompiledApplication:
-        epoch = self._database.epoch
-        read_in, compiled = self._compiled.get(application_id, (epoch, None))
-        if compiled is None or compiled.version < revision or read_in != epoch:
-            compiled = await read_application(self._database, application_id)
-            assert compiled is not None  # applications are never deleted
-            self._compiled[application_id] = epoch, compiled
-            if len(self._compiled) > MAX_CACHED_APPLICATIONS:
-                self._compiled.popitem(last=False)
-        self._compiled.move_to_end(application_id)
-        return compiled
-
     async def read_compiled(self, runner: Runner, application_id: int, revision: int) -> CompiledApplication:
         """The compiled schema and roles of a revision that a transaction sees. One that may be rolled back is not
         cached."""
-        _, compiled = self._compiled.get(application_id, (0, None))
+        compiled = self._applications.find(application_id)
         if compiled is None or compiled.version != revision:
             compiled = await read_application(runner, application_id)
             assert compiled is not None  # applications are never deleted
@@ -280,14 +262,3 @@ async def read_service_rights(runner: Runner, user_id: str, now: int) -> Service
     assert central is not None  # it is built in
     assert facts is not None
     return compute_service_rights(central, facts, now)
-
-
-async def read_application(runner: Runner, application_id: int) -> CompiledApplication | None:
-    """The compiled schema and roles as they are now. A transaction that needs them unchanged locks the application."""
-    row = await runner.row(_APPLICATION, application_id=application_id)
-    return None if row is None else _compile(application_id, row["revision"], row)
-
-
-def _compile(application_id: int, revision: int, row: Mapping[str, Any]) -> CompiledApplication:
-    records = [RoleRecord(**role) for role in row["roles"]]
-    return compile_application(application_id, revision, complete_schema(row), records)

@@ -74,8 +74,12 @@ def version_sql(user_id: str, user: str = "u", application: str = "a") -> str:
 
 
 def application_sql(application_id: str, suffix: str = "") -> str:
-    """Selects the schema and the roles of an application, from tables with this suffix."""
-    return f"""SELECT a.revision, a.login, a.public_data, a.private_data, a.secret_data,
-        (SELECT coalesce(jsonb_agg(to_jsonb(r) - 'application_id' ORDER BY r.name), '[]')
-         FROM roles{suffix} r WHERE r.application_id = a.application_id) AS roles
+    """Selects the schema and the roles of an application, from tables with this suffix.
+
+    JSON is selected as text, because it may be so large that it has to be decoded in a thread.
+    """
+    return f"""SELECT a.revision, CAST(a.login AS text), CAST(a.public_data AS text), CAST(a.private_data AS text),
+        CAST(a.secret_data AS text),
+        ARRAY(SELECT CAST(to_jsonb(r) - 'application_id' AS text) FROM roles{suffix} r
+            WHERE r.application_id = a.application_id ORDER BY r.name) AS roles
     FROM applications{suffix} a WHERE a.application_id = {application_id}"""  # noqa: S608 - the parts are ours

@@ -10,7 +10,7 @@ from sso.perm.errors import InvalidInput
 from sso.perm.input.membership import LEVELS, MemberRole, read_group_list, read_members
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.facts import read_application
+from sso.perm.stores.compilation import read_application
 from sso.perm.stores.facts_decoding import member_roles
 from sso.perm.stores.locks import lock_project, share_lock_applications
 from sso.perm.stores.project_state import read_resources

@@ -15,7 +15,7 @@ from sso.perm.input.references import check_services
 from sso.perm.stores import audit
 from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.builtin_roles import ADMIN_ROLE
-from sso.perm.stores.facts import read_application
+from sso.perm.stores.compilation import read_application
 from sso.perm.stores.locks import lock_project, share_lock_applications
 from sso.perm.stores.project_state import read_resources
 from sso.perm.stores.timestamps import rfc3339

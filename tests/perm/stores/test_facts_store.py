@@ -1,12 +1,16 @@
 """Cached facts are always those of the database: random changes, each followed by reads with and without a cache."""
 
+import threading
 from random import Random
+from typing import Any
 
 import pytest
+import trio
 
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
+from sso.perm.stores import compilation
 from sso.perm.stores.facts import FactsStore
 from sso.perm.stores.facts_cache import FactsVersion
 from sso.perm.stores.loaded_facts import LoadedFacts
@@ -167,3 +171,39 @@ async def test_facts_of_an_outdated_version_are_read_again(filled: Database) -> 
 async def test_facts_at_an_application_that_does_not_exist_are_none(filled: Database) -> None:
     store = FactsStore(filled)
     assert [await store.load("1", 99, None) for _ in range(2)] == [None, None]
+
+
+async def test_large_application_is_compiled_once_and_in_a_thread(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[bool] = []  # for each compilation, whether it was done in another thread
+    compile_now = compilation._compile
+
+    def compile_seen(*arguments: Any) -> Any:
+        threads.append(threading.current_thread() is not threading.main_thread())
+        return compile_now(*arguments)
+
+    monkeypatch.setattr(compilation, "_compile", compile_seen)
+
+    async def read(tx: Transaction) -> int:
+        application = await compilation.read_application(tx, 10)
+        assert application is not None
+        return len(application.roles)
+
+    await database.transaction(
+        change,
+        [
+            *map(Statement, _SETUP),
+            Statement("""INSERT INTO roles (application_id, name, meta)
+                SELECT 10, 'r' || n, jsonb_build_object('x', repeat('x', 100)) FROM generate_series(1, 1000) AS n"""),
+        ],
+    )
+    facts = FactsStore(database)
+    async with trio.open_nursery() as nursery:
+        for user_id in USERS:
+            nursery.start_soon(facts.load, user_id, 10, None)
+    assert threads == [True]
+    assert await database.transaction(read) == 1000
+    assert threads == [True, True]
+    assert await facts.load("1", 11, None) is not None  # a small one is compiled at once
+    assert threads == [True, True, False]
