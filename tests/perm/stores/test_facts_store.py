@@ -199,6 +199,7 @@ async def test_large_application_is_compiled_once_and_in_a_thread(
         ],
     )
     facts = FactsStore(database)
+    await database.open_connections()  # what was read before a connection was opened is not cached
     async with trio.open_nursery() as nursery:
         for user_id in USERS:
             nursery.start_soon(facts.load, user_id, 10, None)
