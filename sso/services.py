@@ -45,6 +45,7 @@ from sso.core.passwords import Hasher
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.core.telemetry import Telemetry
 from sso.db.database import Database
+from sso.db.rate_limit import RateLimiter
 from sso.db.time_limits import TimeLimits
 from sso.device.wiring import DeviceLogin, build_device_login
 from sso.gsid import wiring as gsid_wiring
@@ -158,6 +159,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     )
     verifications = SignatureVerificationPool()
     service_tokens = ServiceTokenStore(database, settings.access_ttl_s)
+    admin_rate = RateLimiter(database, "admin", settings.rate_admin)
     permissions = build_permissions(
         database,
         ring,
@@ -169,6 +171,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         settings.data_dir / "keys",
         settings.node_name or "",
         game_admin=settings.gsid_admin == "allow",
+        rate=admin_rate,
         recorder=PermissionChangeRecorder(),
     )
     applications = permissions.login_rules
@@ -260,6 +263,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
             permissions,
             service_tokens.application_of,
             ChangeParts(bus, change_reader, webhooks),
+            admin_rate,
             settings.rate_admin,
             ServiceParts(
                 settings, bus, oauth.clients, upstream.providers, upstream.connection_test, key_store, key_rotation

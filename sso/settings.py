@@ -85,7 +85,12 @@ class Settings:
         "Folder in which the embedded PostgreSQL archives its write-ahead log, for point-in-time recovery.",
         example="/backups/wal",
     )
-    database_pool: int = setting(8, integer(2, 100), "Database connections of each worker.")
+    database_pool: int = setting(
+        8,
+        integer(5, 100),
+        "Database connections of each worker. Management, evaluations of permissions and root use shares of them, so "
+        "that logins always find free ones.",
+    )
     database_timeout_s: int = setting(
         2,
         integer(1, 60),

@@ -79,6 +79,13 @@ class Caller(NamedTuple):
         return AuditActor(self.user_id, self.service_id, str(self.address), key_id)
 
     @property
+    def subject(self) -> str:
+        """Names the caller where the requests of each caller are counted or take turns: a user, or an application."""
+        if self.service_id is not None:
+            return f"application {self.service_id}"
+        return f"user {self.user_id}" if self.user_id or self.key is None else f"application {self.key.application_id}"
+
+    @property
     def connection_address(self) -> Address | None:
         """None if an application signed the address: a signed address counts at that application only."""
         return None if self.address_signed_by else self.address

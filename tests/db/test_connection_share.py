@@ -13,7 +13,7 @@ from sso.db.errors import Unavailable
 from sso.db.statement import Statement
 from sso.db.time_limits import TimeLimits
 from sso.db.transaction import Transaction
-from tests.conftest import SLOW_MACHINE_S
+from tests.kit.server import SLOW_MACHINE_S
 
 POOL = 8
 ONE = Statement("SELECT 1")
