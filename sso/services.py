@@ -162,6 +162,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     )
     verifications = SignatureVerificationPool()
     service_tokens = ServiceTokenStore(database, settings.access_ttl_s)
+    admin_rate = RateLimiter(database, "admin", settings.rate_admin)
     permissions = build_permissions(
         database,
         ring,
@@ -173,6 +174,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         settings.data_dir / "keys",
         settings.node_name or "",
         game_admin=settings.gsid_admin == "allow",
+        rate=admin_rate,
         recorder=PermissionChangeRecorder(),
     )
     applications = permissions.login_rules
@@ -269,6 +271,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
             permissions,
             service_tokens.application_of,
             ChangeParts(bus, change_reader, webhooks),
+            admin_rate,
             settings.rate_admin,
             ServiceParts(
                 settings, bus, oauth.clients, upstream.providers, upstream.connection_test, key_store, key_rotation

@@ -92,7 +92,12 @@ class Settings:
         example="/backups/wal",
         see="backup",
     )
-    database_pool: int = setting(8, integer(2, 100), "Database connections of each worker.")
+    database_pool: int = setting(
+        8,
+        integer(5, 100),
+        "Database connections of each worker. Management, evaluations of permissions and root use shares of them, so "
+        "that logins always find free ones.",
+    )
     database_timeout_s: int = setting(
         2,
         integer(1, 60),

@@ -87,7 +87,7 @@ class AssertionResource:
             return caller.is_root or key != CENTRAL_APPLICATION_ID
 
         now = int(self._database.clock.now())
-        async with self._writer.one_evaluation():
+        with self._database.shares.limit_evaluation("assertions"):
             report = await self._database.long_transaction(
                 EVALUATION_S, check_assertions, self._facts, now, application_id, is_included
             )

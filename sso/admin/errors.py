@@ -19,11 +19,6 @@ class PreconditionFailed(ApiError):
     message = "If-Match: the record was changed since it was read, read it again"
 
 
-class TooManyAdminRequests(RetryLater):
-    status = 429
-    message = "too many requests, try again later"
-
-
 class TooManyHeldRequests(RetryLater):
     status = 429
     message = "too many open streams and long polls (at most 10 at a time): end one, then try again"

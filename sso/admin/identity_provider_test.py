@@ -2,11 +2,11 @@
 
 from dataclasses import asdict
 
-from sso.admin.errors import TooManyAdminRequests
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute
 from sso.admin.rights import AdminRight
 from sso.core.errors import NotFound
 from sso.db.rate_limit import RateLimiter
+from sso.perm.errors import TooManyAdminRequests
 from sso.upstream.connection_test import ConnectionTest
 from sso.upstream.provider_store import ProviderStore
 from sso.upstream.sign_in import callback_url

@@ -8,11 +8,11 @@ from typing import Any
 from quart import Blueprint, Response, request
 
 from sso.admin.caller import AdminCaller
-from sso.admin.errors import TooManyAdminRequests
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, DeleteQuery, DeletionBody, EventStreamRequest
 from sso.admin.wiring import ManagementApi
 from sso.core.errors import ApiError, NotFound
 from sso.perm.caller import PresentedCredentials
+from sso.perm.errors import TooManyAdminRequests
 from sso.web.body import JSON, InvalidBody, ParsedBody
 from sso.web.client_connection import ClientConnection, client_connection
 from sso.web.request import client_address, read_body, text_header
@@ -36,21 +36,27 @@ def _view(management: ManagementApi, route: AdminRoute) -> Callable[..., Awaitab
         if wait_s := await management.rate.add(client_address()):
             raise TooManyAdminRequests(wait_s)
         caller = await management.authenticator.authenticate(_credentials())
-        await management.authorize(caller, route)
-        if any("\0" in value for value in path.values()):  # no id has one, and PostgreSQL accepts none
-            raise NotFound
-        query = validate(route.query, ParsedBody(_query_fields(), is_form=True))
-        if isinstance(query, DeleteQuery):
-            query = await _with_override(query)
-        body = await _read_body(route, path) if route.body else None
-        if_match = request.headers.get("If-Match")
-        if route.waits:
-            stream = _event_stream_request(management, route, caller)
-            return await _wait_for_response(route, AdminRequest(caller, path, query, event_stream=stream))
-        response = await route.handler(AdminRequest(caller, path, query, body, if_match))
-        return _reply(response)
+        with management.limit(caller):
+            await management.authorize(caller, route)
+            return await _respond(management, route, caller, path)
 
     return view
+
+
+async def _respond(
+    management: ManagementApi, route: AdminRoute, caller: AdminCaller, path: Mapping[str, str]
+) -> Response:
+    if any("\0" in value for value in path.values()):  # no id has one, and PostgreSQL accepts none
+        raise NotFound
+    query = validate(route.query, ParsedBody(_query_fields(), is_form=True))
+    if isinstance(query, DeleteQuery):
+        query = await _with_override(query)
+    body = await _read_body(route, path) if route.body else None
+    if_match = request.headers.get("If-Match")
+    if route.waits:
+        stream = _event_stream_request(management, route, caller)
+        return await _wait_for_response(route, AdminRequest(caller, path, query, event_stream=stream))
+    return _reply(await route.handler(AdminRequest(caller, path, query, body, if_match)))
 
 
 def _reply(response: AdminResponse) -> Response:

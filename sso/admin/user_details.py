@@ -153,7 +153,7 @@ class UserDetails:
         if query.type not in LIST_TYPES:
             raise InvalidInput(f"type: must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
         user = await self._users.require(request.path["user_id"])
-        loaded, now = await self._load(user.user_id, query, request.caller.permissions.lane)
+        loaded, now = await self._load(user.user_id, query, request.caller.permissions.subject)
         members = {"data": loaded.render(query.type, now)}
         if query.explain == EVERY_RULE:
             members["explain"] = loaded.explain_all(now)

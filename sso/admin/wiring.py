@@ -1,5 +1,6 @@
 """Builds the management API: its resources, and the table of its routes."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from sso.accounts.registration.wiring import UserRegistration
@@ -24,6 +25,7 @@ from sso.admin.user_details import UserDetails
 from sso.admin.users import FIXED_FIELDS, NEW_USER, UserCreation, UserPatch, UserResource
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
+from sso.db.connection_share import ConnectionShares
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.perm.authorization import Authorizer
@@ -54,11 +56,16 @@ class AccountServices:
 @dataclass(frozen=True)
 class ManagementApi:
     authenticator: AdminAuthenticator
+    shares: ConnectionShares
     rate: RateLimiter
     export_rate: RateLimiter  # of the console
     visibility: Visibility
     protected: ProtectedUsers
     routes: tuple[AdminRoute, ...]
+
+    def limit(self, caller: AdminCaller) -> AbstractContextManager[None]:
+        """Limits the connections of the database that the caller's request uses within the block."""
+        return self.shares.limit_management(caller.permissions.subject, is_root=caller.is_root)
 
     async def authorize(self, caller: AdminCaller, route: AdminRoute) -> None:
         """Raises Forbidden if the caller may not use the route. The handler may check more."""
@@ -76,6 +83,7 @@ def build_management(
     permissions: Permissions,
     find_service_token: FindServiceToken,
     changes: ChangeParts,
+    rate: RateLimiter,
     requests_per_minute: int,
     service: ServiceParts,
 ) -> ManagementApi:
@@ -89,7 +97,8 @@ def build_management(
     visibility = Visibility(database, authorizer)
     return ManagementApi(
         AdminAuthenticator(permissions.admin_callers, authorizer, find_service_token, database.clock),
-        RateLimiter(database, "admin", requests_per_minute),
+        database.shares,
+        rate,
         RateLimiter(database, "export", -(-requests_per_minute // EXPORTS_DIVISOR)),
         visibility,
         protected,

@@ -16,5 +16,6 @@ class ConsoleLink:
 
     async def values(self, session: Session, now: datetime) -> Mapping[str, Any]:
         caller = await self._management.authenticator.browser_caller(session.user.user_id, client_address())
-        is_admitted = caller.rights or await read_own_records(self._management.visibility, caller, {})
+        with self._management.limit(caller):
+            is_admitted = caller.rights or await read_own_records(self._management.visibility, caller, {})
         return {"console_link": bool(is_admitted)}

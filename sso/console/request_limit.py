@@ -5,9 +5,9 @@ from typing import TypeVar
 
 import trio
 
-from sso.admin.errors import TooManyAdminRequests
 from sso.db.errors import DatabaseError
 from sso.db.rate_limit import RateLimiter
+from sso.perm.errors import TooManyAdminRequests
 
 Result = TypeVar("Result")
 

@@ -17,7 +17,6 @@ from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.visitor import Visitor
-from sso.admin.errors import TooManyAdminRequests
 from sso.admin.own_records import read_own_records
 from sso.admin.wiring import ManagementApi
 from sso.console.audit.targets import history_path
@@ -28,6 +27,7 @@ from sso.console.visit import ConsoleOperations, ConsoleVisit
 from sso.core.errors import ApiError, Forbidden
 from sso.core.language import Text, current_language
 from sso.core.language_names import SOURCE
+from sso.perm.errors import TooManyAdminRequests
 from sso.web.body import InvalidBody
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.error_page import error_page
@@ -114,7 +114,8 @@ class ConsoleView:
         read_caller = partial(self._management.authenticator.browser_caller, user_id, client_address())
         is_counted, g.console_counted = g.get("console_counted"), True
         caller = await (read_caller() if is_counted else self._limit.count_while(user_id, read_caller))
-        own = await read_own_records(self._management.visibility, caller, _target())
+        with self._management.limit(caller):
+            own = await read_own_records(self._management.visibility, caller, _target())
         if not caller.rights and not own:
             raise NotAnAdministrator
         if self._requires_second_factor and not session.user.second_factors:

@@ -19,6 +19,7 @@ class ConsoleOperations:
 
     def __init__(self, management: ManagementApi) -> None:
         self.authorize = management.authorize
+        self.limit = management.limit
         self.protected_users = management.protected
         self._routes = {(route.method, route.path): route for route in management.routes}
 
@@ -54,7 +55,8 @@ class ConsoleVisit:
     async def protection_of(self, user_id: str) -> str:
         """Returns why the administrator may not change this user, or "" if nothing forbids it."""
         try:
-            await self.operations.protected_users.require_manageable(self.caller, user_id)
+            with self.operations.limit(self.caller):
+                await self.operations.protected_users.require_manageable(self.caller, user_id)
         except Forbidden as error:
             return error.message
         return ""
@@ -75,15 +77,17 @@ class ConsoleVisit:
         Raises Forbidden if the administrator lacks the right, ApiError and InvalidBody like the management API.
         """
         route = self.operations.find(method, path)
-        await self.operations.authorize(self.caller, route)
-        if any("\0" in value for value in variables.values()):  # as in the paths and queries of the management API
-            raise NotFound
-        if any("\0" in value for value in (query or {}).values()):
-            raise InvalidBody("the query has a NUL character")
-        fields: dict[str, Any] = {name: value for name, value in (query or {}).items() if value != ""}
-        model = validate(route.query, ParsedBody(fields, is_form=True))
-        content = validate(route.body, ParsedBody(body or {})) if route.body else None
-        return await route.handler(AdminRequest(self.caller, variables, model, content, if_match, progress=progress))
+        with self.operations.limit(self.caller):
+            await self.operations.authorize(self.caller, route)
+            if any("\0" in value for value in variables.values()):  # as in the paths and queries of the management API
+                raise NotFound
+            if any("\0" in value for value in (query or {}).values()):
+                raise InvalidBody("the query has a NUL character")
+            fields: dict[str, Any] = {name: value for name, value in (query or {}).items() if value != ""}
+            model = validate(route.query, ParsedBody(fields, is_form=True))
+            content = validate(route.body, ParsedBody(body or {})) if route.body else None
+            admin_request = AdminRequest(self.caller, variables, model, content, if_match, progress=progress)
+            return await route.handler(admin_request)
 
     async def data(self, method: str, path: str, **options: Any) -> Any:
         return (await self.call(method, path, **options)).members["data"]

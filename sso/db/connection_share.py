@@ -54,12 +54,15 @@ current_share: ContextVar[ShareUse | None] = ContextVar("current_share", default
 
 
 class ConnectionShares:
-    """The shares of a pool. The rest of it, at least two connections of five, is left to logins alone."""
+    """The shares of a pool. The rest of it, three connections of eight, is left to logins alone.
+
+    Root has at least two, so that there is one for short calls while root evaluates permissions.
+    """
 
     def __init__(self, pool_size: int) -> None:
         self.management = ConnectionShare(max(1, pool_size // 4))
         self.evaluation = ConnectionShare(max(1, pool_size // 8))
-        self.root = ConnectionShare(max(1, pool_size // 4))
+        self.root = ConnectionShare(max(2, pool_size // 4))
 
     def limit_management(self, caller: str, *, is_root: bool) -> AbstractContextManager[None]:
         """Limits the database calls of a request of a caller who manages records. Root has connections of its own."""

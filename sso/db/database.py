@@ -12,7 +12,7 @@ usual :class:`sso.db.time_limits.TimeLimits`) that the database is unavailable.
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar, TypeVarTuple
 
@@ -27,7 +27,7 @@ from sso.db.clock import DatabaseClock
 from sso.db.connection_share import ConnectionShares, current_share
 from sso.db.connector import Connector
 from sso.db.driver_errors import DRIVER_ERRORS, is_read_only, raise_translated
-from sso.db.errors import DatabaseError, DeadlineExceeded, ReadOnly, TransactionConflict, Unavailable
+from sso.db.errors import DatabaseError, DeadlineExceeded, LockTimeout, ReadOnly, TransactionConflict, Unavailable
 from sso.db.loop_lag import LoopLag
 from sso.db.pool import ConnectionPool
 from sso.db.statement import Statement
@@ -42,6 +42,7 @@ T = TypeVar("T")
 
 MAX_QUEUE = 2000  # calls that may wait for a connection; further ones fail at once
 MAX_ATTEMPTS = 5  # of a transaction that conflicts with others
+LOCK_PAUSE_S = (0.02, 0.2)  # at least and at most, before a transaction waits for a lock again
 MAX_THREADS = 2  # for work with large rows
 
 
@@ -115,18 +116,38 @@ class Database:
         **kwargs: P.kwargs,
     ) -> T:
         """Like :meth:`transaction`, with a deadline that may be later than the usual one."""
+        with self._traced(function):
+            return await self._run_transaction(lambda tx: function(tx, *args, **kwargs), seconds, self._begin_sql)
 
-        def call(transaction: Transaction) -> Awaitable[T]:
-            return function(transaction, *args, **kwargs)
+    async def contended_transaction(
+        self,
+        seconds: float,
+        function: Callable[Concatenate[Transaction, P], Awaitable[T]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Like :meth:`long_transaction`, for rows that others lock for long: waiting for them takes no connection.
 
-        if self.telemetry is None:
-            return await self._run_transaction(call, seconds)
-        with self.telemetry.statement(function_name(function)):
-            return await self._run_transaction(call, seconds)
+        If a lock is not free soon, the transaction is rolled back. It is run again after a pause until ``seconds`` have
+        passed; then this raises LockTimeout.
+        """
+        begin_sql = self.limits.begin_contended_sql
+        give_up_at = trio.current_time() + max(seconds, self.limits.transaction_s)
+        with self._traced(function):
+            while True:
+                try:
+                    return await self._run_transaction(lambda tx: function(tx, *args, **kwargs), seconds, begin_sql)
+                except LockTimeout:
+                    if trio.current_time() > give_up_at:
+                        raise
+                    await trio.sleep(random.uniform(*LOCK_PAUSE_S))  # noqa: S311 - jitter, not a secret
 
-    async def _run_transaction(self, call: Callable[[Transaction], Awaitable[T]], seconds: float) -> T:
+    def _traced(self, function: Callable[..., Any]) -> AbstractContextManager[object]:
+        return nullcontext() if self.telemetry is None else self.telemetry.statement(function_name(function))
+
+    async def _run_transaction(self, call: Callable[[Transaction], Awaitable[T]], seconds: float, begin_sql: str) -> T:
         run_in_thread = partial(self._loop.trio_as_future, self._threads.run)
-        run = partial(run_in_transaction, call, run_in_thread, self._monitor, self._begin_sql)
+        run = partial(run_in_transaction, call, run_in_thread, self._monitor, begin_sql)
         seconds = self.limits.queue_s + max(seconds, self.limits.transaction_s)
         for attempt in range(MAX_ATTEMPTS):
             try:

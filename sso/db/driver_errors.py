@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import asyncpg
 
-from sso.db.errors import DatabaseError, ReadOnly, TransactionConflict, Unavailable, UniqueViolation
+from sso.db.errors import DatabaseError, LockTimeout, ReadOnly, TransactionConflict, Unavailable, UniqueViolation
 
 # All that a call of the driver may raise. An InternalClientError means that the connection was lost at a bad moment.
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
@@ -19,7 +19,6 @@ _UNAVAILABLE = (
     asyncpg.OperatorInterventionError,  # shutdown, starting up, statement timeout
     asyncpg.InsufficientResourcesError,  # disk full, too many connections
     asyncpg.PostgresSystemError,  # I/O errors of the server
-    asyncpg.LockNotAvailableError,
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
@@ -65,6 +64,8 @@ def raise_translated(error: BaseException) -> NoReturn:
         raise UniqueViolation(str(error.constraint_name)) from None
     if isinstance(error, _CONFLICTS):
         raise TransactionConflict(type(error).__name__) from None
+    if isinstance(error, asyncpg.LockNotAvailableError):
+        raise LockTimeout("another transaction holds a lock") from None
     if is_read_only(error):
         raise ReadOnly("the database is read-only") from None
     if isinstance(error, _UNAVAILABLE) and not isinstance(error, asyncpg.DataError):

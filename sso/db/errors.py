@@ -19,6 +19,10 @@ class ReadOnly(Unavailable):
     """The server does not accept writes: it has become a standby. Nothing was written."""
 
 
+class LockTimeout(Unavailable):
+    """Another transaction holds a lock for too long. Nothing was written."""
+
+
 class DeadlineExceeded(Unavailable):
     """The database did not answer in time. Whether the statement was executed is not known."""
 

@@ -6,6 +6,7 @@ PostgreSQL ends a slow statement shortly before our own deadline, so that its ou
 from dataclasses import dataclass, replace
 
 COMMAND_S = 70.0  # for a transaction of a command
+LOCK_WAIT_S = 0.4  # how long a contended transaction waits for a lock before it gives its connection back
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,17 @@ class TimeLimits:
     @property
     def begin_sql(self) -> str:
         """The SQL that begins a transaction with its limits."""
+        return self._begin(0.6 * self.transaction_s)
+
+    @property
+    def begin_contended_sql(self) -> str:
+        """Like `begin_sql`, for a transaction that does not keep its connection while it waits for locks."""
+        return self._begin(LOCK_WAIT_S)
+
+    def _begin(self, lock_s: float) -> str:
         return (
             f"BEGIN;SET LOCAL statement_timeout = {_milliseconds(0.9 * self.transaction_s)}"
-            f";SET LOCAL lock_timeout = {_milliseconds(0.6 * self.transaction_s)}"
+            f";SET LOCAL lock_timeout = {_milliseconds(lock_s)}"
         )
 
 

@@ -71,6 +71,14 @@ class Authorizer:
     def __init__(self, facts: FactsStore) -> None:
         self.facts = facts
 
+    async def is_root(self, caller: Caller) -> bool:
+        """Whether the caller has every right."""
+        if not caller.user_id:
+            return caller.is_operator
+        central = await self.facts.load(caller.user_id, CENTRAL_APPLICATION_ID, caller.connection_address)
+        assert central is not None
+        return rights_of(caller, central.effective(caller.now)).is_root
+
     async def caller_rights(
         self, caller: Caller, application_id: int | None = None, versions: KnownVersions = NO_VERSIONS
     ) -> CallerRights:

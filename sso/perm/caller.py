@@ -79,11 +79,11 @@ class Caller(NamedTuple):
         return AuditActor(self.user_id, self.service_id, str(self.address), key_id)
 
     @property
-    def lane(self) -> str:
-        """The name by which requests of this caller take turns with those of others."""
-        if self.user_id:
-            return f"user {self.user_id}"
-        return f"key {self.key.id}" if self.key else f"service {self.service_id}"
+    def subject(self) -> str:
+        """Names the caller where the requests of each caller are counted or take turns: a user, or an application."""
+        if self.service_id is not None:
+            return f"application {self.service_id}"
+        return f"user {self.user_id}" if self.user_id or self.key is None else f"application {self.key.application_id}"
 
     @property
     def connection_address(self) -> Address | None:

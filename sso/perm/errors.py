@@ -1,6 +1,6 @@
 """Errors of permission requests."""
 
-from sso.core.errors import ApiError
+from sso.core.errors import ApiError, RetryLater
 
 
 class InvalidInput(ApiError):
@@ -14,3 +14,10 @@ class PermissionConflict(ApiError):
 
     status = 409
     message = "conflict"
+
+
+class TooManyAdminRequests(RetryLater):
+    """The caller has sent more requests to manage permissions or other records than SSO_RATE_ADMIN allows."""
+
+    status = 429
+    message = "too many requests, try again later"

@@ -120,7 +120,8 @@ def _view(perm: Permissions, endpoint: Endpoint) -> Callable[[], Awaitable[Respo
             versions=lookup.versions if lookup else NO_VERSIONS,
             authored=lookup.authored if lookup else None,
         )
-        response = await endpoint.handler(handled)
+        with await perm.request_limit.enter(endpoint.path, fields, caller):
+            response = await endpoint.handler(handled)
         return reply_json_bytes(response) if isinstance(response, bytes) else reply(response)
 
     return view

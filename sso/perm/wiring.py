@@ -7,6 +7,7 @@ from sso.accounts.user_jwt import UserJwts
 from sso.core.encryption import Keyring
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.db.database import Database
+from sso.db.rate_limit import RateLimiter
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import CallerAuthenticator
 from sso.perm.changes.recorder import ChangeRecorder
@@ -35,6 +36,7 @@ from sso.perm.endpoints.schemas import SchemaEndpoint
 from sso.perm.endpoints.user_data import UserDataEndpoint
 from sso.perm.login_rules import LoginRules
 from sso.perm.read_ahead import ReadAhead
+from sso.perm.request_limit import PermissionRequestLimit
 from sso.perm.stores.caller_read import CallerReads
 from sso.perm.stores.facts import FactsStore
 
@@ -61,6 +63,7 @@ class Permissions:
     writer: PermissionWriter
     callers: CallerAuthenticator
     read_ahead: ReadAhead
+    request_limit: PermissionRequestLimit
     admin_callers: CallerAuthenticator  # for the management API, which never accepts a login from a game
     addresses: SignedAddresses
     access_keys: AccessKeys
@@ -84,6 +87,7 @@ def build_permissions(
     node: str,
     *,
     game_admin: bool,
+    rate: RateLimiter,
     recorder: ChangeRecorder | None = None,
 ) -> Permissions:
     facts = FactsStore(database)
@@ -93,12 +97,14 @@ def build_permissions(
     key_files = KeyFiles(key_folder)
     application_keys = ApplicationKeys(database, key_files, node)
     service_jwts = ServiceJwts(database, application_keys, verifications, find_service_token, base_url)
+    authorizer = Authorizer(facts)
     login_rules = LoginRules(database, keyring, facts, service_jwts, addresses)
     return Permissions(
         facts=facts,
         writer=writer,
         callers=CallerAuthenticator(jwts, service_jwts, access_keys, database.clock, game_admin=game_admin),
         read_ahead=ReadAhead(CallerReads(database), jwts, access_keys),
+        request_limit=PermissionRequestLimit(database.shares, rate, authorizer),
         admin_callers=CallerAuthenticator(jwts, service_jwts, access_keys, database.clock, game_admin=False),
         addresses=addresses,
         access_keys=access_keys,
@@ -107,7 +113,7 @@ def build_permissions(
         service_jwts=service_jwts,
         login_rules=login_rules,
         exchange_jwt=ExchangeJwt(jwts, access_keys, login_rules),
-        endpoints=_build_endpoints(database, writer, keyring, Authorizer(facts), application_keys, find_user),
+        endpoints=_build_endpoints(database, writer, keyring, authorizer, application_keys, find_user),
     )
 
 

@@ -211,7 +211,7 @@ class Applier:
             return await application.apply(tx)
 
         try:
-            written = await self._writer.write_within(self._seconds, mode, application.begin, work)
+            written = await self._writer.write_document(self._seconds, mode, application.begin, work)
         except UniqueViolation as error:
             problem = _CONSTRAINT_ERRORS.get(error.constraint, f"is already in use ({error.constraint})")
             raise DocumentError(with_location(application.summary.location, problem)) from None

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.perm.changes.candidates import Candidates
-from sso.perm.changes.evaluation import chunks, evaluate, read_member_projects
+from sso.perm.changes.evaluation import FEW_USERS, chunks, evaluate, parts, read_member_projects, run_pure
 from sso.perm.changes.impact import MAX_EXACT_USERS, FailedAssertion
 from sso.perm.changes.state import PermissionState
-from sso.perm.changes.user_rows import find_user_ids, read_user_rows
+from sso.perm.changes.user_rows import UserRow, find_user_ids, read_user_rows
 from sso.perm.engine import rules
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.effective_permissions import EffectivePermissions, compute_default_permissions
@@ -116,7 +116,10 @@ async def check_application(
     state = await PermissionState.read(runner, [application_id], ())
     await state.compile(runner, facts, [application_id])
     user_ids = set(check.user_ids.values())
-    warnings = _reference_warnings(state.compiled[application_id], check.assertions.get(application_id, ()))
+    application = state.compiled[application_id]
+    is_large = application.is_large
+    assertions = check.assertions.get(application_id, ())
+    warnings = await run_pure(runner, is_large, _reference_warnings, application, assertions)
     for assertion in check.assertions.get(application_id, ()):
         if assertion.role:
             holders = await _possible_violators(runner, state, application_id, assertion)
@@ -129,10 +132,8 @@ async def check_application(
         rows = await read_user_rows(runner, application_id, chunk)
         if application_id == CENTRAL_APPLICATION_ID:
             await read_member_projects(runner, state, rows.values())
-        for user_id, row in rows.items():
-            effective = evaluate(state, application_id, row, now)
-            if effective is not None:
-                check.see(effective, user_id, state.home(application_id))
+        for part in parts(list(rows.values()), is_large=is_large):
+            await run_pure(runner, len(part) > FEW_USERS or is_large, _see_all, check, state, application_id, part, now)
     unknown = [
         FailedAssertion(application_id, assertion.text, f"there is no user {assertion.login}")
         for assertion in check.assertions.get(application_id, ())
@@ -142,6 +143,15 @@ async def check_application(
     return [*unknown, *await check.failures(runner), *newcomers], warnings
 
 
+def _see_all(
+    check: AssertionCheck, state: PermissionState, application_id: int, rows: Iterable[UserRow], now: int
+) -> None:
+    for row in rows:
+        effective = evaluate(state, application_id, row, now)
+        if effective is not None:
+            check.see(effective, row.user.user_id, state.home(application_id))
+
+
 async def _possible_violators(
     runner: Runner, state: PermissionState, application_id: int, assertion: Assertion
 ) -> list[str]:
@@ -149,11 +159,7 @@ async def _possible_violators(
     application = state.compiled[application_id]
     paths = _paths(assertion)
     candidates = Candidates(application_id, everyone=not paths.isdisjoint(application.schema_rules))
-    roles = {
-        role.name
-        for role in application.roles.values()
-        if role.name != assertion.role and any(rule.listed and rule.path in paths for rule in role.rules)
-    }
+    roles = await run_pure(runner, application.is_large, _roles_with_rule, application, paths) - {assertion.role}
     for name in roles:
         candidates.add_role(application.roles[name])
     candidates.add_grants(state.home(application_id), roles)
@@ -163,6 +169,14 @@ async def _possible_violators(
         )
         candidates.users.update(row["user_id"] for row in rows)
     return await candidates.find(runner) if candidates else []
+
+
+def _roles_with_rule(application: CompiledApplication, paths: frozenset[str]) -> set[str]:
+    return {
+        role.name
+        for role in application.roles.values()
+        if any(rule.listed and rule.path in paths for rule in role.rules)
+    }
 
 
 def _reference_warnings(application: CompiledApplication, assertions: Iterable[Assertion]) -> list[str]:

@@ -1,7 +1,8 @@
 """Evaluates users with the applications and projects of one state."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar, TypeVarTuple
 
 from sso.db.transaction import Runner
 from sso.perm.changes.state import PermissionState
@@ -12,7 +13,12 @@ from sso.perm.engine.facts import PermissionFacts, ProjectFacts
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.facts_decoding import member_roles
 
-USERS_AT_ONCE = 100  # evaluated between two statements, so that other requests of the worker get their turn
+USERS_AT_ONCE = 100  # read with one statement
+FEW_USERS = 5  # that are evaluated without a thread
+USERS_PER_PART = 10  # of a large application, so that the thread is free again soon
+
+Arguments = TypeVarTuple("Arguments")
+T = TypeVar("T")
 
 
 def evaluate(
@@ -57,3 +63,15 @@ async def read_member_projects(runner: Runner, state: PermissionState, rows: Ite
 def chunks(user_ids: Sequence[str]) -> Iterator[Sequence[str]]:
     for start in range(0, len(user_ids), USERS_AT_ONCE):
         yield user_ids[start : start + USERS_AT_ONCE]
+
+
+def parts(rows: Sequence[UserRow], *, is_large: bool) -> Iterator[Sequence[UserRow]]:
+    """The rows of a chunk, as many as are evaluated at a time."""
+    size = USERS_PER_PART if is_large else USERS_AT_ONCE
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
+
+
+async def run_pure(runner: Runner, takes_long: bool, function: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
+    """Returns ``function(*arguments)``, called in a thread if it takes long, so that other requests are served."""
+    return await runner.run_in_thread(function, *arguments) if takes_long else function(*arguments)

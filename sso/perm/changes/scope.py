@@ -1,6 +1,6 @@
 """What a write may change. The writer locks it, and finds the users that the write affects."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
@@ -71,6 +71,17 @@ class Scope:
         """Whether the write changes only records, of a few users that are named by their ids."""
         others = self.applications or self.projects or self.accounts
         return not others and len(self.records) <= MAX_FEW and all("@" not in user for user, _ in self.records)
+
+    @property
+    def is_expensive(self) -> bool:
+        """Whether the write may affect many users, so that its evaluation may take seconds."""
+        return bool(self.applications or self.projects or len(self.records) + len(self.accounts) > MAX_FEW)
+
+    @property
+    def lanes(self) -> tuple[Hashable, ...]:
+        """What an expensive write shares with others, of which one is evaluated at a time."""
+        applications = (("application", key) for key in self.changed_applications)
+        return (*applications, *(("project", key) for key in self.projects))
 
     @property
     def changed_applications(self) -> frozenset[int]:

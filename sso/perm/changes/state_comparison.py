@@ -5,25 +5,26 @@ after the write, by the difference of the states. Their own records did not chan
 record that is read after the write is also the one before it. Records that the scope names are read before the write.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.changes.assertion_check import AssertionCheck, check_application
 from sso.perm.changes.candidates import Candidates, find_candidates, is_removed
-from sso.perm.changes.equal_users import EqualUsers
-from sso.perm.changes.evaluation import chunks, evaluate, read_member_projects
+from sso.perm.changes.changed_attributes import applications_with_conditions, attributes_that_differ
+from sso.perm.changes.equal_users import EqualUsers, named_by_states
+from sso.perm.changes.evaluation import FEW_USERS, chunks, evaluate, parts, read_member_projects, run_pure
 from sso.perm.changes.impact import MAX_EXACT_USERS, FailedAssertion, Impact, PermissionChange, permission_change
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.scope_locks import lock_applications, lock_conditions
+from sso.perm.changes.size_limits import applications_with_more_groups, check_sizes
 from sso.perm.changes.state import PermissionState
 from sso.perm.changes.unknown_rules import unknown_rule_warnings
 from sso.perm.changes.user_rows import UserAccount, UserRow, read_accounts, read_user_rows, user_ids_by_name
 from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.render import as_list
-from sso.perm.engine.user_facts import UserFacts
 from sso.perm.stores.facts import FactsStore
 
 MAX_EVALUATIONS = 3 * MAX_EXACT_USERS  # of users, at all applications together
@@ -31,17 +32,6 @@ MAX_EVALUATIONS = 3 * MAX_EXACT_USERS  # of users, at all applications together
 _HOLDERS = Statement(
     """SELECT user_id FROM role_assignments WHERE application_id = :application_id AND name = :name
     UNION SELECT user_id FROM project_members WHERE :application_id = 1 AND role = :name LIMIT :limit"""
-)
-# Applications where an attribute of a user matters: in a condition of a role, or of a group that gets roles, or in
-# the allowed domains of a project that gives roles. Values are compared as they are written in JSON.
-_WITH_CONDITIONS = Statement(
-    """WITH part AS (SELECT to_jsonb(value)::text AS text FROM unnest(CAST(:values AS text[])) AS value)
-    SELECT r.application_id FROM roles r
-    WHERE EXISTS (SELECT FROM part WHERE strpos(r.condition::text, part.text) > 0)
-    UNION SELECT a.application_id FROM applications a JOIN projects p ON p.id = a.project_id
-    WHERE p.settings -> 'services' ? a.application_id::text AND (
-        EXISTS (SELECT FROM user_groups g, part WHERE g.project_id = p.id AND strpos(g.conditions::text, part.text) > 0)
-        OR (:domain AND p.settings ? 'allowed_domains'))"""
 )
 
 
@@ -74,24 +64,37 @@ class StateComparison:
         self.after = await self._read_state(tx)
         self._share_unchanged()
         await self.after.compile(tx, self.facts, self.scope.applications)
+        await self._check_sizes(tx)
         explicit = await self._explicit_candidates(tx, accounts)
         changes: list[PermissionChange] = []
         check = await AssertionCheck.begin(tx, self._assertions)
         for application_id in sorted({*self.after.applications, *explicit}):
             if is_removed(self.before, application_id) != is_removed(self.after, application_id):
                 await self._compile_unchanged(tx, application_id)
-            candidates = find_candidates(application_id, self.before, self.after)
+            is_large = self._is_large(application_id)
+            candidates = await run_pure(tx, is_large, find_candidates, application_id, self.before, self.after)
             candidates.users |= explicit.get(application_id, set())
             if candidates:
                 changes += await self._compare(tx, candidates, accounts, check)
         failed = [*await check.failures(tx), *self._newcomer_failures(check)]
-        warnings = unknown_rule_warnings(self.scope, self.before, self.after)
+        is_large = any(map(self._is_large, self.scope.applications))
+        warnings = await run_pure(tx, is_large, unknown_rule_warnings, self.scope, self.before, self.after)
         for application_id in self._applications_to_check():
             statements = self.after.applications[application_id].assertions
             more, more_warnings = await check_application(tx, self.facts, application_id, statements, self.now)
             failed = [item for item in failed if item.application_id != application_id] + more
             warnings += more_warnings
         return replace(Impact.of(changes, self.unevaluated, warnings), failed_assertions=failed)
+
+    def _is_large(self, application_id: int) -> bool:
+        states = (self.before, self.after)
+        return any(state.compiled[application_id].is_large for state in states if application_id in state.compiled)
+
+    async def _check_sizes(self, tx: Transaction) -> None:
+        for application_id in applications_with_more_groups(self.before, self.after):
+            await self._compile_unchanged(tx, application_id)
+        is_large = any(map(self._is_large, self.after.compiled))
+        await run_pure(tx, is_large, check_sizes, self.before, self.after)
 
     def _newcomer_failures(self, check: AssertionCheck) -> list[FailedAssertion]:
         """The assertions that a new user would violate after the write, and did not before it."""
@@ -169,25 +172,18 @@ class StateComparison:
         """The users whose attributes the write changed, and those that it created, where these attributes matter."""
         candidates: dict[int, set[str]] = {}
         applications: dict[frozenset[str], set[int]] = {}
-        for user_id, attributes in self._attributes_that_differ(accounts):
+        for user_id, attributes in attributes_that_differ(
+            self._accounts, accounts, creates_accounts=bool(self.scope.accounts)
+        ):
             if not applications:
                 await lock_conditions(tx)
             if attributes not in applications:
-                applications[attributes] = await _applications_with_conditions(tx, attributes)
+                applications[attributes] = await applications_with_conditions(tx, attributes)
             # At the central application, projects may admit a member or not. A new user is a member of none.
             central = {CENTRAL_APPLICATION_ID} if user_id in self._accounts else set()
             for application_id in applications[attributes] | central:
                 candidates.setdefault(application_id, set()).add(user_id)
         return candidates
-
-    def _attributes_that_differ(self, accounts: dict[str, UserAccount]) -> Iterator[tuple[str, frozenset[str]]]:
-        """See `_changed_attributes`. A user whom the write created had no attributes before."""
-        for user_id, account in accounts.items():
-            if user_id in self._accounts:
-                if self._accounts[user_id].facts != account.facts:
-                    yield user_id, _changed_attributes(self._accounts[user_id].facts, account.facts)
-            elif self.scope.accounts:
-                yield user_id, _changed_attributes(UserFacts(""), account.facts)
 
     async def _add_applications(self, tx: Transaction, application_ids: Iterable[int]) -> None:
         """Read applications that the write does not change, but where it changes permissions."""
@@ -209,30 +205,49 @@ class StateComparison:
             self.unevaluated[application_id] = await candidates.count(tx)
             user_ids = self._with_known_records(application_id, user_ids, accounts)
         self._evaluations += min(limit, len(user_ids))
-        created = accounts.keys() - self._accounts.keys()
-        changes = []
-        equal_users = EqualUsers(application_id, (self.before, self.after))
+        changes: list[PermissionChange] = []
+        is_large = self._is_large(application_id)
+        states = self.before, self.after
+        equal_users = EqualUsers(application_id, await run_pure(tx, is_large, named_by_states, application_id, states))
         known: dict[Hashable, PermissionChange | None] = {}
         for chunk in chunks(user_ids[:limit]):
             rows = await read_user_rows(tx, application_id, chunk)
             kept = [self._records[pair] for user_id in rows if (pair := (user_id, application_id)) in self._records]
             await self._read_projects(tx, application_id, [*rows.values(), *kept])
-            for user_id, row in rows.items():
-                named = user_id in accounts or (user_id, application_id) in self._records
-                key = None if named or application_id in check.assertions else equal_users.key(row)
-                if key is not None and key in known:
-                    if (same := known[key]) is not None:
-                        changes.append(same._replace(user_id=user_id))
-                    continue
-                before = None if user_id in created else self._evaluate_before(application_id, row)
-                after = self._evaluate(self.after, application_id, row)
-                if after is not None:
-                    check.see(after, user_id, self.after.home(application_id))
-                change = permission_change(user_id, application_id, _entries(before), _entries(after))
-                if key is not None:
-                    known[key] = change
-                if change is not None:
-                    changes.append(change)
+            for part in parts(list(rows.values()), is_large=is_large):
+                work = application_id, part, accounts, equal_users, known, check
+                changes += await run_pure(tx, len(part) > FEW_USERS or is_large, self._compare_rows, *work)
+        return changes
+
+    def _compare_rows(
+        self,
+        application_id: int,
+        rows: Iterable[UserRow],
+        accounts: Mapping[str, UserAccount],
+        equal_users: EqualUsers,
+        known: dict[Hashable, PermissionChange | None],
+        check: AssertionCheck,
+    ) -> list[PermissionChange]:
+        """``known`` has the changes of users with these keys of ``equal_users``."""
+        changes: list[PermissionChange] = []
+        for row in rows:
+            user_id = row.user.user_id
+            named = user_id in accounts or (user_id, application_id) in self._records
+            key = None if named or application_id in check.assertions else equal_users.key(row)
+            if key is not None and key in known:
+                if (same := known[key]) is not None:
+                    changes.append(same._replace(user_id=user_id))
+                continue
+            is_created = user_id in accounts and user_id not in self._accounts
+            before = None if is_created else self._evaluate_before(application_id, row)
+            after = self._evaluate(self.after, application_id, row)
+            if after is not None:
+                check.see(after, user_id, self.after.home(application_id))
+            change = permission_change(user_id, application_id, _entries(before), _entries(after))
+            if key is not None:
+                known[key] = change
+            if change is not None:
+                changes.append(change)
         return changes
 
     def _with_known_records(
@@ -275,19 +290,6 @@ class StateComparison:
 
 def _entries(effective: EffectivePermissions | None) -> list[str]:
     return [] if effective is None else as_list(effective)
-
-
-def _changed_attributes(old: UserFacts, new: UserFacts) -> frozenset[str]:
-    """The strings of which a stored condition has one if the difference of the attributes matters to it."""
-    domain = ("domain",) if old.domain != new.domain else ()
-    user_id = ("uid",) if old.user_id != new.user_id else ()
-    return frozenset((*(old.tags ^ new.tags), *(old.purchases ^ new.purchases), *domain, *user_id))
-
-
-async def _applications_with_conditions(tx: Transaction, attributes: frozenset[str]) -> set[int]:
-    """The applications where the difference of the attributes may matter."""
-    rows = await tx.rows(_WITH_CONDITIONS, values=list(attributes), domain="domain" in attributes)
-    return {row["application_id"] for row in rows}
 
 
 def _by_application(pairs: Iterable[tuple[str, int]]) -> list[tuple[int, list[str]]]:

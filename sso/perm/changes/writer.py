@@ -3,16 +3,16 @@
 A write is compared with the state before it, in its own transaction and under its locks. Who gains or loses permissions
 is recorded for the change stream. A dry run does the same and is rolled back. Conditions on the address of a client
 count as not met, because a write has no client.
+
+A write that may affect many users uses the share of the database's connections for evaluations, one write at a time for
+each project and application. A write that waits for the locks of another gives its connection back meanwhile.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
-import trio
-
-from sso.core.errors import Forbidden, ServerBusy
+from sso.core.errors import Forbidden
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -29,7 +29,7 @@ from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.facts import FactsStore
 
 EVALUATION_S = 30.0  # how long a write may take that may affect many users
-DRY_RUN_WAIT_S = 10.0  # how long a dry run waits for those of others
+DOCUMENT_LANE = "document"  # documents of desired state may change everything, so one is applied at a time
 # Dry runs share locks with each other, so many at once could keep writers of the central application waiting for ever.
 _ONE_DRY_RUN = Statement("SELECT pg_advisory_xact_lock(hashtextextended('sso dry run', 0))")
 
@@ -73,7 +73,6 @@ class PermissionWriter:
         self._database = database
         self._facts = facts
         self._recorder = recorder or NoRecorder()
-        self._evaluations = trio.Semaphore(1)  # before the database, so that waiting takes no connection
 
     async def write(
         self,
@@ -87,31 +86,29 @@ class PermissionWriter:
 
         ``work`` must change only what ``scope`` names. It may be called again, see `Database.transaction`.
         """
-        if scope.is_few_records:
-            return await self.write_within(self._database.limits.transaction_s, mode, scope, work, *args, **kwargs)
-        if not mode.dry_run:
-            return await self.write_within(EVALUATION_S, mode, scope, work, *args, **kwargs)
-        async with self.one_evaluation():
-            return await self.write_within(EVALUATION_S, mode, scope, work, *args, **kwargs)
-
-    @asynccontextmanager
-    async def one_evaluation(self) -> AsyncIterator[None]:
-        """Waits until this worker does no other evaluation for many users that writes nothing."""
-        with trio.move_on_after(DRY_RUN_WAIT_S) as waiting:
-            await self._evaluations.acquire()
-        if waiting.cancelled_caught:
-            raise ServerBusy
-        try:
-            yield
-        finally:
-            self._evaluations.release()
+        seconds = self._database.limits.transaction_s if scope.is_few_records else EVALUATION_S
+        if not scope.is_expensive:
+            return await self._write(seconds, mode, scope, work, *args, **kwargs)
+        with self._database.shares.limit_evaluation(*scope.lanes):
+            return await self._write(seconds, mode, scope, work, *args, **kwargs)
 
     async def write_login(self, user_id: str, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run a change of a user's own login. Assertions cannot stop it; those that fail are in the audit trail."""
         mode = WriteMode(override=True, actor=AuditActor(user_id=user_id))
         return (await self.write(mode, Scope.account(user_id), work)).result
 
-    async def write_within(
+    async def write_document(
+        self,
+        seconds: float,
+        mode: WriteMode,
+        scope: ReadScope,
+        work: Callable[[Transaction], Awaitable[T]],
+    ) -> Written[T]:
+        """Like `write`, with another deadline. The scope is read in the transaction, before anything is locked."""
+        with self._database.shares.limit_evaluation(DOCUMENT_LANE):
+            return await self._write(seconds, mode, scope, work)
+
+    async def _write(
         self,
         seconds: float,
         mode: WriteMode,
@@ -120,13 +117,11 @@ class PermissionWriter:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Written[T]:
-        """Like `write`, with another deadline. The scope may be read in the transaction, before anything is locked."""
-
         def call(tx: Transaction) -> Awaitable[T]:
             return work(tx, *args, **kwargs)
 
         try:
-            return await self._database.long_transaction(seconds, self._run, mode, scope, call)
+            return await self._database.contended_transaction(seconds, self._run, mode, scope, call)
         except _DryRunEnd as end:
             return end.written
 

@@ -61,7 +61,7 @@ class UserDataEndpoint:
         sections = readable_sections(caller, rights, own=is_own)
         if at is not None:
             user = await self._authorizer.facts.past.load(
-                user_id, application_id, caller.address, at, field="options.at", caller=caller.lane
+                user_id, application_id, caller.address, at, field="options.at", caller=caller.subject
             )
             if not rights.is_root and not (is_own and explain is False):
                 _refuse_other_project(target, user)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sso.perm.engine import params, rules
 from sso.perm.engine.condition_index import ConditionIndex
-from sso.perm.engine.conditions import NEVER, Condition
+from sso.perm.engine.conditions import NEVER, Condition, count_nodes
 from sso.perm.engine.decode import decode_condition
 from sso.perm.engine.names import DEFAULT_ROLE
 from sso.perm.engine.records import RoleRecord, Schema
@@ -96,6 +96,12 @@ class CompiledApplication:
     default_roles: tuple[CompiledRole, ...]
     condition_index: ConditionIndex
     schema_rules: Mapping[str, RuleSource]  # the rules, by path, that the schema gives to every user
+    is_large: bool = False  # work with all its roles takes many milliseconds
+
+    @cached_property
+    def condition_nodes(self) -> int:
+        """How many nodes the conditions of all roles have."""
+        return sum(count_nodes(role.condition) for role in self.roles.values() if role.condition is not None)
 
     @cached_property
     def depends_on_address(self) -> bool:
@@ -123,7 +129,12 @@ class CompiledApplication:
 
 
 def compile_application(
-    application_id: int, version: int, schema: Schema, records: Iterable[RoleRecord] = ()
+    application_id: int,
+    version: int,
+    schema: Schema,
+    records: Iterable[RoleRecord] = (),
+    *,
+    is_large: bool = False,
 ) -> CompiledApplication:
     roles = {record.name: CompiledRole(record) for record in records}
     schema_rules = {
@@ -137,7 +148,7 @@ def compile_application(
         name: role.record.condition for name, role in roles.items() if role.record.condition and not role.is_default
     }
     index = ConditionIndex(conditions, lambda name: roles[name].condition or NEVER)
-    return CompiledApplication(application_id, version, schema, roles, default_roles, index, schema_rules)
+    return CompiledApplication(application_id, version, schema, roles, default_roles, index, schema_rules, is_large)
 
 
 def _asks_for_address(stored: object) -> bool:

@@ -67,6 +67,12 @@ def required_attributes(condition: Condition) -> frozenset[tuple[str, str]] | No
     return min(alternatives, key=_breadth) if alternatives else None
 
 
+def count_nodes(condition: Condition) -> int:
+    """How many objects the condition consists of. Each user id that it names counts like an object."""
+    parts = (*(condition.all_of or ()), *(condition.any_of or ()))
+    return 1 + len(condition.uid or ()) + sum(map(count_nodes, parts))
+
+
 def named_users(condition: Condition) -> frozenset[str]:
     """The user ids that occur anywhere in the condition."""
     parts = (*(condition.all_of or ()), *(condition.any_of or ()))

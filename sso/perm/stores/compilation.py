@@ -78,13 +78,14 @@ async def compile_application(
     runner: Runner, application_id: int, revision: int, row: Mapping[str, Any]
 ) -> CompiledApplication:
     """Compile the schema and the roles in a row of `application_sql`, in a thread of ``runner`` if they are large."""
-    if sum(len(row[section]) for section in SECTIONS) + sum(map(len, row["roles"])) < LARGE_BYTES:
-        return _compile(application_id, revision, row)
-    return await runner.run_in_thread(_compile, application_id, revision, row)
+    is_large = sum(len(row[section]) for section in SECTIONS) + sum(map(len, row["roles"])) > LARGE_BYTES
+    if is_large:
+        return await runner.run_in_thread(_compile, application_id, revision, row, is_large)
+    return _compile(application_id, revision, row, is_large)
 
 
-def _compile(application_id: int, revision: int, row: Mapping[str, Any]) -> CompiledApplication:
+def _compile(application_id: int, revision: int, row: Mapping[str, Any], is_large: bool) -> CompiledApplication:
     # One role at a time, so that the thread does not hold the interpreter while it decodes all of them.
     records = [RoleRecord(**orjson.loads(role)) for role in row["roles"]]
     schema = complete_schema({section: orjson.loads(row[section]) for section in SECTIONS})
-    return compiled_application.compile_application(application_id, revision, schema, records)
+    return compiled_application.compile_application(application_id, revision, schema, records, is_large=is_large)

@@ -6,10 +6,10 @@ import httpx
 import pytest
 import trio
 
-from sso.core.errors import ServerBusy
+from sso.db import connection_share
+from sso.db.errors import Unavailable
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.changes import writer as writer_module
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import PermissionWriter, WriteMode
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
@@ -292,7 +292,7 @@ async def test_dry_runs_that_evaluate_many_users_run_one_at_a_time(
         for _ in range(4):
             nursery.start_soon(dry_run)
     assert most == 1
-    monkeypatch.setattr(writer_module, "DRY_RUN_WAIT_S", 0.01)
-    async with writer.one_evaluation():
-        with pytest.raises(ServerBusy):
+    monkeypatch.setattr(connection_share, "MAX_WAIT_S", 0.01)
+    async with services.database.shares.evaluation.turn(("another",)):
+        with pytest.raises(Unavailable):
             await dry_run()

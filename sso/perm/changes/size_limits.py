@@ -1,0 +1,46 @@
+"""Limits of what the evaluation of one user at an application depends on.
+
+A write is refused if it adds to an application that is beyond a limit afterwards. One that was beyond it before can be
+made smaller, and changed otherwise. The locks of the write keep other writes from adding meanwhile: a write of roles
+locks the application, and a write of groups shares the locks of all applications of the project.
+"""
+
+from sso.perm.changes.state import PermissionState
+from sso.perm.engine.conditions import count_nodes
+from sso.perm.engine.facts import ProjectFacts
+from sso.perm.errors import PermissionConflict
+
+MAX_ROLES = 1000  # of one application
+MAX_CONDITION_NODES = 20_000  # of the roles of one application and of the groups of its project, together
+
+
+def check_sizes(before: PermissionState, after: PermissionState) -> None:
+    """Raises PermissionConflict if an application has become too large. Only compiled applications are checked."""
+    for application_id, new in after.compiled.items():
+        old = before.compiled.get(application_id)
+        if len(new.roles) > max(MAX_ROLES, len(old.roles) if old else 0):
+            raise PermissionConflict(f"application {application_id}: an application has at most {MAX_ROLES} roles")
+        nodes = new.condition_nodes + group_nodes(after.home(application_id))
+        if nodes > MAX_CONDITION_NODES:
+            nodes_before = (old.condition_nodes if old else 0) + group_nodes(before.home(application_id))
+            if nodes > nodes_before:
+                raise PermissionConflict(
+                    f"application {application_id}: the conditions of its roles and of the groups of its project have "
+                    f"at most {MAX_CONDITION_NODES} nodes together, and {nodes} after this change"
+                )
+
+
+def applications_with_more_groups(before: PermissionState, after: PermissionState) -> list[int]:
+    """The applications of projects whose groups have more nodes after the write."""
+    grown = {
+        project_id
+        for project_id, project in after.projects.items()
+        if group_nodes(project) > group_nodes(before.projects.get(project_id))
+    }
+    return [key for key, application in after.applications.items() if application.project_id in grown]
+
+
+def group_nodes(project: ProjectFacts | None) -> int:
+    if project is None:
+        return 0
+    return sum(count_nodes(item.condition) for group in project.groups for item in group.conditions)

@@ -1,0 +1,49 @@
+"""Limits requests to the permission endpoints that write, or that may be expensive.
+
+They count towards the limit of the management API and use its share of the database's connections. The reads that games
+and web sites make for each login are not limited: permissions and checks without reasons, and the caller's own
+information.
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from sso.db.connection_share import ConnectionShares
+from sso.db.rate_limit import RateLimiter
+from sso.perm.authorization import Authorizer
+from sso.perm.caller import Caller
+from sso.perm.errors import TooManyAdminRequests
+
+# The options with which a read is expensive. Other endpoints have no reads that are frequent.
+_FREQUENT_READS = {"/user/info": frozenset(), "/check": {"reason"}, "/meta/data": {"at", "explain"}}
+
+
+class PermissionRequestLimit:
+    def __init__(self, shares: ConnectionShares, rate: RateLimiter, authorizer: Authorizer) -> None:
+        self._shares = shares
+        self._rate = rate
+        self._authorizer = authorizer
+
+    async def enter(self, path: str, fields: dict[str, Any], caller: Caller) -> AbstractContextManager[None]:
+        """Counts the request and returns the limit of the connections that it uses.
+
+        Raises TooManyAdminRequests if the caller has sent too many.
+        """
+        if is_frequent_read(path, fields):
+            return nullcontext()
+        is_counted = not _is_save_of_own_service(path, fields, caller)
+        if is_counted and (wait_s := await self._rate.add_subject(caller.subject)):
+            raise TooManyAdminRequests(wait_s)
+        return self._shares.limit_management(caller.subject, is_root=await self._authorizer.is_root(caller))
+
+
+def is_frequent_read(path: str, fields: dict[str, Any]) -> bool:
+    if path not in _FREQUENT_READS or (path == "/meta/data" and fields.get("action") != "get"):
+        return False
+    options = fields.get("options")
+    return not isinstance(options, dict) or not any(options.get(name) for name in _FREQUENT_READS[path])
+
+
+def _is_save_of_own_service(path: str, fields: dict[str, Any], caller: Caller) -> bool:
+    """Whether a game server saves the data of a user at its own application, which it does as often as users play."""
+    return path == "/meta/data" and caller.service_id is not None and fields.get("application_id") == caller.service_id

@@ -1,0 +1,101 @@
+"""The largest number of roles of an application, and of nodes of conditions: every way to save keeps to them."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from sso.perm.changes.size_limits import MAX_CONDITION_NODES, MAX_ROLES
+from tests.kit.browser import query
+from tests.perm.endpoints.conftest import FACTOR, ApiResponse, Studio
+from tests.perm.endpoints.connections import run_concurrently
+
+_ADD_ROLES = """INSERT INTO roles (application_id, name, condition)
+    SELECT $1::int, 'r' || n, $3::jsonb FROM generate_series(1, $2::int) AS n"""
+_NEW_REVISION = "UPDATE applications SET revision = revision + 1 WHERE application_id = $1"
+_COUNT = "SELECT count(*) FROM roles WHERE application_id = $1"
+
+
+def condition(nodes: int) -> dict[str, Any]:
+    """A condition of at least two nodes; one of them is a user id."""
+    return {"or": [*({"tag": f"t{number}"} for number in range(nodes - 3)), {"uid": ["1"]}]}
+
+
+@pytest.fixture(scope="module")
+def project_id(studio: Studio) -> str:
+    return studio.project()
+
+
+def full_application(studio: Studio, project_id: str, roles: int, stored: str = "{}") -> int:
+    application_id = studio.application(project_id)
+    query(studio.server, _ADD_ROLES, application_id, roles, stored)
+    query(studio.server, _NEW_REVISION, application_id)
+    return application_id
+
+
+def role_count(studio: Studio, application_id: int) -> int:
+    return int(query(studio.server, _COUNT, application_id)[0]["count"])
+
+
+def test_application_has_a_limited_number_of_roles_whichever_way_they_are_saved(
+    studio: Studio, project_id: str
+) -> None:
+    app, root = full_application(studio, project_id, MAX_ROLES - 1), studio.root
+
+    def save(number: int) -> Any:
+        data = {"name": f"new{number}"}
+        return lambda connection: connection.call("roles", action="save", application_id=app, data=data)
+
+    calls = [(root, save(number)) for number in range(5)]
+    responses: list[ApiResponse] = run_concurrently(studio.server, calls)
+    assert Counter(response.status for response in responses) == {200: 1, 409: 4}
+    refused = next(response for response in responses if response.status == 409)
+    assert f"an application has at most {MAX_ROLES} roles" in refused.body["error"]
+
+    schema = {"roles": {"another": {}}}
+    assert root.call("meta/schema", action="save", application_id=app, data=schema).status == 409
+    headers = {"Authorization": f"Bearer {root.jwt}", "Factor": FACTOR}
+    body = {"application_id": app, "name": "another"}
+    assert studio.client.post("/api/admin/roles", json=body, headers=headers).status_code == 409
+    document = {"roles": {str(app): [{"name": "another"}]}}
+    assert studio.client.post("/api/admin/state", json=document, headers=headers).status_code == 409
+    done = studio.server.sso("role", "add", "another", "--app", str(app), check=False)
+    assert done.returncode == 1, done.stderr
+    assert role_count(studio, app) == MAX_ROLES
+
+    changed = root.call("roles", action="save", application_id=app, data={"name": "r1", "description": "changed"})
+    assert changed.status == 200, "a role that exists can be changed"
+    assert root.call("roles", action="delete", application_id=app, data={"name": "r2"}).status == 200
+    assert root.call("roles", action="save", application_id=app, data={"name": "another"}).status == 200
+
+
+def test_conditions_of_roles_and_groups_have_a_limited_number_of_nodes_together(
+    studio: Studio, project_id: str
+) -> None:
+    """Two hundred roles leave room for 200 nodes."""
+    stored = '{"or": [' + ", ".join('{"tag": "x"}' for _ in range(97)) + ', {"uid": ["1"]}]}'  # 100 nodes
+    root, roles = studio.root, MAX_CONDITION_NODES // 100 - 2
+    app = full_application(studio, project_id, roles, stored)
+    group_id = studio.group(project_id)
+
+    def save_role(nodes: int) -> int:
+        data = {"name": "more", "condition": condition(nodes)}
+        return root.call("roles", action="save", application_id=app, data=data).status
+
+    def save_group(nodes: int) -> int:
+        access = {"conditions": [{"title": "Some", "condition": condition(nodes)}]}
+        return root.call("group/access", group_id=group_id, data=access).status
+
+    assert save_role(201) == 409
+    assert save_role(100) == 200
+    assert save_group(101) == 409
+    assert save_group(100) == 200
+    assert save_role(101) == 409
+    assert save_role(99) == 200
+    other = full_application(studio, studio.project(), roles + 1, stored)
+    move = {"application_id": other, "project_id": project_id, "name": "Moved"}
+    assert root.call("application", action="save", data=move).status == 200
+    assert save_group(101) == 409, "the applications of the project have the same groups"
+    query(studio.server, _ADD_ROLES.replace("'r'", "'s'"), app, 5, stored)
+    query(studio.server, _NEW_REVISION, app)
+    assert save_role(98) == 200, "an application that was too large before can become smaller"
