@@ -8,6 +8,7 @@ authentication.
 
 from typing import Protocol
 
+from sso.accounts.authentication_context import AuthenticationContext, by_passkey, by_password, continued
 from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.login.messages import code_problem, wrong_code_message
@@ -56,37 +57,45 @@ class RecentAuthentication:
 
     async def confirm(self, session: Session, form: dict[str, str]) -> FormProblem | None:
         """Returns None if the user may make an important change, else what is wrong with the form."""
-        if credential := form.get("credential"):
-            problem = await self._check_passkey(session, credential)
-        elif session.user.password_hash is None:
-            return None if self.is_recent(session) else SIGN_IN_AGAIN
-        elif "current_password" in form:
-            problem = await self._check_password_and_code(session, form)
-        else:
-            return None if self.is_recent(session) else PASSWORD_MISSING
-        if problem is None:
-            await self._sessions.mark_authenticated(session.id)
-        return problem
+        outcome = await self.authenticate(session, form)
+        return outcome if isinstance(outcome, FormProblem) else None
 
-    async def _check_passkey(self, session: Session, credential: str) -> FormProblem | None:
+    async def authenticate(self, session: Session, form: dict[str, str]) -> AuthenticationContext | FormProblem:
+        """Like `confirm`, but returns what the form has proved; without a proof, the authentication of the session."""
+        if credential := form.get("credential"):
+            outcome = await self._check_passkey(session, credential)
+        elif session.user.password_hash is None:
+            return continued(session) if self.is_recent(session) else SIGN_IN_AGAIN
+        elif "current_password" in form:
+            outcome = await self._check_password_and_code(session, form)
+        else:
+            return continued(session) if self.is_recent(session) else PASSWORD_MISSING
+        if not isinstance(outcome, FormProblem):
+            await self._sessions.mark_authenticated(session.id)
+        return outcome
+
+    async def _check_passkey(self, session: Session, credential: str) -> AuthenticationContext | FormProblem:
         if self._passkeys and await self._passkeys.confirm(session, credential):
-            return None
+            return by_passkey()
         return WRONG_PASSKEY
 
-    async def _check_password_and_code(self, session: Session, form: dict[str, str]) -> FormProblem | None:
+    async def _check_password_and_code(
+        self, session: Session, form: dict[str, str]
+    ) -> AuthenticationContext | FormProblem:
         user, origin = session.user, (client_address(), device_of(session))
         code = form.get("present_otp", "")
         try:
             with client_connection().cancel_on_disconnect():
                 if not await self._password_login.confirm_password(user, form.get("current_password", ""), *origin):
                     return WRONG_PASSWORD
-            if user.second_factors:
-                await self._password_login.check_code(user, code, *origin)
+            if not user.second_factors:
+                return by_password()
+            await self._password_login.check_code(user, code, *origin)
         except InvalidCredentials:  # 422 like a wrong password: the user is signed in
             return FormProblem(wrong_code_message(self._factors, user, code))
         except (SecondFactorBlocked, RetryLater) as error:
             return code_problem(error, self._factors, user, code)
-        return None
+        return by_password().with_code()
 
 
 def device_of(session: Session) -> str:

@@ -59,6 +59,7 @@ _SET_DISABLED = Statement(
     WHERE u.user_id = old.user_id RETURNING old.disabled <> u.disabled"""
 )
 # The next second, and always later than before: tokens that were issued within the current second are void as well.
+# Tokens that are issued afterwards, before that time, say so (`token_holder.issued_after`).
 _ADVANCE_VALID_FROM = Statement(
     """UPDATE users SET valid_from = greatest(valid_from, floor(extract(epoch FROM clock_timestamp()))) + 1
     WHERE user_id = :user_id"""
