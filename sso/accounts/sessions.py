@@ -126,8 +126,19 @@ class SessionEntry:
 
 
 class SessionStore:
-    def __init__(self, database: Database, life_s: int, wake_senders: Callable[[], None]) -> None:
-        """``wake_senders`` is called after logout notifications may have been queued."""
+    def __init__(
+        self,
+        database: Database,
+        life_s: int,
+        wake_senders: Callable[[], None],
+        *,
+        second_factor_of_all: bool = False,
+    ) -> None:
+        """``wake_senders`` is called after logout notifications may have been queued.
+
+        ``second_factor_of_all``: all users must have a second factor, also those who signed in before it was required.
+        """
+        self._second_factor_of_all = second_factor_of_all
         self._database = database
         self._wake_senders = wake_senders
         self._life_s = life_s
@@ -149,13 +160,15 @@ class SessionStore:
         A session whose user must set up a second factor first is returned only with ``may_enrol``.
         """
         row = await self._look_up(digest=digest(secret))
-        if row is None or (row["must_enrol"] and not may_enrol):
+        if row is None:
+            return None
+        user = User.from_row(row)
+        must_enrol = row["must_enrol"] or (self._second_factor_of_all and not user.second_factors)
+        if must_enrol and not may_enrol:
             return None
         if row["stale"]:
             await self._database.value(_TOUCH, id=row["id"], address=str(address))
-        return Session(
-            row["id"], User.from_row(row), row["created"], row["auth"], secret, row["authenticated"], row["must_enrol"]
-        )
+        return Session(row["id"], user, row["created"], row["auth"], secret, row["authenticated"], must_enrol)
 
     async def start(
         self,

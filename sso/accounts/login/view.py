@@ -81,6 +81,10 @@ class LoginCompletion:
         await self._notices.browser_signed_in(signed_in.user, read_device_cookie(), browser_label(), address)
         return session
 
+    async def must_prove_second_factor(self, signed_in: SignedIn) -> bool:
+        """Returns True if the sign-in was without the user's second factor, and the service requires it."""
+        return await self._requirement.must_prove(signed_in, client_address())
+
     def redirect(self, session: Session, path: str) -> Response:
         """Redirects with the cookies of the new session. A user who must set up a second factor does so first."""
         if session.must_enrol:

@@ -118,6 +118,10 @@ def password_reset_pages(
         return response
 
     async def sign_in(signed_in: SignedIn, pending: PendingReset) -> Response:
+        user = signed_in.user
+        if not user.can_be_kept and await completion.must_prove_second_factor(signed_in):
+            # Without the flow, for the reason in `continue_path`: the page with the code would complete it.
+            return await completion.ask_for_code(user, account_url("password"), signed_in.auth)
         try:
             session = await completion.start_session(signed_in)
         except AccountClosed as closed:
