@@ -167,6 +167,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.authentication_data,
         s.applications,
         s.sign_in_notices,
+        s.second_factor_requirement,
     )
     yield oauth_routes(
         s.oauth.token_endpoint,

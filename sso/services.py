@@ -175,6 +175,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         settings.node_name or "",
         game_admin=settings.gsid_admin == "allow",
         rate=admin_rate,
+        requires_second_factor=settings.require_2fa != "off",
         recorder=PermissionChangeRecorder(),
     )
     applications = permissions.login_rules
@@ -188,7 +189,12 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     delivery = Delivery(smtp_url, settings.data_dir / "mail", settings.smtp_ca_file)
     known_devices = KnownDevices(database, users, ring)
     sign_in_notices = SignInNotices(database, known_devices, applications, outbox, settings.base_url, brand.name)
-    sessions = SessionStore(database, settings.browser_ttl_s, outbox.wake_senders)
+    sessions = SessionStore(
+        database,
+        settings.browser_ttl_s,
+        outbox.wake_senders,
+        second_factor_of_all=settings.require_2fa == "all",
+    )
     games = SignedInGames(database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
     deletion = AccountDeletion(database, outbox, brand.name, settings.base_url, settings.deletion_days)
     erasure = AccountErasure(database)
@@ -225,7 +231,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         second_factors=factors,
         second_factor_changes=factor_changes,
         recovery_codes=recovery_codes,
-        second_factor_requirement=SecondFactorRequirement(settings.require_2fa, applications),
+        second_factor_requirement=SecondFactorRequirement(settings.require_2fa, applications, settings.base_url),
         passkeys=build_passkeys(
             settings.base_url, database, ring, outbox, factor_changes, login_rate_limiter, brand.name
         ),

@@ -261,3 +261,69 @@ def test_only_one_module_reads_the_environment() -> None:
         or (isinstance(node, ast.ImportFrom) and node.module == "os" and any("env" in n.name for n in node.names))
     }
     assert readers == {"config.py", "metrics.py", "serve/privileges.py", "db/embedded/binaries.py"}
+
+
+def calls_of(function: str) -> set[str]:
+    """The files that call a function, or a method, with this name."""
+    return {
+        name
+        for name in FILES
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.Call)
+        and (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) == function
+    }
+
+
+def test_one_module_decides_what_counts_as_a_sign_in() -> None:
+    """No other module makes an `AuthenticationContext` or names the values of `amr`."""
+    module = "accounts/authentication_context.py"
+    assert calls_of("AuthenticationContext") == {module}
+    constants = {name for name in FILES for node in ast.walk(tree(name)) if getattr(node, "value", None) == "mfa"}
+    assert constants == {module}
+    changed = {
+        name
+        for name in FILES
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.keyword) and node.arg in ("is_fresh", "has_second_factor", "proved")
+    }
+    assert changed == {module, "accounts/sessions.py"}  # the store passes them to its statement
+
+
+def test_proofs_are_stated_where_they_are_checked() -> None:
+    """A module that is added here must have checked the proof in the same request."""
+    assert calls_of("by_password") == {
+        "accounts/login/password_login.py",
+        "accounts/recent_authentication.py",
+        "accounts/account_page/view.py",  # a form that asks for the password alone
+        "accounts/registration/pages.py",  # the first password of a new account
+    }
+    assert calls_of("by_passkey") == {"accounts/passkeys/authentication.py", "accounts/recent_authentication.py"}
+    assert calls_of("by_provider") == {"upstream/pages.py"}
+    assert calls_of("by_mailed_link") == {"accounts/password_reset/pages.py"}
+    assert calls_of("by_first_factor") == {"accounts/login/pages.py", "personal_data/keep_pages.py"}
+    assert calls_of("by_session_token") == {"accounts/session_tokens.py"}
+    assert calls_of("by_browser") == {"gsid/login_issuer.py"}
+
+
+def test_browser_sessions_start_with_an_authentication_context() -> None:
+    """The store is the only one that inserts sessions, and its method takes nothing else."""
+    inserting = {
+        name
+        for name in FILES
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and ("INTO browser_sessions" in node.value or "UPDATE browser_sessions SET created" in node.value)
+        and package(name) != "db"
+    }
+    assert inserting == {"accounts/session_statements.py"}
+    assert importers("sso.accounts.session_statements") == {"accounts/sessions.py"}
+    start = next(
+        node
+        for node in ast.walk(tree("accounts/sessions.py"))
+        if isinstance(node, ast.AsyncFunctionDef) and node.name == "start"
+    )
+    assert [ast.unparse(argument.annotation) for argument in start.args.args[1:3] if argument.annotation] == [
+        "User",
+        "AuthenticationContext",
+    ]

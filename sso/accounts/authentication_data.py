@@ -28,7 +28,7 @@ class AuthenticationDataIssuer:
             options = source.narrow(options)
         # Raises LoginNotAllowed before any token is issued.
         permissions = await self._applications.permissions(user, options.address, options.application_ids)
-        issued = await self._tokens.issue(user, signed_in.auth, options, source, sign_in_id)
+        issued = await self._tokens.issue(user, signed_in.authentication, options, source, sign_in_id)
         data: dict[str, Any] = {
             "status": "OK",
             "user_id": user.user_id,

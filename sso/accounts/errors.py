@@ -54,6 +54,16 @@ class LoginNotAllowed(ApiError):
     message = "login not allowed"
 
 
+class SecondFactorNotSetUp(ApiError):
+    """Every sign-in needs a second factor, and the user has none. Pages ask for one; a program cannot."""
+
+    status = 403
+    code = "access_denied"
+
+    def __init__(self, base_url: str) -> None:
+        super().__init__(f"a second factor is required: set one up at {base_url}/account and sign in with it")
+
+
 class AccountClosed(ApiError):
     """The credentials are correct, and the user has requested the deletion of the account, which can still be kept."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from sso.accounts.authentication_context import AuthenticationContext
 from sso.core.domains import domain_key
 from sso.core.mail_address import MAX_ADDRESS_LENGTH, check_mail_address
 from sso.core.net import Address
@@ -123,10 +124,15 @@ def application_ids(app_id: int, gapp_id: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class SignedIn:
-    """A user has authenticated. ``auth`` is the method, as in the claim of the user JWT."""
+    """A user has authenticated."""
 
     user: User
-    auth: str
+    authentication: AuthenticationContext
+
+    @property
+    def auth(self) -> str:
+        """The method, as in the claim of the user JWT."""
+        return self.authentication.auth
 
 
 @dataclass(frozen=True)

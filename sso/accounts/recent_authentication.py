@@ -8,6 +8,7 @@ authentication.
 
 from typing import Protocol
 
+from sso.accounts.authentication_context import AuthenticationContext, by_passkey, by_password, continued
 from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.login.messages import code_problem, retry_problem, wrong_code_message
@@ -56,35 +57,46 @@ class RecentAuthentication:
 
     async def confirm(self, session: Session, form: dict[str, str]) -> FormProblem | None:
         """Returns None if the user may make an important change, else what is wrong with the form."""
+        outcome = await self.authenticate(session, form)
+        return outcome if isinstance(outcome, FormProblem) else None
+
+    async def authenticate(self, session: Session, form: dict[str, str]) -> AuthenticationContext | FormProblem:
+        """Like `confirm`, but returns what the form has proved; without a proof, the authentication of the session."""
         if credential := form.get("credential"):
-            problem = await self._check_passkey(session, credential)
+            outcome = await self._check_passkey(session, credential)
         elif session.user.password_hash is None:
-            return None if self.is_recent(session) else SIGN_IN_AGAIN
+            return continued(session) if self.is_recent(session) else SIGN_IN_AGAIN
         elif "current_password" in form:
-            problem = await self._check_password_and_code(session, form)
+            outcome = await self._check_password_and_code(session, form)
         else:
-            return None if self.is_recent(session) else PASSWORD_MISSING
-        if problem is None:
+            return continued(session) if self.is_recent(session) else PASSWORD_MISSING
+        if not isinstance(outcome, FormProblem):
             await self._sessions.mark_authenticated(session.id)
-        return problem
+        return outcome
 
     async def prove_second_factor(self, session: Session, form: dict[str, str]) -> FormProblem | None:
         """Returns None if this form proves a second factor of the user, whatever was proved before.
 
-        The user has a second factor. The password is asked for too, if there is one.
+        The password is asked for too, if there is one.
         """
+        if not session.user.second_factors:
+            return SIGN_IN_AGAIN
         if credential := form.get("credential"):
-            return await self._check_passkey(session, credential)
-        return await self._check_password_and_code(session, form)
+            outcome = await self._check_passkey(session, credential)
+        else:
+            outcome = await self._check_password_and_code(session, form)
+        return outcome if isinstance(outcome, FormProblem) else None
 
-    async def _check_passkey(self, session: Session, credential: str) -> FormProblem | None:
+    async def _check_passkey(self, session: Session, credential: str) -> AuthenticationContext | FormProblem:
         try:
             is_confirmed = self._passkeys is not None and await self._passkeys.confirm(session, credential)
         except RetryLater as error:
             return retry_problem(error)
-        return None if is_confirmed else WRONG_PASSKEY
+        return by_passkey() if is_confirmed else WRONG_PASSKEY
 
-    async def _check_password_and_code(self, session: Session, form: dict[str, str]) -> FormProblem | None:
+    async def _check_password_and_code(
+        self, session: Session, form: dict[str, str]
+    ) -> AuthenticationContext | FormProblem:
         user, origin = session.user, (client_address(), device_of(session))
         code = form.get("present_otp", "")
         try:
@@ -93,13 +105,14 @@ class RecentAuthentication:
                     password = form.get("current_password", "")
                     if not await self._password_login.confirm_password(user, password, *origin):
                         return WRONG_PASSWORD
-            if user.second_factors:
-                await self._password_login.check_code(user, code, *origin)
+            if not user.second_factors:
+                return by_password()
+            await self._password_login.check_code(user, code, *origin)
         except InvalidCredentials:  # 422 like a wrong password: the user is signed in
             return FormProblem(wrong_code_message(self._factors, user, code))
         except (SecondFactorBlocked, RetryLater) as error:
             return code_problem(error, self._factors, user, code)
-        return None
+        return by_password().with_code()
 
 
 def device_of(session: Session) -> str:

@@ -14,7 +14,9 @@ NEW_SESSION_COLUMNS = {
     "device": "text",
     "auth": "text",
     "visit": "bytea",
-    "authenticated": "bool",
+    "signed_in": "timestamptz",  # when the sign-in began that the session continues; NULL: now
+    "authenticated": "timestamptz",  # when the user last proved who they are, if that is not now
+    "is_fresh": "bool",
     "must_enrol": "bool",
     "is_sign_in": "bool",
     "sid": "text",
@@ -45,9 +47,9 @@ _NEW_SESSIONS = f""", owners AS (
         DELETE FROM login_challenges WHERE digest = ANY (ARRAY(SELECT digest FROM met_challenges))
     ), new_sessions AS (
         INSERT INTO browser_sessions
-            (digest, id, user_id, last_seen, expires, address, device, auth, authenticated, must_enrol, sid)
-        SELECT digest, id, user_id, now(), now() + make_interval(secs => life), address, device, auth,
-            CASE WHEN authenticated THEN now() END, must_enrol, sid FROM new_items
+            (digest, id, user_id, created, last_seen, expires, address, device, auth, authenticated, must_enrol, sid)
+        SELECT digest, id, user_id, coalesce(signed_in, now()), now(), now() + make_interval(secs => life), address,
+            device, auth, CASE WHEN is_fresh THEN now() ELSE authenticated END, must_enrol, sid FROM new_items
         RETURNING digest, created, authenticated
     ), new_events AS (
         INSERT INTO account_events (user_id, kind, address, device, detail)

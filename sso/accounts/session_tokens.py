@@ -6,11 +6,11 @@ the kind and end of a short or bound one, its addresses and applications, and ti
 
 from dataclasses import dataclass, replace
 
+from sso.accounts.authentication_context import AuthenticationContext, by_session_token
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import LoginOptions, SignedIn, User
 from sso.accounts.user_jwt import InheritedLimits
-from sso.accounts.user_jwt_claims import GAME_AUTH
 from sso.core.domain_counters import LOGINS
 from sso.core.errors import ApiError
 from sso.core.ids import digest, record_id, secret_token
@@ -27,6 +27,7 @@ MAX_SIGN_IN_TOKENS = 10  # session tokens of one sign-in: a program that renews 
 # A token beyond MAX_USER_TOKENS is rejected here, even if concurrent sign-ins have left it in the table.
 _LOOK_UP = BatchStatement(
     f"""SELECT item.n, u.*, t.kind, t.address, t.ips, t.app_id, t.gapp_id, t.sign_in, s.auth,
+        s.second_factor,
         CAST(floor(extract(epoch FROM t.expires - now())) AS int) AS life,
         CAST(floor(extract(epoch FROM s.created)) AS bigint) AS auth_time,
         CAST(floor(extract(epoch FROM s.created - now()) + item.max_s) AS int) AS sign_in_life
@@ -53,6 +54,7 @@ _ISSUE_COLUMNS = {
     "sign_in": "text",
     "source": "bytea",  # digest of the token that is renewed, NULL for a new sign-in
     "auth": "text",
+    "second_factor": "bool",
     "app_id": "bigint",
     "gapp_id": "bigint",
     "ips": "text",  # separated by commas
@@ -67,8 +69,8 @@ _ISSUE = f""", live_sign_ins AS (
             expires = s.created + make_interval(secs => i.max_s)
         FROM valid_items i WHERE s.id = ANY (ARRAY[i.sign_in]) AND s.id = ANY (ARRAY(SELECT id FROM live_sign_ins))
     ), new_sign_ins AS (
-        INSERT INTO sign_ins (id, user_id, last_used, expires, address, auth, app_id, gapp_id)
-        SELECT sign_in, user_id, now(), now() + make_interval(secs => max_s), address, auth, app_id,
+        INSERT INTO sign_ins (id, user_id, last_used, expires, address, auth, second_factor, app_id, gapp_id)
+        SELECT sign_in, user_id, now(), now() + make_interval(secs => max_s), address, auth, second_factor, app_id,
             gapp_id FROM valid_items WHERE source IS NULL
         ON CONFLICT (id) DO NOTHING RETURNING id -- a sign-in may be ended before it starts: see gsid/claim_store.py
     ), accepted AS (
@@ -201,7 +203,7 @@ class SessionTokens:
                 own if ips is None else tuple(map(str, intersection(map(parse_network, own), map(parse_network, ips))))
             )
         return TokenSource(
-            signed_in=SignedIn(User.from_row(row), GAME_AUTH if row["auth"] == GAME_AUTH else "token"),
+            signed_in=SignedIn(User.from_row(row), by_session_token(row["auth"], second_factor=row["second_factor"])),
             kind=row["kind"],
             life=row["life"],
             sign_in_id=row["sign_in"],
@@ -214,7 +216,12 @@ class SessionTokens:
         )
 
     async def issue(
-        self, user: User, auth: str, options: LoginOptions, source: TokenSource | None = None, sign_in_id: str = ""
+        self,
+        user: User,
+        authentication: AuthenticationContext,
+        options: LoginOptions,
+        source: TokenSource | None = None,
+        sign_in_id: str = "",
     ) -> IssuedSessionTokens:
         """Issues a long and a short token or, with ``short_token``, one token that is bound to the client's address.
 
@@ -237,7 +244,8 @@ class SessionTokens:
             short_life=float(min(life, self._short_s)),
             sign_in=sign_in_id,
             source=source.token_digest if source else None,
-            auth=auth,
+            auth=authentication.auth,
+            second_factor=authentication.has_second_factor,
             app_id=options.app_id,
             gapp_id=options.gapp_id,
             ips=",".join(ips) if ips is not None else None,
@@ -246,9 +254,12 @@ class SessionTokens:
         if row is None:
             raise InvalidCredentials
         validated_at: int = row["validated_at"]
-        inherited = InheritedLimits(auth_time=validated_at, sign_in_id=sign_in_id)
+        factor = authentication.has_second_factor
+        inherited = InheritedLimits(auth_time=validated_at, sign_in_id=sign_in_id, second_factor=factor)
         if source:
-            inherited = InheritedLimits(source.auth_time, validated_at + source.life, source.ips, sign_in_id=sign_in_id)
+            inherited = InheritedLimits(
+                source.auth_time, validated_at + source.life, source.ips, sign_in_id, second_factor=factor
+            )
         return IssuedSessionTokens(token, stoken, life, validated_at, sign_in_id, inherited)
 
     def _kind_and_life(self, options: LoginOptions, source: TokenSource | None) -> tuple[str, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sso.accounts.auth_methods import PASSWORD, UPSTREAM_AUTH
+from sso.accounts.authentication_context import PASSWORD, AuthenticationContext, has_second_factor
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.issue_guard import guarded_by_user
@@ -81,7 +81,7 @@ _DROP_CHALLENGE = Statement("DELETE FROM login_challenges WHERE digest = :digest
 class Session:
     id: str
     user: User
-    created: datetime
+    created: datetime  # when the user signed in
     auth: str
     secret: str
     authenticated: datetime | None = None  # when the user last proved who they are, with a second factor if one is on
@@ -89,8 +89,21 @@ class Session:
 
     @property
     def is_proven(self) -> bool:
-        """Whether the user has proved who they are in this session, and was not just signed in by another provider."""
-        return self.auth != UPSTREAM_AUTH or self.authenticated is not None
+        """Whether the user has proved who they are in this session.
+
+        Not if another provider has signed them in silently, or a link in a mail has.
+        """
+        return self.authenticated is not None
+
+    @property
+    def auth_time(self) -> int:
+        """When the user authenticated, in Unix seconds; 0 if no proof of it is known."""
+        return int(self.created.timestamp()) if self.is_proven else 0
+
+    @property
+    def has_second_factor(self) -> bool:
+        """Whether a second factor, or a passkey that has verified its user, was used to sign in."""
+        return has_second_factor(self.auth)
 
 
 @dataclass(frozen=True)
@@ -113,8 +126,19 @@ class SessionEntry:
 
 
 class SessionStore:
-    def __init__(self, database: Database, life_s: int, wake_senders: Callable[[], None]) -> None:
-        """``wake_senders`` is called after logout notifications may have been queued."""
+    def __init__(
+        self,
+        database: Database,
+        life_s: int,
+        wake_senders: Callable[[], None],
+        *,
+        second_factor_of_all: bool = False,
+    ) -> None:
+        """``wake_senders`` is called after logout notifications may have been queued.
+
+        ``second_factor_of_all``: all users must have a second factor, also those who signed in before it was required.
+        """
+        self._second_factor_of_all = second_factor_of_all
         self._database = database
         self._wake_senders = wake_senders
         self._life_s = life_s
@@ -136,34 +160,35 @@ class SessionStore:
         A session whose user must set up a second factor first is returned only with ``may_enrol``.
         """
         row = await self._look_up(digest=digest(secret))
-        if row is None or (row["must_enrol"] and not may_enrol):
+        if row is None:
+            return None
+        user = User.from_row(row)
+        must_enrol = row["must_enrol"] or (self._second_factor_of_all and not user.second_factors)
+        if must_enrol and not may_enrol:
             return None
         if row["stale"]:
             await self._database.value(_TOUCH, id=row["id"], address=str(address))
-        return Session(
-            row["id"], User.from_row(row), row["created"], row["auth"], secret, row["authenticated"], row["must_enrol"]
-        )
+        return Session(row["id"], user, row["created"], row["auth"], secret, row["authenticated"], must_enrol)
 
     async def start(
         self,
         user: User,
-        auth: str,
+        authentication: AuthenticationContext,
         address: Address,
         device: str,
         *,
         session: str = "",
         visit: str = "",
-        authenticated: bool = True,
         must_enrol: bool = False,
         is_sign_in: bool = True,
         success: Mapping[str, Any] | None = None,
     ) -> Session:
         """Starts a session and ends those of the cookies that the browser sent (``session`` and ``visit``).
 
-        ``authenticated``: the user has just proved who they are, with a second factor if one is on. ``must_enrol``: the
-        session can only be used to set up a second factor. ``is_sign_in`` adds it to the user's history; a session that
-        replaces another after a change is not a sign-in. ``success`` has the values of SUCCESS_COLUMNS, if the correct
-        password has not been counted yet.
+        ``authentication`` says how and when the user has signed in. ``must_enrol``: the session can only be used to set
+        up a second factor. ``is_sign_in`` adds it to the user's history; a session that replaces another after a change
+        is not a sign-in. ``success`` has the values of SUCCESS_COLUMNS, if the correct password has not been counted
+        yet.
 
         Raises InvalidCredentials if the user was revoked since it was read, and TooManyAttempts if a counter of the
         login is blocked.
@@ -181,9 +206,11 @@ class SessionStore:
             life=float(self._life_s),
             address=str(address),
             device=device,
-            auth=auth,
+            auth=authentication.auth,
             visit=digest(visit) if visit else None,
-            authenticated=authenticated,
+            signed_in=authentication.signed_in,
+            authenticated=authentication.proved,
+            is_fresh=authentication.is_fresh,
             must_enrol=must_enrol,
             is_sign_in=is_sign_in,
             sid=sid,
@@ -191,7 +218,7 @@ class SessionStore:
         if row is None:
             raise InvalidCredentials
         raise_if_blocked(row["wait"])
-        return Session(session_id, user, row["created"], auth, secret, row["authenticated"], must_enrol)
+        return Session(session_id, user, row["created"], authentication.auth, secret, row["authenticated"], must_enrol)
 
     async def mark_authenticated(self, session_id: str) -> None:
         """Records that the user of this session has just proved who they are."""

@@ -18,7 +18,16 @@ class TokenHolder(Protocol):
 FindHolder = Callable[[str, str], Awaitable[TokenHolder | None]]
 
 
+def issued_after(valid_from: int, iat: int) -> dict[str, int]:
+    """Returns the claims that make a new JWT of a valid user valid.
+
+    Each revocation advances ``valid_from`` by at least a second, so after several within a second it is later than the
+    time. It then counts revocations: a JWT that names the last one was issued after it.
+    """
+    return {"rev": valid_from} if iat < valid_from else {}
+
+
 def check_holder(claims: dict[str, Any], holder: TokenHolder | None) -> None:
     """Raises InvalidToken if the user is disabled, or was revoked after the JWT was issued."""
-    if holder is None or holder.disabled or claims["iat"] < holder.valid_from:
+    if holder is None or holder.disabled or max(claims["iat"], claims.get("rev", 0)) < holder.valid_from:
         raise InvalidToken("void")

@@ -4,10 +4,11 @@ import base64
 from dataclasses import dataclass
 from typing import Any
 
+from sso.accounts.authentication_context import SEVERAL_FACTORS
 from sso.accounts.model import LoginOptions, User
 from sso.accounts.ports import AccessTokenLookup
-from sso.accounts.token_holder import FindHolder, TokenHolder, check_holder
-from sso.accounts.user_jwt_claims import check_end, factor_digest, has_factor, sign_in_of
+from sso.accounts.token_holder import FindHolder, TokenHolder, check_holder, issued_after
+from sso.accounts.user_jwt_claims import check_end, factor_digest, has_factor, has_used_second_factor, sign_in_of
 from sso.accounts.users import UserStore
 from sso.core.ids import is_user_id, record_id
 from sso.core.jwt import ExpiredToken, InvalidToken, Verifier
@@ -40,6 +41,7 @@ class InheritedLimits:
     ends: int = 0  # Unix seconds at which the JWT and its renewals expire; 0 means no such limit
     ips: tuple[str, ...] | None = None  # networks in CIDR form that the source works from; None means everywhere
     sign_in_id: str = ""  # the JWT is void when this sign-in ends; "" for a JWT of an older version
+    second_factor: bool = False  # one was used for the original sign-in
 
 
 NEW_SIGN_IN = InheritedLimits()
@@ -53,8 +55,9 @@ class ExchangeSource:
     user_id: str
     nick: str | None  # None if the access token does not include the profile
     valid_from: int
-    auth_time: int
+    auth_time: int  # 0 if no proof is known
     auth: str
+    second_factor: bool
     exp: int
     now: int
 
@@ -95,7 +98,7 @@ class UserJwts:
 
         ``validated_at`` is the database time at which the user was valid.
         """
-        now = self._issued_at(validated_at, user.valid_from)
+        now = self._issued_at(validated_at)
         auth_time = inherited.auth_time or now
         claims: dict[str, Any] = {
             "typ": USER_TYP,
@@ -109,7 +112,10 @@ class UserJwts:
             "auth": auth,
             "auth_time": auth_time,
             "fac": factor_digest(options.factor),
+            **issued_after(user.valid_from, now),
         }
+        if inherited.second_factor:
+            claims["acr"] = SEVERAL_FACTORS
         if inherited.sign_in_id:
             claims["sid"] = inherited.sign_in_id
         if inherited.ends:
@@ -136,14 +142,13 @@ class UserJwts:
             raise InvalidToken("void")
         return validated_at
 
-    def _issued_at(self, validated_at: int, valid_from: int) -> int:
+    def _issued_at(self, validated_at: int) -> int:
         """Returns the ``iat`` of a token.
 
         It is not later than the time at which the user was valid, so that the token does not survive a revocation after
-        it, and not in the future. It is not before ``valid_from``, so that a token that is issued after a revocation is
-        valid.
+        it, and not in the future.
         """
-        return max(min(validated_at, int(self._clock.now())), valid_from)
+        return min(validated_at, int(self._clock.now()))
 
     def _latest_end(self, auth_time: int, ends: int) -> int:
         latest = auth_time + self._max_s
@@ -154,7 +159,7 @@ class UserJwts:
 
         It has no factor if ``factor`` is "". The digest of the access token is the first part of the ``jti``.
         """
-        now = self._issued_at(source.now, source.valid_from)
+        now = self._issued_at(source.now)
         claims: dict[str, Any] = {
             "typ": EXCHANGED_TYP,
             "iss": self._issuer,
@@ -164,8 +169,12 @@ class UserJwts:
             "exp": min(now + self._life_s, source.exp),
             "jti": f"{_base64url(source.digest)}.{record_id()}",
             "auth": source.auth,
-            "auth_time": source.auth_time,
+            **issued_after(source.valid_from, now),
         }
+        if source.auth_time:
+            claims["auth_time"] = source.auth_time
+        if source.second_factor:
+            claims["acr"] = SEVERAL_FACTORS
         if source.nick is not None:
             claims["nick"] = source.nick
         if factor:
@@ -271,6 +280,7 @@ def inherited_from(claims: dict[str, Any]) -> InheritedLimits:
         ends=claims.get("ends", 0),
         ips=tuple(claims["ips"]) if "ips" in claims else None,
         sign_in_id=claims.get("sid", ""),
+        second_factor=has_used_second_factor(claims),
     )
 
 

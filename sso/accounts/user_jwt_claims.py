@@ -5,9 +5,8 @@ import hashlib
 import hmac
 from typing import Any
 
+from sso.accounts.authentication_context import GAME_AUTH, SEVERAL_FACTORS
 from sso.core.jwt import ExpiredToken
-
-GAME_AUTH = "gsid"  # the claim `auth` after a login for a game session, and for a device
 
 
 def check_end(claims: dict[str, Any], now: float, expired_for: int) -> None:
@@ -30,6 +29,11 @@ def sign_in_of(claims: dict[str, Any]) -> str:
 def is_from_game(claims: dict[str, Any]) -> bool:
     """Returns True if the JWT derives from a login for a game session. Derived credentials keep the claim ``auth``."""
     return claims.get("auth") == GAME_AUTH
+
+
+def has_used_second_factor(claims: dict[str, Any]) -> bool:
+    """Returns True if a second factor was used for the sign-in that the JWT derives from, and the JWT says so."""
+    return claims.get("acr") == SEVERAL_FACTORS
 
 
 def factor_digest(factor: str) -> str:

@@ -50,6 +50,7 @@ _REHASH = Statement(
     "UPDATE users SET password_hash = :new WHERE user_id = :user_id AND password_hash = :old RETURNING user_id"
 )
 # The next second, and always later than before: tokens that were issued within the current second are void as well.
+# Tokens that are issued afterwards, before that time, say so (`token_holder.issued_after`).
 _ADVANCE_VALID_FROM = Statement(
     """UPDATE users SET valid_from = greatest(valid_from, floor(extract(epoch FROM clock_timestamp()))) + 1
     WHERE user_id = :user_id"""

@@ -54,7 +54,10 @@ class AdminAuthenticator:
         """Returns the caller. Raises Unauthorized or Forbidden."""
         if claimed_application(credentials.bearer):
             return await self._service_client(credentials)
-        return await self._with_rights(await self._callers.authenticate(credentials, _USER_JWT, {}))
+        caller = await self._callers.authenticate(credentials, _USER_JWT, {})
+        if caller.second_factor_missing:
+            raise self._callers.needs_second_factor()
+        return await self._with_rights(caller)
 
     async def browser_caller(self, user_id: str, address: Address) -> AdminCaller:
         """Returns the caller for a user whose browser session is valid. The browser takes the place of the factor."""

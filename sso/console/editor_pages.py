@@ -39,7 +39,6 @@ class RecordEditor:
     body: Callable[[ConsoleVisit, Form, Variables, EditedRecord], Awaitable[dict[str, Any]]]
     page: Callable[[ConsoleVisit, Variables, EditedRecord], Awaitable[dict[str, Any]]]  # title, crumbs and more
     next_path: Callable[[Variables], str]  # after saving
-    is_dangerous: Callable[[Variables], bool] = lambda _: False
 
 
 def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) -> None:
@@ -78,14 +77,14 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
 
     async def preview(**variables: str) -> Response:
         """Returns what the change would do, as a part of the page."""
-        visit, form = await console.submitted(editor.section, editor.method, editor.operation)
+        visit, form = await console.submitted(editor.section, editor.method, editor.operation, harmless=True)
         return await console.show(visit, "_impact.html", title="", **await impact(visit, variables, form))
 
     async def save(**variables: str) -> Response:
-        is_dangerous = editor.is_dangerous(variables)
-        visit, form = await console.submitted(editor.section, editor.method, editor.operation, dangerous=is_dangerous)
+        visit, form = await console.submitted(editor.section, editor.method, editor.operation, harmless=True)
         if form.get("preview"):
             return await show(visit, variables, form, **await impact(visit, variables, form))
+        await console.require_recent(visit, form)
         try:
             await send(visit, variables, form, dry_run=False)
         except (ApiError, InvalidBody) as error:

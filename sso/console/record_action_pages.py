@@ -19,7 +19,7 @@ def add_record_actions(
     parameter = record.rpartition("/")[2]
 
     async def set_disabled(ids: dict[str, Any], disabled: bool) -> Response:
-        visit, _ = await console.submitted(section, "PATCH", record, dangerous=True)
+        visit, _ = await console.submitted(section, "PATCH", record)
         await visit.call("PATCH", record, **ids, body={"disabled": disabled})
         (record_id,) = ids.values()
         return done(f"{section.path}/{record_id}", f"{notice}-{'disabled' if disabled else 'enabled'}")
@@ -34,6 +34,6 @@ def add_record_actions(
 
     @routes.post(f"/{parameter}/delete")
     async def delete(**ids: Any) -> Response:
-        visit, _ = await console.submitted(section, "DELETE", record, dangerous=True)
+        visit, _ = await console.submitted(section, "DELETE", record)
         await visit.call("DELETE", record, **ids)
         return done(section.path, f"{notice}-deleted")

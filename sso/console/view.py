@@ -56,11 +56,11 @@ class NotAnAdministrator(Exception):
 
 
 class SecondFactorNeeded(Exception):
-    """The service requires a second factor of administrators, and the user has none."""
+    """The service requires a second factor of administrators, and the user has none or has not signed in with it."""
 
 
 class ConfirmationNeeded(Exception):
-    """The user must prove again who they are before a dangerous action."""
+    """The user must prove again who they are before a change."""
 
     def __init__(self, visit: ConsoleVisit, form: dict[str, str], outcome: FormProblem | Text | None) -> None:
         """``outcome``: what is wrong with the proof, or the text that says that a code was mailed."""
@@ -118,7 +118,7 @@ class ConsoleView:
             own = await read_own_records(self._management.visibility, caller, _target())
         if not caller.rights and not own:
             raise NotAnAdministrator
-        if self._requires_second_factor and not session.user.second_factors:
+        if self._requires_second_factor and not session.has_second_factor:
             raise SecondFactorNeeded
         visit = ConsoleVisit(session, caller, self._operations, self._recent.is_recent(session), own)
         g.console_visit, g.console_section = visit, section
@@ -139,13 +139,15 @@ class ConsoleView:
         method: str = "",
         path: str = "",
         *,
-        dangerous: bool = False,
+        harmless: bool = False,
         max_bytes: int = MAX_CONSOLE_FORM,
     ) -> tuple[ConsoleVisit, dict[str, str]]:
         """Returns the visit and the fields of a form, after checking its CSRF token.
 
         ``method`` and ``path`` name the operation that the form is for; its right is checked before anything is done.
-        A dangerous action needs recent authentication: if it is missing, the form is sent again with the proof.
+        A change needs recent authentication: if it is missing, the form is sent again with the proof. ``harmless``: the
+        form changes nothing, only ends something, or changes how a page looks; or the caller decides by its fields, and
+        calls `require_recent`.
         """
         if max_bytes > MAX_CONSOLE_FORM:  # read a large body only if the browser is signed in
             (await self.open(section)).require(method, path)
@@ -154,14 +156,14 @@ class ConsoleView:
         check_csrf(visit.session.secret, form.get("csrf"))
         if path:
             visit.require(method, path)
-        if dangerous:
+        if not harmless:
             await self.require_recent(visit, form)
         return visit, form
 
     async def require_recent(self, visit: ConsoleVisit, form: dict[str, str]) -> None:
         """Continues if the user has authenticated recently, or the form has the proof. Otherwise asks for it.
 
-        For forms that are dangerous depending on what they change.
+        For forms of which it depends on their fields whether they are harmless.
         """
         if form.pop("send_code", "") and visit.session.user.email_2fa:
             raise ConfirmationNeeded(visit, form, await mail_code(self._factors, visit.session.user))
@@ -226,7 +228,9 @@ class ConsoleView:
         return self._render("no_access.html", 403, None, self._without_rights("For administrators only"))
 
     async def _show_second_factor_needed(self, _: SecondFactorNeeded) -> Response:
-        return self._render("second_factor.html", 403, None, self._without_rights("Set up a second factor"))
+        has_factor = bool(g.console_session.user.second_factors)
+        title = "Sign in again" if has_factor else "Set up a second factor"
+        return self._render("second_factor.html", 403, None, self._without_rights(title) | {"has_factor": has_factor})
 
     def _without_rights(self, title: str) -> dict[str, Any]:
         session = g.console_session

@@ -35,7 +35,7 @@ class ConsoleVisit:
     session: Session
     caller: AdminCaller
     operations: ConsoleOperations
-    is_recent: bool  # the user has authenticated recently, so that dangerous actions need no further proof
+    is_recent: bool  # the user has authenticated recently, so that changes need no further proof
     own: OwnRecords  # what the user may do without rights, at the records of this page
 
     def may(self, method: str, path: str) -> bool:

@@ -103,7 +103,7 @@ class Confirmation:
             LOGIN_FUNNEL.add("signed_in", session.application_ids, session.distr)
         if not await self._may_log_in(session, user):
             return False
-        if not await self._sessions.confirm(gsid, user, values, int(browser.created.timestamp()), browser.auth):
+        if not await self._sessions.confirm(gsid, user, values, browser.auth_time, browser.auth):
             return False
         options = session.options
         if session.client_id is not None:

@@ -2,13 +2,12 @@
 
 from typing import Any, Protocol
 
+from sso.accounts.authentication_context import by_browser
 from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.errors import InvalidCredentials, LoginNotAllowed
 from sso.accounts.model import SignedIn
 from sso.core.domain_counters import LOGINS
 from sso.gsid.model import Claim, Claimed
-
-AUTH = "gsid"  # the claim "auth" of the user JWT
 
 
 class LoginIssuer(Protocol):
@@ -29,7 +28,7 @@ class GameLoginIssuer:
         self._authentication_data = authentication_data
 
     async def issue(self, claim: Claim, claimed: Claimed) -> dict[str, Any]:
-        signed_in = SignedIn(claimed.user, AUTH)
+        signed_in = SignedIn(claimed.user, by_browser(claimed.auth))
         try:
             data = await self._authentication_data.issue(signed_in, claimed.session.options, sign_in_id=claim.claim_id)
         except (LoginNotAllowed, InvalidCredentials):

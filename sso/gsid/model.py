@@ -167,6 +167,7 @@ class Claimed:
     snapshot: SessionSnapshot
     session: GameSessionData
     user: User
+    auth: str  # how the user signed in to the browser that has confirmed the login
     lease_ended: bool | None  # True if an earlier claim was taken over because its lease had ended
 
 

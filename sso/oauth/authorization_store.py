@@ -88,12 +88,13 @@ _ISSUE_CODE = BatchStatement(
         ORDER BY client_id FOR KEY SHARE {if_locked}
     ), valid_sessions AS (
         -- The browser sessions that have not ended.
-        SELECT digest, user_id, created, auth, coalesce(sid, id) AS sid FROM browser_sessions
+        SELECT digest, user_id, created, authenticated, auth, coalesce(sid, id) AS sid FROM browser_sessions
         WHERE digest = ANY (ARRAY(SELECT session FROM item JOIN locked_users USING (user_id))) AND expires > now()
         ORDER BY digest FOR SHARE
     ), signed_in AS (
         -- The items whose user is still signed in. Without a session, a pending authorization stays pending.
-        SELECT item.*, valid_sessions.created, valid_sessions.auth, valid_sessions.sid, locked_users.valid_from
+        SELECT item.*, valid_sessions.created, valid_sessions.authenticated, valid_sessions.auth, valid_sessions.sid,
+            locked_users.valid_from
         FROM item JOIN locked_users USING (user_id) JOIN locked_clients USING (client_id)
             JOIN valid_sessions ON valid_sessions.digest = item.session AND valid_sessions.user_id = item.user_id
     ), locked_requests AS (
@@ -110,7 +111,8 @@ _ISSUE_CODE = BatchStatement(
         INSERT INTO oauth_codes (digest, client_id, user_id, redirect_uri, scopes, nonce, challenge, auth_time, auth,
             sid, dpop_jkt, resources, issued, expires)
         SELECT p.digest, c.client_id, p.user_id, p.redirect_uri, string_to_array(p.scopes, ' '), p.nonce, p.challenge,
-            floor(extract(epoch FROM p.created)), p.auth, p.sid, p.dpop_jkt, string_to_array(p.resources, ' '),
+            CASE WHEN p.authenticated IS NULL THEN 0 ELSE floor(extract(epoch FROM p.created)) END, p.auth, p.sid,
+            p.dpop_jkt, string_to_array(p.resources, ' '),
             greatest(floor(extract(epoch FROM now())), p.valid_from),
             coalesce(p.expires, now() + make_interval(secs => p.lifetime_s))
         FROM signed_in p JOIN oauth_clients c ON c.client_id = p.client_id AND NOT c.disabled

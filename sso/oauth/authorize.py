@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from sso.accounts.authentication_context import SEVERAL_FACTORS
 from sso.accounts.model import login_key
 from sso.accounts.sessions import Session
 from sso.db.clock import DatabaseClock
 from sso.db.errors import DatabaseError
 from sso.oauth.authorization_request import Parameters, as_form_text, validate
 from sso.oauth.authorization_store import AuthorizationStore
-from sso.oauth.claims import SEVERAL_FACTORS, acr_of
 from sso.oauth.client_store import ClientStore
 from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri, InvalidTarget
 from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization, ResponseMode
@@ -253,5 +253,5 @@ def _can_sign_in_with_more_factors(request: AuthorizationRequest, session: Sessi
 
     acr_values is a wish (OpenID Connect Core section 3.1.2.1): a user without a second factor continues with one.
     """
-    wants_more = request.acr_values[:1] == (SEVERAL_FACTORS,) and acr_of(session.auth) != SEVERAL_FACTORS
+    wants_more = request.acr_values[:1] == (SEVERAL_FACTORS,) and not session.has_second_factor
     return wants_more and bool(session.user.second_factors)

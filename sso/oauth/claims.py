@@ -3,21 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from sso.accounts import auth_methods
+from sso.accounts.authentication_context import acr_of, amr_of
 
-# The values of `amr` (RFC 8176) for each way to sign in. Whether a passkey is in hardware is not known, so it is `pop`,
-# neither `hwk` nor `swk`. `fed`, another provider, is not registered: RFC 8176 has no value for it.
-_AMR = {
-    auth_methods.PASSWORD: ["pwd"],
-    auth_methods.PASSWORD_AND_CODE: ["pwd", "otp", "mfa"],
-    auth_methods.PASSWORD_AND_PASSKEY: ["pwd", "pop", "user", "mfa"],
-    auth_methods.PASSKEY: ["pop", "user", "mfa"],
-    auth_methods.UPSTREAM_AUTH: ["fed"],
-    auth_methods.UPSTREAM_AND_CODE: ["fed", "otp", "mfa"],
-    auth_methods.UPSTREAM_AND_PASSKEY: ["fed", "pop", "user", "mfa"],
-}
-# The values of `acr`: one factor, several factors.
-ONE_FACTOR, SEVERAL_FACTORS = ACR_VALUES = ("1", "2")
 MAX_REPEATED_NICK = 100  # characters of a nickname that an ID token repeats in `name` and `preferred_username`
 
 
@@ -75,15 +62,11 @@ def _profile_claims(user: ClaimSource) -> dict[str, Any]:
     return claims | ({"locale": user.lang} if user.lang else {})
 
 
-def amr_of(auth: str) -> list[str]:
-    """Returns the authentication methods of a sign-in; ``auth`` is the name that the browser session has for it."""
-    return _AMR.get(auth, [])
-
-
-def acr_of(auth: str) -> str:
-    return SEVERAL_FACTORS if "mfa" in amr_of(auth) else ONE_FACTOR
-
-
 def sign_in_claims(auth: str, auth_time: int) -> dict[str, Any]:
+    """Returns the claims about a sign-in. Those that nothing has proved are left out; ``auth_time`` is then 0."""
     methods = amr_of(auth)
-    return {"auth_time": auth_time, "acr": acr_of(auth)} | ({"amr": methods} if methods else {})
+    return {
+        **({"auth_time": auth_time} if auth_time else {}),
+        "acr": acr_of(auth),
+        **({"amr": methods} if methods else {}),
+    }

@@ -190,6 +190,7 @@ class AccessToken(NamedTuple):
     exp: int
     now: int
     auth_time: int
+    auth: str
     is_of_device: bool  # it was issued for a device code
     dpop_jkt: str | None
     resources: Sequence[str]

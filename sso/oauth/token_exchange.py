@@ -5,8 +5,8 @@ These are endpoints of their own (§4.2), not a grant type of the token endpoint
 
 from typing import Any
 
+from sso.accounts.authentication_context import GAME_AUTH, has_second_factor
 from sso.accounts.user_jwt import SITE_AUTH, ExchangeSource, UserJwts
-from sso.accounts.user_jwt_claims import GAME_AUTH
 from sso.core.jwt import InvalidToken
 from sso.core.net import Address
 from sso.db.clock import DatabaseClock
@@ -55,6 +55,7 @@ class TokenExchange:
             auth_time=access.auth_time,
             # A device is confirmed like a game: on another machine, perhaps by someone who does not have the device.
             auth=GAME_AUTH if access.is_of_device else SITE_AUTH,
+            second_factor=has_second_factor(access.auth),
             exp=access.exp,
             now=access.now,
         )

@@ -7,7 +7,7 @@ from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.errors import Forbidden, NotFound
 from sso.core.net import Address
 from sso.perm.caller import Caller
-from sso.perm.engine.effective_permissions import EffectivePermissions
+from sso.perm.engine.effective_permissions import EffectivePermissions, no_permissions
 from sso.perm.engine.management_rights import APPLICATION_RIGHTS, MANAGEMENT_RIGHTS
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.operations import Operation, is_allowed, join_alternatives, missing_rights
@@ -102,7 +102,8 @@ class Authorizer:
         _check_credentials(caller, application_id, target)
         secret, service = NO_SECRET_RIGHTS, False
         if target is not None:
-            secret = target.secret_rights(caller.now)
+            read = target.common_rights if caller.second_factor_missing else target.secret_rights
+            secret = read(caller.now)
             service = _is_service_of(caller, target)
         rights = rights_of(caller, effective, application_id, secret, service=service)
         return CallerRights(rights, target, caller.in_management)
@@ -116,7 +117,12 @@ def rights_of(
     *,
     service: bool = False,
 ) -> Rights:
-    """The rights of a caller with these permissions at the central application. ``application_id`` is the target."""
+    """The rights of a caller with these permissions at the central application. ``application_id`` is the target.
+
+    Without the second factor that the service requires, a caller has the rights of a user who was given none.
+    """
+    if caller.second_factor_missing:
+        effective = no_permissions(effective.application_id, caller.now)
     rights = Rights(effective, secret, service, is_operator=caller.is_operator)
     if not caller.in_management:
         return rights

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from sso.accounts.token_holder import TokenHolder
 from sso.accounts.user_jwt import UserJwts
-from sso.accounts.user_jwt_claims import has_factor, is_from_game
+from sso.accounts.user_jwt_claims import has_factor, has_used_second_factor, is_from_game
 from sso.core.errors import Forbidden, Unauthorized
 from sso.core.jwt import ExpiredToken, InvalidToken, looks_like_jwt
 from sso.core.net import Address
@@ -72,6 +72,7 @@ class Caller(NamedTuple):
     )
     in_management: bool = False  # the request came to the management API, where MANAGEMENT_RIGHTS count
     is_operator: bool = False  # a service client of the central application, which has every right
+    second_factor_missing: bool = False  # the service requires one, and the sign-in was without: no rights over others
 
     @property
     def actor(self) -> AuditActor:
@@ -119,8 +120,19 @@ class _StoreLookup:
 
 class CallerAuthenticator:
     def __init__(
-        self, jwts: UserJwts, service_jwts: ServiceJwts, keys: AccessKeys, clock: DatabaseClock, *, game_admin: bool
+        self,
+        jwts: UserJwts,
+        service_jwts: ServiceJwts,
+        keys: AccessKeys,
+        clock: DatabaseClock,
+        *,
+        game_admin: bool,
+        requires_second_factor: bool = False,
+        base_url: str = "",
     ) -> None:
+        """``requires_second_factor``: of users with administrative rights, who set one up at ``base_url``."""
+        self._requires_second_factor = requires_second_factor
+        self._base_url = base_url
         self._jwts = jwts
         self._service_jwts = service_jwts
         self._lookup: CallerLookup = _StoreLookup(jwts, keys)
@@ -185,6 +197,15 @@ class CallerAuthenticator:
             is_access_key_get,
             is_site,
             credentials.address_signed_by,
+            second_factor_missing=self._requires_second_factor and not has_used_second_factor(claims),
+        )
+
+    def needs_second_factor(self, error: Forbidden | None = None) -> Forbidden:
+        """The error for a caller whose administrative rights do not count, because a second factor was not used."""
+        reason = f"{error.message}; " if error is not None and error.message != Forbidden.message else ""
+        return Forbidden(
+            f"{reason}administrative rights need a sign-in with a second factor: set one up at "
+            f"{self._base_url}/account and sign in again with it"
         )
 
     async def _service_id(self, credentials: PresentedCredentials) -> int | None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, NamedTuple
 
 from quart import Blueprint, Response
 
-from sso.core.errors import NotFound
+from sso.core.errors import Forbidden, NotFound
 from sso.perm.accepted_credentials import ENDPOINT_RULES, EndpointRule, Subject
 from sso.perm.caller import PresentedCredentials
 from sso.perm.credentials.exchange_jwt import ExchangeJwt
@@ -120,8 +120,11 @@ def _view(perm: Permissions, endpoint: Endpoint) -> Callable[[], Awaitable[Respo
             versions=lookup.versions if lookup else NO_VERSIONS,
             authored=lookup.authored if lookup else None,
         )
-        with await perm.request_limit.enter(endpoint.path, fields, caller):
-            response = await endpoint.handler(handled)
+        try:
+            with await perm.request_limit.enter(endpoint.path, fields, caller):
+                response = await endpoint.handler(handled)
+        except Forbidden as error:
+            raise (perm.callers.needs_second_factor(error) if caller.second_factor_missing else error) from None
         return reply_json_bytes(response) if isinstance(response, bytes) else reply(response)
 
     return view

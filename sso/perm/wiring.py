@@ -88,8 +88,20 @@ def build_permissions(
     *,
     game_admin: bool,
     rate: RateLimiter,
+    requires_second_factor: bool = False,
     recorder: ChangeRecorder | None = None,
 ) -> Permissions:
+    def callers(*, accept_games: bool) -> CallerAuthenticator:
+        return CallerAuthenticator(
+            jwts,
+            service_jwts,
+            access_keys,
+            database.clock,
+            game_admin=accept_games,
+            requires_second_factor=requires_second_factor,
+            base_url=base_url,
+        )
+
     facts = FactsStore(database)
     writer = PermissionWriter(database, facts, recorder)
     access_keys = AccessKeys(database, keyring)
@@ -102,10 +114,10 @@ def build_permissions(
     return Permissions(
         facts=facts,
         writer=writer,
-        callers=CallerAuthenticator(jwts, service_jwts, access_keys, database.clock, game_admin=game_admin),
+        callers=callers(accept_games=game_admin),
         read_ahead=ReadAhead(CallerReads(database), jwts, access_keys),
         request_limit=PermissionRequestLimit(database.shares, rate, authorizer),
-        admin_callers=CallerAuthenticator(jwts, service_jwts, access_keys, database.clock, game_admin=False),
+        admin_callers=callers(accept_games=False),
         addresses=addresses,
         access_keys=access_keys,
         application_keys=application_keys,

@@ -4,7 +4,7 @@ from typing import Any
 
 from quart import Blueprint, Response
 
-from sso.accounts.auth_methods import UPSTREAM_AUTH, with_code
+from sso.accounts.authentication_context import by_first_factor
 from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.history.texts import format_day
@@ -102,7 +102,7 @@ def keep_pages(
         ticket = await tickets.read(form.get("ticket", ""), visit)
         if ticket is None:
             return see_other("/login")
-        user, auth = ticket.user, ticket.auth
+        user, authentication = ticket.user, by_first_factor(ticket.auth)
         language.use_user_language(user.lang)
         if ticket.needs_code:
             checked = await check_code(user, form.get("otp", ""))
@@ -118,13 +118,11 @@ def keep_pages(
                     problem=checked.text,
                     headers=checked.headers,
                 )
-            auth = with_code(auth)
+            authentication = authentication.with_code()
         kept = await deletion.keep(user)
         if kept is None:
             return see_other("/login")
-        # Another provider may not have asked anything, so important changes still ask for the password.
-        is_authenticated = auth != UPSTREAM_AUTH
-        session = await completion.start_session(SignedIn(kept, auth), authenticated=is_authenticated)
+        session = await completion.start_session(SignedIn(kept, authentication))
         if flow and session.must_enrol:
             return completion.redirect(session, "/login" + next_query(next_path))
         # The page did not show what the flow is about, so the flow asks.

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.notices import account_url
-from sso.accounts.auth_methods import UPSTREAM_AUTH
+from sso.accounts.authentication_context import UPSTREAM_AUTH, by_provider
 from sso.accounts.errors import AccountClosed, InvalidCredentials, TooManyAttempts
 from sso.accounts.login.messages import retry_message
 from sso.accounts.login.view import ClosedAccountView, LoginCompletion, next_query
@@ -90,12 +90,13 @@ def upstream_pages(
     async def show(outcome: UpstreamOutcome, provider: IdentityProvider) -> Response:
         match outcome:
             case UserIdentified(user, needs_code, next_path, is_new_login):
-                if needs_code:
-                    return await completion.ask_for_code(user, next_path, UPSTREAM_AUTH)
                 # The provider may not have asked anything. Then important changes still ask for the password, if there
                 # is one, and so does a site that wants a new login.
                 is_proven = is_new_login or not user.password_hash
-                session = await completion.start_session(SignedIn(user, UPSTREAM_AUTH), authenticated=is_proven)
+                signed_in = SignedIn(user, by_provider(is_new_login=is_proven))
+                if needs_code or await completion.must_prove_second_factor(signed_in):
+                    return await completion.ask_for_code(user, next_path, UPSTREAM_AUTH)
+                session = await completion.start_session(signed_in)
                 # The login page continues the flow. A game still asks: a link must not confirm it by itself.
                 return completion.redirect(session, "/login" + next_query(next_path))
             case IdentityLinked():
@@ -138,7 +139,7 @@ def upstream_pages(
             return await show_unknown(pending, nick, problem=ACCOUNT_EXISTS, status=409)
         if created is None:
             return see_other("/login")
-        session = await completion.start_session(SignedIn(created.user, UPSTREAM_AUTH))
+        session = await completion.start_session(SignedIn(created.user, by_provider(is_new_login=True)))
         return completion.redirect(session, "/login" + next_query(created.next_path))
 
     async def show_unknown(pending: PendingIdentity, nick: str, **context: Any) -> Response:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from sso.accounts.auth_methods import UPSTREAM_AUTH
+from sso.accounts.authentication_context import UPSTREAM_AUTH
 from sso.accounts.errors import AccountClosed
 from sso.accounts.model import User
 from sso.accounts.sessions import Session

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 
+from sso.accounts.authentication_context import by_password
 from sso.accounts.disabling import set_disabled
 from sso.accounts.errors import InvalidCredentials, TooManyAttempts
 from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
@@ -166,7 +167,9 @@ async def test_concurrent_logins_return_their_own_users(services: Services) -> N
 async def test_disabled_user_does_not_affect_others_in_its_batch(services: Services) -> None:
     good, bad = await add_user(services), await add_user(services)
     await services.database.transaction(set_disabled, bad.user_id, disabled=True)
-    started = await run_concurrently([services.sessions.start(user, "login", HERE, "") for user in [good, bad] * MANY])
+    started = await run_concurrently(
+        [services.sessions.start(user, by_password(), HERE, "") for user in [good, bad] * MANY]
+    )
     assert started[1::2] == [InvalidCredentials] * MANY
     assert len({session.secret for session in started[::2]}) == MANY  # with many browsers at once
     for session in started[::2]:
@@ -178,10 +181,10 @@ async def test_disabled_user_does_not_affect_others_in_its_batch(services: Servi
 
 async def test_logins_that_replace_the_same_cookies_all_get_a_session(services: Services) -> None:
     before, user = await add_user(services), await add_user(services)
-    old = await services.sessions.start(before, "login", HERE, "")
+    old = await services.sessions.start(before, by_password(), HERE, "")
     challenge = await services.sessions.start_challenge(before)
-    other = await services.sessions.start(before, "login", HERE, "")
-    start = partial(services.sessions.start, user, "login", HERE, "", session=old.secret, visit=challenge)
+    other = await services.sessions.start(before, by_password(), HERE, "")
+    start = partial(services.sessions.start, user, by_password(), HERE, "", session=old.secret, visit=challenge)
     secrets = {session.secret for session in await run_concurrently([start() for _ in range(MANY)])}
     assert len(secrets) == MANY
     assert all([await services.sessions.look_up(secret, HERE) for secret in secrets])
@@ -193,10 +196,10 @@ async def test_logins_that_replace_the_same_cookies_all_get_a_session(services: 
 async def test_session_in_the_visit_cookie_ends_as_well(services: Services) -> None:
     user = await add_user(services)
     old, challenge = (
-        await services.sessions.start(user, "login", HERE, ""),
+        await services.sessions.start(user, by_password(), HERE, ""),
         await services.sessions.start_challenge(user),
     )
-    await services.sessions.start(user, "login", HERE, "", session=challenge, visit=old.secret)
+    await services.sessions.start(user, by_password(), HERE, "", session=challenge, visit=old.secret)
     assert await services.sessions.look_up(old.secret, HERE) is None
     assert await services.sessions.find_challenge(challenge) is None
 
@@ -216,7 +219,7 @@ async def test_login_does_not_wait_for_a_change_of_another_user(services: Servic
         await changing.wait()
 
         async def sign_in(user: User) -> None:
-            await services.sessions.start(user, "login", HERE, "")
+            await services.sessions.start(user, by_password(), HERE, "")
             ended.append("changed" if user is changed else "other")
 
         assert await run_concurrently([sign_in(user) for user in (*others, changed)]) == [None] * MANY
@@ -234,9 +237,11 @@ async def test_tokens_issued_in_one_batch_belong_to_their_users(services: Servic
     await services.users.revoke_all(gone.user_id)
     tokens = services.session_tokens
     calls = [
-        tokens.issue(user, "login", LoginOptions(HERE, short_token=bound)) for user in people for bound in (False, True)
+        tokens.issue(user, by_password(), LoginOptions(HERE, short_token=bound))
+        for user in people
+        for bound in (False, True)
     ]
-    *issued, nothing = await run_concurrently([*calls, tokens.issue(gone, "login", LoginOptions(HERE))])
+    *issued, nothing = await run_concurrently([*calls, tokens.issue(gone, by_password(), LoginOptions(HERE))])
     assert nothing is InvalidCredentials
     for user, free, bound in zip(people, issued[::2], issued[1::2], strict=True):
         kinds = {"long": free.token, "short": free.stoken, "bound": bound.token}
@@ -251,7 +256,7 @@ async def test_tokens_issued_in_one_batch_belong_to_their_users(services: Servic
 
 async def test_login_does_not_wait_for_the_previous_session_of_another_browser(services: Services) -> None:
     before, *others = [await add_user(services) for _ in range(MANY)]
-    old = await services.sessions.start(before, "login", HERE, "")
+    old = await services.sessions.start(before, by_password(), HERE, "")
     ended: list[str] = []
 
     async def change(tx: Transaction) -> None:
@@ -261,7 +266,7 @@ async def test_login_does_not_wait_for_the_previous_session_of_another_browser(s
         ended.append("change")
 
     async def start(user: User, session: str) -> None:
-        await services.sessions.start(user, "login", HERE, "", session=session)
+        await services.sessions.start(user, by_password(), HERE, "", session=session)
         ended.append("replaced" if session else "other")
 
     changing = trio.Event()

@@ -10,10 +10,10 @@ import jwt as pyjwt
 import pytest
 import trio
 
+from sso.accounts.authentication_context import GAME_AUTH, by_browser, by_password
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions
 from sso.accounts.session_tokens import MAX_SIGN_IN_TOKENS, MAX_USER_TOKENS, TokenSource
-from sso.accounts.user_jwt_claims import GAME_AUTH
 from sso.core.net import parse_address
 from sso.db.statement import Statement
 from sso.services import Services
@@ -126,13 +126,13 @@ def test_jwt_from_session_token_keeps_the_authentication_time(client: httpx.Clie
 async def test_jwt_from_token_of_a_game_login_keeps_the_game_auth(services: Services) -> None:
     user = await add_user(services)
     options = LoginOptions(HERE, factor="d")
-    issued = await services.session_tokens.issue(user, GAME_AUTH, options)
+    issued = await services.session_tokens.issue(user, by_browser("login"), options)
     for _ in range(3):  # through renewals
         source = await services.session_tokens.sign_in(issued.token, HERE)
         data = await services.authentication_data.issue(source.signed_in, options, source)
         claims = claims_of(data)
         assert claims["auth"] == GAME_AUTH
-        issued = await services.session_tokens.issue(user, source.signed_in.auth, options, source)
+        issued = await services.session_tokens.issue(user, source.signed_in.authentication, options, source)
 
 
 # Applications.
@@ -175,14 +175,18 @@ def test_session_token_can_be_renewed_until_the_absolute_lifetime(
 async def renew_into(tokens: list[str], services: Services, source: TokenSource) -> None:
     with suppress(InvalidCredentials):
         user = source.signed_in.user
-        tokens.append((await services.session_tokens.issue(user, "token", LoginOptions(HERE), source)).token)
+        tokens.append(
+            (
+                await services.session_tokens.issue(user, source.signed_in.authentication, LoginOptions(HERE), source)
+            ).token
+        )
 
 
 async def test_token_cannot_be_renewed_while_its_sign_in_ends(services: Services) -> None:
     user = await add_user(services)
     options = LoginOptions(HERE, factor="d")
     for _ in range(10):
-        issued = await services.session_tokens.issue(user, "login", options)
+        issued = await services.session_tokens.issue(user, by_password(), options)
         source = await services.session_tokens.sign_in(issued.token, HERE)
         renewed: list[str] = []
         async with trio.open_nursery() as nursery:
@@ -193,7 +197,7 @@ async def test_token_cannot_be_renewed_while_its_sign_in_ends(services: Services
             with pytest.raises(InvalidCredentials):
                 await services.session_tokens.sign_in(token, HERE)
         with pytest.raises(InvalidCredentials):
-            await services.session_tokens.issue(user, "token", options, source)
+            await services.session_tokens.issue(user, source.signed_in.authentication, options, source)
 
 
 # Number of tokens.
@@ -212,7 +216,9 @@ async def works(services: Services, token: str) -> bool:
 async def test_oldest_session_tokens_of_a_user_end_beyond_the_limit(services: Services) -> None:
     user = await add_user(services)
     options = LoginOptions(HERE)
-    issued = [await services.session_tokens.issue(user, "login", options) for _ in range(MAX_USER_TOKENS // 2 + 5)]
+    issued = [
+        await services.session_tokens.issue(user, by_password(), options) for _ in range(MAX_USER_TOKENS // 2 + 5)
+    ]
     assert [await works(services, one.token) for one in issued] == [False] * 5 + [True] * (MAX_USER_TOKENS // 2)
     assert await services.database.value(_COUNT, user_id=user.user_id) <= MAX_USER_TOKENS
 
@@ -220,11 +226,11 @@ async def test_oldest_session_tokens_of_a_user_end_beyond_the_limit(services: Se
 async def test_concurrent_sign_ins_do_not_exceed_the_token_limit(services: Services) -> None:
     user, other = await add_user(services), await add_user(services)
     options = LoginOptions(HERE)
-    bystander = await services.session_tokens.issue(other, "login", options)
+    bystander = await services.session_tokens.issue(other, by_password(), options)
     tokens: list[str] = []
 
     async def sign_in_once() -> None:
-        issued = await services.session_tokens.issue(user, "login", options)
+        issued = await services.session_tokens.issue(user, by_password(), options)
         tokens.extend((issued.token, issued.stoken))
 
     async with trio.open_nursery() as nursery:
@@ -238,11 +244,11 @@ async def test_concurrent_sign_ins_do_not_exceed_the_token_limit(services: Servi
 async def test_frequent_renewals_of_one_game_do_not_end_tokens_of_other_games(services: Services) -> None:
     user = await add_user(services)
     options = LoginOptions(HERE)
-    quiet = await services.session_tokens.issue(user, "login", options)
-    busy = await services.session_tokens.issue(user, "login", options)
+    quiet = await services.session_tokens.issue(user, by_password(), options)
+    busy = await services.session_tokens.issue(user, by_password(), options)
     for _ in range(MAX_USER_TOKENS):  # always with the first token, like a program that does not store the new one
         source = await services.session_tokens.sign_in(busy.token, HERE)
-        newest = await services.session_tokens.issue(user, "token", options, source)
+        newest = await services.session_tokens.issue(user, source.signed_in.authentication, options, source)
     assert await works(services, quiet.token)
     assert await works(services, newest.token)
     assert await services.database.value(_COUNT, user_id=user.user_id) <= MAX_SIGN_IN_TOKENS + 2

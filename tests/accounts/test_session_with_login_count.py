@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import trio
 
+from sso.accounts.authentication_context import by_password
 from sso.accounts.errors import InvalidCredentials, TooManyAttempts
 from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import SecondFactorRequired, SignedIn, User
@@ -36,7 +37,7 @@ def rate_limiter(services: Services) -> LoginRateLimiter:
 
 async def start(services: Services, rate_limiter: LoginRateLimiter, user: User) -> Session:
     success = rate_limiter.success_columns(LoginAttempt(user.login_key, HERE))
-    return await services.sessions.start(user, "login", HERE, "", success=success)
+    return await services.sessions.start(user, by_password(), HERE, "", success=success)
 
 
 async def count(services: Services, counter: str) -> int | None:
@@ -125,7 +126,7 @@ async def test_one_statement_follows_a_correct_password(services: Services, monk
         return await run_sql(sql, arguments, name, items)
 
     async def start_session(signed_in: SignedIn, success: Mapping[str, Any]) -> Session:
-        return await services.sessions.start(signed_in.user, signed_in.auth, HERE, "", success=success)
+        return await services.sessions.start(signed_in.user, signed_in.authentication, HERE, "", success=success)
 
     monkeypatch.setattr(services.hasher, "matches", match)
     monkeypatch.setattr(services.database, "run_sql", record)

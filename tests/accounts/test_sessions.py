@@ -10,6 +10,7 @@ import httpx
 import pytest
 import trio
 
+from sso.accounts.authentication_context import by_password
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions
 from sso.core.net import parse_address
@@ -239,14 +240,14 @@ async def test_login_that_started_before_a_revocation_gets_no_session(services: 
     before = await add_user(services)
     await services.password_changes.set_by_operator(before, await services.hasher.hash("another one"))
     with pytest.raises(InvalidCredentials):
-        await services.sessions.start(before, "login", HERE, "")
+        await services.sessions.start(before, by_password(), HERE, "")
     with pytest.raises(InvalidCredentials):
-        await services.session_tokens.issue(before, "login", LoginOptions(HERE))
+        await services.session_tokens.issue(before, by_password(), LoginOptions(HERE))
     with pytest.raises(InvalidCredentials):
         await services.sessions.start_challenge(before)
     after = await services.users.get(before.user_id)
     assert after
-    await services.sessions.start(after, "login", HERE, "")
+    await services.sessions.start(after, by_password(), HERE, "")
 
 
 def test_session_expires(server: Server, browser: Browser, login: str) -> None:
@@ -281,6 +282,6 @@ async def test_sign_in_ends_the_sessions_that_concurrent_ones_left_beyond_the_li
     user = await add_user(services)
     async with trio.open_nursery() as nursery:
         for _ in range(70):
-            nursery.start_soon(services.sessions.start, user, "login", HERE, "")
-    await services.sessions.start(user, "login", HERE, "")
+            nursery.start_soon(services.sessions.start, user, by_password(), HERE, "")
+    await services.sessions.start(user, by_password(), HERE, "")
     assert len(await services.sessions.list(user.user_id)) == 50

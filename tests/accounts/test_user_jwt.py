@@ -11,6 +11,7 @@ import jwt as pyjwt
 import pytest
 import trio
 
+from sso.accounts.authentication_context import by_password
 from sso.accounts.disabling import set_disabled
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions, SignedIn, User
@@ -240,8 +241,10 @@ async def test_iat_before_valid_from_is_void(services: Services) -> None:
     assert await is_void(services, token)
     # Issued after the change, in the same second.
     later = issue(services, await reloaded(services, user))
-    assert claims_of(later)["iat"] == 1_800_000_001
+    assert (claims_of(later)["iat"], claims_of(later)["rev"]) == (1_800_000_000, 1_800_000_001)
     assert not await is_void(services, later)
+    await services.database.value(SET_VALID_FROM, user_id=user.user_id, moment=1_800_000_002)
+    assert await is_void(services, later)
 
 
 async def test_end_sessions_and_apply_void_jwts(services: Services) -> None:
@@ -336,7 +339,7 @@ async def test_small_clock_difference_of_the_issuer_is_tolerated(services: Servi
 
 
 async def login(services: Services, user: User) -> str:
-    data = await services.authentication_data.issue(SignedIn(user, "login"), LoginOptions(HERE, factor="device"))
+    data = await services.authentication_data.issue(SignedIn(user, by_password()), LoginOptions(HERE, factor="device"))
     return str(data["jwt"])
 
 

@@ -8,6 +8,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
+from sso.accounts.authentication_context import by_browser
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions, SignedIn, User
 from sso.core.jwt import InvalidToken
@@ -279,7 +280,7 @@ async def test_sign_in_that_starts_while_its_claim_is_taken_over_ends(
             options = LoginOptions(address=ADDRESS, factor="device")
             try:
                 data = await services.authentication_data.issue(
-                    SignedIn(user, "gsid"), options, sign_in_id=claim.claim_id
+                    SignedIn(user, by_browser("login")), options, sign_in_id=claim.claim_id
                 )
             except InvalidCredentials:
                 return

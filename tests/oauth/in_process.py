@@ -4,6 +4,7 @@ from ipaddress import IPv4Address
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from sso.accounts.authentication_context import by_password
 from sso.oauth.authorization_request import Parameters
 from sso.oauth.authorize import RedirectTo
 from sso.oauth.client_auth import ClientCredentials, sha1_bearer
@@ -43,7 +44,7 @@ async def new_code(services: Services, challenge: str | None = None, **fields: A
     await apply_client(services, **fields)
     user = await add_user(services)
     address = IPv4Address("127.0.0.1")
-    session = await services.sessions.start(user, "login", address, "")
+    session = await services.sessions.start(user, by_password(), address, "")
     query = {
         "response_type": "code", "response_mode": "query", "client_id": fields.get("client_id", "shop"),
         "redirect_uri": URI, "scope": "openid offline_access", "nonce": "n",

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 import trio
 
+from sso.accounts.authentication_context import by_password
 from sso.accounts.sessions import Session
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -70,7 +71,7 @@ async def test_saving_a_request_does_not_wait_for_a_lock_on_another_client(servi
 
 
 async def test_issuing_a_code_does_not_wait_for_a_lock_on_another_client(services: Services) -> None:
-    session = await services.sessions.start(await add_user(services), "login", ADDRESS, "")
+    session = await services.sessions.start(await add_user(services), by_password(), ADDRESS, "")
     began = await begin_while_held(services, session)
     assert [name for name, _ in began] == ["free"] * 10 + ["held"]
     codes = {outcome.url for _, outcome in began if isinstance(outcome, RedirectTo)}
@@ -78,13 +79,13 @@ async def test_issuing_a_code_does_not_wait_for_a_lock_on_another_client(service
 
 
 async def test_consent_of_an_ended_session_is_not_saved(services: Services) -> None:
-    session = await services.sessions.start(await add_user(services), "login", ADDRESS, "")
+    session = await services.sessions.start(await add_user(services), by_password(), ADDRESS, "")
     request = replace(await new_request(services, "asking"), prompts=frozenset({"consent"}))
     outcome = await services.oauth.authorize.begin(request, session)
     assert isinstance(outcome, AskConsent)
     await services.sessions.end(session.user.user_id, session.id)
     assert isinstance(await services.oauth.authorize.decide(outcome.pending, session, "allow"), ShowSignIn)
     assert await services.database.rows(_CONSENTS) == []
-    new_session = await services.sessions.start(session.user, "login", ADDRESS, "")
+    new_session = await services.sessions.start(session.user, by_password(), ADDRESS, "")
     assert isinstance(await services.oauth.authorize.decide(outcome.pending, new_session, "allow"), RedirectTo)
     assert len(await services.database.rows(_CONSENTS)) == 1

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import trio
 
+from sso.accounts.authentication_context import by_password
 from sso.accounts.model import LoginOptions, User
 from sso.accounts.second_factor.codes import totp_purpose
 from sso.core.net import parse_address
@@ -115,7 +116,7 @@ async def test_second_run_changes_nothing(services: Services) -> None:
     await apply(services, USER, clients=(SHOP,))
     ann = await user(services, "1001")
     jwt = services.user_jwts.issue(ann, LoginOptions(HERE, factor="d"), "login", validated_at=2**40)
-    tokens = await services.session_tokens.issue(ann, "login", LoginOptions(HERE))
+    tokens = await services.session_tokens.issue(ann, by_password(), LoginOptions(HERE))
     before = await everything(services)
     assert await apply(services, USER, clients=(SHOP,)) == ApplyCounts(created=0, changed=0, unchanged=2)
     assert await everything(services) == before  # the password's hash and the sealed values, too
@@ -172,7 +173,7 @@ async def test_changed_password_ends_sessions_and_tokens(services: Services) -> 
     jwts = [
         services.user_jwts.issue(who, LoginOptions(HERE, factor="d"), "login", validated_at=2**40) for who in (ann, bob)
     ]
-    tokens = [await services.session_tokens.issue(who, "login", LoginOptions(HERE)) for who in (ann, bob)]
+    tokens = [await services.session_tokens.issue(who, by_password(), LoginOptions(HERE)) for who in (ann, bob)]
     assert (await apply(services, USER | {"password": "another one"})).changed == 1
     assert await password_is(services, "1001", "another one")
     assert not await password_is(services, "1001", PASSWORD)

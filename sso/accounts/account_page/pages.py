@@ -45,8 +45,7 @@ def account_pages(
         user = await password_changes.change(session.user, password_hash)
         if user is None:
             return see_other("/account")
-        is_authenticated = not user.second_factors  # the form asks for no code
-        return await restarts.restart(session, user, session.auth, "password", authenticated=is_authenticated)
+        return await restarts.restart(session, user, account.after_password(session), "password")
 
     @routes.post("/sessions/end")
     async def end_session() -> Response:

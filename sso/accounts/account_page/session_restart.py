@@ -3,6 +3,7 @@
 from quart import Response
 
 from sso.accounts.account_page.notices import account_url
+from sso.accounts.authentication_context import AuthenticationContext
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.view import ENROL_PATH
 from sso.accounts.model import User
@@ -23,23 +24,20 @@ class SessionRestart:
         self._requirement = requirement
         self._life_s = life_s
 
-    async def restart(
-        self, session: Session, user: User, auth: str, done: str, *, authenticated: bool = True
-    ) -> Response:
+    async def restart(self, session: Session, user: User, authentication: AuthenticationContext, done: str) -> Response:
         """Redirects to the account page with a new session in place of the browser's old one.
 
-        ``done`` names the notice to show. ``authenticated``: the user has just proved who they are, with a second
-        factor if one is on.
+        ``authentication``: that of the old session, unless the form contained a proof. ``done`` names the notice to
+        show.
         """
         address = client_address()
         new = await self._sessions.start(
             user,
-            auth,
+            authentication,
             address,
             browser_label(),
             session=session.secret,
             is_sign_in=False,
-            authenticated=authenticated,
             must_enrol=await self._requirement.must_enrol(user, address),
         )
         response = see_other(ENROL_PATH if new.must_enrol else account_url(done))

@@ -4,7 +4,7 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.auth_methods import with_code, with_passkey
+from sso.accounts.authentication_context import by_first_factor
 from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.known_devices import KnownDevices
@@ -157,7 +157,7 @@ def login_pages(
             return await show_code_form(
                 user, form.get("next"), problem=retry_message(error), status=error.status, headers=error.headers
             )
-        signed_in = SignedIn(user, with_code(challenge.auth))
+        signed_in = SignedIn(user, by_first_factor(challenge.auth).with_code())
         return await finish_login(signed_in, await find_flow(form.get("next")), form.get("next"))
 
     @routes.post("/login/code/passkey")
@@ -177,7 +177,7 @@ def login_pages(
             return await show_code_form(
                 challenge.user, next_path, problem=retry_message(error), status=error.status, headers=error.headers
             )
-        signed_in = SignedIn(challenge.user, with_passkey(challenge.auth))
+        signed_in = SignedIn(challenge.user, by_first_factor(challenge.auth).with_passkey())
         return await finish_login(signed_in, await find_flow(next_path), next_path)
 
     @routes.post("/login/code/resend")

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mappin
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from sso.accounts.authentication_context import by_password
 from sso.accounts.errors import AccountClosed, InvalidCredentials, LoginBusy, TooManyAttempts
 from sso.accounts.login.login_counts import CODE, PASSWORD, count_login
 from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
@@ -53,7 +54,7 @@ class PasswordLogin:
 
         async def count(user: User, attempt: LoginAttempt) -> SignedIn:
             await self._rate_limiter.record_success(attempt)
-            return SignedIn(user, "login")
+            return SignedIn(user, by_password())
 
         return await count_login(PASSWORD, self._check_password(login, password, address, device, count))
 
@@ -66,7 +67,7 @@ class PasswordLogin:
         """
 
         async def count_and_start(user: User, attempt: LoginAttempt) -> Session:
-            return await start(SignedIn(user, "login"), self._rate_limiter.success_columns(attempt))
+            return await start(SignedIn(user, by_password()), self._rate_limiter.success_columns(attempt))
 
         return await count_login(PASSWORD, self._check_password(login, password, address, device, count_and_start))
 
@@ -112,7 +113,7 @@ class PasswordLogin:
             await self._rate_limiter.record_wrong_code(attempt, user)
             raise InvalidCredentials
         await self._rate_limiter.refund(attempt)
-        return SignedIn(user, "otp")
+        return SignedIn(user, by_password().with_code())
 
     async def confirm_password(self, user: User, password: str, address: Address, device: str) -> bool:
         """Checks the password of a user who is signed in, before a change to the account."""

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from quart import Response
 
-from sso.accounts.auth_methods import PASSWORD
+from sso.accounts.authentication_context import PASSWORD
 from sso.accounts.errors import AccountClosed, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlow
@@ -59,13 +59,10 @@ class LoginCompletion:
         set_cookie(response, VISIT_COOKIE, await self._sessions.start_challenge(user, auth))
         return response
 
-    async def start_session(
-        self, signed_in: SignedIn, success: Mapping[str, Any] | None = None, *, authenticated: bool = True
-    ) -> Session:
+    async def start_session(self, signed_in: SignedIn, success: Mapping[str, Any] | None = None) -> Session:
         """Starts a session with a new secret and ends those of the cookies that the browser sent.
 
         ``success`` counts a correct password, see `SessionStore.start`.
-        ``authenticated``: the user has just proved who they are, so that important changes need no further proof.
         Sends a sign-in notice if the browser is not known yet. The caller completes no flow with a session whose user
         must set up a second factor (``must_enrol``).
         Raises AccountClosed if the account is going to be deleted.
@@ -75,17 +72,20 @@ class LoginCompletion:
         address = client_address()
         session = await self._sessions.start(
             signed_in.user,
-            signed_in.auth,
+            signed_in.authentication,
             address,
             browser_label(),
             session=read_cookie(SESSION_COOKIE),
             visit=read_cookie(VISIT_COOKIE),
-            authenticated=authenticated,
             must_enrol=await self._requirement.must_enrol(signed_in.user, address),
             success=success,
         )
         await self._notices.browser_signed_in(signed_in.user, read_device_cookie(), browser_label(), address)
         return session
+
+    async def must_prove_second_factor(self, signed_in: SignedIn) -> bool:
+        """Returns True if the sign-in was without the user's second factor, and the service requires it."""
+        return await self._requirement.must_prove(signed_in, client_address())
 
     def redirect(self, session: Session, path: str) -> Response:
         """Redirects with the cookies of the new session. A user who must set up a second factor does so first."""

@@ -2,7 +2,7 @@
 
 import structlog
 
-from sso.accounts.auth_methods import PASSKEY
+from sso.accounts.authentication_context import by_passkey
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.login import login_counts
 from sso.accounts.login.login_counts import count_login
@@ -58,7 +58,7 @@ class PasskeyAuthentication:
         """Signs in the owner of the passkey. Raises InvalidCredentials, or RetryLater."""
         check = self._authenticate(credential, ChallengePurpose.SIGN_IN, visit, address)
         owner = await count_login(login_counts.PASSKEY, check)
-        return SignedIn(owner.user, PASSKEY)
+        return SignedIn(owner.user, by_passkey())
 
     async def second_factor_options(self, user: User, visit: str) -> str:
         """Returns the options for the page that asks for the second factor; "" if the user has no passkey."""

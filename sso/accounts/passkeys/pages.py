@@ -5,7 +5,6 @@ from quart import Blueprint, Response, request
 from sso.accounts.account_page.notices import account_url
 from sso.accounts.account_page.session_restart import SessionRestart
 from sso.accounts.account_page.view import AccountView, NotSignedIn
-from sso.accounts.auth_methods import with_passkey
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.login.messages import retry_problem
 from sso.accounts.passkeys.changes import MAX_PASSKEYS, PasskeyChanges
@@ -59,8 +58,9 @@ def passkey_pages(
         if session.user.passkey_count >= MAX_PASSKEYS:
             return await account.show(session, FULL, FORM)
         credential = form.pop("credential", "")  # the new passkey, which confirms nothing
-        if problem := await account.confirm(session, form):
-            return await account.show(session, problem, FORM)
+        authentication = await account.authenticate(session, form)
+        if isinstance(authentication, FormProblem):
+            return await account.show(session, authentication, FORM)
         try:
             change = await registration.register(session, credential, name, client_address())
         except InvalidPasskey:
@@ -69,7 +69,9 @@ def passkey_pages(
             return await account.show(session, retry_problem(error), FORM)
         if change.user.valid_from == session.user.valid_from:
             return see_other(account_url("passkey-another"))
-        response = await restarts.restart(session, change.user, with_passkey(session.auth), "passkey")
+        if session.must_enrol:  # the passkey is a part of the sign-in, which asked for it
+            authentication = authentication.with_passkey()
+        response = await restarts.restart(session, change.user, authentication, "passkey")
         codes = change.recovery_codes
         next_path = request.args.get("next") or "/account" if session.must_enrol else ""
         return show_codes_next(response, shown, change.user, codes, next_path) if codes else response
@@ -86,11 +88,12 @@ def passkey_pages(
     @routes.post("/remove")
     async def remove() -> Response:
         session, form = await account.submitted_form()
-        if problem := await account.confirm(session, form):
-            return await account.show(session, problem, form.get("id", ""))
+        authentication = await account.authenticate(session, form)
+        if isinstance(authentication, FormProblem):
+            return await account.show(session, authentication, form.get("id", ""))
         change = await changes.remove(session.user, form.get("id", ""))
         if change is None:
             return see_other("/account")
-        return await restarts.restart(session, change.user, session.auth, "passkey-removed")
+        return await restarts.restart(session, change.user, authentication, "passkey-removed")
 
     return routes

@@ -4,12 +4,10 @@ The link in the mail stores its secret in a cookie and redirects, so that the ad
 no secret, and no later request can carry one in its Referer header.
 """
 
-from collections.abc import Callable
-
 from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.notices import account_url
-from sso.accounts.auth_methods import PASSWORD, with_code, with_passkey
+from sso.accounts.authentication_context import AuthenticationContext, by_mailed_link
 from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked, TooManyAttempts
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.known_devices import KnownDevices
@@ -109,19 +107,23 @@ def password_reset_pages(
         password_hash = await new_password_hash(pending, form)
         if isinstance(password_hash, FormProblem):
             return await show_reset_form(pending, password_hash)
-        if problem := await check_second_factor(pending, form):
-            return await show_reset_form(pending, problem)
+        authentication = await check_second_factor(pending, form)
+        if isinstance(authentication, FormProblem):
+            return await show_reset_form(pending, authentication)
         user = await reset.complete(secret, pending, password_hash)
         if user is None:
             return await show_invalid_link()
-        response = await sign_in(user, pending, with_passkey if form.get("credential") else with_code)
+        response = await sign_in(SignedIn(user, authentication), pending)
         delete_cookie(response, RESET_COOKIE)
         return response
 
-    async def sign_in(user: User, pending: PendingReset, with_second_factor: Callable[[str], str]) -> Response:
-        auth = with_second_factor(PASSWORD) if user.second_factors else PASSWORD
+    async def sign_in(signed_in: SignedIn, pending: PendingReset) -> Response:
+        user = signed_in.user
+        if not user.can_be_kept and await completion.must_prove_second_factor(signed_in):
+            # Without the flow, for the reason in `continue_path`: the page with the code would complete it.
+            return await completion.ask_for_code(user, account_url("password"), signed_in.auth)
         try:
-            session = await completion.start_session(SignedIn(user, auth))
+            session = await completion.start_session(signed_in)
         except AccountClosed as closed:
             return await closed_account.show(closed, None, pending.next_path)
         return completion.redirect(session, await continue_path(pending, session))
@@ -139,20 +141,20 @@ def password_reset_pages(
         except RetryLater as error:
             return retry_problem(error, "new_password")
 
-    async def check_second_factor(pending: PendingReset, form: dict[str, str]) -> FormProblem | None:
-        """A guess is counted and limited in the same way as at a login."""
+    async def check_second_factor(pending: PendingReset, form: dict[str, str]) -> AuthenticationContext | FormProblem:
+        """Returns what the link and the form have proved. A guess is counted and limited as at a login."""
         owner = pending.factor_owner
         if not owner.second_factors:
-            return None
+            return by_mailed_link()
         if credential := form.get("credential"):
-            return await passkey_problem(owner, credential)
+            return await passkey_problem(owner, credential) or by_mailed_link().with_passkey()
         code = form.get("otp", "")
         device = await devices.recognize_browser(owner.login_key, read_device_cookie())
         try:
             await password_login.check_code(owner, code, client_address(), device)
         except (InvalidCredentials, SecondFactorBlocked, RetryLater) as error:
             return code_problem(error, factors, owner, code, "otp")
-        return None
+        return by_mailed_link().with_code()
 
     async def passkey_problem(owner: User, credential: str) -> FormProblem | None:
         try:

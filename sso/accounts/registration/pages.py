@@ -5,6 +5,7 @@ from typing import Any, assert_never
 from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.notices import account_url
+from sso.accounts.authentication_context import by_password
 from sso.accounts.errors import TooManyAttempts
 from sso.accounts.login.flow import LoginFlow, LoginFlows
 from sso.accounts.login.messages import NOT_AN_ADDRESS, retry_message
@@ -184,7 +185,7 @@ def registration_pages(
         Otherwise a stranger could ask for a link whose flow signs in a game of theirs. Elsewhere the user is asked.
         """
         flow, is_same_browser = await find_flow(link.next_path), was_requested_by(link.link, read_cookie(VISIT_COOKIE))
-        session = await login_completion.start_session(SignedIn(user, "login"))
+        session = await login_completion.start_session(SignedIn(user, by_password()))
         if flow and session.must_enrol:
             path = "/login" + next_query(link.next_path)
         elif flow:

@@ -8,7 +8,7 @@ from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.session_restart import SessionRestart
 from sso.accounts.account_page.view import AccountView, NotSignedIn
-from sso.accounts.auth_methods import with_code
+from sso.accounts.authentication_context import AuthenticationContext
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.login.messages import mail_code
 from sso.accounts.login.view import next_query
@@ -122,13 +122,16 @@ def second_factor_pages(
         except (EncryptionError, ValueError):
             return see_other("/account/totp" + next_query(request.args.get("next")))
         step = factors.matching_totp_step(secret, normalized_code(form.get("otp", "")))
-        problem = await account.confirm(session, form) if step else None
         if step is None:
             problem = FormProblem(_("This code is incorrect. Is the clock on your phone right?"))
-        if problem or step is None:
             return await show_setup(session, setup, problem)
+        authentication = await account.authenticate(session, form)
+        if isinstance(authentication, FormProblem):
+            return await show_setup(session, setup, authentication)
+        if session.must_enrol:  # the code is a part of the sign-in, which asked for it
+            authentication = authentication.with_code()
         change = await changes.set_totp(session.user, factors.encrypt_totp(session.user.user_id, secret), step)
-        return await finish(session, change, with_code(session.auth), "totp")
+        return await finish(session, change, authentication, "totp")
 
     @routes.post("/totp/code")
     async def send_code_for_setup() -> Response:
@@ -155,34 +158,36 @@ def second_factor_pages(
     @routes.post("/totp/remove")
     async def remove_totp() -> Response:
         session, form = await account.submitted_form()
-        if problem := await account.confirm(session, form):
-            return await account.show(session, problem, "totp")
+        authentication = await account.authenticate(session, form)
+        if isinstance(authentication, FormProblem):
+            return await account.show(session, authentication, "totp")
         change = await changes.set_totp(session.user, None) if session.user.totp_sealed else None
-        return await finish(session, change, _auth(session), "totp-removed")
+        return await finish(session, change, authentication, "totp-removed")
 
     @routes.post("/email-2fa")
     async def set_email_codes() -> Response:
         session, form = await account.submitted_form(may_enrol=True)
-        if problem := await account.confirm(session, form):
-            return await account.show(session, problem, "email_2fa")
+        authentication = await account.authenticate(session, form)
+        if isinstance(authentication, FormProblem):
+            return await account.show(session, authentication, "email_2fa")
         change = await changes.set_email(session.user, form.get("enable") == "1")
-        return await finish(session, change, _auth(session), "email-2fa")
+        return await finish(session, change, authentication, "email-2fa")
 
-    async def finish(session: Session, change: FactorChange | None, auth: str, done: str) -> Response:
-        """Restarts the session after a change, and shows the recovery codes if the change has made some."""
+    async def finish(
+        session: Session, change: FactorChange | None, authentication: AuthenticationContext, done: str
+    ) -> Response:
+        """Restarts the session after a change, and shows the recovery codes if the change has made some.
+
+        A factor that was turned on proves nothing: it counts from the next sign-in.
+        """
         if change is None:
             return see_other("/account")
-        response = await restarts.restart(session, change.user, auth, done)
+        response = await restarts.restart(session, change.user, authentication, done)
         codes = change.recovery_codes
         next_path = request.args.get("next") or "/account" if session.must_enrol else ""
         return show_codes_next(response, shown, change.user, codes, next_path) if codes else response
 
     return routes
-
-
-def _auth(session: Session) -> str:
-    """Returns the authentication method of the new session: a code was checked if a second factor was on."""
-    return with_code(session.auth) if session.user.second_factors else session.auth
 
 
 def _purpose(session: Session) -> str:

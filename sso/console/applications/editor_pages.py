@@ -13,7 +13,6 @@ from sso.console.sections import APPLICATIONS
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import ApiError
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.input.condition_notation import condition_text
 
 ROLE, SCHEMA = "/roles/<application_id>/<name>", "/schemas/<application_id>"
@@ -52,7 +51,6 @@ def application_editor(
         read_form,
         page,
         lambda variables: path_of(variables["application_id"]),
-        lambda variables: is_central(variables["application_id"]),
     )
 
 
@@ -69,7 +67,7 @@ def editor_pages(console: ConsoleView, routes: Blueprint) -> None:
 
     @routes.post("/<application_id>/roles/<name>/delete")
     async def delete_role(application_id: str, name: str) -> Response:
-        visit, _ = await console.submitted(APPLICATIONS, "DELETE", ROLE, dangerous=True)
+        visit, _ = await console.submitted(APPLICATIONS, "DELETE", ROLE)
         await visit.call("DELETE", ROLE, application_id=application_id, name=name)
         return done(path_of(application_id), "role-deleted")
 
@@ -98,8 +96,3 @@ async def _readable(visit: ConsoleVisit, path: str, application_id: str) -> dict
     except ApiError:
         return {}
     return record
-
-
-def is_central(application_id: str) -> bool:
-    """Roles of the central application make administrators."""
-    return application_id == str(CENTRAL_APPLICATION_ID)

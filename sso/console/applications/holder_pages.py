@@ -5,7 +5,6 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.console.applications.editor_pages import is_central
 from sso.console.applications.pages import APPLICATION, path_of
 from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
 from sso.console.form_error import FormError
@@ -126,5 +125,4 @@ ASSIGNMENT_EDITOR = RecordEditor(
     _body,
     _page,
     lambda variables: f"{path_of(variables['application_id'])}/users/{variables['user_id']}",
-    lambda variables: is_central(variables["application_id"]),
 )

@@ -13,7 +13,6 @@ from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.web.body import InvalidBody
 
 APPLICATION = "/applications/<application_id>"
@@ -77,8 +76,7 @@ def application_pages(console: ConsoleView) -> Blueprint:
 
     @routes.post("/<application_id>/roles")
     async def create_role(application_id: str) -> Response:
-        dangerous = application_id == str(CENTRAL_APPLICATION_ID)  # its roles make administrators
-        visit, form = await console.submitted(APPLICATIONS, "POST", "/roles", dangerous=dangerous)
+        visit, form = await console.submitted(APPLICATIONS, "POST", "/roles")
         name = form.get("name", "").strip()
         try:
             await visit.call("POST", "/roles", body={"application_id": application_id, "name": name})
@@ -90,14 +88,14 @@ def application_pages(console: ConsoleView) -> Blueprint:
     @routes.post("/<application_id>/keys")
     async def create_key(application_id: str) -> Response:
         """The value of the key is shown once."""
-        visit, form = await console.submitted(APPLICATIONS, "POST", "/access-keys", dangerous=True)
+        visit, form = await console.submitted(APPLICATIONS, "POST", "/access-keys")
         body = {"application_id": application_id, "comment": form.get("comment", "").strip()}
         key = await visit.data("POST", "/access-keys", body=body)
         return await application_page(visit, application_id, new_key=key)
 
     @routes.post("/<application_id>/keys/<key_id>/delete")
     async def delete_key(application_id: str, key_id: str) -> Response:
-        visit, _ = await console.submitted(APPLICATIONS, "DELETE", "/access-keys/<key_id>", dangerous=True)
+        visit, _ = await console.submitted(APPLICATIONS, "DELETE", "/access-keys/<key_id>")
         await visit.call("DELETE", "/access-keys/<key_id>", key_id=key_id)
         return done(path_of(application_id), "key-deleted")
 

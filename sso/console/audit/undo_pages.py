@@ -42,7 +42,7 @@ def undo_pages(console: ConsoleView, routes: Blueprint) -> None:
 
     @routes.post("/<entry_id>/undo")
     async def confirm(entry_id: str) -> Response:
-        visit, form = await console.submitted(AUDIT, dangerous=True)
+        visit, form = await console.submitted(AUDIT)
         entry, undo, current = await find(visit, entry_id)
         if changed := undo.changed_since(current.record):
             return await undo_page(visit, entry, undo, current, error=_changed_since(changed))

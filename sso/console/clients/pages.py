@@ -63,7 +63,7 @@ def client_pages(console: ConsoleView) -> Blueprint:
 
     @routes.post("/new")
     async def create() -> Response:
-        visit, form = await console.submitted(CLIENTS, "POST", "/clients", dangerous=True)
+        visit, form = await console.submitted(CLIENTS, "POST", "/clients")
         framework = FRAMEWORKS.get(form.get("framework", ""))
         if framework is None:
             raise NotFound("There is no such framework.")
@@ -128,7 +128,7 @@ def client_pages(console: ConsoleView) -> Blueprint:
 
     @routes.post("/<client_id>")
     async def save(client_id: str) -> Response:
-        visit, form = await console.submitted(CLIENTS, "PATCH", CLIENT)
+        visit, form = await console.submitted(CLIENTS, "PATCH", CLIENT, harmless=True)
         body = {
             "name": form.get("name", "").strip(),
             "redirect_uris": split_list(form.get("redirect_uris", "")),
@@ -152,7 +152,7 @@ def client_actions(console: ConsoleView, routes: Blueprint, client_page: Callabl
     @routes.post("/<client_id>/rotate-secret")
     async def rotate(client_id: str) -> Response:
         """The new secret is shown once."""
-        visit, form = await console.submitted(CLIENTS, "POST", f"{CLIENT}/rotate-secret", dangerous=True)
+        visit, form = await console.submitted(CLIENTS, "POST", f"{CLIENT}/rotate-secret")
         finish = form.get("finish") == "1"
         body: dict[str, Any] = {"finish": True} if finish else {"overlap": _days(form.get("days", ""))}
         try:

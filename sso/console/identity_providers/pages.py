@@ -52,7 +52,7 @@ def identity_provider_pages(console: ConsoleView) -> Blueprint:
 
     @routes.post("/new")
     async def create() -> Response:
-        visit, form = await console.submitted(IDENTITY_PROVIDERS, "POST", PROVIDERS, dangerous=True)
+        visit, form = await console.submitted(IDENTITY_PROVIDERS, "POST", PROVIDERS)
         if form.get("preset", "") not in PRESETS:
             raise NotFound("There is no such kind of provider.")
         try:
@@ -90,7 +90,7 @@ def provider_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
 
     @routes.post("/<provider_id>")
     async def save(provider_id: str) -> Response:
-        visit, form = await console.submitted(IDENTITY_PROVIDERS, "PATCH", PROVIDER)
+        visit, form = await console.submitted(IDENTITY_PROVIDERS, "PATCH", PROVIDER, harmless=True)
         provider = await visit.data("GET", PROVIDER, provider_id=provider_id)
         try:
             body = provider_body(form)
@@ -105,7 +105,7 @@ def provider_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
     @routes.post("/<provider_id>/test")
     async def test(provider_id: str) -> Response:
         """Tests the connection with the stored values, and shows what was found."""
-        visit, _ = await console.submitted(IDENTITY_PROVIDERS, "POST", f"{PROVIDER}/test")
+        visit, _ = await console.submitted(IDENTITY_PROVIDERS, "POST", f"{PROVIDER}/test", harmless=True)
         outcome = await visit.data("POST", f"{PROVIDER}/test", provider_id=provider_id)
         return await provider_page(visit, provider_id, outcome=outcome)
 

@@ -54,7 +54,7 @@ def group_pages(console: ConsoleView, routes: Blueprint) -> None:
 
     @routes.post("/<project_id>/groups/<group_id>/delete")
     async def delete_group(project_id: str, group_id: str) -> Response:
-        visit, _ = await console.submitted(PROJECTS, "DELETE", GROUP, dangerous=True)
+        visit, _ = await console.submitted(PROJECTS, "DELETE", GROUP)
         await read_group(visit, project_id, group_id)
         await visit.call("DELETE", GROUP, group_id=group_id)
         return done(f"{path_of(project_id)}/groups", "group-deleted")

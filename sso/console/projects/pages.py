@@ -68,7 +68,7 @@ def project_pages(console: ConsoleView) -> Blueprint:
 
     @routes.post("/<project_id>/delete")
     async def delete(project_id: str) -> Response:
-        visit, _ = await console.submitted(PROJECTS, "DELETE", PROJECT, dangerous=True)
+        visit, _ = await console.submitted(PROJECTS, "DELETE", PROJECT)
         await visit.call("DELETE", PROJECT, project_id=project_id)
         return done(PROJECTS.path, "project-deleted")
 

@@ -41,7 +41,7 @@ def signing_key_pages(console: ConsoleView) -> Blueprint:
     @routes.post("/rotate")
     async def rotate() -> Response:
         """``series`` is the main key with an algorithm, or the side key of an algorithm: ``RS256``, ``side ES256``."""
-        visit, form = await console.submitted(SIGNING_KEYS, "POST", KEYS, dangerous=True)
+        visit, form = await console.submitted(SIGNING_KEYS, "POST", KEYS)
         side, _, algorithm = form.get("series", "").rpartition(" ")
         try:
             await visit.call("POST", KEYS, body={"algorithm": algorithm, "side": side == "side"})
@@ -51,7 +51,7 @@ def signing_key_pages(console: ConsoleView) -> Blueprint:
 
     @routes.post("/<kid>/retire")
     async def retire(kid: str) -> Response:
-        visit, form = await console.submitted(SIGNING_KEYS, "DELETE", KEY, dangerous=True)
+        visit, form = await console.submitted(SIGNING_KEYS, "DELETE", KEY)
         try:
             await visit.call("DELETE", KEY, kid=kid, if_match=form.get("version") or None)
         except ApiError as error:

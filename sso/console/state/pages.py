@@ -55,7 +55,7 @@ def state_pages(console: ConsoleView) -> Blueprint:
     @routes.post("/compare")
     async def compare() -> Response:
         """Shows what the document would change, and for those who may apply documents who gains and loses what."""
-        visit, form = await console.submitted(STATE, "POST", DIFF, max_bytes=MAX_FORM)
+        visit, form = await console.submitted(STATE, "POST", DIFF, harmless=True, max_bytes=MAX_FORM)
         text = form.get("document", "")
         try:
             found = await _compare(visit, await read_document(text))
@@ -73,7 +73,7 @@ def state_pages(console: ConsoleView) -> Blueprint:
 
     @routes.post("/apply")
     async def apply() -> Response:
-        visit, form = await console.submitted(STATE, "POST", APPLY, dangerous=True, max_bytes=MAX_FORM)
+        visit, form = await console.submitted(STATE, "POST", APPLY, max_bytes=MAX_FORM)
         text = form.get("document", "")
         if form.get("compared") != digest(text):
             return await state_page(visit, text, **problem(FormError(NOT_COMPARED, 409, "document")))

@@ -29,7 +29,7 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
 
     @routes.post("/<user_id>")
     async def save(user_id: str) -> Response:
-        visit, form = await console.submitted(USERS, "PATCH", USER)
+        visit, form = await console.submitted(USERS, "PATCH", USER, harmless=True)
         fields, version = typed_fields(form), form.get("version") or None
         fields.pop("password", None)
         user = await visit.data("GET", USER, user_id=user_id)
@@ -86,7 +86,7 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
 
     @routes.post("/<user_id>/password")
     async def set_password(user_id: str) -> Response:
-        visit, form = await console.submitted(USERS, "PATCH", USER, dangerous=True)
+        visit, form = await console.submitted(USERS, "PATCH", USER)
         try:
             await visit.call("PATCH", USER, user_id=user_id, body={"password": form.get("password", "")})
         except (ApiError, InvalidBody) as error:
@@ -109,45 +109,45 @@ def user_actions(console: ConsoleView, routes: Blueprint) -> None:
 
     @routes.post("/<user_id>/disable")
     async def disable(user_id: str) -> Response:
-        visit, _ = await console.submitted(USERS, "PATCH", USER, dangerous=True)
+        visit, _ = await console.submitted(USERS, "PATCH", USER)
         await visit.call("PATCH", USER, user_id=user_id, body={"disabled": True})
         return done(path_of(user_id), "user-disabled")
 
     @routes.post("/<user_id>/enable")
     async def enable(user_id: str) -> Response:
-        visit, form = await console.submitted(USERS, "PATCH", USER, dangerous=True)
+        visit, form = await console.submitted(USERS, "PATCH", USER)
         await visit.call("PATCH", USER, user_id=user_id, body={"disabled": False})
         return done(path_of(user_id), "user-kept" if form.get("keep") else "user-enabled")
 
     @routes.post("/<user_id>/delete")
     async def delete(user_id: str) -> Response:
-        visit, _ = await console.submitted(USERS, "DELETE", USER, dangerous=True)
+        visit, _ = await console.submitted(USERS, "DELETE", USER)
         await visit.call("DELETE", USER, user_id=user_id)
         return done(path_of(user_id), "user-deleted")
 
     @routes.post("/<user_id>/sessions/end")
     async def end_sessions(user_id: str) -> Response:
-        visit, _ = await console.submitted(USERS, "DELETE", f"{USER}/sessions")
+        visit, _ = await console.submitted(USERS, "DELETE", f"{USER}/sessions", harmless=True)
         await visit.call("DELETE", f"{USER}/sessions", user_id=user_id)
         return done(f"{path_of(user_id)}/sign-ins", "sessions-ended")
 
     @routes.post("/<user_id>/sessions/<session_id>/end")
     async def end_session(user_id: str, session_id: str) -> Response:
-        visit, _ = await console.submitted(USERS, "DELETE", f"{USER}/sessions/<session_id>")
+        visit, _ = await console.submitted(USERS, "DELETE", f"{USER}/sessions/<session_id>", harmless=True)
         await visit.call("DELETE", f"{USER}/sessions/<session_id>", user_id=user_id, session_id=session_id)
         return done(f"{path_of(user_id)}/sign-ins", "session-ended")
 
     @routes.post("/<user_id>/games/end")
     async def end_game(user_id: str) -> Response:
         """A game may have several sign-ins, which the page shows as one."""
-        visit, form = await console.submitted(USERS, "DELETE", f"{USER}/games/<sign_in_id>")
+        visit, form = await console.submitted(USERS, "DELETE", f"{USER}/games/<sign_in_id>", harmless=True)
         for sign_in_id in form.get("ids", "").split():
             await visit.call("DELETE", f"{USER}/games/<sign_in_id>", user_id=user_id, sign_in_id=sign_in_id)
         return done(f"{path_of(user_id)}/sign-ins", "game-ended")
 
     @routes.post("/<user_id>/factors/reset")
     async def reset_factors(user_id: str) -> Response:
-        visit, _ = await console.submitted(USERS, "DELETE", f"{USER}/factors", dangerous=True)
+        visit, _ = await console.submitted(USERS, "DELETE", f"{USER}/factors")
         await visit.call("DELETE", f"{USER}/factors", user_id=user_id)
         return done(f"{path_of(user_id)}/security", "factors-reset")
 

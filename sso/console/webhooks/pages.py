@@ -33,7 +33,7 @@ def webhook_pages(console: ConsoleView) -> Blueprint:
     @routes.post("")
     async def create() -> Response:
         """A secret is generated if none is given. It is shown once."""
-        visit, form = await console.submitted(WEBHOOKS, "POST", "/webhooks", dangerous=True)
+        visit, form = await console.submitted(WEBHOOKS, "POST", "/webhooks")
         secret = form.get("secret", "") or secret_token()
         body = {"url": form.get("url", "").strip(), "secret": secret, "events": split_list(form.get("events", ""))}
         try:
@@ -69,7 +69,7 @@ def webhook_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
 
     @routes.post("/<webhook_id>")
     async def save(webhook_id: str) -> Response:
-        visit, form = await console.submitted(WEBHOOKS, "PATCH", WEBHOOK, dangerous=True)
+        visit, form = await console.submitted(WEBHOOKS, "PATCH", WEBHOOK)
         body: dict[str, Any] = {"url": form.get("url", "").strip(), "events": split_list(form.get("events", ""))}
         if form.get("secret"):
             body["secret"] = form["secret"]
@@ -86,7 +86,7 @@ def webhook_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
     @routes.post("/<webhook_id>/retry")
     async def retry(webhook_id: str) -> Response:
         """Sends one failed event again, or all of them."""
-        visit, form = await console.submitted(WEBHOOKS, "POST", f"{WEBHOOK}/failed/retry")
+        visit, form = await console.submitted(WEBHOOKS, "POST", f"{WEBHOOK}/failed/retry", harmless=True)
         body = {"ids": [form["id"]]} if form.get("id") else {}
         await visit.call("POST", f"{WEBHOOK}/failed/retry", webhook_id=webhook_id, body=body)
         return done(path_of(webhook_id), "webhook-retried")

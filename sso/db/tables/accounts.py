@@ -117,6 +117,7 @@ sign_ins = Table(
     timestamp_column("expires"),
     text_column("address"),  # of the last request
     text_column("auth", "login"),  # how the user authenticated: login, otp, gsid
+    bool_column("second_factor"),  # one was used for the sign-in, or for that of the browser that confirmed it
     bigint_column("app_id"),
     bigint_column("gapp_id"),
     bool_column("ended"),  # by the user: its JWTs are invalid; the row is kept until they have expired

@@ -37,7 +37,7 @@ class EffectivePermissions:
 
 def compute_permissions(application: CompiledApplication, facts: PermissionFacts, now: int) -> EffectivePermissions:
     if facts.removed or (facts.home is not None and facts.home.removed):
-        return EffectivePermissions(application.application_id, now, NO_ROLES, {}, ())
+        return no_permissions(application.application_id, now)
     held_roles = compute_held_roles(application, facts, now)
     projects: tuple[ProjectAccess, ...] = ()
     if application.application_id == CENTRAL_APPLICATION_ID:
@@ -49,6 +49,10 @@ def compute_permissions(application: CompiledApplication, facts: PermissionFacts
     sources = _rule_sources(application, facts.own, held_roles, now)
     self_written, shadowed = _public_paths(application, facts.own, sources, now)
     return EffectivePermissions(application.application_id, now, held_roles, sources, projects, self_written, shadowed)
+
+
+def no_permissions(application_id: int, now: int) -> EffectivePermissions:
+    return EffectivePermissions(application_id, now, NO_ROLES, {}, ())
 
 
 def compute_default_permissions(application: CompiledApplication, now: int) -> EffectivePermissions:

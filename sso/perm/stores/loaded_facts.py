@@ -9,6 +9,7 @@ from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
 from sso.perm.engine.explanation.explain import explain_all, explain_rule
 from sso.perm.engine.facts import PermissionFacts
+from sso.perm.engine.records import OwnRecord
 from sso.perm.engine.render import DEFAULT_OPTIONS, render
 from sso.perm.engine.secret_rights import SecretRights, secret_rights
 from sso.perm.engine.validity import valid_until
@@ -102,6 +103,10 @@ class LoadedFacts:
     def secret_rights(self, now: int) -> SecretRights:
         """The user's rights in secret_data of the application."""
         return self.remember("secret_rights", now, lambda: secret_rights(self.application.schema, self.facts.own, now))
+
+    def common_rights(self, now: int) -> SecretRights:
+        """The rights in secret_data that the application gives to all users, without those of the user's own record."""
+        return self.remember("common_rights", now, lambda: secret_rights(self.application.schema, OwnRecord(), now))
 
     def render(self, list_type: str, now: int) -> Any:
         """The user's permissions as one of `LIST_TYPES`, with all sections and projects."""

@@ -1,0 +1,145 @@
+"""Decides what counts as a sign-in: with which proofs, when, and which ``amr`` and ``acr`` it claims.
+
+Every browser session and every sign-in of a program starts with an `AuthenticationContext`, which only this module
+makes. A sign-in is fresh only if the request contained a proof of who the user is. A change of the account continues
+the sign-in that the browser has, with its time and its methods. A link in a mail shows only that a person reads the
+mails of an address: it signs in, but proves no method and gives no time of authentication.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+
+# The values of ``auth`` of a browser session. The data of a login by API has only ``login`` and ``otp``, as the
+# specification shows, and ``token`` and ``gsid`` for derived sign-ins.
+PASSWORD = "login"  # noqa: S105 - a method
+PASSWORD_AND_CODE = "otp"  # noqa: S105 - a code of an app, of a mail, or a recovery code
+PASSWORD_AND_PASSKEY = "login+passkey"  # noqa: S105
+PASSKEY = "passkey"  # alone; it has verified its user
+UPSTREAM_AUTH = "upstream"  # another provider
+UPSTREAM_AND_CODE = "upstream+otp"
+UPSTREAM_AND_PASSKEY = "upstream+passkey"
+LINK = "link"  # a link in a mail that sets a new password
+LINK_AND_CODE = "link+otp"
+LINK_AND_PASSKEY = "link+passkey"
+TOKEN_AUTH = "token"  # noqa: S105 - a session token
+GAME_AUTH = "gsid"  # a login for a game session, and for a device
+
+_WITH_CODE = {PASSWORD: PASSWORD_AND_CODE, UPSTREAM_AUTH: UPSTREAM_AND_CODE, LINK: LINK_AND_CODE}
+_WITH_PASSKEY = {PASSWORD: PASSWORD_AND_PASSKEY, UPSTREAM_AUTH: UPSTREAM_AND_PASSKEY, LINK: LINK_AND_PASSKEY}
+# The values of `amr` (RFC 8176) for each way to sign in. Whether a passkey is in hardware is not known, so it is `pop`,
+# neither `hwk` nor `swk`. `fed`, another provider, is not registered: RFC 8176 has no value for it, nor for a link.
+_AMR: Mapping[str, tuple[str, ...]] = {
+    PASSWORD: ("pwd",),
+    PASSWORD_AND_CODE: ("pwd", "otp", "mfa"),
+    PASSWORD_AND_PASSKEY: ("pwd", "pop", "user", "mfa"),
+    PASSKEY: ("pop", "user", "mfa"),
+    UPSTREAM_AUTH: ("fed",),
+    UPSTREAM_AND_CODE: ("fed", "otp", "mfa"),
+    UPSTREAM_AND_PASSKEY: ("fed", "pop", "user", "mfa"),
+    LINK: (),
+    LINK_AND_CODE: ("otp", "mfa"),
+    LINK_AND_PASSKEY: ("pop", "user", "mfa"),
+}
+# The values of `acr`: one factor, several factors.
+ONE_FACTOR, SEVERAL_FACTORS = ACR_VALUES = ("1", "2")
+
+
+@dataclass(frozen=True)
+class AuthenticationContext:
+    """How and when a user has authenticated. Only the functions of this module make one."""
+
+    auth: str
+    has_second_factor: bool  # a second factor, or a passkey that has verified its user, was proved in this sign-in
+    is_fresh: bool = False  # the request that makes it contains the proof, so its time is now
+    signed_in: datetime | None = None  # when the sign-in began that this one continues; None: now
+    proved: datetime | None = None  # when the user last proved who they are, if it is not fresh
+
+    def with_code(self) -> "AuthenticationContext":
+        """Adds a code that was checked in this request. Several factors stay as they are."""
+        return self._with_factor(_WITH_CODE)
+
+    def with_passkey(self) -> "AuthenticationContext":
+        """Adds a passkey that was checked in this request as a second factor. Several factors stay as they are."""
+        return self._with_factor(_WITH_PASSKEY)
+
+    def _with_factor(self, names: Mapping[str, str]) -> "AuthenticationContext":
+        """A second factor proves a sign-in with another provider. It does not make a link or an old sign-in fresh."""
+        auth = names.get(self.auth, self.auth)
+        is_fresh = self.is_fresh or (self.auth == UPSTREAM_AUTH and self.signed_in is None)
+        return replace(self, auth=auth, has_second_factor=has_second_factor(auth), is_fresh=is_fresh)
+
+
+class ContinuedSession(Protocol):
+    """A browser session, as far as its authentication is concerned."""
+
+    @property
+    def auth(self) -> str: ...
+    @property
+    def created(self) -> datetime: ...
+    @property
+    def authenticated(self) -> datetime | None: ...
+
+
+def by_password() -> AuthenticationContext:
+    """The password was correct, or the user has just chosen it for a new account."""
+    return AuthenticationContext(PASSWORD, has_second_factor=False, is_fresh=True)
+
+
+def by_passkey() -> AuthenticationContext:
+    """A passkey has verified its user."""
+    return AuthenticationContext(PASSKEY, has_second_factor=True, is_fresh=True)
+
+
+def by_provider(*, is_new_login: bool) -> AuthenticationContext:
+    """Another provider has identified the user. ``is_new_login``: the user has just authenticated there."""
+    return AuthenticationContext(UPSTREAM_AUTH, has_second_factor=False, is_fresh=is_new_login)
+
+
+def by_mailed_link() -> AuthenticationContext:
+    """The user has opened a link of a mail."""
+    return AuthenticationContext(LINK, has_second_factor=False)
+
+
+def by_first_factor(auth: str) -> AuthenticationContext:
+    """The first step of a sign-in, of which ``auth`` was stored while the second was missing."""
+    is_proof = auth not in (UPSTREAM_AUTH, *_LINKS)
+    return AuthenticationContext(auth, has_second_factor=has_second_factor(auth), is_fresh=is_proof)
+
+
+def continued(session: ContinuedSession) -> AuthenticationContext:
+    """The sign-in of a browser goes on after a change, which proves nothing: it keeps its times and methods."""
+    return AuthenticationContext(
+        session.auth, has_second_factor(session.auth), signed_in=session.created, proved=session.authenticated
+    )
+
+
+def by_session_token(auth: str, *, second_factor: bool) -> AuthenticationContext:
+    """A session token continues the sign-in of a program, which was made with ``auth``."""
+    return AuthenticationContext(GAME_AUTH if auth == GAME_AUTH else TOKEN_AUTH, second_factor)
+
+
+def by_browser(auth: str) -> AuthenticationContext:
+    """A user who is signed in to a browser with ``auth`` has confirmed the sign-in of a game."""
+    return AuthenticationContext(GAME_AUTH, has_second_factor(auth))
+
+
+def amr_of(auth: str) -> list[str]:
+    """Returns the authentication methods of a sign-in; ``auth`` is the name that the browser session has for it."""
+    return list(_AMR.get(auth, ()))
+
+
+def has_second_factor(auth: str) -> bool:
+    return "mfa" in _AMR.get(auth, ())
+
+
+def acr_of(auth: str) -> str:
+    return acr_value(second_factor=has_second_factor(auth))
+
+
+def acr_value(*, second_factor: bool) -> str:
+    return SEVERAL_FACTORS if second_factor else ONE_FACTOR
+
+
+_LINKS = (LINK, LINK_AND_CODE, LINK_AND_PASSKEY)
