@@ -16,7 +16,7 @@ import trio
 
 from tests.faults import serving
 from tests.kit.browser import new_user
-from tests.kit.held import POLL, Connection, Game, Player, begin_polls, new_games
+from tests.kit.held import Connection, Game, Player, begin_polls, new_games
 from tests.kit.long_tests import IS_LONG_RUN, takes_long
 from tests.kit.ports import free_port
 from tests.kit.postgres import Postgres
@@ -42,7 +42,7 @@ backend sso
 pytestmark = pytest.mark.timeout(1200 if IS_LONG_RUN else 180)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Proxy:
     base_url: str
 
