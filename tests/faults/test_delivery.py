@@ -42,7 +42,7 @@ backend sso
 pytestmark = pytest.mark.timeout(1200 if IS_LONG_RUN else 180)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Proxy:
     base_url: str
 

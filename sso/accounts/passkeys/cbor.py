@@ -23,11 +23,11 @@ def decode(data: bytes) -> Any:
 
 def decode_first(data: bytes, start: int) -> tuple[Any, int]:
     """Returns the item that begins at ``start``, and the place after it. Raises ValueError."""
-    reader = _Reader(data, start)
+    reader = _CborReader(data, start)
     return reader.item(MAX_DEPTH), reader.position
 
 
-class _Reader:
+class _CborReader:
     def __init__(self, data: bytes, start: int) -> None:
         self._data = data
         self.position = start
