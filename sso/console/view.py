@@ -145,9 +145,8 @@ class ConsoleView:
         """Returns the visit and the fields of a form, after checking its CSRF token.
 
         ``method`` and ``path`` name the operation that the form is for; its right is checked before anything is done.
-        A change needs recent authentication: if it is missing, the form is sent again with the proof. ``harmless``: the
-        form changes nothing, only ends something, or changes how a page looks; or the caller decides by its fields, and
-        calls `require_recent`.
+        A change needs recent authentication: if it is missing, the form is sent again with the proof. A ``harmless``
+        form changes nothing, only ends something, or changes how a page looks; or its caller calls `require_recent`.
         """
         if max_bytes > MAX_CONSOLE_FORM:  # read a large body only if the browser is signed in
             (await self.open(section)).require(method, path)
@@ -228,9 +227,8 @@ class ConsoleView:
         return self._render("no_access.html", 403, None, self._without_rights("For administrators only"))
 
     async def _show_second_factor_needed(self, _: SecondFactorNeeded) -> Response:
-        has_factor = bool(g.console_session.user.second_factors)
-        title = "Sign in again" if has_factor else "Set up a second factor"
-        return self._render("second_factor.html", 403, None, self._without_rights(title) | {"has_factor": has_factor})
+        title = "Sign in again" if g.console_session.user.second_factors else "Set up a second factor"
+        return self._render("second_factor.html", 403, None, self._without_rights(title))
 
     def _without_rights(self, title: str) -> dict[str, Any]:
         session = g.console_session
