@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from scripts.local_cluster import cluster, faults, load, measure, status
+from scripts.local_cluster import cluster, faults, load, measure, status, strangers
 from scripts.local_cluster.layout import NODES, Machine
 from scripts.local_cluster.load import Plan
 
@@ -78,6 +78,7 @@ def main() -> None:
     match options.command:
         case "up":
             cluster.up()
+            strangers.check()
         case "down":
             cluster.down()
         case "kill":

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from scripts.local_cluster import network, processes, services
-from scripts.local_cluster.layout import FOLDER, MACHINES, NODES, PROXY, Machine
+from scripts.local_cluster.layout import CERTIFICATES, FOLDER, MACHINES, NODES, PROXY, Machine
 
 DEMO = Path(__file__).parents[1] / "demo.json"
 MAX_WAIT_S = 120
+TLS_PORTS = (2379, 8008)  # etcd and Patroni
 
 
 def say(text: str) -> None:
@@ -30,6 +31,7 @@ def up() -> None:
     for machine in MACHINES:
         machine.folder.mkdir(parents=True, mode=0o700)
     services.create_secrets()
+    services.create_certificates()
     say("network …")
     network.create()
     for title, start in (("etcd", services.start_etcd), ("NATS", services.start_nats)):
@@ -96,7 +98,8 @@ def switchover() -> None:
     if old is None:
         raise SystemExit("there is no primary")
     body = json.dumps({"leader": old.name})
-    answer = in_network("curl", "-s", "-m", "60", "-XPOST", "-d", body, f"http://{old.address}:8008/switchover")
+    login = f"patroni:{services.read_secret('PATRONI_PASSWORD')}"
+    answer = get(old, 8008, "/switchover", "-m", "60", "-u", login, "-XPOST", "-d", body)
     say(answer.strip() or "the switchover failed")
 
 
@@ -136,8 +139,13 @@ def run_sso(*arguments: str) -> str:
 
 def query(machine: Machine, sql: str, database: str = "postgres") -> str:
     """Returns the result of a query of the superuser on a machine."""
-    environment = {"PATH": os.environ["PATH"], "PGPASSWORD": services.read_secret("POSTGRES_PASSWORD")}
-    psql = str(services.newest_install() / "bin/psql")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PGPASSWORD": services.read_secret("SUPERUSER_PASSWORD"),
+        "PGSSLMODE": "verify-full",
+        "PGSSLROOTCERT": str(CERTIFICATES / "ca.crt"),
+    }
+    psql = f"{services.postgres_bin()}/psql"
     options = ("-X", "-A", "-t", "-q", "-h", machine.address, "-U", "postgres", "-d", database, "-c", sql)
     program = processes.command(machine, psql, *options)
     done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False)
@@ -172,8 +180,16 @@ def _postmaster(machine: Machine) -> int:
 
 
 def _answers(machine: Machine, port: int, path: str) -> bool:
-    url = f"http://{machine.address}:{port}{path}"
-    return in_network("curl", "-s", "-m", "1", "-o", "/dev/null", "-w", "%{http_code}", url) == "200"
+    return get(machine, port, path, "-m", "1", "-o", "/dev/null", "-w", "%{http_code}") == "200"
+
+
+def get(machine: Machine, port: int, path: str, *options: str) -> str:
+    """Returns the answer to a request of the proxy's machine, which has a certificate of the cluster."""
+    if port not in TLS_PORTS:
+        return in_network("curl", "-s", *options, f"http://{machine.address}:{port}{path}")
+    certificate = CERTIFICATES / PROXY.name
+    tls = ("--cacert", str(CERTIFICATES / "ca.crt"), "--cert", f"{certificate}.crt", "--key", f"{certificate}.key")
+    return in_network("curl", "-s", *tls, *options, f"https://{machine.address}:{port}{path}")
 
 
 def _wait(name: str, condition: Callable[[], bool]) -> None:

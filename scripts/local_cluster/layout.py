@@ -6,6 +6,7 @@ from pathlib import Path
 
 FOLDER = Path(os.environ.get("SSO_CLUSTER_DIR", "/var/tmp/sso-cluster"))
 NETWORK = "10.83.0.0/24"  # exists only inside the namespaces
+CERTIFICATES = FOLDER / "certificates"
 CONFIG = Path(__file__).parents[2] / "deploy/cluster"
 
 

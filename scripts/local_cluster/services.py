@@ -5,14 +5,14 @@ import json
 import platform
 import secrets
 import shutil
+import subprocess
 import sys
 from base64 import b64encode
 from pathlib import Path
 from string import Template
 
 from scripts.local_cluster import processes
-from scripts.local_cluster.layout import CONFIG, FOLDER, NETWORK, NODES, PROXY, Machine
-from sso.db.embedded.binaries import newest_install
+from scripts.local_cluster.layout import CERTIFICATES, CONFIG, FOLDER, MACHINES, NETWORK, NODES, PROXY, Machine
 
 OLDEST_PATRONI = (4, 0, 6)  # older ones can lose acknowledged writes when a machine returns
 WORKERS = 1
@@ -24,20 +24,36 @@ BIN = Path(sys.executable).parent
 
 def check_programs() -> None:
     """Raises SystemExit if a program is missing or too old."""
-    missing = [name for name in ("etcd", "nats-server", "haproxy", "ip", "unshare") if not _path(name)]
+    needed = ("etcd", "nats-server", "haproxy", "ip", "unshare", "openssl", "curl")
+    missing = [name for name in needed if not _path(name)] + ([] if postgres_bin() else ["postgres"])
     if missing:
-        raise SystemExit(f"not installed: {', '.join(missing)} (packages etcd-server, nats-server, haproxy, iproute2)")
+        packages = "etcd-server, nats-server, haproxy, iproute2, openssl, curl, postgresql"
+        raise SystemExit(f"not installed: {', '.join(missing)} (packages {packages})")
     version = importlib.metadata.version("patroni")
     if tuple(map(int, version.split(".")[:3])) < OLDEST_PATRONI:
         raise SystemExit(f"Patroni {version} can lose acknowledged writes; 4.0.6 or newer is required")
 
 
+def postgres_bin() -> Path | None:
+    """The programs of the newest PostgreSQL of Debian. The embedded one has no TLS."""
+    found = [path for path in Path("/usr/lib/postgresql").glob("*/bin") if (path / "initdb").exists()]
+    return max(found, key=lambda path: int(path.parent.name), default=None)
+
+
 def create_secrets() -> None:
-    names = ("POSTGRES_PASSWORD", "DATABASE_PASSWORD", "NATS_TOKEN")
+    names = (
+        *("SUPERUSER_PASSWORD", "REPLICATION_PASSWORD", "REWIND_PASSWORD", "DATABASE_PASSWORD"),
+        *("PATRONI_PASSWORD", "NATS_TOKEN", "NATS_ROUTE_PASSWORD"),
+    )
     values = {name: secrets.token_urlsafe(18) for name in names}
     values["SSO_SECRET_KEY"] = b64encode(secrets.token_bytes(32)).decode()
     SECRETS.touch(0o600)
     SECRETS.write_text(json.dumps(values))
+
+
+def create_certificates() -> None:
+    machines = [f"{machine.name}={machine.address}" for machine in MACHINES]
+    subprocess.run([str(CONFIG / "certificates"), str(CERTIFICATES), *machines], check=True, capture_output=True)
 
 
 def read_secret(name: str) -> str:
@@ -84,7 +100,8 @@ def configuration(machine: Machine, name: str) -> Path:
         "PROXY_ADDRESS": PROXY.address,
         "NETWORK": NETWORK,
         "DATA": str(machine.folder),
-        "POSTGRES_BIN": str(newest_install() / "bin"),
+        "POSTGRES_BIN": str(postgres_bin()),
+        "CERTIFICATES": str(CERTIFICATES),
         "WORKERS": str(WORKERS),
         **json.loads(SECRETS.read_text()),
     }

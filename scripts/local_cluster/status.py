@@ -53,7 +53,7 @@ def look(machine: Machine) -> Seen:
 
 
 def _get(machine: Machine, port: int, path: str) -> str:
-    return cluster.in_network("curl", "-s", "-m", "1", f"http://{machine.address}:{port}{path}")
+    return cluster.get(machine, port, path, "-m", "1")
 
 
 def table(now: list[Seen], before: list[Seen]) -> str:

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from sso.backup import postgres_tools
 from sso.backup.errors import BackupError
+from sso.db.embedded.access import claim_files
 from sso.db.embedded.binaries import Binaries, data_version, environment, find_binaries, installs
-from sso.db.embedded.files import Account, Lock, postgres_account, reachable, sync
+from sso.db.embedded.files import Account, Lock, reachable, sync
 from sso.db.embedded.paths import postgres_directory
 from sso.db.embedded.start import SETTINGS, create_cluster
 from sso.db.embedded.temporary_server import temporary_server, unused
@@ -71,7 +72,7 @@ def begin_upgrade(data_dir: Path) -> Iterator[Upgrade | None]:
     """Yields None if the data directory already fits the installed PostgreSQL."""
     home = postgres_directory(data_dir)
     with unused(home) as running:
-        account = postgres_account(home)
+        account = claim_files(home)
         binaries = find_binaries(account)
         finish_swap(home)
         if not (home / "data").exists():

@@ -4,6 +4,7 @@ The exit code is 0 on success, 1 after a failure (one line on standard error) an
 """
 
 import gc
+import io
 import sys
 from pathlib import Path
 
@@ -15,7 +16,6 @@ from sso.cli.groups import ImportedCommands
 from sso.cli.server_choice import KEY
 from sso.config import SERVER
 from sso.core.errors import ApiError, OperatorError
-from sso.core.printable import printable_lines
 
 COMMANDS = {
     "serve": "Start the service.",
@@ -91,8 +91,9 @@ def main() -> None:
     except click.exceptions.Abort:
         fail("interrupted")
     except click.UsageError as error:
-        error.message = printable_lines(error.message)
-        error.show()
+        text = io.StringIO()
+        error.show(text)
+        echo(text.getvalue(), err=True, nl=False)
         sys.exit(2)
     except click.ClickException as error:
         fail(error.format_message())

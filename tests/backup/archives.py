@@ -15,7 +15,7 @@ def members(archive: Path) -> dict[str, bytes]:
 
 def rewritten(archive: Path, target: Path, changes: Mapping[str, bytes | None]) -> Path:
     """Writes the archive with other members (None removes one), and with digests that fit them."""
-    content = {name: data for name, data in (members(archive) | changes).items() if data is not None}
+    content = {name: data for name, data in {**members(archive), **changes}.items() if data is not None}
     if "database.sha256" in content:
         content["database.sha256"] = hashlib.sha256(content["database.dump"]).hexdigest().encode()
     if "digests.json" in content:

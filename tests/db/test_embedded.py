@@ -193,7 +193,7 @@ def test_it_is_durable_private_and_has_no_tcp_socket(used: Embedded) -> None:
     assert run(used, "SELECT lower('ÄÖ')") == "äö"
     for path in (used.directory / "data", used.socket_dir):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
-        assert path.stat().st_uid == (pwd.getpwnam("nobody").pw_uid if ROOT else os.geteuid())
+        assert path.stat().st_uid == (files.UNUSED_UIDS[0] if ROOT else os.geteuid())
 
 
 def test_second_process_joins_the_running_postgres(used: Embedded, data_dir: Path, users: Start) -> None:

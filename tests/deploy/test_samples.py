@@ -7,10 +7,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sso.config import CONFIG_FILE, SETTINGS, load
+from scripts.check_manifest import problems
+from sso.config import CONFIG_FILE, SETTINGS, ConfigError, load
 from tests.deploy.proxies import DEPLOY, installed
 
 KUBERNETES = DEPLOY / "kubernetes" / "sso.yaml"
+DIGEST = f"registry.example.com/sso@sha256:{'0123456789abcdef' * 4}"
+VALUES = {
+    "registry.example.com/sso@sha256:REPLACE_DIGEST": DIGEST,
+    "REPLACE_INGRESS_NETWORK": "10.4.7.0/24",
+    "REPLACE_DATABASE_NETWORK": "192.0.2.10/32",
+    "REPLACE_SMTP_NETWORK": "192.0.2.25/32",
+}
 COMPOSE = DEPLOY / "docker" / "compose.yaml"
 
 
@@ -29,11 +37,86 @@ def test_kubernetes_manifests_fit_the_schema() -> None:
         kubernetes_validate.validate(document, "1.33", strict=True)
 
 
+def filled_in() -> str:
+    """The manifest with the values of an operator."""
+    text = KUBERNETES.read_text()
+    for name, value in VALUES.items():
+        assert name in text
+        text = text.replace(name, value)
+    return text
+
+
+def configuration(text: str) -> dict[str, str]:
+    (data,) = (document["data"] for document in yaml.safe_load_all(text) if document["kind"] == "ConfigMap")
+    assert isinstance(data, dict)
+    return data
+
+
 def test_settings_of_the_kubernetes_manifest_are_valid() -> None:
-    (configuration,) = (
-        document["data"] for document in yaml.safe_load_all(KUBERNETES.read_text()) if document["kind"] == "ConfigMap"
-    )
-    assert load(None, configuration).workers == 2
+    assert load(None, configuration(filled_in())).workers == 2
+
+
+def test_kubernetes_manifest_is_refused_until_the_operator_has_filled_it_in() -> None:
+    """Digests and networks cannot be known here, and none of them has a default that trusts too much."""
+    with pytest.raises(ConfigError, match="SSO_TRUSTED_PROXIES"):
+        load(None, configuration(KUBERNETES.read_text()))
+    reasons = "\n".join(problems(KUBERNETES.read_text()))
+    for name in VALUES:
+        assert name in reasons
+    assert problems(filled_in()) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "other", "reason"),
+    [
+        (DIGEST, "registry.example.com/sso:0.1.0", "image: registry.example.com/sso:0.1.0 has no digest"),
+        (DIGEST, "registry.example.com/sso@sha256:123", "has no digest"),
+        (
+            VALUES["REPLACE_INGRESS_NETWORK"],
+            "10.0.0.0/8",
+            "SSO_TRUSTED_PROXIES: 10.0.0.0/8 has more than 65536 addresses",
+        ),
+        (VALUES["REPLACE_INGRESS_NETWORK"], "::/0", "SSO_TRUSTED_PROXIES: ::/0"),
+        ("kind: NetworkPolicy", "kind: Service", "no NetworkPolicy"),
+        ("policyTypes: [Ingress, Egress]", "policyTypes: [Ingress]", "no NetworkPolicy"),
+    ],
+)
+def test_manifest_that_trusts_too_much_is_refused(value: str, other: str, reason: str) -> None:
+    text = filled_in()
+    assert value in text
+    assert any(reason in problem for problem in problems(text.replace(value, other)))
+
+
+def test_pods_are_reached_by_the_ingress_controller_and_prometheus_only() -> None:
+    (policy,) = (item["spec"] for item in yaml.safe_load_all(filled_in()) if item["kind"] == "NetworkPolicy")
+    rules = {rule["ports"][0]["port"]: rule.get("from") for rule in policy["ingress"]}
+    assert rules.keys() == {"http", "metrics"}
+    assert all(rules.values())
+    assert all(rule.get("to") for rule in policy["egress"])
+
+
+def test_cluster_of_three_machines_encrypts_and_authenticates_all_connections() -> None:
+    """scripts/cluster runs these files; tests/cluster tries connections without certificate or password."""
+    folder = DEPLOY / "cluster"
+    etcd = yaml.safe_load((folder / "etcd.yml").read_text())
+    assert [value for value in etcd.values() if "http://" in str(value)] == []
+    for kind in ("client", "peer"):
+        assert etcd[f"{kind}-transport-security"]["client-cert-auth"] is True
+    patroni = yaml.safe_load((folder / "patroni.yml").read_text())
+    assert patroni["etcd3"]["protocol"] == "https"
+    assert patroni["restapi"]["authentication"]["password"]
+    assert patroni["restapi"]["verify_client"] == "optional"  # writing needs a certificate
+    assert [rule.split()[0] for rule in patroni["postgresql"]["pg_hba"]] == ["local", *["hostssl"] * 4]
+    accounts = patroni["postgresql"]["authentication"].values()
+    assert len({account["password"] for account in accounts}) == 3
+    assert {account["sslmode"] for account in accounts} == {"verify-full"}
+    nats = (folder / "nats.conf").read_text()
+    assert nats.count("tls {") == 2
+    assert "verify: true" in nats
+    assert "nats://" not in nats.replace("nats://routes:${NATS_ROUTE_PASSWORD}@", "")
+    service = (folder / "sso.env").read_text()
+    assert "sslmode=verify-full&sslrootcert=" in service
+    assert "SSO_BUS_URL=tls://" in service
 
 
 def test_settings_of_the_compose_file_are_valid() -> None:

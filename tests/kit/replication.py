@@ -34,6 +34,7 @@ SETTINGS = {
     "wal_retrieve_retry_interval": "200ms",
     "log_min_messages": "fatal",
 }
+ACCESS = "host all sso 127.0.0.1/32 trust\nhost replication sso 127.0.0.1/32 trust\n"
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
@@ -179,6 +180,7 @@ def replication(standbys: int = 1, settings: Mapping[str, str] = {}) -> Iterator
     try:
         primary.home.mkdir(mode=0o711)
         copy_prepared(primary.data)
+        (primary.data / "pg_hba.conf").write_text(ACCESS)
         _give(primary.data, account)
         primary.start()
         yield [primary, *(primary.standby(f"node{number}") for number in range(1, standbys + 1))]

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import grp
 import hashlib
 import os
 import pwd
@@ -12,6 +13,8 @@ from typing import NamedTuple, Self
 from sso.core.errors import OperatorError
 
 LOG_LIMIT = 10_000_000
+# No distribution assigns these, and systemd's ranges for homes and dynamic users end before them or begin after them.
+UNUSED_UIDS = range(60800, 60900)
 
 
 class EmbeddedError(OperatorError):
@@ -53,22 +56,52 @@ class Lock:
 
 
 def postgres_account(home: Path) -> Account:
-    """Returns our own account. PostgreSQL refuses to run as root, so root gets the owner of the data, or ``nobody``."""
+    """Returns our own account. PostgreSQL refuses to run as root: root gets the owner of the data, or an unused uid."""
     if os.geteuid():
         return Account(os.geteuid(), os.getegid())
     try:
         owner = (home / "data").stat()
     except FileNotFoundError:
-        try:
-            nobody = pwd.getpwnam("nobody")
-        except KeyError:
-            raise EmbeddedError(
-                "PostgreSQL cannot run as root, and the account nobody does not exist: start as another user"
-            ) from None
-        return Account(nobody.pw_uid, nobody.pw_gid)
+        uid = next(uid for uid in UNUSED_UIDS if not _has_name(uid))
+        return Account(uid, uid)
     if owner.st_uid == 0:
-        raise EmbeddedError(f"{home / 'data'} belongs to root, and PostgreSQL cannot run as root: chown it to nobody")
+        uid = UNUSED_UIDS[0]
+        raise EmbeddedError(
+            f"{home / 'data'} belongs to root, and PostgreSQL cannot run as root: run `chown -R {uid}:{uid}` for it"
+        )
     return Account(owner.st_uid, owner.st_gid)
+
+
+def _has_name(number: int) -> bool:
+    for find in (pwd.getpwuid, grp.getgrgid):
+        with contextlib.suppress(KeyError):
+            find(number)
+            return True
+    return False
+
+
+def nobody() -> Account:
+    try:
+        entry = pwd.getpwnam("nobody")
+    except KeyError:
+        raise EmbeddedError(
+            "PostgreSQL cannot run as root, and the account nobody does not exist: start as another user"
+        ) from None
+    return Account(entry.pw_uid, entry.pw_gid)
+
+
+def give(folder: Path, old: Account, new: Account) -> None:
+    """Makes another account the owner of a folder and of all in it that belongs to the old one.
+
+    Links are not followed. The folder itself comes last: it shows whether all of it was done.
+    """
+    if not folder.exists():
+        return
+    for directory, directories, files in os.walk(folder, topdown=False):
+        for path in (Path(directory, name) for name in (*directories, *files)):
+            if path.lstat().st_uid == old.uid:
+                os.chown(path, *new, follow_symlinks=False)
+    os.chown(folder, *new, follow_symlinks=False)
 
 
 def check_owner(home: Path) -> None:

@@ -90,12 +90,18 @@ def system_directory() -> Path:
     return SYSTEM_DIRECTORY
 
 
-def socket_directory(home: Path, account: Account) -> Path:
-    """Returns the directory of the socket; creates it if it does not exist."""
+def socket_path(home: Path) -> Path:
+    """Returns the path of the directory of the socket."""
     directory = home / "socket"
     # asyncpg ends the path at a comma.
     if len(os.fsencode(directory / SOCKET_NAME)) > SOCKET_PATH_LIMIT or "," in str(directory):
-        directory = Path("/tmp", f"sso-{short_hash(home)}")  # noqa: S108 - checked below
+        return Path("/tmp", f"sso-{short_hash(home)}")  # noqa: S108 - socket_directory() checks it
+    return directory
+
+
+def socket_directory(home: Path, account: Account) -> Path:
+    """Returns the directory of the socket; creates it if it does not exist."""
+    directory = socket_path(home)
     make_directory(directory, 0o700, account)
     status = directory.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != account.uid or status.st_mode & 0o077:

@@ -12,15 +12,17 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from sso.db.embedded.access import claim_files, write_access_rules
 from sso.db.embedded.binaries import Binaries, check_version, environment, find_binaries
 from sso.db.embedded.files import (
     Account,
     EmbeddedError,
     Lock,
+    give,
     make_directory,
+    nobody,
     open_file,
     open_log,
-    postgres_account,
     sync,
 )
 from sso.db.embedded.paths import SOCKET_NAME, socket_directory
@@ -126,13 +128,14 @@ def start(home: Path, running: Lock) -> int:
 
     We hold ``running``, so no process of PostgreSQL exists.
     """
-    account = postgres_account(home)
+    account = claim_files(home)
     binaries = find_binaries(account)
     data = home / "data"
     if not data.exists():
         _check_not_interrupted(home)
         create_data(home, account, binaries, running)
     check_version(data, binaries)
+    write_access_rules(data, account)
     socket_dir = socket_directory(home, account)
     # Their pids may have been reused; PostgreSQL would take that process for another postmaster.
     for stale in (data / "postmaster.pid", socket_dir / SOCKET_NAME, socket_dir / f"{SOCKET_NAME}.lock"):
@@ -186,18 +189,35 @@ def create_cluster(new: Path, account: Account, binaries: Binaries, running: Loc
     """Creates a data directory with an empty database; replaces what an interrupted attempt left there."""
     if new.exists():
         shutil.rmtree(new)
-    make_directory(new, 0o700, account)
-    # trust: the directory of the socket has mode 0700, so only PostgreSQL's user and root can reach it.
-    initdb = ["initdb", "-D", str(new), "--username=sso", "--auth=trust", "--encoding=UTF8", "--locale=C"]
+    if os.geteuid():
+        make_directory(new, 0o700)
+        _initialize(new, account, binaries, running)
+        return
+    # initdb needs an account with a name, and that of PostgreSQL has none. Other processes of nobody do not get through
+    # the outer directory, and cannot attach to initdb, because its group is another one.
+    outer, creator = new.with_name(f"{new.name}.outer"), Account(nobody().uid, account.gid)
+    shutil.rmtree(outer, ignore_errors=True)
+    make_directory(outer, 0o710, Account(0, account.gid))
+    try:
+        make_directory(outer / "data", 0o700, creator)
+        _initialize(outer / "data", creator, binaries, running)
+        give(outer / "data", creator, account)
+        (outer / "data").rename(new)
+    finally:
+        shutil.rmtree(outer, ignore_errors=True)
+
+
+def _initialize(data: Path, account: Account, binaries: Binaries, running: Lock) -> None:
+    initdb = ["initdb", "-D", str(data), "--username=sso", "--auth=reject", "--encoding=UTF8", "--locale=C"]
     initdb += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--no-sync", "--no-instructions"]
     settings = {**SETTINGS, "fsync": "off", "exit_on_error": "on"}
-    single = ["postgres", "--single", "-D", str(new), *options(settings), "postgres"]
+    single = ["postgres", "--single", "-D", str(data), *options(settings), "postgres"]
     try:
         run_binary(initdb, "", account, binaries, running)
         run_binary(single, "CREATE DATABASE sso\n", account, binaries, running)
-        run_binary(["initdb", "-D", str(new), "--sync-only"], "", account, binaries, running)  # once for both commands
+        run_binary(["initdb", "-D", str(data), "--sync-only"], "", account, binaries, running)  # once for both commands
     except EmbeddedError:
-        shutil.rmtree(new, ignore_errors=True)  # the disk may be full
+        shutil.rmtree(data, ignore_errors=True)  # the disk may be full
         raise
 
 

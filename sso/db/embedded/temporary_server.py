@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from sso.db.embedded.access import write_access_rules
 from sso.db.embedded.binaries import environment
 from sso.db.embedded.files import Account, EmbeddedError, Lock, open_log
 from sso.db.embedded.paths import socket_directory
@@ -71,6 +72,7 @@ def temporary_server(
     socket_dir = socket_directory(home, account)
     quoted = str(socket_dir).replace('"', '""')
     everything = {**settings, "listen_addresses": "", "port": str(port), "unix_socket_directories": f'"{quoted}"'}
+    write_access_rules(data, account)
     (data / "postmaster.pid").unlink(missing_ok=True)  # we hold the locks: no process of PostgreSQL exists
     log = open_log(home)
     as_root = os.geteuid() == 0
