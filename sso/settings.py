@@ -189,8 +189,8 @@ class Settings:
         "off",
         values.choice("off", "admins", "all"),
         "Users who must have a second factor: none (`off`), users with administrative rights (`admins`) or `all`. "
-        "Users without one set it up when they next sign in by page. Administrative rights then need a sign-in with it, "
-        "also in programs, and with `all` every sign-in does.",
+        "Users without one set it up when they next sign in by page. Administrative rights then need a sign-in with "
+        "it, also in programs, and with `all` every sign-in does.",
     )
     browser_ttl_s: int = setting(1209600, seconds, "Lifetime of browser sessions in seconds.")
     jwt_ttl_s: int = setting(3600, seconds, "Lifetime of user JWTs in seconds.")
