@@ -131,8 +131,8 @@ def show(ctx: click.Context, client_id: str, form: Format | None) -> None:
 @click.option(
     "--overlap",
     type=overlap_duration,
-    help="How long the old secret stays valid, such as 12h or 7d (default: until --finish). With 0, everything that was "
-    "issued to the client ends too: for a secret that has leaked.",
+    help="How long the old secret stays valid, such as 12h or 7d (default: until --finish). With 0, everything that "
+    "was issued to the client ends too: for a secret that has leaked.",
 )
 @click.option("--expires-in", type=duration, help="How long the new secret is valid, such as 90d (default: for ever).")
 @click.pass_context
