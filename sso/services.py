@@ -164,7 +164,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         jwts,
         users.find,
         verifications,
-        service_tokens.application_of,
+        service_tokens.identity_of,
         settings.base_url,
         settings.data_dir / "keys",
         settings.node_name or "",
@@ -258,7 +258,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
                 sends_mail=smtp_url is not None,
             ),
             permissions,
-            service_tokens.application_of,
+            service_tokens.identity_of,
             ChangeParts(bus, change_reader, webhooks),
             settings.rate_admin,
             ServiceParts(

@@ -23,8 +23,8 @@ from sso.web.csv_response import streamed_csv_response
 
 FILTERS = ("actor", "target", "operation", "since", "until")
 CSV_COLUMNS = (
-    "id", "at", "user_id", "service_id", "key_id", "operator", "address", "operation", "target", "project_id",
-    "application_id", "before", "after",
+    "id", "at", "user_id", "service_id", "client_id", "key_id", "operator", "address", "operation", "target",
+    "project_id", "application_id", "before", "after",
 )  # fmt: skip
 
 
