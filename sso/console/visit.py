@@ -20,6 +20,7 @@ class ConsoleOperations:
     def __init__(self, management: ManagementApi) -> None:
         self.authorize = management.authorize
         self.protected_users = management.protected
+        self.exports = management.exports
         self._routes = {(route.method, route.path): route for route in management.routes}
 
     def find(self, method: str, path: str) -> AdminRoute:
