@@ -70,9 +70,10 @@ class AdminAuthenticator:
         return AdminCaller(caller.actor, granted_rights(granted), granted.root_rules, granted.is_root, caller)
 
     async def _service_client(self, credentials: PresentedCredentials) -> AdminCaller:
-        application_id = await self._find_service_token(credentials.bearer)
-        if application_id is None:
+        identity = await self._find_service_token(credentials.bearer)
+        if identity is None:
             raise Unauthorized
+        application_id = identity.application_id
         is_central = application_id == CENTRAL_APPLICATION_ID
         caller = Caller(
             "",
@@ -82,6 +83,7 @@ class AdminAuthenticator:
             has_factor=is_central,
             in_management=True,
             is_operator=is_central,
+            client_id=identity.client_id,
         )
         if is_central:
             return AdminCaller(caller.actor, ALL_RIGHTS, frozenset(), is_root=True, permissions=caller)

@@ -81,7 +81,7 @@ class StateResource:
     async def export(self, request: AdminRequest) -> AdminResponse:
         """Returns the document that `sso export` prints, without secrets."""
         query: ExportQuery = request.query
-        return record_response(await self._export(_read_sections(query.sections)))
+        return record_response(await self._export(request, _read_sections(query.sections)))
 
     async def diff(self, request: AdminRequest) -> AdminResponse:
         """Returns what applying the document would change, record by record. Nothing is changed."""
@@ -124,10 +124,10 @@ class StateResource:
         except DocumentError as error:
             raise ApiError(str(error)) from None
 
-    async def _export(self, sections: tuple[str, ...]) -> JsonRecord:
+    async def _export(self, request: AdminRequest, sections: tuple[str, ...]) -> JsonRecord:
         if {"users", "permissions", "memberships"} & {*sections}:
             await _refuse_many_users(self._database)
-        return await export(self._database, sections)
+        return await export(self._database, sections, request.caller.actor)
 
 
 async def _refuse_many_users(runner: Runner) -> None:

@@ -12,6 +12,7 @@ from sso.admin.assertions import assertion_routes
 from sso.admin.audit_trail import AuditQuery, AuditTrail
 from sso.admin.caller import AdminAuthenticator, AdminCaller
 from sso.admin.change_wiring import ChangeParts, stream_routes
+from sso.admin.export_audit import ExportAudit
 from sso.admin.invitations import InvitationResource, invitation_routes
 from sso.admin.permission_wiring import permission_routes
 from sso.admin.personal_data import PersonalDataResource, personal_data_routes
@@ -61,6 +62,7 @@ class ManagementApi:
     export_rate: RateLimiter  # of the console
     visibility: Visibility
     protected: ProtectedUsers
+    exports: ExportAudit  # of the console
     routes: tuple[AdminRoute, ...]
 
     def limit(self, caller: AdminCaller) -> AbstractContextManager[None]:
@@ -102,6 +104,7 @@ def build_management(
         RateLimiter(database, "export", -(-requests_per_minute // EXPORTS_DIVISOR)),
         visibility,
         protected,
+        ExportAudit(database),
         (
             *_user_routes(users, details),
             *personal_data_routes(PersonalDataResource(database, users, accounts.deletion, accounts.erasure)),

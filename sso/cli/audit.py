@@ -65,11 +65,16 @@ def _listed(entry: dict[str, Any]) -> Record:
 
 
 def _actor(entry: dict[str, Any]) -> str:
-    actor = f"user {entry['user_id']}" if entry["user_id"] else "command line"
+    if entry["user_id"]:
+        actor = f"user {entry['user_id']}"
+    else:
+        actor = "command line" if entry["service_id"] is None else f"application {entry['service_id']}"
     if entry["operator"]:
         actor += f" ({entry['operator']})"
-    if entry["service_id"] is not None:
+    if entry["service_id"] is not None and entry["user_id"]:
         actor += f" through application {entry['service_id']}"
+    if entry["client_id"] is not None:
+        actor += f" with client {entry['client_id']}"
     if entry["key_id"] is not None:
         actor += f" with access key {entry['key_id']}"
     return actor

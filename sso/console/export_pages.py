@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from quart import Blueprint, Response, request
 
-from sso.console.lists import MAX_ROWS, PAGE, read_pages
+from sso.console.lists import exported_pages
 from sso.console.sections import ConsoleSection
 from sso.console.user_lookup import find_user_id
 from sso.console.view import ConsoleView
@@ -27,5 +27,5 @@ def add_export(
         query = {name: request.args.get(name, "").strip() for name in filters}
         if user := query.get("user_id"):
             query["user_id"] = await find_user_id(visit, user, "user_id")
-        pages = read_pages(visit, path, query, PAGE, MAX_ROWS)
+        pages = exported_pages(visit, path, query)
         return await streamed_csv_response(path.strip("/"), columns, pages)

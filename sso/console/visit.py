@@ -21,6 +21,7 @@ class ConsoleOperations:
         self.authorize = management.authorize
         self.limit = management.limit
         self.protected_users = management.protected
+        self.exports = management.exports
         self._routes = {(route.method, route.path): route for route in management.routes}
 
     def find(self, method: str, path: str) -> AdminRoute:

@@ -1,10 +1,18 @@
 """Access tokens of service clients: opaque, with the id of their application in front."""
 
 import re
+from typing import NamedTuple
 
 from sso.core.ids import MAX_APPLICATION_ID, SECRET_TOKEN, secret_token
 
 _FORM = re.compile(rf"app([1-9][0-9]{{0,9}})\.{SECRET_TOKEN}", re.ASCII)
+
+
+class ServiceIdentity(NamedTuple):
+    """The author of a request that is made for an application."""
+
+    application_id: int
+    client_id: str | None = None  # the service client, if the request has its access token and no service JWT
 
 
 def new_service_token(application_id: int) -> str:

@@ -10,7 +10,7 @@ from sso.db.standalone import fetch_value, run_with_connection
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-HEAD = "0052"  # the newest migration; a test compares it with the files
+HEAD = "0053"  # the newest migration; a test compares it with the files
 ADVISORY_LOCK = 7_350_911  # an arbitrary number
 SCRIPTS = Path(__file__).parent / "migrations"
 

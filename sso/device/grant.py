@@ -44,7 +44,7 @@ class DeviceGrant:
         request.require("device_code")
         client = await self._clients.authenticate(credentials)
         restrictions = await self._restrictions(request, client, proof)
-        polls = self._polls.with_issuer(DeviceTokenIssuer(self._tokens, client, restrictions))
+        polls = self._polls.with_issuer(DeviceTokenIssuer(self._tokens, self._proofs, client, restrictions, proof))
         counted = await self._sessions.count_request(request.device_code, client.client_id, held=request.wait > 0)
         if counted is None:
             raise InvalidGrant("device_code: expected one that was issued to this client and not used yet")
@@ -69,10 +69,8 @@ class DeviceGrant:
                 assert_never(outcome)
 
     async def _restrictions(self, request: TokenRequest, client: Client, proof: DpopProof | None) -> TokenRestrictions:
-        """Returns what the request says about its access token, and uses up the DPoP proof."""
+        """Returns what the request says about its access token."""
         resources = await self._resource_servers.require(request.resource) if request.resource else ()
-        if proof:
-            await self._proofs.use(proof)
-        elif client.dpop_bound_access_tokens:
+        if proof is None and client.dpop_bound_access_tokens:
             raise InvalidDpopProof
         return TokenRestrictions(proof.jkt if proof else None, resources)

@@ -13,6 +13,7 @@ from sso.core.ids import digest, secret_token
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.gsid.model import Claim, Claimed
+from sso.oauth.dpop import DpopProof, DpopProofs
 from sso.oauth.model import DEVICE_CODE, Client, IssuedTokens, TokenRestrictions
 from sso.oauth.token_statements import CLOCK, NEW_GRANTS, USER_CLAIMS
 from sso.oauth.token_store import TokenLifetimes
@@ -93,10 +94,15 @@ class DeviceTokenIssuer:
     """Issues the tokens of one request."""
 
     tokens: DeviceTokens
+    proofs: DpopProofs
     client: Client
     restrictions: TokenRestrictions
+    proof: DpopProof | None
 
     async def issue(self, claim: Claim, claimed: Claimed) -> dict[str, Any]:
+        """Uses the proof up and issues the tokens. The proof of a request that gets no tokens is not stored."""
+        if self.proof:
+            await self.proofs.use(self.proof)
         return await self.tokens.issue(claim, claimed, self.client, self.restrictions)
 
     async def revoke(self, claim: Claim) -> None:

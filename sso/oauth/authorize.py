@@ -113,6 +113,10 @@ class Authorize:
     async def begin(self, request: AuthorizationRequest, session: Session | None) -> Outcome:
         """Starts the authorization. Raises AuthorizationError if prompt=none forbids a page that is needed."""
         no_prompt = "none" in request.prompts
+        consent = session is not None and await self._must_consent(request, session)
+        if no_prompt and consent:
+            # Before anything else, so that the site does not learn who is signed in, or since when.
+            raise AuthorizationError("consent_required", "the user must consent")
         if session is None or not _satisfies(session, request, self._clock.utc()):
             if no_prompt:
                 raise AuthorizationError("login_required", "the user must sign in")
@@ -122,10 +126,7 @@ class Authorize:
         if not no_prompt and _can_sign_in_with_more_factors(request, session):
             stepped_up = replace(request, prompts=request.prompts | {"login"})
             return ShowSignIn(await self._authorizations.save(stepped_up))
-        consent = await self._must_consent(request, session)
         if consent or "select_account" in request.prompts:
-            if no_prompt:
-                raise AuthorizationError("consent_required", "the user must consent")
             return AskConsent(await self._authorizations.save(request), session, consent)
         return await self._finish(request, session, None, consented=False)
 

@@ -66,7 +66,8 @@ class DpopProofs:
     async def use(self, proof: DpopProof) -> None:
         """Uses the proof up. Raises InvalidDpopProof if it was used before, by any worker.
 
-        Callers authenticate the client first, so that strangers do not fill the table.
+        Callers make all other checks first, above all of the client and of the code or token, so that strangers do not
+        fill the table.
         """
         used = digest(f"dpop {proof.jkt} {proof.jti}")
         if await self._database.value(_USE_JTI, digest=used, expires=proof.expires) is None:

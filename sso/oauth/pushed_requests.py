@@ -81,10 +81,8 @@ class PushedAuthorizationRequests:
         if "request_uri" in fields:
             raise InvalidRequest("request_uri: expected none in a pushed request")
         fields = fields | {"client_id": client.client_id}
-        if proof:
-            await self._proofs.use(proof)
-            if fields.setdefault("dpop_jkt", proof.jkt) != proof.jkt:
-                raise InvalidDpopProof("dpop_jkt: expected the thumbprint of the key of the DPoP proof")
+        if proof and fields.setdefault("dpop_jkt", proof.jkt) != proof.jkt:
+            raise InvalidDpopProof("dpop_jkt: expected the thumbprint of the key of the DPoP proof")
         parameters = Parameters.from_fields(fields)
         try:
             _, redirect = await self._authorize.find_client(parameters)
@@ -93,6 +91,8 @@ class PushedAuthorizationRequests:
             raise InvalidRequest(error.reason) from None
         except AuthorizationError as error:
             raise InvalidPushedRequest(error.error, error.description) from None
+        if proof:
+            await self._proofs.use(proof)
         return {"request_uri": await self._save(client, parameters), "expires_in": LIFETIME_S}
 
     async def use(self, parameters: Parameters) -> Parameters:

@@ -1,7 +1,7 @@
 """The access tokens of service clients (client_credentials) in the database. Each method is one transaction."""
 
 from sso.core.ids import digest
-from sso.core.service_token import claimed_application, new_service_token
+from sso.core.service_token import ServiceIdentity, claimed_application, new_service_token
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
@@ -40,7 +40,7 @@ _ISSUE = BatchStatement(
 # A token ends when its client is disabled, belongs to another application, or may no longer use client_credentials. One
 # that is bound to a key or meant for other resource servers is not accepted here.
 _FIND = BatchStatement(
-    """SELECT item.n, t.application_id FROM {items} JOIN oauth_service_tokens t USING (digest)
+    """SELECT item.n, t.application_id, t.client_id FROM {items} JOIN oauth_service_tokens t USING (digest)
     JOIN oauth_clients c USING (client_id, application_id)
     WHERE t.expires > now() AND NOT c.disabled AND 'client_credentials' = ANY (c.grant_types)
         AND t.dpop_jkt IS NULL AND cardinality(t.resources) = 0""",
@@ -72,9 +72,9 @@ class ServiceTokenStore:
         )
         return token if row else None
 
-    async def application_of(self, token: str) -> int | None:
-        """Returns the application of a valid token. Reads the database each time, so that a revocation acts at once."""
+    async def identity_of(self, token: str) -> ServiceIdentity | None:
+        """Returns the identity of a valid token. Reads the database each time, so that a revocation acts at once."""
         if not claimed_application(token):
             return None
         row = await self._find(digest=digest(token))
-        return int(row["application_id"]) if row else None
+        return ServiceIdentity(row["application_id"], row["client_id"]) if row else None

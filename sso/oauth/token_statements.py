@@ -208,6 +208,11 @@ ROTATE = BatchStatement(
         "retry_s": "bigint",
     },
 )
+# Whether a refresh token may be the current one, or the previous one that is repeated, of a grant with this key.
+IS_REFRESHABLE = Statement(
+    """SELECT EXISTS (SELECT FROM oauth_grants WHERE id = :grant_id AND client_id = :client_id
+        AND CAST(:token_id AS text) IN (head, previous) AND (dpop_jkt IS NULL OR dpop_jkt = :jkt))"""
+)
 REVOKE_REFRESH_TOKEN = Statement(
     """DELETE FROM oauth_grants g USING users u
     WHERE g.id = :grant_id AND g.client_id = :client_id AND g.head = :token_id

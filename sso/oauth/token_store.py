@@ -17,6 +17,7 @@ from sso.oauth.token_statements import (
     COUNT_FAILURE,
     FIND_ACCESS_TOKEN,
     FIND_CODE,
+    IS_REFRESHABLE,
     REDEEM,
     REVOKE_ACCESS_TOKEN,
     REVOKE_GRANT,
@@ -184,6 +185,14 @@ class TokenStore:
             retry_s=successors.retry_s,
         )
         return _rotation_result(row, token_id) if row else None
+
+    async def is_refreshable(self, grant_id: str, client_id: str, token_id: str, jkt: str) -> bool:
+        """Returns whether `rotate` may succeed for this refresh token and a proof with this key."""
+        return bool(
+            await self._database.value(
+                IS_REFRESHABLE, grant_id=grant_id, client_id=client_id, token_id=token_id, jkt=jkt
+            )
+        )
 
     async def revoke_refresh_token(self, grant_id: str, client_id: str, token_id: str) -> bool:
         """Revokes the grant and its access tokens if ``token_id`` is its valid current refresh token."""

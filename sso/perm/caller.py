@@ -73,11 +73,12 @@ class Caller(NamedTuple):
     in_management: bool = False  # the request came to the management API, where MANAGEMENT_RIGHTS count
     is_operator: bool = False  # a service client of the central application, which has every right
     second_factor_missing: bool = False  # the service requires one, and the sign-in was without: no rights over others
+    client_id: str | None = None  # the service client whose access token the request has
 
     @property
     def actor(self) -> AuditActor:
         key_id = self.key.id if self.key else self.address_signed_by or None
-        return AuditActor(self.user_id, self.service_id, str(self.address), key_id)
+        return AuditActor(self.user_id, self.service_id, str(self.address), key_id, client_id=self.client_id)
 
     @property
     def subject(self) -> str:
@@ -154,7 +155,7 @@ class CallerAuthenticator:
         """
         lookup = lookup or self._lookup
         now = int(self._clock.now())
-        service_id = await self._service_id(credentials)
+        service_id, client_id = await self._service(credentials)
         key = await self._access_key(credentials, lookup) if rule.subject is Subject.USER_DATA else None
         is_access_key_get = key is not None and rule.is_get(fields)
         factor_replaced = rule.replaces_factor(
@@ -171,6 +172,7 @@ class CallerAuthenticator:
                     now,
                     key_replaces_factor=is_access_key_get,
                     address_signed_by=credentials.address_signed_by,
+                    client_id=client_id,
                 )
             raise _missing_jwt(credentials)
         max_expired_s = EXPIRED_FOR_S if factor_replaced and rule.subject is Subject.USER_DATA else 0
@@ -198,6 +200,7 @@ class CallerAuthenticator:
             is_site,
             credentials.address_signed_by,
             second_factor_missing=self._requires_second_factor and not has_used_second_factor(claims),
+            client_id=client_id,
         )
 
     def needs_second_factor(self, error: Forbidden | None = None) -> Forbidden:
@@ -208,9 +211,10 @@ class CallerAuthenticator:
             f"{self._base_url}/account and sign in again with it"
         )
 
-    async def _service_id(self, credentials: PresentedCredentials) -> int | None:
+    async def _service(self, credentials: PresentedCredentials) -> tuple[int | None, str | None]:
+        """The application and the service client of the service JWT; None without one."""
         if not credentials.service_jwt:
-            return None
+            return None, None
         try:
             return await self._service_jwts.verify(credentials.service_jwt, credentials.address)
         except InvalidToken:

@@ -46,7 +46,7 @@ class LoginRules:
         self, service_jwt: str, application_ids: tuple[int, ...], client: Address
     ) -> tuple[int, ...]:
         try:
-            service_id = await self._service_jwts.verify(service_jwt, client)
+            service_id = (await self._service_jwts.verify(service_jwt, client)).application_id
         except InvalidToken:
             raise ApiError("service_jwt: invalid token") from None
         if application_ids and service_id not in application_ids:

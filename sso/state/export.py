@@ -5,6 +5,8 @@ from typing import Any
 
 from sso.db.database import Database
 from sso.db.transaction import Transaction
+from sso.perm.stores import audit
+from sso.perm.stores.audit import AuditActor
 from sso.state.apply import APPLY_SECONDS
 from sso.state.sections import (
     applications,
@@ -35,9 +37,18 @@ _EXPORTS: dict[str, Callable[[Transaction], Awaitable[Any]]] = {
 }
 
 
-async def export(database: Database, sections: Collection[str] = SECTIONS) -> dict[str, Any]:
-    """Returns the document with these sections."""
-    return await database.long_transaction(APPLY_SECONDS, export_in, sections)
+async def export(
+    database: Database, sections: Collection[str] = SECTIONS, actor: AuditActor | None = None
+) -> dict[str, Any]:
+    """Returns the document with these sections. The export is audited."""
+    return await database.long_transaction(APPLY_SECONDS, _export_audited, actor or AuditActor(), sections)
+
+
+async def _export_audited(tx: Transaction, actor: AuditActor, sections: Collection[str]) -> dict[str, Any]:
+    document = await export_in(tx, sections)
+    records = {name: len(records) for name, records in document.items()}
+    await audit.write(tx, actor, "state.export", "", None, {"records": records})
+    return document
 
 
 async def export_in(tx: Transaction, sections: Collection[str] = SECTIONS) -> dict[str, Any]:

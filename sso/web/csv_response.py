@@ -2,13 +2,16 @@
 
 import csv
 import io
+import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
 from quart import Response
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# The beginning of a formula, at the beginning of a cell or after a character at which a spreadsheet program may divide
+# the cell: which one it takes for the separator depends on the language of its user.
+_FORMULA = re.compile(r"""(^|[;,|\t\r\n])([\s"]*)(?=[=+\-@＝＋－＠])""")
 
 
 def csv_response(name: str, columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> Response:
@@ -55,10 +58,11 @@ def _csv_text(head: Sequence[Sequence[str]], columns: Sequence[str], records: It
 
 
 def _cell(value: Any) -> str:
-    """Returns the text of a cell. A spreadsheet program would run a formula, so its first character is quoted."""
+    """Returns the text of a cell. A spreadsheet program would run a formula, so an apostrophe is put before it."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    neutral = _FORMULA.sub(r"\1\2'", text)
+    return f"'{neutral}" if neutral.startswith(("\t", "\r")) else neutral

@@ -317,7 +317,7 @@ def test_every_change_is_audited_with_before_and_after(manager: Administrator, r
 
 
 def test_audit_is_filtered_and_paged(
-    manager: Administrator, root: Administrator, service_client: Administrator
+    server: Server, manager: Administrator, root: Administrator, service_client: Administrator
 ) -> None:
     user = create(manager)
     for number in range(3):
@@ -332,7 +332,8 @@ def test_audit_is_filtered_and_paged(
     assert root.get("/audit", after="x").status_code == 400
     by_service = create(service_client)
     (entry,) = root.data("/audit", target=by_service["user_id"])
-    assert entry["service_id"] == 1
+    assert (entry["service_id"], entry["client_id"]) == (1, "management")  # which of several clients
+    assert "application 1 with client management" in server.sso("audit", "--operation", "user.create").stdout
 
 
 def test_requests_beyond_the_rate_are_429(server: Server, root: Administrator, tmp_path: Path) -> None:

@@ -71,7 +71,10 @@ def test_app_service_jwt_needs_the_private_key(applied: Sso, environment: dict[s
     assert "is not among the application's keys" in applied("app", "service-jwt", "40").failure
     give(public_key=public_pem(key.public_key()))
     token = applied("app", "service-jwt", "40").lines[-1]
-    assert _in_services(environment, lambda services: services.permissions.service_jwts.verify(token, LOCAL)) == 40
+    assert _in_services(environment, lambda services: services.permissions.service_jwts.verify(token, LOCAL)) == (
+        40,
+        None,
+    )
 
 
 def test_app_email_secret_is_created_once(applied: Sso, environment: dict[str, str]) -> None:

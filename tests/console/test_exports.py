@@ -1,5 +1,7 @@
 """CSV files of the lists."""
 
+import json
+
 import pytest
 
 from tests.console.conftest import ConsoleBrowser
@@ -42,3 +44,23 @@ def test_export_has_the_filters_of_the_page(root_browser: ConsoleBrowser, studio
     assert len(root_browser.get(path, params={"stage": "registered"}).text.split("\r\n")) > 2
     assert root_browser.get(path, params={"stage": "denied"}).text.count("\r\n") == 1
     assert root_browser.get(path, params={"user_id": studio.root.login}).text.count("\r\n") == 1
+
+
+@pytest.mark.usefixtures("records")
+def test_exports_are_audited(root_browser: ConsoleBrowser, studio: Studio) -> None:
+    project_id = studio.project()
+    one_user = {"filter": {"search": studio.root.login}, "records": 1}
+    for path, operation, target, after in (
+        (f"users/export.csv?search={studio.root.login}", "list.export", "users", one_user),
+        (f"projects/{project_id}/members.csv", "list.export", f"projects/{project_id}/members", {"records": 1}),
+        ("state/export.json?sections=groups", "state.export", "", {"records": {"groups": 0}}),
+    ):
+        assert root_browser.get(f"/console/{path}").status_code == 200
+        entry = json.loads(studio.server.sso("audit", "--json", "--most", "1").stdout)
+        assert (entry["operation"], entry["target"]) == (operation, target)
+        assert entry["after"].keys() >= after.keys()
+        assert entry["after"]["records"] == after["records"] or target == ""
+        assert entry["user_id"]
+    studio.server.sso("export")
+    entry = json.loads(studio.server.sso("audit", "--json", "--most", "1").stdout)
+    assert (entry["operation"], entry["operator"] != "") == ("state.export", True)

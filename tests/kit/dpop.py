@@ -9,10 +9,13 @@ from typing import Any
 
 import jwt as pyjwt
 
+from sso.core.ids import digest
 from sso.core.keys import GENERATE, PrivateKey, public_jwk
 from sso.core.proof_jwt import jwk_thumbprint
+from tests.kit.browser import query
 from tests.kit.oauth import TOKEN, USERINFO, Site
 from tests.kit.rsa_keys import rsa_key
+from tests.kit.server import Server
 
 _numbers = itertools.count(1)
 
@@ -61,3 +64,10 @@ class DpopKey:
 
 def ath(access_token: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(access_token.encode()).digest()).decode().rstrip("=")
+
+
+def is_stored(server: Server, key: DpopKey, headers: dict[str, str]) -> bool:
+    """Whether the service has stored that the proof was used."""
+    jti = pyjwt.decode(headers["DPoP"], options={"verify_signature": False})["jti"]
+    sql = "SELECT FROM oauth_used_jtis WHERE digest = $1"
+    return bool(query(server, sql, digest(f"dpop {key.jkt} {jti}")))

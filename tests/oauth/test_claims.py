@@ -114,6 +114,22 @@ def test_prompt_none_reports_what_is_needed(
     assert answer == {"error": error, "error_description": answer["error_description"], "state": "s-1"}
 
 
+def test_prompt_none_does_not_tell_who_is_signed_in_before_consent(server: Server, browser: Browser) -> None:
+    site = new_site(server, profile="oidc", consent=True)
+    hints: list[dict[str, str]] = [
+        {"login_hint": browser.login},
+        {"login_hint": "else@where.example"},
+        {"max_age": "0"},
+    ]
+    answers = [query_of(browser.authorize(site, prompt="none", **hint)) for hint in [{}, *hints]]
+    assert answers[0]["error"] == "consent_required"
+    assert answers == answers[:1] * 4
+    browser.submit(browser.authorize(site), {"decision": "allow"})
+    assert browser.code(site, prompt="none", login_hint=browser.login)
+    wrong = query_of(browser.authorize(site, prompt="none", login_hint="else@where.example"))
+    assert wrong["error"] == "account_selection_required"
+
+
 def test_prompt_none_succeeds_for_the_user_of_login_hint(oidc: Site, browser: Browser) -> None:
     assert browser.code(oidc, prompt="none", login_hint=browser.login.upper())
 

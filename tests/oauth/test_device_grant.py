@@ -19,7 +19,7 @@ from tests.kit.device import (
     tokens_of,
     type_code,
 )
-from tests.kit.dpop import DpopKey
+from tests.kit.dpop import DpopKey, is_stored
 from tests.kit.oauth import INTROSPECT, TOKEN, USERINFO, Site, error_of, new_site
 from tests.kit.server import Server
 
@@ -272,8 +272,26 @@ def test_tokens_are_bound_to_the_key_of_the_proof(server: Server, anns_browser: 
         tokens["refresh_token"], DpopKey("ES256").headers(site), client_id=site.client_id, redirect_uri=None
     )
     assert error_of(stolen) == (400, "invalid_grant")
-    used = site.http.post(TOKEN, data=start_device(site).form(), headers=headers)
+    another = start_device(site)
+    confirm(anns_browser, another)
+    used = site.http.post(TOKEN, data=another.form(), headers=headers)
     assert error_of(used) == (400, "invalid_dpop_proof")
+    another.let_interval_pass()
+    assert site.http.post(TOKEN, data=another.form(), headers=key.headers(site)).status_code == 200
+
+
+def test_proof_is_stored_only_with_tokens(server: Server, anns_browser: Browser) -> None:
+    """A public client does not authenticate, so anyone can send proofs for it."""
+    site, key = new_device_site(server, dpop_bound_access_tokens=True), DpopKey("ES256")
+    device = start_device(site)
+    headers = key.headers(site)
+    for code in ("0" * 36 + "." + "x" * 43, device.device_code, device.device_code):
+        assert site.http.post(TOKEN, data=device.form(device_code=code), headers=headers).status_code == 400
+    assert not is_stored(server, key, headers)
+    confirm(anns_browser, device)
+    device.let_interval_pass()
+    assert site.http.post(TOKEN, data=device.form(), headers=headers).status_code == 200
+    assert is_stored(server, key, headers)
 
 
 def test_access_token_is_for_the_resource_that_the_device_names(server: Server, anns_browser: Browser) -> None:

@@ -12,11 +12,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from sso.core.keys import public_jwk
-from tests.kit.dpop import DpopKey, ath
+from tests.kit.dpop import DpopKey, ath, is_stored
 from tests.kit.oauth import (
     AUTHORIZE,
     INTROSPECT,
     PAR,
+    REVOKE,
     TOKEN,
     USERINFO,
     Browser,
@@ -213,6 +214,25 @@ def test_proof_works_once_at_all_endpoints(oidc: Site, browser: Browser) -> None
     headers = key.at_userinfo(oidc, tokens["access_token"])
     assert oidc.http.get(USERINFO, headers=headers).status_code == 200
     assert error_of(oidc.http.get(USERINFO, headers=headers)) == (401, "invalid_dpop_proof")
+
+
+def test_proof_of_a_refused_request_is_not_stored(server: Server, oidc: Site, public: Site, browser: Browser) -> None:
+    """Otherwise strangers could fill the table."""
+    key = KEYS["ES256"]
+    refresh_token = redeem(oidc, browser, key).json()["refresh_token"]
+    ended = redeem(public, browser, key).json()["refresh_token"]
+    form = {"token": ended, "client_id": public.client_id}
+    assert public.http.post(REVOKE, data=form).status_code == 200
+    proofs = [key.headers(oidc) for _ in range(3)]
+    assert oidc.refresh(refresh_token, headers=oidc.basic("wrong") | proofs[0]).status_code == 401
+    assert public.refresh(ended, headers=proofs[1], client_id=public.client_id).status_code == 400
+    assert oidc.redeem("no-such-code", headers=oidc.basic() | proofs[2]).status_code == 400
+    pushed = key.headers(public, PAR)
+    fields = {"client_id": public.client_id, "redirect_uri": public.redirect_uri, "response_type": "wrong"}
+    assert public.http.post(PAR, data=fields, headers=pushed).status_code == 400
+    assert [is_stored(server, key, headers) for headers in (*proofs, pushed)] == [False] * 4
+    assert oidc.refresh(refresh_token, headers=oidc.basic() | proofs[0]).status_code == 200
+    assert is_stored(server, key, proofs[0])
 
 
 def test_refresh_token_of_a_public_client_is_bound(public: Site, browser: Browser) -> None:

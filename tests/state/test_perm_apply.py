@@ -289,7 +289,7 @@ async def test_private_key_is_encrypted_and_kept(services: Services) -> None:
     assert private_key(services.keyring, row) == private_pem(key)
     assert "private_key" not in row["service_meta"]
     token = await services.permissions.service_jwts.issue(40, private_pem(key), int(services.database.clock.now()))
-    assert await services.permissions.service_jwts.verify(token, LOCAL) == 40
+    assert await services.permissions.service_jwts.verify(token, LOCAL) == (40, None)
     published = await services.permissions.application_keys.published(40)
     assert [item["id"] for item in published] == [key_id(key.public_key())]
     removed = {"applications": [{"application_id": 40, "service_meta": {"private_key": ""}}]}

@@ -37,4 +37,4 @@ class LocalState:
         return {row["user_id"]: row["login"] for row in rows}
 
     async def export(self) -> Fields:
-        return await export(self._services.database)
+        return await export(self._services.database, actor=self._services.actor)

@@ -8,7 +8,7 @@ from quart import Blueprint, Response, request
 from sso.console.applications.pages import APPLICATION, path_of
 from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
 from sso.console.form_error import FormError
-from sso.console.lists import MAX_ROWS, PAGE, read_pages
+from sso.console.lists import exported_pages
 from sso.console.projects.frame import MAX_CHOICES
 from sso.console.role_rows import RoleRow, kept_rows, read_day
 from sso.console.sections import APPLICATIONS
@@ -63,7 +63,7 @@ def holder_pages(console: ConsoleView, routes: Blueprint) -> None:
     async def export_holders(application_id: str) -> Response:
         visit = await console.open_export(APPLICATIONS)
         query = {"role": request.args.get("role", "").strip()}
-        pages = read_pages(visit, HOLDERS, query, PAGE, MAX_ROWS, application_id=application_id)
+        pages = exported_pages(visit, HOLDERS, query, application_id=application_id)
         return await streamed_csv_response("roles", ("role", "user_id", "login", "expired", "ttl"), pages)
 
     @routes.get("/choose")

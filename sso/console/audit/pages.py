@@ -11,7 +11,7 @@ from sso.console.audit.differences import differences
 from sso.console.audit.targets import target_path
 from sso.console.audit.undo_pages import ENTRY, undo_pages, why_not
 from sso.console.form_error import FormError
-from sso.console.lists import MAX_ROWS, PAGE, read_pages
+from sso.console.lists import exported_pages
 from sso.console.sections import AUDIT
 from sso.console.user_lookup import find_user_id, shown_while_typing
 from sso.console.users.pages import problem
@@ -23,8 +23,8 @@ from sso.web.csv_response import streamed_csv_response
 
 FILTERS = ("actor", "target", "operation", "since", "until")
 CSV_COLUMNS = (
-    "id", "at", "user_id", "service_id", "key_id", "operator", "address", "operation", "target", "project_id",
-    "application_id", "before", "after",
+    "id", "at", "user_id", "service_id", "client_id", "key_id", "operator", "address", "operation", "target",
+    "project_id", "application_id", "before", "after",
 )  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def audit_pages(console: ConsoleView) -> Blueprint:
     async def export() -> Response:
         visit = await console.open_export(AUDIT)
         filters = {name: request.args.get(name, "").strip() for name in FILTERS}
-        pages = read_pages(visit, "/audit", await _query(visit, filters), PAGE, MAX_ROWS)
+        pages = exported_pages(visit, "/audit", await _query(visit, filters))
         return await streamed_csv_response("audit", CSV_COLUMNS, pages, _csv_record)
 
     @routes.get("/<entry_id>")

@@ -98,6 +98,8 @@ def explorer_pages(console: ConsoleView) -> Blueprint:
             explored = None
         if explored is None:
             return see_other(f"{EXPLORER.path}?{query.address()}")  # the page says what is missing or wrong
+        rules = compared_rules(explored, query) if explored.right else _rules(explored, query)
+        await visit.operations.exports.write(visit.caller, "permissions", dict(request.args.items()), len(rules))
         return _csv(explored, query)
 
     return routes

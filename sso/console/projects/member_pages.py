@@ -7,7 +7,7 @@ from quart import Blueprint, Response, request
 
 from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
 from sso.console.form_error import FormError
-from sso.console.lists import MAX_ROWS, PAGE, read_pages
+from sso.console.lists import exported_pages
 from sso.console.projects.frame import (
     PROJECT,
     applications_of,
@@ -68,7 +68,7 @@ def member_pages(console: ConsoleView, routes: Blueprint) -> None:
     @routes.get("/<project_id>/members.csv")
     async def export_members(project_id: str) -> Response:
         visit = await console.open_export(PROJECTS)
-        pages = read_pages(visit, MEMBERS, {}, PAGE, MAX_ROWS, project_id=project_id)
+        pages = exported_pages(visit, MEMBERS, {}, project_id=project_id)
         return await streamed_csv_response("members", ("user_id", "login", "roles"), pages, _csv_record)
 
     @routes.post("/<project_id>/members/<user_id>/remove")

@@ -223,6 +223,7 @@ audit = Table(
     text_column("user_id"),  # the user that made the change; empty for the command line
     Column("service_id", Integer),  # the application of the service JWT of the request
     Column("key_id", Text),  # the access key of the request
+    Column("client_id", Text),  # the service client whose access token the request has
     text_column("operator"),  # the operating system account that ran the command
     text_column("address"),
     Column("operation", Text, nullable=False),

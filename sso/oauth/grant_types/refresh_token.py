@@ -62,14 +62,15 @@ class RefreshTokenGrant:
             raise _invalid_refresh_token("strict")
         successors = successor_tokens(self._keyring, presented, idempotency_key, restrictions)
         redirect_uri = request.redirect_uri
-        if proof:
-            await self._proofs.use(proof)
+        is_used = await self._use_proof(proof, client, credentials, presented, redirect_uri)
         result = await self._rotate(
             client, credentials, presented, redirect_uri, redirect_uri, successors, restrictions
         )
         if result is not None and _must_retry(result, client, redirect_uri):
             # The bearer is a hash with the redirect URI. If an oidc client has not sent it, it is that of the grant.
             hashed_uri = redirect_uri or result.grant_redirect_uri or ""
+            if not is_used:
+                await self._use_proof(proof, result.client, credentials, presented, hashed_uri)
             result = await self._rotate(
                 result.client, credentials, presented, redirect_uri, hashed_uri, successors, restrictions
             )
@@ -78,6 +79,27 @@ class RefreshTokenGrant:
         if result.issued is None:
             raise await self._error(result, request, credentials, presented, restrictions)
         return await self._token_issuer.token_response(result.issued, successors.access_token)
+
+    async def _use_proof(
+        self,
+        proof: DpopProof | None,
+        client: Client,
+        credentials: ClientCredentials,
+        presented: PresentedRefreshToken,
+        hashed_uri: str,
+    ) -> bool:
+        """Uses the proof up, and returns whether it did.
+
+        A proof is not stored for a request that cannot succeed. Otherwise old tokens would suffice to fill the table.
+        """
+        if proof is None or self._clients.authenticate(client, credentials, hashed_uri) is None:
+            return False
+        if not await self._token_store.is_refreshable(
+            presented.grant_id, presented.client_id, presented.token_id, proof.jkt
+        ):
+            return False
+        await self._proofs.use(proof)
+        return True
 
     async def _rotate(
         self,

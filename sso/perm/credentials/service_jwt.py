@@ -11,7 +11,7 @@ from sso.core.ids import MAX_APPLICATION_ID
 from sso.core.jwt import InvalidToken, Signer, Verifier, kid_of, peek_claim
 from sso.core.keys import UnusableKey, algorithm_of, key_id, load_private
 from sso.core.net import Address
-from sso.core.service_token import claimed_application
+from sso.core.service_token import ServiceIdentity, claimed_application
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.core.verified_signatures import VerifiedSignatures
 from sso.db.database import Database
@@ -23,8 +23,8 @@ TYP = "service_token"
 MAX_LIFETIME_S = 3600
 MAX_LENGTH = 4096  # the token is parsed before it is verified, to find the key
 
-# Returns the application of a valid access token of a service client, None for other tokens.
-FindServiceToken = Callable[[str], Awaitable[int | None]]
+# Returns the identity of a valid access token of a service client, None for other tokens.
+FindServiceToken = Callable[[str], Awaitable[ServiceIdentity | None]]
 
 _IS_ACTIVE = Statement(
     """SELECT 1 FROM applications a LEFT JOIN projects p ON p.id = a.project_id
@@ -61,21 +61,22 @@ class ServiceJwts:
         self._audience = audience
         self._verifier = Verifier(typ=TYP, audience=audience, verified=VerifiedSignatures())
 
-    async def verify(self, token: str, client: Address) -> int:
-        """The id of the application that signed the token. Raises InvalidToken if the token is not valid.
+    async def verify(self, token: str, client: Address) -> ServiceIdentity:
+        """The application that signed the token, or the service client. Raises InvalidToken if the token is not valid.
 
         Any client can send a token, so a costly verification waits in the queue of the address ``client``.
         """
         if claimed_application(token):
-            application_id = await self._find_service_token(token)
-            if application_id is None:
+            identity = await self._find_service_token(token)
+            if identity is None:
                 raise InvalidToken("unknown token")
             is_active = False
         else:
             application_id, is_active = await self._verify_jwt(token, client)
-        if not is_active and await self._database.value(_IS_ACTIVE, application_id=application_id) is None:
+            identity = ServiceIdentity(application_id)
+        if not is_active and await self._database.value(_IS_ACTIVE, application_id=identity.application_id) is None:
             raise InvalidToken("removed application")
-        return application_id
+        return identity
 
     async def _verify_jwt(self, token: str, client: Address) -> tuple[int, bool]:
         """The application of a service JWT, and whether it is known that the application is not removed."""

@@ -16,10 +16,11 @@ DEFAULT_PAGE = 50
 
 _WRITE = Statement(
     """INSERT INTO audit (
-        user_id, service_id, key_id, operator, address, operation, target, project_id, application_id, before, after
+        user_id, service_id, client_id, key_id, operator, address, operation, target, project_id, application_id,
+        before, after
     ) VALUES (
-        :user_id, :service_id, :key_id, :operator, :address, :operation, :target, :project_id, :application_id,
-        :before, :after
+        :user_id, :service_id, :client_id, :key_id, :operator, :address, :operation, :target, :project_id,
+        :application_id, :before, :after
     )"""
 )
 # The conditions of the filters. Each statement has only those that are used, so that PostgreSQL chooses the index for
@@ -50,6 +51,7 @@ class AuditActor:
     address: str = ""
     key_id: str | None = None  # the access key that the request was made with
     operator: str = ""  # the account of the operating system that ran a command
+    client_id: str | None = None  # the service client whose access token the request was made with
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ async def write(
         _WRITE,
         user_id=actor.user_id,
         service_id=actor.service_id,
+        client_id=actor.client_id,
         key_id=actor.key_id,
         operator=actor.operator,
         address=actor.address,

@@ -23,8 +23,8 @@ def test_audit_entry_has_actor_operation_target_time_and_address(studio: Studio)
     studio.root.call("project", action="save", data={"id": project, "description": "new"})
     entry = audit(studio.root, project_id=project, most=1).data[0]
     assert set(entry) == {
-        "id", "at", "user_id", "service_id", "key_id", "operator", "address", "operation", "target", "project_id",
-        "application_id", "before", "after",
+        "id", "at", "user_id", "service_id", "client_id", "key_id", "operator", "address", "operation", "target",
+        "project_id", "application_id", "before", "after",
     }  # fmt: skip
     assert (entry["user_id"], entry["address"], entry["service_id"]) == (studio.root.user_id, "127.0.0.1", None)
     assert (entry["operation"], entry["target"], entry["project_id"]) == ("project.save", project, project)

@@ -149,8 +149,8 @@ def test_target_user_of_publish_needs_a_second_factor_other_than_email(studio: S
     users = studio.root.call("project/membership", action="get", data={"id": name.lower().replace(" ", "_")}).data[
         "users"
     ]
-    for target, found in ((plain.user_id, True), ("missing@example.com", False)):  # who looked which login up
-        query = {"operation": "user.lookup", "target": target}
+    for looked_up, found in ((plain.user_id, True), ("missing@example.com", False)):  # who looked which login up
+        query = {"operation": "user.lookup", "target": looked_up}
         headers = {"Authorization": f"Bearer {studio.root.jwt}", "Factor": FACTOR}
         entries = studio.client.get("/api/admin/audit", params=query, headers=headers).json()["data"]
         assert [(entry["user_id"], entry["after"]) for entry in entries] == [(studio.root.user_id, {"found": found})]
