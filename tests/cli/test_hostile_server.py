@@ -69,7 +69,7 @@ def test_texts_of_the_server_are_escaped_on_a_terminal(url: str, tmp_path: Path,
 
 
 def test_json_on_a_terminal_has_escapes_of_json(url: str, tmp_path: Path) -> None:
-    state = {"disabled": False, "deletion_due": None, "second_factors": []}
+    state: dict[str, object] = {"disabled": False, "deletion_due": None, "second_factors": []}
     user = {"user_id": "1", "login": "a", "nick": ATTACK, **state}
     text = shown(url, tmp_path, [{"data": [user]}], "--server", url, "user", "list", "--json")
     assert json.loads(text)["nick"] == ATTACK
