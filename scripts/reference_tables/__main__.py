@@ -1,16 +1,16 @@
-"""Brings the tables of docs/reference.rst up to date with the source. Meanings are kept; new rows get a TODO."""
+"""Brings the tables of the documentation up to date with the source. Meanings are kept; new rows get a TODO."""
 
 import sys
 
-from scripts.reference_tables.page import PAGE, TODO, problems, read_rows, tables, updated
+from scripts.reference_tables.page import TODO, problems, read_rows, tables, updated
 
 
 def main() -> int:
-    page = PAGE.read_text()
     unfinished = 0
     for table in tables():
+        page = table.page.read_text()
         if f".. list-table:: {table.title}\n" not in page:
-            print(f"docs/reference.rst: {problems(page, table)[0]}", file=sys.stderr)
+            print(f"docs/{table.page.name}: {problems(page, table)[0]}", file=sys.stderr)
             unfinished += 1
             continue
         page, removed = updated(page, table)
@@ -20,7 +20,7 @@ def main() -> int:
         for name in to_write:
             print(f"{table.title}: {name} needs a meaning in place of {TODO}")
         unfinished += len(to_write)
-    PAGE.write_text(page)
+        table.page.write_text(page)
     return 1 if unfinished else 0
 
 

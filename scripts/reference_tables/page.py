@@ -1,4 +1,4 @@
-"""The tables of docs/reference.rst: what the source says, joined with the meanings that people wrote into the page."""
+"""Tables of the documentation: what the source says, joined with the meanings that people wrote into the pages."""
 
 import re
 import textwrap
@@ -9,9 +9,11 @@ from pathlib import Path
 
 from scripts.reference_tables.errors import OTHER_ERRORS, constructor_texts, error_classes, error_texts
 from scripts.reference_tables.log_events import log_events
+from scripts.reference_tables.route_limits import COLUMNS, limit_rows
 from scripts.reference_tables.source import Module, modules
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference.rst"
+SECURITY_PAGE = PAGE.with_name("security.rst")
 TODO = "TODO"
 WIDTH = 120
 # Error responses of these packages have a code: the endpoints of OAuth, and what every endpoint has in common.
@@ -28,6 +30,7 @@ class Table:
     columns: Row
     rows: Sequence[Row]
     meanings: bool
+    page: Path = PAGE
 
     def key(self, row: Row) -> str:
         return row[0] if self.meanings else " | ".join(row)
@@ -36,7 +39,8 @@ class Table:
 def tables() -> list[Table]:
     """Returns the tables as the source has them, without the meanings."""
     found = modules()
-    return [_log_table(found), _class_table(found), *_text_tables(found)]
+    limits = Table("Limits of routes", COLUMNS, limit_rows(), meanings=False, page=SECURITY_PAGE)
+    return [_log_table(found), _class_table(found), *_text_tables(found), limits]
 
 
 def _log_table(found: list[Module]) -> Table:
