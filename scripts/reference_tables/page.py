@@ -9,12 +9,14 @@ from pathlib import Path
 
 from scripts.reference_tables.errors import OTHER_ERRORS, constructor_texts, error_classes, error_texts
 from scripts.reference_tables.log_events import log_events
+from scripts.reference_tables.route_limits import COLUMNS, limit_rows
 from scripts.reference_tables.settings import setting_rows
 from scripts.reference_tables.source import Module, modules
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "reference.rst"
 OPERATIONS = DOCS / "operations.rst"
+SECURITY = DOCS / "security.rst"
 TODO = "TODO"
 WIDTH = 120
 # Error responses of these packages have a code: the endpoints of OAuth, and what every endpoint has in common.
@@ -40,7 +42,8 @@ class Table:
 def tables() -> list[Table]:
     """Returns the tables as the source has them, without the meanings."""
     found = modules()
-    return [_log_table(found), _class_table(found), *_text_tables(found), _setting_table()]
+    limits = Table("Limits of routes", COLUMNS, limit_rows(), meanings=False, page=SECURITY)
+    return [_log_table(found), _class_table(found), *_text_tables(found), _setting_table(), limits]
 
 
 def _log_table(found: list[Module]) -> Table:

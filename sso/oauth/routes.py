@@ -32,6 +32,7 @@ TOKEN, USERINFO, REVOKE = "/proxy/oauth/token", "/proxy/oauth/userinfo", "/proxy
 INTROSPECT, PAR = "/proxy/oauth/introspect", "/proxy/oauth/par"
 # The endpoints that the pages of browser apps may call.
 CROSS_ORIGIN_PATHS = frozenset({*DISCOVERY, *KEY_PATHS, TOKEN, USERINFO, REVOKE, INTROSPECT, PAR})
+MAX_BODY = 64 * 1024  # two JWTs of 16 kB, and more: the sender is not known yet
 MAX_PUSHED_BODY = 32 * 1024
 NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 # The document lists the algorithms of the published keys, so it is cached no longer than the key set.
@@ -74,7 +75,7 @@ def oauth_routes(
 
     @routes.post(TOKEN)
     async def token() -> Response:
-        body = await read_model(TokenRequest, require_type=True)
+        body = await read_model(TokenRequest, require_type=True, max_bytes=MAX_BODY)
         credentials = await _verify_assertion(body, assertions) if body.client_assertion else _credentials(body)
         proof = proofs.read(request.headers.getlist("DPoP"), "POST", TOKEN)
         if body.grant_type == DEVICE_CODE:
@@ -103,14 +104,14 @@ def oauth_routes(
 
     @routes.post(REVOKE)
     async def revoke() -> Response:
-        body = await read_model(RevokeRequest)
+        body = await read_model(RevokeRequest, max_bytes=MAX_BODY)
         credentials = await read_credentials(body, assertions)
         await revocation.revoke(credentials, body.refresh_token, body.token)
         return reply({"status": "ok"}, headers=NO_STORE)
 
     @routes.post(INTROSPECT)
     async def introspect() -> Response:
-        body = await read_model(IntrospectionRequest)
+        body = await read_model(IntrospectionRequest, max_bytes=MAX_BODY)
         credentials = await read_credentials(body, assertions)
         return reply(await introspection.introspect(credentials, body.token), headers=NO_STORE)
 
@@ -149,7 +150,7 @@ def oauth_routes(
         """Returns the access token in the body of a form (RFC 6750 section 2.2); "" without one."""
         if request.method != "POST" or request.mimetype != "application/x-www-form-urlencoded":
             return ""
-        return (await read_model(UserinfoRequest)).access_token
+        return (await read_model(UserinfoRequest, max_bytes=MAX_BODY)).access_token
 
     def userinfo_proof(access_token: str) -> DpopProof | None:
         try:

@@ -28,7 +28,14 @@ CREDENTIALS = {
     )
 }
 # List headers that are parsed before authentication, with their separators. An item takes up to 4 us.
-LIST_SEPARATORS = {b"cookie": b";", b"if-match": b",", b"if-none-match": b",", b"range": b","}
+LIST_SEPARATORS = {
+    b"accept": b",",
+    b"accept-language": b",",
+    b"cookie": b";",
+    b"if-match": b",",
+    b"if-none-match": b",",
+    b"range": b",",
+}
 MAX_ITEMS, MAX_PARAMETERS = 200, 100
 ANY_HOST = frozenset({"/healthz", "/readyz", "/metrics"})  # health checks use addresses that are not configured
 

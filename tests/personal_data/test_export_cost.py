@@ -63,6 +63,7 @@ async def test_export_reads_only_its_own_entries_of_the_audit_trail(
     async def explain(tx: Transaction, statement: Statement, **values: Any) -> Any:
         if "FROM audit" in statement.text:
             explained = await run(tx, Statement(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement.text}"), **values)
+            assert explained is not None
             read.append(rows_read(orjson.loads(explained[0])[0]["Plan"]))
         return await run(tx, statement, **values)
 

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0053"
-down_revision = "0052"
+revision = "0050"
+down_revision = "0049"
 oldest_program = "0020"
 
 
