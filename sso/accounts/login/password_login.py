@@ -9,7 +9,7 @@ from sso.accounts.errors import AccountClosed, InvalidCredentials, LoginBusy, To
 from sso.accounts.login.login_counts import CODE, PASSWORD, count_login
 from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
-from sso.accounts.password_rules import check_new_password
+from sso.accounts.password_rules import check_length, check_new_password
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.sessions import Session
 from sso.accounts.users import UserStore
@@ -126,6 +126,7 @@ class PasswordLogin:
 
         Raises UnacceptablePassword, or TooManyAttempts.
         """
+        check_length(new)
         attempt = LoginAttempt(user.login_key, address, device)
         async with self._hashing(attempt):
             if not await self._confirm(user, current, attempt):
@@ -137,8 +138,9 @@ class PasswordLogin:
         """Returns the hash of the new password of a person who has proved to be the owner of ``login``.
 
         Raises UnacceptablePassword, TooManyAttempts, or LoginBusy if the queue of passwords to hash is full. A password
-        that is not accepted counts like a failed login from the address.
+        that is not accepted counts like a failed login from the address, unless its length is the reason.
         """
+        check_length(new)
         async with self._hashing(LoginAttempt(login_key(login), address)):
             await self._rate_limiter.charge_address(address)
             await self._judge_new_password(login, nick, new)
