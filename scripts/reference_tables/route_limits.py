@@ -45,7 +45,7 @@ FAMILIES = {
     "/api/permissions": Family(
         "user JWT with factor, service JWT or access key",
         "none",
-        f"evaluation connections for writes, ``explain`` and ``at``; {PARSER}",
+        f"evaluation connections for writes and ``at``; {PARSER}",
     ),
     "/console": Family("browser session of an administrator", "``SSO_RATE_ADMIN``", "management connections"),
     "/console/state": Family("as above", "as above", f"evaluation connections; {PARSER}"),

@@ -17,7 +17,7 @@ class QueuedWork(NamedTuple):
 
 
 QUEUED = (
-    QueuedWork("/account/totp", 0.03, "the image of a QR code; of users who have just authenticated"),
+    QueuedWork("/account/totp", 0.03, "the image of a QR code, on the event loop: no queue yet"),
     QueuedWork("/openapi.json", 1.0, "the document is built once, in a thread"),
     QueuedWork("/api/admin/state", 0.5, "compares or applies a document of the whole service; evaluation connections"),
     QueuedWork("/console/state", 0.5, "as /api/admin/state"),

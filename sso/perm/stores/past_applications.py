@@ -21,7 +21,7 @@ MAX_WAITING = 200
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _PastApplication:
     epoch: int  # of the connections: after a failover, a lost change may have had the same id
     compiled: CompiledApplication
     json_bytes: int
@@ -31,7 +31,7 @@ class PastApplications:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._queue = FairQueue(MAX_COMPILATIONS, MAX_WAITING, max_per_lane=1)
-        self._entries: OrderedDict[tuple[int, int], _Entry] = OrderedDict()
+        self._entries: OrderedDict[tuple[int, int], _PastApplication] = OrderedDict()
         self._bytes = 0
 
     async def load(self, application_id: int, commit_id: int, at: int, caller: str) -> CompiledApplication:
@@ -60,10 +60,10 @@ class PastApplications:
         assert row is not None  # the facts of the same moment had it
         compiled = await compile_application(self._database, application_id, 0, row)
         json_bytes = sum(len(row[section]) for section in SECTIONS) + sum(map(len, row["roles"]))
-        self._add((application_id, commit_id), _Entry(epoch, compiled, json_bytes))
+        self._add((application_id, commit_id), _PastApplication(epoch, compiled, json_bytes))
         return compiled
 
-    def _add(self, key: tuple[int, int], entry: _Entry) -> None:
+    def _add(self, key: tuple[int, int], entry: _PastApplication) -> None:
         """Adds the entry, and removes the oldest ones beyond the limit."""
         if (previous := self._entries.pop(key, None)) is not None:
             self._bytes -= previous.json_bytes
