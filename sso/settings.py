@@ -301,7 +301,8 @@ class Settings:
         1200,
         count,
         "Requests per minute to the management API (/api/admin/) from one IPv4 address or IPv6 /64, and to the console "
-        "by one administrator; further ones get 429. 0 means no limit.",
+        "and the permission endpoints by one user or application; further ones get 429. Frequent reads of permissions "
+        "do not count. 0 means no limit.",
     )
     upstream_ca_file: Path | None = setting(
         None,
