@@ -95,8 +95,9 @@ class Settings:
     database_pool: int = setting(
         8,
         integer(5, 100),
-        "Database connections of each worker. Management, evaluations of permissions and root use shares of them, so "
-        "that logins always find free ones.",
+        "Database connections of each worker, at least 5. Management, evaluations of permissions and root use shares of "
+        "them, so that logins always find free ones.",
+        see="#The database",
     )
     database_timeout_s: int = setting(
         2,
@@ -327,7 +328,8 @@ class Settings:
         1200,
         count,
         "Requests per minute to the management API (/api/admin/) from one IPv4 address or IPv6 /64, and to the console "
-        "by one administrator; further ones get 429. 0 means no limit.",
+        "and the permission endpoints by one user or application; further ones get 429. Frequent reads of permissions "
+        "do not count. 0 means no limit.",
         see="management",
     )
     upstream_networks: tuple[Network, ...] = setting(

@@ -44,7 +44,7 @@ FAMILIES = {
     "/api/admin/state": Family("as above", "as above", f"evaluation connections; {PARSER}"),
     "/api/permissions": Family(
         "user JWT with factor, service JWT or access key",
-        "none",
+        "``SSO_RATE_ADMIN``, except frequent reads",
         f"evaluation connections for writes and ``at``; {PARSER}",
     ),
     "/console": Family("browser session of an administrator", "``SSO_RATE_ADMIN``", "management connections"),

@@ -12,7 +12,8 @@ def setting_rows() -> list[Row]:
     rows: list[Row] = []
     for name, item in SETTINGS.items():
         info = setting_info(item)
-        example = f" Example: ``{info.example}``." if info.example is not None else ""
+        has_example = info.example is not None and "`" not in str(info.example)
+        example = f" Example: ``{info.example}``." if has_example else ""
         default = default_in_words(item)
         default = _literals(default) if info.default_text or default == "none" else f"``{default}``"
         rows.append((f"``{name}``", default, f"{_literals(info.description)}{example}{_link(info.see)}"))

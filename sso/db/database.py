@@ -10,7 +10,6 @@ usual :class:`sso.db.time_limits.TimeLimits`) that the database is unavailable.
 """
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from functools import partial
@@ -27,7 +26,7 @@ from sso.db.clock import DatabaseClock
 from sso.db.connection_share import ConnectionShares, current_share
 from sso.db.connector import Connector
 from sso.db.driver_errors import DRIVER_ERRORS, is_read_only, raise_translated
-from sso.db.errors import DatabaseError, DeadlineExceeded, LockTimeout, ReadOnly, TransactionConflict, Unavailable
+from sso.db.errors import DatabaseError, DeadlineExceeded, ReadOnly, Unavailable
 from sso.db.loop_lag import LoopLag
 from sso.db.pool import ConnectionPool
 from sso.db.statement import Statement
@@ -35,14 +34,13 @@ from sso.db.statement_monitor import StatementMonitor
 from sso.db.statement_name import function_name
 from sso.db.time_limits import USUAL, TimeLimits
 from sso.db.transaction import Row, Transaction, run_in_transaction
+from sso.db.transaction_retries import retry_conflicts, retry_lock_timeouts
 
 Arguments = TypeVarTuple("Arguments")
 P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_QUEUE = 2000  # calls that may wait for a connection; further ones fail at once
-MAX_ATTEMPTS = 5  # of a transaction that conflicts with others
-LOCK_PAUSE_S = (0.02, 0.2)  # at least and at most, before a transaction waits for a lock again
 MAX_THREADS = 2  # for work with large rows
 
 
@@ -132,15 +130,9 @@ class Database:
         passed; then this raises LockTimeout.
         """
         begin_sql = self.limits.begin_contended_sql
-        give_up_at = trio.current_time() + max(seconds, self.limits.transaction_s)
+        run = partial(self._run_transaction, lambda tx: function(tx, *args, **kwargs), seconds, begin_sql)
         with self._traced(function):
-            while True:
-                try:
-                    return await self._run_transaction(lambda tx: function(tx, *args, **kwargs), seconds, begin_sql)
-                except LockTimeout:
-                    if trio.current_time() > give_up_at:
-                        raise
-                    await trio.sleep(random.uniform(*LOCK_PAUSE_S))  # noqa: S311 - jitter, not a secret
+            return await retry_lock_timeouts(max(seconds, self.limits.transaction_s), run)
 
     def _traced(self, function: Callable[..., Any]) -> AbstractContextManager[object]:
         return nullcontext() if self.telemetry is None else self.telemetry.statement(function_name(function))
@@ -149,18 +141,10 @@ class Database:
         run_in_thread = partial(self._loop.trio_as_future, self._threads.run)
         run = partial(run_in_transaction, call, run_in_thread, self._monitor, begin_sql)
         seconds = self.limits.queue_s + max(seconds, self.limits.transaction_s)
-        for attempt in range(MAX_ATTEMPTS):
-            try:
-                result, topics = await self._run(run, seconds)
-            except TransactionConflict:
-                if attempt + 1 == MAX_ATTEMPTS:
-                    raise Unavailable("too many conflicts") from None
-                await trio.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - jitter, not a secret
-            else:
-                for topic in topics:
-                    self.publish_topic(topic)
-                return result
-        raise AssertionError("unreachable")
+        result, topics = await retry_conflicts(lambda: self._run(run, seconds))
+        for topic in topics:
+            self.publish_topic(topic)
+        return result
 
     async def rows(self, statement: Statement, **values: Any) -> list[Row]:
         arguments = statement.arguments(values)

@@ -52,7 +52,7 @@ def test_application_has_a_limited_number_of_roles_whichever_way_they_are_saved(
     refused = next(response for response in responses if response.status == 409)
     assert f"an application has at most {MAX_ROLES} roles" in refused.body["error"]
 
-    schema = {"roles": {"another": {}}}
+    schema: dict[str, Any] = {"roles": {"another": {}}}
     assert root.call("meta/schema", action="save", application_id=app, data=schema).status == 409
     headers = {"Authorization": f"Bearer {root.jwt}", "Factor": FACTOR}
     body = {"application_id": app, "name": "another"}

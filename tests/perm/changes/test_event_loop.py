@@ -1,0 +1,76 @@
+"""The evaluation of a write at an application that is as large as allowed does not stop other requests."""
+
+import time
+from typing import Any
+
+import pytest
+import trio
+
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+from sso.perm.changes.scope import Scope
+from sso.perm.changes.size_limits import MAX_CONDITION_NODES, MAX_ROLES
+from sso.perm.changes.writer import WRITE, PermissionWriter, WriteMode
+from sso.perm.engine.records import RoleRecord
+from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.roles import put_role
+from sso.services import Services
+
+USERS = 20
+LONGEST_STEP_S = 0.1  # of CPU time; the longest takes 0.001 s, and 0.9 s without threads
+_SETUP = (
+    "INSERT INTO applications (application_id, name, assertions) OVERRIDING SYSTEM VALUE VALUES"
+    """ (10, 'large', '["only r1 may r1"]')""",
+    f"""INSERT INTO roles (application_id, name, meta, condition)
+    SELECT 10, 'r' || n, jsonb_build_object('private_data', (
+            SELECT jsonb_object_agg('r' || (n + k), '{{"value": true}}'::jsonb) FROM generate_series(0, 9) AS k)),
+        jsonb_build_object('or', '[{{"tag": "many"}}]'::jsonb || (
+            SELECT jsonb_agg(jsonb_build_object('domain', 'd' || n || '-' || k || '.example'))
+            FROM generate_series(1, {MAX_CONDITION_NODES // MAX_ROLES - 2}) AS k))
+    FROM generate_series(1, {MAX_ROLES}) AS n""",
+    f"""INSERT INTO users (user_id, login, login_key, tags)
+    SELECT CAST(n AS text), 'u' || n || '@x.org', 'u' || n || '@x.org', CASE n % 2 WHEN 0 THEN '{{many}}' END::text[]
+    FROM generate_series(1, {USERS}) AS n""",
+)
+
+
+class LongestStep(trio.abc.Instrument):
+    """Measures the CPU time of the steps of tasks on the event loop."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._began = time.thread_time()
+
+    def before_task_step(self, _task: trio.lowlevel.Task) -> None:
+        self._began = time.thread_time()
+
+    def after_task_step(self, _task: trio.lowlevel.Task) -> None:
+        self.seconds = max(self.seconds, time.thread_time() - self._began)
+
+
+@pytest.mark.parametrize("mode", [WRITE, WriteMode(dry_run=True)], ids=["write", "dry run"])
+async def test_write_at_the_largest_application_leaves_the_event_loop_to_others(
+    services: Services, mode: WriteMode
+) -> None:
+    database: Database = services.database
+
+    async def set_up(tx: Transaction) -> None:
+        for sql in _SETUP:
+            await tx.value(Statement(sql.replace("THEN '{many}' END", "THEN '{many}' ELSE '{}' END")))
+
+    await database.transaction(set_up)
+
+    async def save(tx: Transaction) -> Any:
+        meta = {"private_data": {"new": {"value": True}}}
+        await put_role(tx, 10, RoleRecord("r2", meta, condition={"everyone": True}))
+
+    writer = PermissionWriter(database, FactsStore(database))
+    step = LongestStep()
+    trio.lowlevel.add_instrument(step)
+    try:
+        written = await writer.write(WriteMode(mode.dry_run, override=True), Scope.role(10, "r2"), save)
+    finally:
+        trio.lowlevel.remove_instrument(step)
+    assert len(written.impact.changes) == USERS
+    assert step.seconds < LONGEST_STEP_S
