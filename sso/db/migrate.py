@@ -10,6 +10,7 @@ from sso.db.standalone import fetch_value, run_with_connection
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+FIRST = "0049"  # the oldest migration; databases of earlier versions, which were never released, are refused
 HEAD = "0053"  # the newest migration; a test compares it with the files
 ADVISORY_LOCK = 7_350_911  # an arbitrary number
 SCRIPTS = Path(__file__).parent / "migrations"
@@ -34,6 +35,10 @@ def is_current(dsn: str) -> bool:
     if version is not None and version > HEAD:
         _check_compatible(dsn, version)
         return True
+    if version is not None and version < FIRST:
+        raise MigrationError(
+            f"the database is at version {version}, which this program cannot upgrade (only from {FIRST})"
+        )
     return version == HEAD
 
 

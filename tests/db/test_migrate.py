@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, text
 
 from sso.db import migrate as migrations
-from sso.db.migrate import HEAD, SCRIPTS, MigrationError, current, migrate
+from sso.db.migrate import FIRST, HEAD, SCRIPTS, MigrationError, current, migrate
 from sso.db.standalone import fetch_value, run_with_connection
 from sso.db.tables import metadata
 from tests.kit.forked_program import ForkedProcess
@@ -172,106 +170,11 @@ def test_migration_that_was_killed_leaves_nothing_and_can_be_repeated(empty: str
     assert fetch_value(empty, TABLES) == len(metadata.tables) + 1
 
 
-# Rows of older versions
-
-
-def upgrade(dsn: str, revision: str) -> None:
-    def run(connection: Connection) -> None:
-        config = Config()
-        config.set_main_option("script_location", str(SCRIPTS))
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
-        connection.commit()
-
-    run_with_connection(dsn, run)
-
-
-NFD, NFC = "zoe\u0308@example.com", "zo\u00eb@example.com"
-OLD_LOGINS = {
-    "1": (NFD, NFD),
-    "2": ("Ann@Straße.de", "ann@strasse.de"),
-    "3": ("bjo\u0308rn@example.com", "bjo\u0308rn@example.com"),
-    "4": ("bj\u00f6rn@example.com", "bj\u00f6rn@example.com"),
-    "5": ("ASCII@example.com", "ascii@example.com"),
-}
-
-
-@pytest.fixture(scope="module")
-def with_old_rows(postgres_server: Postgres) -> Iterator[str]:
-    """A database in which each of several versions has written rows, and which was then migrated to the newest."""
-    dsn = postgres_server.empty()
-    upgrade(dsn, "0009")
-    insert_session_tokens(dsn)
-    upgrade(dsn, "0014")
-    insert_projects(dsn)
-    upgrade(dsn, "0015")
-    run_with_connection(dsn, insert_logins)
-    assert migrate(dsn) is True
-    yield dsn
-    postgres_server.drop(dsn)
-
-
-def insert_session_tokens(dsn: str) -> None:
-    fetch_value(dsn, "INSERT INTO users (user_id, login, login_key) VALUES ('9', 'a@b.c', 'a@b.c')")
-    for digest in ("\\x01", "\\x02"):
-        fetch_value(dsn, f"INSERT INTO session_tokens VALUES ('{digest}', '9', 'long', NULL, now() + interval '1 day')")
-
-
-def insert_projects(dsn: str) -> None:
-    for project, age, aliases in (
-        ("red_dawn", 3, ["Red-Dawn", "RD", "rd", "First"]),
-        ("blue", 2, ["RED_dawn", "r-d", "first", "Own"]),
-        ("own", 1, []),
-    ):
-        array = ", ".join(f"'{alias}'" for alias in aliases)
-        fetch_value(
-            dsn,
-            f"INSERT INTO projects (id, title, aliases, created) VALUES "
-            f"('{project}', '{project}', ARRAY[{array}]::text[], now() - interval '{age} days')",
-        )
-        for name in (project, *aliases):
-            fetch_value(dsn, f"INSERT INTO project_names VALUES ('{name}', '{project}')")
-    fetch_value(dsn, "INSERT INTO project_names VALUES ('new_title', 'own')")
-    fetch_value(dsn, "INSERT INTO applications (application_id, name, project_id) VALUES (10, 'a', 'blue')")
-    for project in ("blue", "own"):
-        member = f"('{project}', '5', 'applications', '10', 'viewer')"
-        fetch_value(dsn, f"INSERT INTO project_members (project_id, user_id, level, resource, role) VALUES {member}")
-
-
-def insert_logins(connection: Connection) -> None:
-    for user_id, (login, key) in OLD_LOGINS.items():
-        values = {"user_id": user_id, "login": login, "key": key}
-        connection.execute(
-            text("INSERT INTO users (user_id, login, login_key) VALUES (:user_id, :login, :key)"), values
-        )
-    connection.commit()
-
-
-def test_existing_session_tokens_get_a_sign_in(with_old_rows: str) -> None:
-    count = "SELECT count(DISTINCT s.id) FROM session_tokens t JOIN sign_ins s ON s.id = t.sign_in AND s.user_id = '9'"
-    condition = "s.auth = 'gsid' AND NOT s.ended AND s.expires = t.expires"
-    assert fetch_value(with_old_rows, f"{count} WHERE {condition}") == 2
-
-
-def test_existing_project_names_are_normalised(with_old_rows: str) -> None:
-    """If two names become equal, an id wins over an alias, and the older project over the younger one."""
-    aliases_left = "SELECT string_agg(id || '=' || array_to_string(aliases, ','), ' ' ORDER BY id) FROM projects"
-    assert fetch_value(with_old_rows, aliases_left) == "blue=r-d own= red_dawn=RD,First"
-    names = "SELECT string_agg(name || '=' || project_id, ' ' ORDER BY name) FROM project_names"
-    expected = "blue=blue first=red_dawn new_title=own own=own r_d=blue rd=red_dawn red_dawn=red_dawn"
-    assert fetch_value(with_old_rows, names) == expected
-    assert fetch_value(with_old_rows, "SELECT string_agg(project_id, ',') FROM project_members") == "blue"
-
-
-def test_logins_are_converted_to_nfc_unless_the_new_key_is_taken(with_old_rows: str) -> None:
-    def read(connection: Connection) -> Any:
-        rows = connection.execute(text("SELECT user_id, login, login_key FROM users WHERE user_id <> '9'"))
-        return {row.user_id: (row.login, row.login_key) for row in rows}
-
-    assert run_with_connection(with_old_rows, read) == OLD_LOGINS | {
-        "1": (NFC, NFC),
-        "2": ("Ann@Straße.de", "ann@xn--strae-oqa.de"),
-    }
+def test_database_from_before_the_first_migration_is_refused(dsn: str) -> None:
+    fetch_value(dsn, "UPDATE alembic_version SET version_num = '0042'")
+    with pytest.raises(MigrationError, match=rf"^the database is at version 0042, .* \(only from {FIRST}\)$"):
+        migrate(dsn)
+    assert current(dsn) == "0042"
 
 
 def test_error_of_an_unreachable_database_does_not_quote_its_password() -> None:

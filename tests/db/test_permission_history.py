@@ -1,12 +1,12 @@
 """The triggers that keep the history of permission data, and its beginning."""
 
-import importlib
 from typing import Any
 
 import pytest
 
 from sso.db import cleanup
 from sso.db.database import Database
+from sso.db.migrations import permission_history
 from sso.db.statement import Statement
 from sso.db.tables import metadata
 from sso.db.transaction import Transaction
@@ -22,7 +22,7 @@ NOT_KEPT = {
     "user_groups": {"description", "created"},
     "group_users": {"position"},
 }
-MIGRATION = importlib.import_module("sso.db.migrations.versions.0042_permission_history")
+
 
 ADD_USER = Statement(
     "INSERT INTO users (user_id, login, login_key, tags) VALUES ('7', 'ann@x.org', 'ann@x.org', '{a}')"
@@ -54,7 +54,7 @@ async def assign(tx: Transaction | Database, *names: str) -> None:
 
 
 def test_every_column_is_kept_or_listed_as_not_kept() -> None:
-    for kind, (table, *_, kept) in MIGRATION.KINDS.items():
+    for kind, (table, *_, kept) in permission_history.KINDS.items():
         if kind == table:
             assert {column.name for column in metadata.tables[table].c} == {*kept, *NOT_KEPT.get(table, ())}, table
             assert not any(metadata.tables[table].c[name].info.get("sealed") for name in kept)

@@ -7,16 +7,12 @@ from alembic import context
 
 from sso.db.tables import metadata
 
-FIRST_RECORDED = "0019"  # creates the table schema_compatibility
-
 
 def record_oldest_program(ctx: Any, step: Any) -> None:
     """Records which programs can use the schema after this migration: by default none but its own."""
-    revision = step.up_revision.revision
-    if revision >= FIRST_RECORDED:
-        oldest = getattr(step.up_revision.module, "oldest_program", revision)
-        ctx.connection.execute(sa.text("DELETE FROM schema_compatibility"))
-        ctx.connection.execute(sa.text("INSERT INTO schema_compatibility VALUES (:oldest)"), {"oldest": oldest})
+    oldest = getattr(step.up_revision.module, "oldest_program", step.up_revision.revision)
+    ctx.connection.execute(sa.text("DELETE FROM schema_compatibility"))
+    ctx.connection.execute(sa.text("INSERT INTO schema_compatibility VALUES (:oldest)"), {"oldest": oldest})
 
 
 def after_migration(ctx: Any, step: Any, heads: Any, run_args: Any) -> None:

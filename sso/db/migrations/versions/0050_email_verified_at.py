@@ -5,7 +5,7 @@ from alembic import op
 
 revision = "0050"
 down_revision = "0049"
-oldest_program = "0020"
+oldest_program = "0049"
 
 
 def upgrade() -> None:

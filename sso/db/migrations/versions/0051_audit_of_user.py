@@ -4,7 +4,7 @@ from alembic import op
 
 revision = "0051"
 down_revision = "0050"
-oldest_program = "0020"
+oldest_program = "0049"
 
 
 def upgrade() -> None:

@@ -4,7 +4,7 @@ from alembic import op
 
 revision = "0053"
 down_revision = "0052"
-oldest_program = "0020"
+oldest_program = "0049"
 
 
 def upgrade() -> None:

@@ -4,13 +4,7 @@ A version is a row as it was before a transaction changed it, or NULL if it did 
 therefore the oldest version of each row among the transactions after the moment, and the row itself if there is none.
 """
 
-import sqlalchemy as sa
 from alembic import op
-from sqlalchemy.dialects import postgresql
-
-revision = "0042"
-down_revision = "0041"
-oldest_program = "0020"
 
 # kind: (table, owner, key, condition, columns of the image). Columns with secrets must not be among them.
 KINDS = {
@@ -82,40 +76,13 @@ KINDS = {
 OF_USERS = ("users", "user_records", "role_assignments", "group_users", "project_members")
 
 
-def upgrade() -> None:
-    _create_tables()
+def create_permission_history() -> None:
     _create_commit_functions()
     for kind in KINDS:
         _create_triggers(kind)
     _erase_with_users()
     # The triggers have locked the tables, so every change that commits after this moment has a version.
     op.execute("INSERT INTO permission_history (since) VALUES (clock_timestamp())")
-
-
-def _create_tables() -> None:
-    time = sa.DateTime(timezone=True)
-    op.create_table(
-        "permission_history",
-        sa.Column("since", time, nullable=False),
-        sa.PrimaryKeyConstraint("since", name="pk_permission_history"),
-    )
-    op.create_table(
-        "permission_commits",
-        sa.Column("id", sa.BigInteger(), sa.Identity(), nullable=False),
-        sa.Column("at", time, server_default=sa.text("clock_timestamp()"), nullable=False),
-        sa.PrimaryKeyConstraint("id", name="pk_permission_commits"),
-    )
-    op.create_table(
-        "permission_versions",
-        sa.Column("id", sa.BigInteger(), sa.Identity(), nullable=False),
-        sa.Column("commit_id", sa.BigInteger(), nullable=False),
-        sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("owner", sa.Text(), nullable=False),
-        sa.Column("key", sa.Text(), nullable=False),
-        sa.Column("image", postgresql.JSONB(), nullable=True),
-        sa.PrimaryKeyConstraint("kind", "owner", "key", "commit_id", name="pk_permission_versions"),
-    )
-    op.create_index("ix_permission_versions_commit_id", "permission_versions", ["commit_id"])
 
 
 def _create_commit_functions() -> None:
