@@ -35,6 +35,7 @@ from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import Visitor
 from sso.admin.routes import admin_routes
 from sso.console.account_link import ConsoleLink
+from sso.console.confirmation import ConsoleConfirmation
 from sso.console.routes import console_routes
 from sso.console.system.findings import InstallationFindings
 from sso.console.view import ConsoleView
@@ -136,14 +137,9 @@ def _account_view(s: Services, parts: PageParts) -> AccountView:
 
 
 def _console_view(s: Services, parts: PageParts) -> ConsoleView:
-    return ConsoleView(
-        parts.visitor,
-        s.management,
-        parts.recent,
-        s.second_factors,
-        s.passkeys.authentication,
-        requires_second_factor=s.settings.require_2fa != "off",
-    )
+    confirmation = ConsoleConfirmation(parts.recent, s.second_factors, s.passkeys.authentication)
+    requires_second_factor = s.settings.require_2fa != "off"
+    return ConsoleView(parts.visitor, s.management, confirmation, requires_second_factor=requires_second_factor)
 
 
 def _findings(s: Services) -> InstallationFindings:

@@ -10,22 +10,18 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, current_app, g, request
 
-from sso.accounts.form_problem import FormProblem
-from sso.accounts.login.messages import mail_code
 from sso.accounts.login.view import ENROL_PATH
-from sso.accounts.passkeys.authentication import PasskeyAuthentication
-from sso.accounts.recent_authentication import RecentAuthentication
-from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.visitor import Visitor
 from sso.admin.own_records import read_own_records
 from sso.admin.wiring import ManagementApi
 from sso.console.audit.targets import history_path
+from sso.console.confirmation import ConfirmationNeeded, ConsoleConfirmation
 from sso.console.notices import NEXT_STEPS, NOTICES
 from sso.console.request_limit import ConsoleLimit
 from sso.console.sections import BASE, OVERVIEW, ConsoleSection, open_sections
 from sso.console.visit import ConsoleOperations, ConsoleVisit
 from sso.core.errors import ApiError, Forbidden
-from sso.core.language import Text, current_language
+from sso.core.language import current_language
 from sso.core.language_names import SOURCE
 from sso.perm.errors import TooManyAdminRequests
 from sso.web.body import InvalidBody
@@ -37,7 +33,6 @@ from sso.web.request import client_address
 from sso.web.security_headers import page_policy
 
 MAX_CONSOLE_FORM = 256 * 1024
-CONFIRMATION_FIELDS = frozenset({"csrf", "current_password", "present_otp", "credential"})
 _DEFAULTS: Mapping[str, Any] = {
     "problem": None, "problem_field": "", "notice": None, "next_step": None, "navigation": {}, "crumbs": ()
 }  # fmt: skip
@@ -59,22 +54,12 @@ class SecondFactorNeeded(Exception):
     """The service requires a second factor of administrators, and the user has none or has not signed in with it."""
 
 
-class ConfirmationNeeded(Exception):
-    """The user must prove again who they are before a change."""
-
-    def __init__(self, visit: ConsoleVisit, form: dict[str, str], outcome: FormProblem | Text | None) -> None:
-        """``outcome``: what is wrong with the proof, or the text that says that a code was mailed."""
-        self.visit, self.form, self.outcome = visit, form, outcome
-
-
 class ConsoleView:
     def __init__(
         self,
         visitor: Visitor,
         management: ManagementApi,
-        recent: RecentAuthentication,
-        factors: SecondFactors,
-        passkeys: PasskeyAuthentication,
+        confirmation: ConsoleConfirmation,
         *,
         requires_second_factor: bool,
     ) -> None:
@@ -82,9 +67,7 @@ class ConsoleView:
         self._management = management
         self._operations = ConsoleOperations(management)
         self._limit = ConsoleLimit(management.rate, management.export_rate)
-        self._recent = recent
-        self._factors = factors
-        self._passkeys = passkeys
+        self._confirmation = confirmation
         self._requires_second_factor = requires_second_factor
 
     def blueprint(self, section: ConsoleSection) -> Blueprint:
@@ -120,7 +103,7 @@ class ConsoleView:
             raise NotAnAdministrator
         if self._requires_second_factor and not session.has_second_factor:
             raise SecondFactorNeeded
-        visit = ConsoleVisit(session, caller, self._operations, self._recent.is_recent(session), own)
+        visit = ConsoleVisit(session, caller, self._operations, self._confirmation.is_recent(session), own)
         g.console_visit, g.console_section = visit, section
         if not section.is_open_to(caller, own):
             needed = " or ".join(sorted(section.rights))
@@ -160,19 +143,8 @@ class ConsoleView:
         return visit, form
 
     async def require_recent(self, visit: ConsoleVisit, form: dict[str, str]) -> None:
-        """Continues if the user has authenticated recently, or the form has the proof. Otherwise asks for it.
-
-        For forms of which it depends on their fields whether they are harmless.
-        """
-        if form.pop("send_code", "") and visit.session.user.email_2fa:
-            raise ConfirmationNeeded(visit, form, await mail_code(self._factors, visit.session.user))
-        asked = any(form.get(name) for name in ("current_password", "credential"))
-        if not (visit.is_recent or asked):
-            raise ConfirmationNeeded(visit, form, None)
-        if problem := await self._recent.confirm(visit.session, _proof(form)):
-            raise ConfirmationNeeded(visit, form, problem)
-        for name in CONFIRMATION_FIELDS:
-            form.pop(name, None)
+        """For forms of which it depends on their fields whether they are harmless. Raises ConfirmationNeeded."""
+        await self._confirmation.require(visit, form)
 
     async def show(
         self,
@@ -235,21 +207,7 @@ class ConsoleView:
         return {"page_title": title, "section": OVERVIEW, "user": session.user, "csrf": csrf_token(session.secret)}
 
     async def _show_confirmation(self, needed: ConfirmationNeeded) -> Response:
-        visit, outcome = needed.visit, needed.outcome
-        problem = outcome if isinstance(outcome, FormProblem) else None
-        return await self.show(
-            visit,
-            "confirm.html",
-            title="Confirm that it is you",
-            status=problem.status if problem else 403,
-            headers=problem.headers if problem else None,
-            problem=problem.text if problem else None,
-            action=request.full_path.rstrip("?"),
-            fields={name: value for name, value in needed.form.items() if name not in CONFIRMATION_FIELDS},
-            second_factors=visit.session.user.second_factors,
-            passkey_confirmation=await self._passkeys.confirm_options(visit.session),
-            notice=None if problem else outcome,
-        )
+        return await self.show(needed.visit, "confirm.html", **await self._confirmation.page(needed))
 
     async def _show_too_many(self, error: TooManyAdminRequests) -> Response:
         """htmx gets the sentence alone, which the page then shows (console.js)."""
@@ -295,8 +253,3 @@ def _target() -> dict[str, str]:
     """Returns the ids of the records that the request is about: of its path, else of its query or form."""
     fields: dict[str, str] = {**request.args, **g.get("form_fields", {})}
     return {**fields, **(request.view_args or {})}
-
-
-def _proof(form: dict[str, str]) -> dict[str, str]:
-    """Returns the fields that prove who the user is. An empty password is none: the form has the field in any case."""
-    return {name: form[name] for name in CONFIRMATION_FIELDS if form.get(name)}
