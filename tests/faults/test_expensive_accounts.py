@@ -155,15 +155,14 @@ async def check_alone(server: Server, scene: Scene, request: ExpensiveRequest) -
     assert answer.status == request.status, (request.name, answer)
 
 
-async def attack_for(server: Server, scene: Scene, request: ExpensiveRequest, is_over: Callable[[], bool]) -> None:
-    """Sends the request over and over on all connections."""
+async def attack(server: Server, scene: Scene, request: ExpensiveRequest) -> None:
+    """Sends the request over and over on all connections, until the caller cancels it."""
     numbers = itertools.count()
 
     async def repeat() -> None:
-        async with await Connection.open(server) as connection:
-            while not is_over():
-                built = request.build(scene, next(numbers))
-                check(request, await connection.ask(built.path, built.body, built.headers))
+        while True:
+            built = request.build(scene, next(numbers))
+            check(request, await ask_once(server, built.path, built.body, built.headers))
 
     async with trio.open_nursery() as nursery:
         for _ in range(CONNECTIONS):
@@ -182,8 +181,9 @@ async def test_requests_of_one_account_leave_connections_to_others(
     ends = time.monotonic() + LONG_S
     if IS_LONG_RUN:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(attack_for, server, scene, request_, lambda: time.monotonic() > ends)
+            nursery.start_soon(attack, server, scene, request_)
             await others.work(lambda: time.monotonic() > ends)
+            nursery.cancel_scope.cancel()
         others.report(request_.name)
         return
     await check_alone(server, scene, request_)
