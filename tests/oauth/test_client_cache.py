@@ -302,7 +302,7 @@ Meanwhile = Callable[[Callable[[], Awaitable[Any]]], None]
 @pytest.fixture
 def meanwhile(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
     """Makes a change just before the statement that redeems the code, when the client was already checked."""
-    cross = Database._run
+    cross = Database._run_now
 
     def happens(change: Callable[[], Awaitable[Any]]) -> None:
         calls_left = 1 if shop.cached else 2
@@ -314,7 +314,7 @@ def meanwhile(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
                 await change()
             return await cross(self, *arguments)
 
-        monkeypatch.setattr(Database, "_run", counted_cross)
+        monkeypatch.setattr(Database, "_run_now", counted_cross)
 
     return happens
 

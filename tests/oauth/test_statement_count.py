@@ -19,14 +19,14 @@ async def code(services: Services) -> str:
 @pytest.fixture
 def count_calls(monkeypatch: pytest.MonkeyPatch) -> Callable[[Awaitable[Any]], Awaitable[tuple[Any, int]]]:
     calls = 0
-    cross = Database._run
+    cross = Database._run_now
 
     async def counting(self: Database, *arguments: Any) -> Any:
         nonlocal calls
         calls += 1
         return await cross(self, *arguments)
 
-    monkeypatch.setattr(Database, "_run", counting)
+    monkeypatch.setattr(Database, "_run_now", counting)
 
     async def count(work: Awaitable[Any]) -> tuple[Any, int]:
         nonlocal calls
