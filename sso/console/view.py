@@ -207,7 +207,8 @@ class ConsoleView:
         return {"page_title": title, "section": OVERVIEW, "user": session.user, "csrf": csrf_token(session.secret)}
 
     async def _show_confirmation(self, needed: ConfirmationNeeded) -> Response:
-        return await self.show(needed.visit, "confirm.html", **await self._confirmation.page(needed))
+        action = request.full_path.rstrip("?")
+        return await self.show(needed.visit, "confirm.html", action=action, **await self._confirmation.page(needed))
 
     async def _show_too_many(self, error: TooManyAdminRequests) -> Response:
         """htmx gets the sentence alone, which the page then shows (console.js)."""
