@@ -5,7 +5,8 @@ wait in the same lanes, and before the second turn of any other lane. If a thous
 caller of another lane waits for one or two of them only. When the queue is full, the caller with the latest turn is
 refused.
 
-With ``max_per_lane``, a lane holds at most that many slots at a time. Its other callers wait, even if slots are free.
+With ``max_per_lane``, a lane holds at most that many slots at a time. Its other callers wait, even if slots are free,
+in the order of their turns: no caller overtakes another one with which it shares a lane.
 """
 
 import bisect
@@ -62,7 +63,8 @@ class FairQueue:
 
     async def _enter(self, lanes: tuple[Hashable, ...]) -> None:
         await trio.lowlevel.checkpoint_if_cancelled()
-        if self._taken < self.slots and self._may_enter(lanes):
+        is_first = self._max_per_lane is None or not any(lane in self._turns for lane in lanes)
+        if self._taken < self.slots and is_first and self._may_enter(lanes):
             self._take_slot(lanes)
             return
         waiter = _Waiter(self._next_turn(lanes), next(self._numbers), lanes)
@@ -74,17 +76,21 @@ class FairQueue:
                 self._leave(lanes)
             elif not waiter.woken.is_set():
                 self._remove(waiter)
+                self._admit_waiters()  # it may have been in the way of another one
             raise
         if not waiter.is_admitted:
             raise QueueFull
 
     def _leave(self, lanes: tuple[Hashable, ...]) -> None:
-        """Hands free slots to the next waiters that may enter."""
         self._taken -= 1
         if self._max_per_lane is not None:
             self._held -= Counter(lanes)
+        self._admit_waiters()
+
+    def _admit_waiters(self) -> None:
+        """Hands free slots to the next waiters that may enter."""
         while self._taken < self.slots:
-            waiter = next((waiter for waiter in self._waiting if self._may_enter(waiter.lanes)), None)
+            waiter = self._next_waiter()
             if waiter is None:
                 return
             self._remove(waiter)
@@ -95,6 +101,15 @@ class FairQueue:
 
     def _may_enter(self, lanes: tuple[Hashable, ...]) -> bool:
         return self._max_per_lane is None or all(self._held[lane] < self._max_per_lane for lane in lanes)
+
+    def _next_waiter(self) -> _Waiter | None:
+        """Returns the first waiter that may enter and shares no lane with an earlier one."""
+        passed: set[Hashable] = set()
+        for waiter in self._waiting:
+            if self._may_enter(waiter.lanes) and passed.isdisjoint(waiter.lanes):
+                return waiter
+            passed.update(waiter.lanes)
+        return None
 
     def _take_slot(self, lanes: tuple[Hashable, ...]) -> None:
         self._taken += 1

@@ -17,15 +17,17 @@ import trio
 from sso.core.fair_queue import FairQueue, QueueFull
 from sso.db.errors import Unavailable
 
-MAX_WAITING = 500  # calls; the queue refuses those of the lane that has the most
+MAX_WAITING = 500  # calls; beyond it, the queue refuses the call with the latest turn
 MAX_WAIT_S = 10.0
+MAX_EVALUATION_WAIT_S = 35.0  # longer than an evaluation may take
 
 
 class ConnectionShare:
-    """At most ``size`` connections of the pool."""
+    """At most ``size`` connections of the pool, for which a call waits for at most ``max_wait_s``."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, max_wait_s: float = MAX_WAIT_S) -> None:
         self.size = size
+        self._max_wait_s = max_wait_s
         self._queue = FairQueue(size, MAX_WAITING, max_per_lane=1)
 
     def __len__(self) -> int:
@@ -37,7 +39,7 @@ class ConnectionShare:
         """Holds a connection's place within the block. Raises Unavailable if the caller waits for too long."""
         async with AsyncExitStack() as stack:
             try:
-                with trio.fail_after(MAX_WAIT_S):
+                with trio.fail_after(self._max_wait_s):
                     await stack.enter_async_context(self._queue.slot(*lanes))
             except (QueueFull, trio.TooSlowError):
                 raise Unavailable("too many calls are waiting") from None
@@ -54,15 +56,15 @@ current_share: ContextVar[ShareUse | None] = ContextVar("current_share", default
 
 
 class ConnectionShares:
-    """The shares of a pool. The rest of it, three connections of eight, is left to logins alone.
+    """The shares of a pool. The rest of it, three connections of eight and one of five, is left to logins alone.
 
     Root has at least two, so that there is one for short calls while root evaluates permissions.
     """
 
     def __init__(self, pool_size: int) -> None:
         self.management = ConnectionShare(max(1, pool_size // 4))
-        self.evaluation = ConnectionShare(max(1, pool_size // 8))
-        self.root = ConnectionShare(max(2, pool_size // 4))
+        self.evaluation = ConnectionShare(max(1, pool_size // 8), MAX_EVALUATION_WAIT_S)
+        self.root = ConnectionShare(max(2, pool_size // 4), MAX_EVALUATION_WAIT_S)
 
     def limit_management(self, caller: str, *, is_root: bool) -> AbstractContextManager[None]:
         """Limits the database calls of a request of a caller who manages records. Root has connections of its own."""
@@ -79,8 +81,23 @@ class ConnectionShares:
             with _use(self.root, ("evaluation", *lanes)):
                 yield
             return
-        with _use(self.evaluation, (*(outer.lanes if outer else ()), *lanes)):
+        with self.limit_document(*lanes):
             yield
+
+    def limit_document(self, *lanes: Hashable) -> AbstractContextManager[None]:
+        """Like `limit_evaluation`, for work of minutes: that of root leaves root's own connections free."""
+        outer = current_share.get()
+        return _use(self.evaluation, (*(outer.lanes if outer else ()), *lanes))
+
+
+@contextmanager
+def without_share() -> Iterator[None]:
+    """For short reads whose result other requests wait for: a login must not wait for the turn of another caller."""
+    token = current_share.set(None)
+    try:
+        yield
+    finally:
+        current_share.reset(token)
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
 from sso.perm.errors import TooManyAdminRequests
 
-# The options with which a read is expensive. Other endpoints have no reads that are frequent.
-_FREQUENT_READS = {"/user/info": frozenset(), "/check": {"reason"}, "/meta/data": {"at", "explain"}}
+# The endpoints with frequent reads, each with the options that make a read expensive.
+_EXPENSIVE_OPTIONS = {"/user/info": frozenset(), "/check": {"reason"}, "/meta/data": {"at", "explain"}}
 
 
 class PermissionRequestLimit:
@@ -38,10 +38,13 @@ class PermissionRequestLimit:
 
 
 def is_frequent_read(path: str, fields: dict[str, Any]) -> bool:
-    if path not in _FREQUENT_READS or (path == "/meta/data" and fields.get("action") != "get"):
+    if path not in _EXPENSIVE_OPTIONS or (path == "/meta/data" and fields.get("action") != "get"):
         return False
     options = fields.get("options")
-    return not isinstance(options, dict) or not any(options.get(name) for name in _FREQUENT_READS[path])
+    if not isinstance(options, dict):
+        return True
+    values = (options.get(name) for name in _EXPENSIVE_OPTIONS[path])
+    return all(value is None or value is False for value in values)
 
 
 def _is_save_of_own_service(path: str, fields: dict[str, Any], caller: Caller) -> bool:

@@ -16,11 +16,12 @@ class Users:
         self.served: list[str] = []
         self.refused: list[str] = []
         self.scopes: dict[str, trio.CancelScope] = {}
+        self.lane = "holder"
         self._open = trio.Event()
 
     async def occupy(self) -> None:
         async def hold() -> None:
-            async with self.queue.slot("holder"):
+            async with self.queue.slot(self.lane):
                 await self._open.wait()
 
         self.nursery.start_soon(hold)
@@ -140,3 +141,31 @@ async def test_lane_holds_no_more_slots_than_allowed_and_leaves_the_others_free(
     await users.serve()
     assert users.served == ["other", "holder 0", "holder 1", "holder 2"]
     assert len(queue) == 0
+
+
+async def test_caller_of_two_lanes_is_not_overtaken_by_later_callers_of_one(nursery: trio.Nursery) -> None:
+    queue = FairQueue(2, 100, max_per_lane=1)
+    holders = [Users(queue, nursery), Users(queue, nursery)]
+    for users, lane in zip(holders, ("application", "project"), strict=True):
+        users.lane = lane
+        await users.occupy()
+    users = holders[0]
+    await users.come("both", "application", "project")
+    await users.come("one", "project")
+    await holders[1].serve()
+    assert users.served == []  # "one" waits behind "both", which still needs the application
+    await users.serve()
+    assert users.served == ["both", "one"]
+
+
+async def test_cancelled_caller_is_no_longer_in_the_way_of_others(nursery: trio.Nursery) -> None:
+    queue = FairQueue(2, 100, max_per_lane=1)
+    users = Users(queue, nursery)
+    await users.occupy()
+    await users.come("both", "holder", "project")
+    await users.come("one", "project")
+    assert users.served == []
+    users.scopes["both"].cancel()
+    await trio.testing.wait_all_tasks_blocked()
+    assert users.served == ["one"]
+    await users.serve()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.perm.changes.candidates import Candidates
-from sso.perm.changes.evaluation import FEW_USERS, chunks, evaluate, parts, read_member_projects, run_pure
+from sso.perm.changes.evaluation import FEW_USERS, MAX_WORK, chunks, evaluate, parts, read_member_projects, run_pure
 from sso.perm.changes.impact import MAX_EXACT_USERS, FailedAssertion
 from sso.perm.changes.state import PermissionState
 from sso.perm.changes.user_rows import UserRow, find_user_ids, read_user_rows
@@ -98,6 +98,18 @@ class AssertionCheck:
                 failed.append(FailedAssertion(application_id, assertion.text, _newcomer_reason(assertion)))
         return failed
 
+    def new_newcomer_failures(self, before: PermissionState, after: PermissionState, now: int) -> list[FailedAssertion]:
+        """The assertions that a new user would violate after the write, and did not before it."""
+        failed: list[FailedAssertion] = []
+        for application_id in self.assertions:
+            old, new = (state.compiled.get(application_id) for state in (before, after))
+            if new is None or new is old:
+                continue
+            known = self.newcomer_failures(old, before.home(application_id), now) if old else []
+            found = self.newcomer_failures(new, after.home(application_id), now)
+            failed += [item for item in found if item not in known]
+        return failed
+
     async def failures(self, runner: Runner) -> list[FailedAssertion]:
         named = {user_id for users in self.violators.values() for user_id in users[:MAX_NAMED]}
         rows = await runner.rows(_LOGINS, ids=list(named)) if named else []
@@ -128,12 +140,17 @@ async def check_application(
                     f"'{assertion.text}': only {MAX_EXACT_USERS:,} of the users who may {assertion.rule} were checked"
                 )
             user_ids.update(holders[:MAX_EXACT_USERS])
+    checked = 0
     for chunk in chunks(sorted(user_ids)):
         rows = await read_user_rows(runner, application_id, chunk)
         if application_id == CENTRAL_APPLICATION_ID:
             await read_member_projects(runner, state, rows.values())
         for part in parts(list(rows.values()), is_large=is_large):
             await run_pure(runner, len(part) > FEW_USERS or is_large, _see_all, check, state, application_id, part, now)
+        checked += len(chunk)
+        if checked * application.condition_nodes > MAX_WORK:
+            warnings.append(f"the assertions were checked with {checked:,} of {len(user_ids):,} users")
+            break
     unknown = [
         FailedAssertion(application_id, assertion.text, f"there is no user {assertion.login}")
         for assertion in check.assertions.get(application_id, ())

@@ -15,6 +15,9 @@ from sso.perm.stores.facts_decoding import member_roles
 
 USERS_AT_ONCE = 100  # read with one statement
 FEW_USERS = 5  # that are evaluated without a thread
+# What one write evaluates: nodes of conditions and entries of lists, of all users together. It takes a few seconds, for
+# which the write keeps its locks.
+MAX_WORK = 4_000_000
 USERS_PER_PART = 10  # of a large application, so that the thread is free again soon
 
 Arguments = TypeVarTuple("Arguments")

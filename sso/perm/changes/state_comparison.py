@@ -14,8 +14,8 @@ from sso.perm.changes.assertion_check import AssertionCheck, check_application
 from sso.perm.changes.candidates import Candidates, find_candidates, is_removed
 from sso.perm.changes.changed_attributes import applications_with_conditions, attributes_that_differ
 from sso.perm.changes.equal_users import EqualUsers, named_by_states
-from sso.perm.changes.evaluation import FEW_USERS, chunks, evaluate, parts, read_member_projects, run_pure
-from sso.perm.changes.impact import MAX_EXACT_USERS, FailedAssertion, Impact, PermissionChange, permission_change
+from sso.perm.changes.evaluation import FEW_USERS, MAX_WORK, chunks, evaluate, parts, read_member_projects, run_pure
+from sso.perm.changes.impact import MAX_EXACT_USERS, Impact, PermissionChange, permission_change
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.scope_locks import lock_applications, lock_conditions
 from sso.perm.changes.size_limits import applications_with_more_groups, check_sizes
@@ -44,6 +44,7 @@ class StateComparison:
     _accounts: dict[str, UserAccount] = field(default_factory=dict)  # before the write, by user id
     _records: dict[tuple[str, int], UserRow] = field(default_factory=dict)  # before the write
     _evaluations: int = 0
+    _work: int = 0  # see `MAX_WORK`
 
     async def lock_accounts(self, tx: Transaction) -> None:
         """Lock the users in the scope. Users are locked before applications, as by the creation of projects."""
@@ -76,7 +77,7 @@ class StateComparison:
             candidates.users |= explicit.get(application_id, set())
             if candidates:
                 changes += await self._compare(tx, candidates, accounts, check)
-        failed = [*await check.failures(tx), *self._newcomer_failures(check)]
+        failed = [*await check.failures(tx), *check.new_newcomer_failures(self.before, self.after, self.now)]
         is_large = any(map(self._is_large, self.scope.applications))
         warnings = await run_pure(tx, is_large, unknown_rule_warnings, self.scope, self.before, self.after)
         for application_id in self._applications_to_check():
@@ -95,18 +96,6 @@ class StateComparison:
             await self._compile_unchanged(tx, application_id)
         is_large = any(map(self._is_large, self.after.compiled))
         await run_pure(tx, is_large, check_sizes, self.before, self.after)
-
-    def _newcomer_failures(self, check: AssertionCheck) -> list[FailedAssertion]:
-        """The assertions that a new user would violate after the write, and did not before it."""
-        failed: list[FailedAssertion] = []
-        for application_id in self._assertions:
-            before, after = (state.compiled.get(application_id) for state in (self.before, self.after))
-            if after is None or after is before:
-                continue
-            known = check.newcomer_failures(before, self.before.home(application_id), self.now) if before else []
-            found = check.newcomer_failures(after, self.after.home(application_id), self.now)
-            failed += [item for item in found if item not in known]
-        return failed
 
     @property
     def _assertions(self) -> dict[int, list[str]]:
@@ -200,7 +189,7 @@ class StateComparison:
         application_id = candidates.application_id
         await self._compile_unchanged(tx, application_id)
         user_ids = await candidates.find(tx)
-        limit = min(MAX_EXACT_USERS, MAX_EVALUATIONS - self._evaluations)
+        limit = 0 if self._work > MAX_WORK else min(MAX_EXACT_USERS, MAX_EVALUATIONS - self._evaluations)
         if len(user_ids) > limit:
             self.unevaluated[application_id] = await candidates.count(tx)
             user_ids = self._with_known_records(application_id, user_ids, accounts)
@@ -217,6 +206,9 @@ class StateComparison:
             for part in parts(list(rows.values()), is_large=is_large):
                 work = application_id, part, accounts, equal_users, known, check
                 changes += await run_pure(tx, len(part) > FEW_USERS or is_large, self._compare_rows, *work)
+                if self._work > MAX_WORK:
+                    self.unevaluated[application_id] = await candidates.count(tx)
+                    return changes
         return changes
 
     def _compare_rows(
@@ -243,12 +235,20 @@ class StateComparison:
             after = self._evaluate(self.after, application_id, row)
             if after is not None:
                 check.see(after, user_id, self.after.home(application_id))
-            change = permission_change(user_id, application_id, _entries(before), _entries(after))
+            entries_before, entries_after = _entries(before), _entries(after)
+            self._work += self._condition_nodes(application_id) + len(entries_before) + len(entries_after)
+            change = permission_change(user_id, application_id, entries_before, entries_after)
             if key is not None:
                 known[key] = change
             if change is not None:
                 changes.append(change)
         return changes
+
+    def _condition_nodes(self, application_id: int) -> int:
+        states = (self.before, self.after)
+        return sum(
+            state.compiled[application_id].condition_nodes for state in states if application_id in state.compiled
+        )
 
     def _with_known_records(
         self, application_id: int, user_ids: list[str], accounts: dict[str, UserAccount]

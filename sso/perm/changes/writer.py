@@ -86,11 +86,10 @@ class PermissionWriter:
 
         ``work`` must change only what ``scope`` names. It may be called again, see `Database.transaction`.
         """
-        seconds = self._database.limits.transaction_s if scope.is_few_records else EVALUATION_S
         if not scope.is_expensive:
-            return await self._write(seconds, mode, scope, work, *args, **kwargs)
+            return await self._write(EVALUATION_S, mode, scope, work, *args, **kwargs)
         with self._database.shares.limit_evaluation(*scope.lanes):
-            return await self._write(seconds, mode, scope, work, *args, **kwargs)
+            return await self._write(EVALUATION_S, mode, scope, work, *args, **kwargs)
 
     async def write_login(self, user_id: str, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Run a change of a user's own login. Assertions cannot stop it; those that fail are in the audit trail."""
@@ -105,7 +104,7 @@ class PermissionWriter:
         work: Callable[[Transaction], Awaitable[T]],
     ) -> Written[T]:
         """Like `write`, with another deadline. The scope is read in the transaction, before anything is locked."""
-        with self._database.shares.limit_evaluation(DOCUMENT_LANE):
+        with self._database.shares.limit_document(DOCUMENT_LANE):
             return await self._write(seconds, mode, scope, work)
 
     async def _write(

@@ -25,10 +25,15 @@ def sections_of(rule: str) -> frozenset[str]:
 
 
 def rule_index(effective: EffectivePermissions, sections: frozenset[str]) -> Mapping[str, SourceGroups]:
-    """The rules in these sections by name, both as in ``list`` and as in ``list_short``."""
+    """The rules in these sections by name, both as in ``list`` and as in ``list_short``.
+
+    A name that begins with a section is one of ``list``. In ``list_short``, a public path such as
+    ``public_data.private_data.kick`` could look like the private rule ``kick``.
+    """
     options = Options(sections=sections)
-    # A name with a section in the short list stands for the same path as in the list.
-    return list_short_entries(effective, options) | list_entries(effective, options)
+    short = list_short_entries(effective, options)
+    named = {name: groups for name, groups in short.items() if not name.startswith(_PREFIXES)}
+    return named | list_entries(effective, options)
 
 
 def project_rule(effective: EffectivePermissions, project: str, rule: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import trio
 
+from sso.db.connection_share import without_share
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
@@ -59,7 +60,8 @@ class CompiledApplications:
 
     async def _read(self, application_id: int) -> CompiledApplication:
         epoch = self._database.epoch
-        compiled = await read_application(self._database, application_id)
+        with without_share():  # requests of other callers wait for it
+            compiled = await read_application(self._database, application_id)
         assert compiled is not None  # applications are never deleted
         self._compiled[application_id] = epoch, compiled
         self._compiled.move_to_end(application_id)

@@ -16,6 +16,7 @@ from sso.perm.stores.compilation import compile_application
 from sso.perm.stores.past_facts_sql import PAST_APPLICATION
 
 MAX_BYTES = 8 * 1024 * 1024  # of JSON; compiled applications take about ten times as much
+MIN_BYTES = 1024  # that an entry counts for: an empty application takes 3 kB when it is compiled
 MAX_COMPILATIONS = 2
 MAX_WAITING = 200
 
@@ -24,7 +25,7 @@ MAX_WAITING = 200
 class _PastApplication:
     epoch: int  # of the connections: after a failover, a lost change may have had the same id
     compiled: CompiledApplication
-    json_bytes: int
+    counted_bytes: int
 
 
 class PastApplications:
@@ -60,14 +61,14 @@ class PastApplications:
         assert row is not None  # the facts of the same moment had it
         compiled = await compile_application(self._database, application_id, 0, row)
         json_bytes = sum(len(row[section]) for section in SECTIONS) + sum(map(len, row["roles"]))
-        self._add((application_id, commit_id), _PastApplication(epoch, compiled, json_bytes))
+        self._add((application_id, commit_id), _PastApplication(epoch, compiled, MIN_BYTES + json_bytes))
         return compiled
 
     def _add(self, key: tuple[int, int], entry: _PastApplication) -> None:
         """Adds the entry, and removes the oldest ones beyond the limit."""
         if (previous := self._entries.pop(key, None)) is not None:
-            self._bytes -= previous.json_bytes
+            self._bytes -= previous.counted_bytes
         self._entries[key] = entry
-        self._bytes += entry.json_bytes
+        self._bytes += entry.counted_bytes
         while self._bytes > MAX_BYTES and len(self._entries) > 1:
-            self._bytes -= self._entries.popitem(last=False)[1].json_bytes
+            self._bytes -= self._entries.popitem(last=False)[1].counted_bytes

@@ -49,28 +49,42 @@ class LongestStep(trio.abc.Instrument):
         self.seconds = max(self.seconds, time.thread_time() - self._began)
 
 
+async def _set_up(tx: Transaction) -> None:
+    for sql in _SETUP:
+        await tx.value(Statement(sql.replace("THEN '{many}' END", "THEN '{many}' ELSE '{}' END")))
+
+
+async def _save(tx: Transaction) -> Any:
+    meta = {"private_data": {"new": {"value": True}}}
+    await put_role(tx, 10, RoleRecord("r2", meta, condition={"everyone": True}))
+
+
 @pytest.mark.parametrize("mode", [WRITE, WriteMode(dry_run=True)], ids=["write", "dry run"])
 async def test_write_at_the_largest_application_leaves_the_event_loop_to_others(
     services: Services, mode: WriteMode
 ) -> None:
     database: Database = services.database
-
-    async def set_up(tx: Transaction) -> None:
-        for sql in _SETUP:
-            await tx.value(Statement(sql.replace("THEN '{many}' END", "THEN '{many}' ELSE '{}' END")))
-
-    await database.transaction(set_up)
-
-    async def save(tx: Transaction) -> Any:
-        meta = {"private_data": {"new": {"value": True}}}
-        await put_role(tx, 10, RoleRecord("r2", meta, condition={"everyone": True}))
-
+    await database.transaction(_set_up)
     writer = PermissionWriter(database, FactsStore(database))
     step = LongestStep()
     trio.lowlevel.add_instrument(step)
     try:
-        written = await writer.write(WriteMode(mode.dry_run, override=True), Scope.role(10, "r2"), save)
+        written = await writer.write(WriteMode(mode.dry_run, override=True), Scope.role(10, "r2"), _save)
     finally:
         trio.lowlevel.remove_instrument(step)
     assert len(written.impact.changes) == USERS
     assert step.seconds < LONGEST_STEP_S
+
+
+async def test_write_that_would_evaluate_for_long_evaluates_some_users_and_says_so(services: Services) -> None:
+    """With an assertion, users are evaluated one by one, here about a hundred of them."""
+    database: Database = services.database
+    await database.transaction(_set_up)
+    statement = Statement(f"""INSERT INTO users (user_id, login, login_key)
+        SELECT CAST(n AS text), 'u' || n || '@x.org', 'u' || n || '@x.org'
+        FROM generate_series({USERS + 1}, 300) AS n""")
+    await database.value(statement)
+    writer = PermissionWriter(database, FactsStore(database))
+    written = await writer.write(WriteMode(dry_run=True, override=True), Scope.role(10, "r2"), _save)
+    assert written.impact.unevaluated == {10: 300}
+    assert USERS < len(written.impact.changes) < 200

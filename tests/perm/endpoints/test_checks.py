@@ -211,3 +211,15 @@ def test_wrong_options_are_refused_and_unknown_fields_get_a_warning(shop: Shop) 
     assert shop.ann.call("check", application_id=shop.app).status == 400
     response = shop.ask(shop.ann, {"rule": "x", "nope": 1})
     assert response.body["warnings"] == ["data.questions[0].nope: unknown field, ignored"]
+
+
+def test_public_rule_with_the_name_of_a_section_is_no_private_rule(studio: Studio) -> None:
+    app, user = studio.application(), studio.user()
+    schema = {"private_data": {"can_ban": {"value": False, "protected": True}}}
+    assert studio.root.call("meta/schema", action="save", application_id=app, data=schema).status == 200
+    meta = {"public_data": {"private_data": {"can_ban": {"value": True}}}}
+    role = {"name": "default", "default": True, "meta": meta}
+    assert studio.root.call("roles", action="save", application_id=app, data=role).status == 200
+    questions = [{"rule": name} for name in ("private_data.can_ban", "can_ban", "public_data.private_data.can_ban")]
+    answers = user.call("check", application_id=app, data={"questions": questions}).data
+    assert [answer["allow"] for answer in answers] == [False, False, True]

@@ -32,7 +32,7 @@ def expensive_requests(app: int) -> list[tuple[str, dict[str, Any]]]:
         ("roles", {"action": "save", "application_id": app, "data": {"name": "guard"}}),
         ("meta/schema", {"action": "get", "application_id": app}),
         ("meta/data", {"action": "get", "application_id": app, "data": {}, "options": {"explain": True}}),
-        ("meta/data", {"action": "get", "application_id": app, "data": {}, "options": {"at": 1}}),
+        ("meta/data", {"action": "get", "application_id": app, "data": {}, "options": {"at": 0}}),
         ("check", {"application_id": app, "data": {"questions": []}, "options": {"reason": True}}),
         ("meta/data", {"action": "save", "application_id": app, "data": {"roles": []}}),
         ("audit", {"data": {}}),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 
+from sso.db.connection_share import MAX_WAIT_S, current_share
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -208,3 +209,15 @@ async def test_large_application_is_compiled_once_and_in_a_thread(
     assert threads == [True, True]
     assert await facts.load("1", 11, None) is not None  # a small one is compiled at once
     assert threads == [True, True, False]
+
+
+async def test_compilation_that_others_wait_for_does_not_wait_for_the_turn_of_its_caller(database: Database) -> None:
+    await database.transaction(change, [*map(Statement, _SETUP)])
+    facts = FactsStore(database)
+    await database.open_connections()
+    with database.shares.limit_management("user 1", is_root=False):
+        use = current_share.get()
+        assert use is not None
+        async with use.share.turn(use.lanes):  # another request of the same caller takes long
+            with trio.fail_after(MAX_WAIT_S / 2):
+                assert await facts.load(USERS[0], 10, None)
