@@ -98,7 +98,7 @@ _AUDIT = _statement(
         ) entry
     ) about""",
     "id DESC",
-    name="personal_data.audit",
+    name="personal_data.exported_lists.AUDIT",
 )
 # What the permission data of the user was before each change, from the triggers that keep it; they also erase it.
 _PERMISSION_HISTORY = _statement(
@@ -107,7 +107,7 @@ _PERMISSION_HISTORY = _statement(
     FROM permission_versions v JOIN permission_commits c ON c.id = v.commit_id
     WHERE v.owner = :user_id AND v.kind IN ({", ".join(f"'{kind}'" for kind in VERSIONS_OF_USERS)})""",  # noqa: S608
     "id DESC",
-    name="personal_data.permission_history",
+    name="personal_data.exported_lists.PERMISSION_HISTORY",
 )
 STATEMENTS = {table: _table_statement(table) for table in EXPORTED} | {
     "audit": _AUDIT,

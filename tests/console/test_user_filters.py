@@ -20,7 +20,7 @@ def test_audit_trail_is_filtered_by_the_address_of_the_actor_and_of_the_target(
     page = root_browser.open("/console/audit", params={"actor": studio.root.login, "target": user.user_id})
     assert f">{user.user_id}<" in page
     answer = root_browser.get("/console/audit/export.csv", params={"target": other.login, "operation": "user.save"})
-    assert [line.split(",")[8] for line in answer.text.splitlines()[1:]] == [other.user_id]
+    assert [line.split(",")[9] for line in answer.text.splitlines()[1:]] == [other.user_id]
 
 
 def test_unknown_address_is_a_problem_of_the_form_and_no_error_while_it_is_typed(root_browser: ConsoleBrowser) -> None:
