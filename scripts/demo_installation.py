@@ -4,7 +4,11 @@ The environment may name another installation, with exported settings of a servi
 by which it is recognised. It uses no database, configuration or key of others, and only this machine can reach it.
 """
 
+import os
+import pwd
+import shlex
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 
 from sso.config import ConfigError, load
@@ -14,6 +18,8 @@ from sso.settings import Settings
 MARK = "demo"
 MARK_TEXT = "scripts/run created this data directory. It has an administrator with a public password.\n"
 PUBLIC = "the password of the demo is public, so only this machine may reach it"
+ANOTHER = "which may be that of another installation; scripts/run would add an administrator with a public password"
+NEW_DIRECTORY = "Set SSO_DATA_DIR to a new directory"
 # Settings that lead to something outside of the data directory, which another service may use.
 OTHERS = ("SSO_CONFIG", "SSO_DATABASE_URL", "SSO_SECRET_KEY", "SSO_WAL_ARCHIVE", "SSO_BUS_URL", "SSO_SMTP_URL")
 
@@ -35,12 +41,12 @@ def check_installation(environment: Mapping[str, str]) -> Path:
         raise NotTheDemo(str(error)) from None
     _check_addresses(settings)
     data_dir = settings.data_dir.absolute()
-    if not (data_dir / MARK).is_file() and not _is_empty(data_dir):
-        raise NotTheDemo(
-            f"SSO_DATA_DIR: {data_dir} was not created by scripts/run, which would add an administrator with a public "
-            "password. Set SSO_DATA_DIR to a new directory. If it has demo data only, "
-            f"create the file {data_dir / MARK}"
-        )
+    try:
+        if not _is_empty(data_dir):
+            _check_links(data_dir)
+            _check_mark(data_dir, _accounts(settings))
+    except OSError as error:
+        raise NotTheDemo(f"SSO_DATA_DIR: cannot read {error.filename}: {error.strerror}. {NEW_DIRECTORY}") from None
     return data_dir
 
 
@@ -53,6 +59,39 @@ def _check_addresses(settings: Settings) -> None:
         raise NotTheDemo(f"SSO_BASE_URL: {settings.base_url} is not an address of this machine; {PUBLIC}")
 
 
+def _check_links(data_dir: Path) -> None:
+    """Raises NotTheDemo if the database, a key or the mark may be those of another installation."""
+    pointer, postgres = data_dir / "postgres.location", data_dir / "postgres"
+    for path in chain(data_dir.iterdir(), postgres.iterdir() if postgres.is_dir() else ()):
+        if path.is_symlink():
+            raise NotTheDemo(f"SSO_DATA_DIR: {path} is a symbolic link, {ANOTHER}. {NEW_DIRECTORY}")
+    if pointer.exists():
+        home = Path(pointer.read_text(errors="replace").strip())
+        owner = home / "belongs-to"  # if root starts the service, it may create the database outside of the directory
+        if not owner.is_file() or owner.read_text(errors="replace").strip() != str(data_dir.resolve()):
+            raise NotTheDemo(f"SSO_DATA_DIR: {pointer} names the database {home}, {ANOTHER}. {NEW_DIRECTORY}")
+
+
+def _check_mark(data_dir: Path, accounts: set[int]) -> None:
+    mark = data_dir / MARK
+    if not mark.is_file() or mark.read_bytes() != MARK_TEXT.encode():
+        raise NotTheDemo(
+            f"SSO_DATA_DIR: {data_dir} was not created by scripts/run, which would add an administrator with a public "
+            f"password. {NEW_DIRECTORY}. If it has demo data only, run "
+            f"`echo {shlex.quote(MARK_TEXT.strip())} > {shlex.quote(str(mark))}`"
+        )
+    if mark.stat().st_uid not in accounts:
+        raise NotTheDemo(
+            f"SSO_DATA_DIR: {data_dir} was not created by scripts/run under this account: {mark} belongs to another. "
+            f"{NEW_DIRECTORY}"
+        )
+
+
+def _accounts(settings: Settings) -> set[int]:
+    """The account that runs the demo, and the one that the service switches to."""
+    return {os.geteuid()} | ({pwd.getpwnam(settings.user).pw_uid} if settings.user else set())
+
+
 def _is_empty(folder: Path) -> bool:
     return not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
 
@@ -60,4 +99,6 @@ def _is_empty(folder: Path) -> bool:
 def claim_data_directory(data_dir: Path) -> None:
     """Creates the data directory with its mark, before the service puts anything there."""
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (data_dir / MARK).write_text(MARK_TEXT)
+    if not (data_dir / MARK).exists():
+        with (data_dir / MARK).open("x") as file:  # which follows no link
+            file.write(MARK_TEXT)

@@ -40,6 +40,7 @@ class ArchiveReader:
     ) -> None:
         self._file = file
         self._members = _read_headers(file)
+        self._small_members: dict[str, bytes] = {}
         self.manifest = parse_manifest(self._small(MANIFEST))
         self.secrets: Secrets | None = None
         if self.manifest.has_keys or SECRETS in self._members:
@@ -47,7 +48,7 @@ class ArchiveReader:
         digests = self._optional(DIGESTS)
         check_authentication(self.secrets, digests, self._optional(MAC), unauthenticated=unauthenticated)
         self.is_authenticated = bool(self.secrets and self.secrets.mac_key)
-        self._dump_digest = self._check_digests(digests, progress)
+        self._piece_digests = self._check_digests(digests, progress)
 
     @property
     def dump_bytes(self) -> int:
@@ -55,7 +56,7 @@ class ArchiveReader:
         return self._members[DUMP][1]
 
     def dump(self, progress: Callable[[int, int], None]) -> Iterator[bytes]:
-        """Yields the dump. Raises BackupError before its last piece if the file was changed since it was opened."""
+        """Yields the dump. Raises BackupError before a piece that was changed since the archive was opened."""
         stored = self._checked_again(progress)
         if not (self.secrets and self.secrets.dump_key):
             yield from stored
@@ -66,38 +67,43 @@ class ArchiveReader:
             raise BackupError("the backup is damaged: its database dump cannot be decrypted") from None
 
     def _checked_again(self, progress: Callable[[int, int], None]) -> Iterator[bytes]:
-        digest, held_back = hashlib.sha256(), b""
-        for piece in self._pieces(DUMP, progress):
-            yield held_back
-            digest.update(piece)
-            held_back = piece
-        check_digest(DUMP, digest.hexdigest(), self._dump_digest)
-        yield held_back
+        for piece, expected in zip(self._pieces(DUMP, progress), self._piece_digests, strict=True):
+            check_digest(DUMP, hashlib.sha256(piece).digest(), expected)
+            yield piece
 
-    def _check_digests(self, digests: bytes | None, progress: Callable[[int, int], None]) -> str:
-        """Returns the digest of the dump."""
+    def _check_digests(self, digests: bytes | None, progress: Callable[[int, int], None]) -> list[bytes]:
+        """Returns the digests of the dump's pieces."""
         if digests is None and self.manifest.format == UNAUTHENTICATED_FORMAT:
             expected = {DUMP: self._small(DUMP_DIGEST).decode("ascii", "replace")}
         else:
             expected = parse_digests(_required(DIGESTS, digests))
             if expected.keys() != self._members.keys() - {DIGESTS, MAC}:
                 raise BackupError("the backup is damaged: its members are not those of its digests")
-        for name in expected:
-            digest = hashlib.sha256()
-            for piece in self._pieces(name, progress if name == DUMP else _ignore):
-                digest.update(piece)
-            check_digest(name, digest.hexdigest(), expected[name])
-        return _required(DUMP, expected.get(DUMP))
+        for name in expected.keys() - {DUMP}:
+            check_digest(name, hashlib.sha256(self._small(name)).hexdigest(), expected[name])
+        return self._check_dump(_required(DUMP, expected.get(DUMP)), progress)
+
+    def _check_dump(self, expected: str, progress: Callable[[int, int], None]) -> list[bytes]:
+        """The digest of the whole dump is authentic, so those of its pieces are too if they are of the same reading."""
+        whole, of_pieces = hashlib.sha256(), []
+        for piece in self._pieces(DUMP, progress):
+            whole.update(piece)
+            of_pieces.append(hashlib.sha256(piece).digest())
+        check_digest(DUMP, whole.hexdigest(), expected)
+        return of_pieces
 
     def _small(self, name: str) -> bytes:
         return _required(name, self._optional(name))
 
     def _optional(self, name: str) -> bytes | None:
+        """Reads a member once, so that its digest is of the content that is used."""
         if name not in self._members:
             return None
         if self._members[name][1] > MAX_SMALL_MEMBER:
             raise BackupError(f"the file is not a backup: {name} is too large")
-        return b"".join(self._pieces(name, _ignore))
+        if name not in self._small_members:
+            self._small_members[name] = b"".join(self._pieces(name, _ignore))
+        return self._small_members[name]
 
     def _pieces(self, name: str, progress: Callable[[int, int], None]) -> Iterator[bytes]:
         offset, size = _required(name, self._members.get(name))

@@ -68,6 +68,6 @@ def digest_of(parts: Iterator[bytes]) -> str:
     return digest.hexdigest()
 
 
-def check_digest(name: str, actual: str, expected: str | None) -> None:
+def check_digest(name: str, actual: str | bytes, expected: str | bytes | None) -> None:
     if actual != expected:
         raise BackupError(f"the backup is damaged: the digest of {name} differs")

@@ -9,6 +9,7 @@ from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.echo import echo_json
 from sso.cli.output import print_lines
+from sso.core.printable import printable
 
 
 @click.command()
@@ -36,17 +37,14 @@ def command(ctx: click.Context, record_id: str, as_json: bool) -> None:
 
 
 def lines(record: Fields) -> list[tuple[str, str]]:
-    """The gsid is missing if the caller may not terminate game sessions."""
-    return [
+    """The gsid is missing if the caller may not terminate game sessions. The client chose it and other values, which
+    must not fake a line."""
+    fields = [
         ("when", datetime.fromisoformat(record["created"]).isoformat(timespec="seconds")),
-        *(("gsid", _printable(value) or "none") for value in [record.get("gsid")] if value is not None),
+        *(("gsid", value or "none") for value in [record.get("gsid")] if value is not None),
         ("from", record["address"]),
         ("reason", record["reason"]),
         *(("expected", value) for value in [record["expected"]] if value),
         *(("found", value) for value in [record["found"]] if value),
     ]
-
-
-def _printable(gsid: str) -> str:
-    """The client chose the gsid: escape control characters, which could fake lines or move the cursor."""
-    return gsid if gsid.isprintable() else ascii(gsid)
+    return [(name, printable(value)) for name, value in fields]

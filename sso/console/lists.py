@@ -4,13 +4,10 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-import trio
-
 from sso.console.visit import ConsoleVisit
 
 MAX_ROWS = 10_000
 PAGE = 200  # rows that are read at a time
-AUDIT_S = 10.0  # within which the entry of an export is written after a download has been broken off
 
 
 async def read_all(
@@ -35,17 +32,15 @@ async def read_pages(
 async def exported_pages(
     visit: ConsoleVisit, path: str, query: Mapping[str, str], **variables: str
 ) -> AsyncGenerator[list[dict[str, Any]]]:
-    """The pages of a list for a file. The export is audited, also one that is broken off."""
+    """The pages of a list for a file. The audit entry is written before the first byte is sent, so that a download that
+    is broken off has one too. How many records follow is not known then."""
     exported = path.strip("/")
     for name, value in variables.items():
         exported = exported.replace(f"<{name}>", value)
-    count = 0
-    try:
-        async with aclosing(read_pages(visit, path, query, PAGE, MAX_ROWS, **variables)) as pages:
-            async for records in pages:
-                count += len(records)
-                yield records
-    finally:
-        if count:
-            with trio.move_on_after(AUDIT_S, shield=True):
-                await visit.operations.exports.write(visit.caller, exported, query, count)
+    audited = False
+    async with aclosing(read_pages(visit, path, query, PAGE, MAX_ROWS, **variables)) as pages:
+        async for records in pages:
+            if not audited:
+                await visit.operations.exports.write(visit.caller, exported, query)
+                audited = True
+            yield records

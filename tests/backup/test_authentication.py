@@ -19,6 +19,7 @@ from tests.backup.archives import members, rewritten
 
 PASSPHRASE = "correct horse battery"
 DUMP = b"PGDMP and %d bytes more" * 100_000
+MEGABYTE = 1 << 20
 Change = Callable[[Path, Path], Path]
 
 
@@ -145,16 +146,38 @@ def test_backup_without_secrets_needs_consent(tmp_path: Path) -> None:
     assert restored(path, unauthenticated=True) == DUMP
 
 
-def test_dump_that_changes_after_the_check_is_not_restored_completely(tmp_path: Path) -> None:
-    path = written(tmp_path / "a")
-    with open_archive(path, lambda: PASSPHRASE, lambda _done, _total: None) as archive:
+@pytest.mark.parametrize("old_format", [False, True])
+@pytest.mark.parametrize("place", [100_000, MEGABYTE + 100_000, len(DUMP) - 1])
+def test_piece_of_a_dump_that_changes_after_the_check_is_not_handed_over(
+    tmp_path: Path, place: int, old_format: bool
+) -> None:
+    path = of_format_1(tmp_path / "a") if old_format else written(tmp_path / "a")
+    start = path.read_bytes().index(DUMP)
+    with open_archive(path, lambda: PASSPHRASE, lambda _done, _total: None, unauthenticated=old_format) as archive:
         with path.open("r+b") as file:
-            file.seek(archive.dump_bytes // 2)
-            file.write(b"changed")
-        received = bytearray()
+            file.seek(start + place)
+            file.write(b"\0")
+        received: list[bytes] = []
         with pytest.raises(BackupError, match="digest of database"):
-            received.extend(byte for piece in archive.dump(lambda _done, _total: None) for byte in piece)
-        assert len(received) < len(DUMP)
+            received.extend(archive.dump(lambda _done, _total: None))
+    assert b"".join(received) == DUMP[: place // MEGABYTE * MEGABYTE]
+
+
+def test_manifest_that_is_used_is_the_one_that_is_compared(tmp_path: Path) -> None:
+    """The file changes back to the authentic one between the two."""
+    path = written(tmp_path / "a")
+    authentic = path.read_bytes()
+
+    def passphrase_later() -> str:
+        path.write_bytes(authentic)
+        return PASSPHRASE
+
+    path.write_bytes(authentic.replace(b'"schema": "0001"', b'"schema": "0000"'))
+    with (
+        pytest.raises(BackupError, match=r"digest of manifest\.json"),
+        open_archive(path, passphrase_later, lambda _done, _total: None),
+    ):
+        pass
 
 
 def test_chunks_of_a_stream_cannot_be_moved_cut_or_mixed() -> None:

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -160,8 +160,76 @@ def test_data_directory_of_the_demo_has_a_mark(tmp_path: Path) -> None:
     (data_dir / "secret.key").touch()
     assert check_installation(variables) == data_dir
     (data_dir / "demo").unlink()
-    with pytest.raises(NotTheDemo, match=r"was not created by scripts/run.* create the file .*/data/demo"):
+    with pytest.raises(NotTheDemo, match=r"was not created by scripts/run.* run `echo '.+' > .*/data/demo`") as refused:
         check_installation(variables)
+    subprocess.run(str(refused.value).split("`")[1], shell=True, check=True)
+    assert check_installation(variables) == data_dir
+
+
+def empty_mark(data_dir: Path) -> None:
+    (data_dir / "demo").write_text("")
+
+
+def linked_mark(data_dir: Path) -> None:
+    (data_dir / "demo").rename(data_dir.parent / "elsewhere")
+    (data_dir / "demo").symlink_to(data_dir.parent / "elsewhere")
+
+
+def mark_of_another_account(data_dir: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file to another account")
+    os.chown(data_dir / "demo", 12345, 12345)
+
+
+def mark_that_is_a_pipe(data_dir: Path) -> None:
+    (data_dir / "demo").unlink()
+    os.mkfifo(data_dir / "demo")
+
+
+def pointer_to_another_database(data_dir: Path) -> None:
+    other = data_dir.parent / "other"
+    other.mkdir()
+    (other / "belongs-to").write_text("/srv/sso\n")
+    (data_dir / "postgres.location").write_text(f"{other}\n")
+
+
+def linked_database(data_dir: Path) -> None:
+    (data_dir / "postgres").symlink_to(data_dir.parent)
+
+
+def linked_data_of_the_database(data_dir: Path) -> None:
+    (data_dir / "postgres").mkdir()
+    (data_dir / "postgres/data").symlink_to(data_dir.parent)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (empty_mark, "was not created by scripts/run"),
+        (linked_mark, "/data/demo is a symbolic link.* Set SSO_DATA_DIR to a new directory"),
+        (mark_of_another_account, "was not created by scripts/run under this account.* Set SSO_DATA_DIR"),
+        (mark_that_is_a_pipe, "was not created by scripts/run"),
+        (pointer_to_another_database, r"/data/postgres\.location names .*/other.* Set SSO_DATA_DIR to a new directory"),
+        (linked_database, "/data/postgres is a symbolic link"),
+        (linked_data_of_the_database, "/data/postgres/data is a symbolic link"),
+    ],
+)
+def test_data_directory_that_leads_to_another_installation_is_refused(
+    tmp_path: Path, change: Callable[[Path], None], reason: str
+) -> None:
+    variables = {"SSO_DATA_DIR": str(tmp_path / "data")}
+    claim_data_directory(tmp_path / "data")
+    change(tmp_path / "data")
+    with pytest.raises(NotTheDemo, match=f"^SSO_DATA_DIR: .*{reason}"):
+        check_installation(variables)
+
+
+def test_database_that_root_keeps_elsewhere_belongs_to_the_demo(tmp_path: Path) -> None:
+    """PostgreSQL's account cannot reach a data directory in the home directory of root."""
+    claim_data_directory(data_dir := tmp_path / "data")
+    pointer_to_another_database(data_dir)
+    (tmp_path / "other/belongs-to").write_text(f"{data_dir}\n")
+    assert check_installation({"SSO_DATA_DIR": str(data_dir)}) == data_dir
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "x"])

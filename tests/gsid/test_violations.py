@@ -88,11 +88,11 @@ def test_why_of_an_unknown_id_fails_with_one_line(server: Server) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_why_escapes_control_characters_in_the_gsid() -> None:
+def test_why_escapes_control_characters_in_values_of_the_client() -> None:
     sent = "x\nreason    nothing\x1b[2J\u202e"
-    values = {"reason": "no such session", "expected": "", "found": "", "address": "127.0.0.1"}
+    values = {"reason": "no such session", "expected": "", "found": sent, "address": "127.0.0.1"}
     shown = dict(lines({"created": "2026-01-31T18:00:00Z", "gsid": sent, **values}))
-    assert shown["gsid"] == r"'x\nreason    nothing\x1b[2J\u202e'"
+    assert shown["gsid"] == shown["found"] == r"x\nreason    nothing\x1b[2J\u202e"
 
 
 @pytest.mark.parametrize("length", [65, 10_000])
