@@ -6,6 +6,7 @@ passkey (the macro ``forms.confirm_fields``). What a form contains is always che
 authentication.
 """
 
+from datetime import datetime
 from typing import Protocol
 
 from sso.accounts.authentication_context import AuthenticationContext, by_passkey, by_password, continued
@@ -14,6 +15,9 @@ from sso.accounts.form_problem import FormProblem
 from sso.accounts.login.messages import code_problem, retry_problem, wrong_code_message
 from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.second_factor.codes import SecondFactors
+from sso.accounts.second_factor.earlier_factors import EarlierFactors
+from sso.accounts.second_factor.recovery_codes import FACTOR as RECOVERY
+from sso.accounts.second_factor.recovery_codes import is_recovery_code, normalized_code
 from sso.accounts.sessions import Session, SessionStore
 from sso.core.errors import RetryLater
 from sso.db.clock import DatabaseClock
@@ -30,8 +34,11 @@ SIGN_IN_AGAIN = FormProblem(_("Please sign out and sign in again, to confirm tha
 
 
 class PasskeyConfirmation(Protocol):
-    async def confirm(self, session: Session, credential: str) -> bool:
-        """Returns True if a passkey of the session's user has signed a challenge of this session. Raises RetryLater."""
+    async def confirm(self, session: Session, credential: str, before: datetime | None = None) -> bool:
+        """Returns True if a passkey of the session's user has signed a challenge of this session. Raises RetryLater.
+
+        ``before``: only if the passkey was added before that moment.
+        """
 
 
 class RecentAuthentication:
@@ -74,30 +81,33 @@ class RecentAuthentication:
             await self._sessions.mark_authenticated(session.id)
         return outcome
 
-    async def prove_second_factor(self, session: Session, form: dict[str, str]) -> FormProblem | None:
-        """Returns None if this form proves a second factor of the user, whatever was proved before.
+    async def prove_earlier_factor(
+        self, session: Session, form: dict[str, str], factors: EarlierFactors
+    ) -> FormProblem | None:
+        """Returns None if this form proves one of the factors, whatever was proved before.
 
         The password is asked for too, if there is one.
         """
-        if not session.user.second_factors:
-            return SIGN_IN_AGAIN
         if credential := form.get("credential"):
-            outcome = await self._check_passkey(session, credential)
+            outcome = await self._check_passkey(session, credential, factors.before)
         else:
-            outcome = await self._check_password_and_code(session, form)
+            outcome = await self._check_password_and_code(session, form, factors)
         return outcome if isinstance(outcome, FormProblem) else None
 
-    async def _check_passkey(self, session: Session, credential: str) -> AuthenticationContext | FormProblem:
+    async def _check_passkey(
+        self, session: Session, credential: str, before: datetime | None = None
+    ) -> AuthenticationContext | FormProblem:
         try:
-            is_confirmed = self._passkeys is not None and await self._passkeys.confirm(session, credential)
+            is_confirmed = self._passkeys is not None and await self._passkeys.confirm(session, credential, before)
         except RetryLater as error:
             return retry_problem(error)
         return by_passkey() if is_confirmed else WRONG_PASSKEY
 
     async def _check_password_and_code(
-        self, session: Session, form: dict[str, str]
+        self, session: Session, form: dict[str, str], only: EarlierFactors | None = None
     ) -> AuthenticationContext | FormProblem:
-        user, origin = session.user, (client_address(), device_of(session))
+        """``only``: the code must be one of these factors."""
+        user, origin = only.narrowed(session.user) if only else session.user, (client_address(), device_of(session))
         code = form.get("present_otp", "")
         try:
             if user.password_hash:
@@ -105,8 +115,10 @@ class RecentAuthentication:
                     password = form.get("current_password", "")
                     if not await self._password_login.confirm_password(user, password, *origin):
                         return WRONG_PASSWORD
-            if not user.second_factors:
+            if only is None and not user.second_factors:
                 return by_password()
+            if only and RECOVERY not in only.names and is_recovery_code(normalized_code(code)):
+                return FormProblem(wrong_code_message(self._factors, user, code))
             await self._password_login.check_code(user, code, *origin)
         except InvalidCredentials:  # 422 like a wrong password: the user is signed in
             return FormProblem(wrong_code_message(self._factors, user, code))

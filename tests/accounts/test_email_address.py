@@ -6,11 +6,22 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from tests.accounts.test_account_pages import displayed_secret
 from tests.accounts.test_passkeys import new_passkey, passkey_sign_in, register
 from tests.accounts.test_recovery_codes import enrol
-from tests.kit.browser import AuthenticatorApp, Browser, Forms, fresh_browser, new_user, query, user_id_of
+from tests.kit.browser import (
+    AuthenticatorApp,
+    Browser,
+    Forms,
+    fresh_browser,
+    mailed_codes,
+    new_user,
+    query,
+    user_id_of,
+)
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.mailbox import link_in, mails, path_of, wait_for_mails
+from tests.kit.passkey import page_options
 from tests.kit.server import Server
 
 NEW_PASSWORD = "a longer and better one"
@@ -197,7 +208,7 @@ def test_undo_removes_what_a_thief_has_added(
     query(server, LINK, user_id, provider)
     assert can_use(server, f"adder.{login}", app.code())
     with Browser(server) as owner:
-        owner.follow(undo_after_a_day(server, owner, login, user_id))
+        owner.follow(use_link_to_undo(owner, wait_for_mails(server, login, CHANGED)[0]))
         assert "otp" not in owner.form("/reset")
         owners = {"new_password": "only the owner knows", "repeat_password": "only the owner knows"}
         assert owner.follow(owner.submit("/reset", **owners)).status_code == 200
@@ -220,8 +231,7 @@ def test_undo_leaves_older_factors_and_the_password(
     app, codes = enrol(browser)
     browser.follow(register(browser, passkey))
     query(server, LINK, user_id, provider)
-    for table, column in AGES.items():
-        query(server, f"UPDATE {table} SET {column} = now() - interval '25 hours' WHERE user_id = $1", user_id)
+    a_day_passes(server, user_id)
     change(server, browser, stranger, f"owner.{login}")
     with Browser(server) as other:
         other.follow(undo_after_a_day(server, other, login, user_id))
@@ -231,6 +241,12 @@ def test_undo_leaves_older_factors_and_the_password(
     assert can_use(server, login, codes[0])
     assert passkey_sign_in(stranger, passkey).status_code == 303
     assert len(query(server, "SELECT FROM linked_identities WHERE user_id = $1", user_id)) == 1
+
+
+def a_day_passes(server: Server, user_id: str) -> None:
+    """What was added to the account is older than the day before a change that follows."""
+    for table, column in AGES.items():
+        query(server, f"UPDATE {table} SET {column} = now() - interval '25 hours' WHERE user_id = $1", user_id)
 
 
 def undo_time_passes(server: Server, user_id: str) -> None:
@@ -247,20 +263,20 @@ def undo_after_a_day(server: Server, browser: Browser, login: str, user_id: str)
     return use_link_to_undo(browser, undo_mail)
 
 
-def test_undo_waits_a_day_if_a_second_factor_is_on(
+def test_undo_waits_a_day_if_the_owner_had_a_second_factor(
     server: Server, browser: Browser, stranger: Browser, login: str
 ) -> None:
-    """Whoever reads the old mailbox does not get past a new authenticator app before the owner can notice it."""
+    """Whoever reads the old mailbox does not take the account before the owner can notice it."""
     user_id, new = user_id_of(server, login), f"moved.{login}"
-    change(server, browser, stranger, new)
-    browser.open_account()
     app, _ = enrol(browser)
+    a_day_passes(server, user_id)
+    change(server, browser, stranger, new)
     undo_mail = wait_for_mails(server, login, CHANGED)[0]
     stranger.get(path_of(link_in(undo_mail)))
     form = stranger.form("/email/undo")
     for _ in range(2):
         answer = stranger.post("/email/undo", form)
-        assert (answer.status_code, "will be undone" in answer.text) == (200, True)
+        assert (answer.status_code, "not undone yet" in answer.text) == (200, True)
         assert user_row(server, user_id)["login"] == new
     assert stranger.get(path_of(link_in(undo_mail))).status_code == 200
     assert "/email/undo" not in Forms(stranger.page.text).by_action
@@ -272,27 +288,74 @@ def test_undo_waits_a_day_if_a_second_factor_is_on(
     assert user_row(server, user_id)["login"] == login
 
 
-def test_owner_ends_undo_links_with_the_second_factor(
-    server: Server, browser: Browser, stranger: Browser, login: str
+@pytest.mark.parametrize("factor", ["app", "recovery code", "passkey"])
+def test_owner_ends_undo_links_with_an_earlier_second_factor(
+    server: Server, browser: Browser, stranger: Browser, login: str, factor: str
 ) -> None:
-    user_id, new = user_id_of(server, login), f"moved.{login}"
+    user_id, new, passkey = user_id_of(server, login), f"moved.{login}", new_passkey(server)
+    app, codes = enrol(browser)
+    if factor == "passkey":
+        browser.follow(register(browser, passkey))
+    a_day_passes(server, user_id)
     change(server, browser, stranger, new)
-    browser.open_account()
-    assert "/account/email/undo" not in Forms(browser.page.text).by_action  # there is no second factor to prove
-    app, _ = enrol(browser)
     undo_mail = wait_for_mails(server, login, CHANGED)[0]
     assert use_link_to_undo(stranger, undo_mail).status_code == 200
     browser.open_account()
     assert browser.submit("/account/email/undo").status_code == 422  # a recent sign-in is not enough
     wrong = {"current_password": PASSWORD, "present_otp": app.wrong()}
     assert browser.submit("/account/email/undo", **wrong).status_code == 422
-    proof = {"current_password": PASSWORD, "present_otp": app.code()}
-    browser.follow(browser.submit("/account/email/undo", **proof))
+    proofs = {"app": {"present_otp": app.code()}, "recovery code": {"present_otp": codes[0]}}
+    proof = proofs.get(factor) or {"credential": passkey.get(page_options(browser.page.text, "passkey-confirmation"))}
+    browser.follow(browser.submit("/account/email/undo", current_password=PASSWORD, **proof))
     assert "no longer works" in browser.notice
     undo_time_passes(server, user_id)
     assert stranger.get(path_of(link_in(undo_mail))).status_code == 410
     assert user_row(server, user_id)["login"] == new
     assert wait_for_mails(server, login, "can no longer be undone")
+
+
+def set_up_app(browser: Browser) -> AuthenticatorApp:
+    """Sets up an app in place of an earlier one, shortly after the sign-in."""
+    browser.get("/account/totp")
+    app, form = AuthenticatorApp(displayed_secret(browser)), browser.form("/account/totp")
+    confirmation = ("current_password", "present_otp", "credential")
+    fields = {name: value for name, value in form.items() if name not in confirmation}
+    assert browser.post("/account/totp", fields | {"otp": app.code()}).status_code == 303
+    return app
+
+
+@pytest.mark.parametrize("factor", ["mailed codes", "app", "passkey", "replaced app"])
+def test_thief_does_not_end_undo_links_with_a_factor_of_the_thief(
+    server: Server, browser: Browser, stranger: Browser, login: str, factor: str
+) -> None:
+    """Only factors from before the change count, and never codes that are mailed to the address of the thief."""
+    user_id, new, passkey = user_id_of(server, login), f"thief.{login}", new_passkey(server)
+    if factor == "replaced app":
+        enrol(browser)
+        query(server, "DELETE FROM recovery_code_sets WHERE user_id = $1", user_id)
+        a_day_passes(server, user_id)
+    change(server, browser, stranger, new)
+    browser.open_account()
+    proof = {"current_password": PASSWORD}
+    csrf = browser.form("/logout")["csrf"]
+    if factor == "mailed codes":
+        assert browser.post("/account/email-2fa", {"csrf": csrf, "enable": "1"}).status_code == 303
+    elif factor == "passkey":
+        browser.follow(register(browser, passkey))
+    else:
+        proof["present_otp"] = set_up_app(browser).code()
+    browser.open_account()
+    assert "/account/email/undo" not in Forms(browser.page.text).by_action
+    assert "more than a day before the change" in browser.page.text
+    csrf = browser.form("/logout")["csrf"]
+    if factor == "mailed codes":
+        assert browser.post("/account/code", {"csrf": csrf, "form": "undo"}).status_code == 200
+        proof["present_otp"] = mailed_codes(server, new)[-1]
+    if factor == "passkey":
+        proof["credential"] = passkey.get(page_options(browser.page.text, "passkey-confirmation"))
+    assert browser.post("/account/email/undo", {"csrf": csrf, **proof}).status_code == 422
+    assert use_link_to_undo(stranger, wait_for_mails(server, login, CHANGED)[0]).status_code == 303
+    assert user_row(server, user_id)["login"] == login
 
 
 @pytest.mark.parametrize("by_change", [False, True])

@@ -14,6 +14,7 @@ from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.login.view import next_query
 from sso.accounts.password_rules import MIN_LENGTH, UnacceptablePassword
 from sso.accounts.recent_authentication import WRONG_PASSWORD, RecentAuthentication, device_of
+from sso.accounts.second_factor.earlier_factors import EarlierFactors
 from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.sessions import Session
 from sso.accounts.visitor import Visitor
@@ -69,9 +70,11 @@ class AccountView:
         """Returns None if the user of the form has authenticated recently or with this form, else what is wrong."""
         return await self._recent.confirm(session, form)
 
-    async def prove_second_factor(self, session: Session, form: dict[str, str]) -> FormProblem | None:
-        """Returns None if the form proves a second factor, else what is wrong. A recent proof is not enough."""
-        return await self._recent.prove_second_factor(session, form)
+    async def prove_earlier_factor(
+        self, session: Session, form: dict[str, str], factors: EarlierFactors
+    ) -> FormProblem | None:
+        """Returns None if the form proves one of these factors, else what is wrong. A recent proof is not enough."""
+        return await self._recent.prove_earlier_factor(session, form, factors)
 
     async def authenticate(self, session: Session, form: dict[str, str]) -> AuthenticationContext | FormProblem:
         """Like `confirm`, for a change that restarts the session. Returns the authentication of the new session."""

@@ -85,9 +85,9 @@ def email_link_pages(
         if (found := await undo.find(token)) is None:
             return await show_invalid_link()
         until = undo_time(found.link.data)
-        if found.user.second_factors and until and until > clock.utc():
+        must_wait = await undo.must_wait(found)
+        if must_wait and until and until > clock.utc():
             return await show_waiting_undo(UndoWaits(until))
-        waits = found.user.second_factors and until is None
         return await show_question(
             "/email/undo",
             token,
@@ -99,7 +99,7 @@ def email_link_pages(
                 address=found.login,
             ),
             note=_("Two-step sign-in is on, so the change is undone when you open this link again after a day.")
-            if waits
+            if must_wait and until is None
             else None,
             button=_("Yes, undo the change"),
         )
@@ -138,7 +138,7 @@ def email_link_pages(
         return response
 
     async def show_waiting_undo(waits: UndoWaits) -> Response:
-        heading = _("The change will be undone")
+        heading = _("The change is not undone yet")
         message = _(
             "Open this link again after %(time)s. Until then, the owner of the account can make it invalid on the "
             "account page. Both e-mail addresses have got a notice.",

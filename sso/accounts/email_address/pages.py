@@ -5,7 +5,7 @@ from quart import Blueprint, Response
 from sso.accounts.account_page.notices import account_url
 from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.email_address.change import EmailChange
-from sso.accounts.email_address.section import NEEDS_SECOND_FACTOR
+from sso.accounts.email_address.section import CANNOT_BE_ENDED
 from sso.accounts.email_address.undo import EmailUndo
 from sso.accounts.email_address.verification import EmailVerification
 from sso.accounts.form_problem import FormProblem
@@ -16,7 +16,7 @@ from sso.core.language import current_language
 from sso.web.language import _
 from sso.web.redirects import see_other
 
-NO_SECOND_FACTOR = FormProblem(NEEDS_SECOND_FACTOR)
+NO_EARLIER_FACTOR = FormProblem(CANNOT_BE_ENDED)
 SAME_ADDRESS = FormProblem(_("This is already your e-mail address."), field="new_email")
 
 
@@ -67,11 +67,15 @@ def email_pages(
 
     @routes.post("/email/undo")
     async def end_undo_links() -> Response:
-        """Only the second factor distinguishes the owner from a thief, who may have the password and the session."""
+        """Only a second factor from before the change distinguishes the owner from a thief.
+
+        The thief may have the password and the session, and may have added other factors.
+        """
         session, form = await account.submitted_form()
-        if not session.user.second_factors:
-            return await account.show(session, NO_SECOND_FACTOR, "undo")
-        if problem := await account.prove_second_factor(session, form):
+        earlier = await undo.factors_to_end_links(session.user)
+        if earlier is None:
+            return await account.show(session, NO_EARLIER_FACTOR, "undo")
+        if problem := await account.prove_earlier_factor(session, form, earlier):
             return await account.show(session, problem, "undo")
         await undo.end_links(session.user)
         return see_other(account_url("email-undo-ended"))

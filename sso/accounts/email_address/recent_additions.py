@@ -8,6 +8,8 @@ only read the mails to the old address does not get past the second factor of th
 from datetime import datetime
 
 from sso.accounts.history.events import SUPPORT, EventKind, record_event
+from sso.accounts.second_factor.earlier_factors import TOTP, earlier_factors
+from sso.accounts.second_factor.recovery_codes import FACTOR as RECOVERY
 from sso.accounts.second_factor.recovery_codes import delete_recovery_codes
 from sso.accounts.users import get_user
 from sso.db.statement import Statement
@@ -33,24 +35,22 @@ _REMOVE_TOTP = Statement(
     WHERE user_id = :user_id AND totp_sealed IS NOT NULL RETURNING user_id"""
 )
 _REMOVE_PASSWORD = Statement("UPDATE users SET password_hash = NULL WHERE user_id = :user_id")
-_HAS_NEW_CODES = Statement(
-    "SELECT EXISTS (SELECT FROM recovery_code_sets WHERE user_id = :user_id AND created >= :since)"
-)
 
 
 async def remove_recent_additions(tx: Transaction, user_id: str, since: datetime) -> None:
     """The caller has locked the user, and lets the owner choose a password."""
+    earlier = await earlier_factors(tx, user_id, since)
     for row in await tx.rows(_DELETE_PASSKEYS, user_id=user_id, since=since):
         await record_event(tx, user_id, EventKind.PASSKEY_REMOVED, name=row["name"])
     await tx.value(_COUNT_PASSKEYS, user_id=user_id)
     for row in await tx.rows(_DELETE_IDENTITIES, user_id=user_id, since=since):
         await record_event(tx, user_id, EventKind.IDENTITY_UNLINKED, name=row["name"])
-    if await _happened(tx, user_id, since, EventKind.TOTP_ADDED) and await tx.value(_REMOVE_TOTP, user_id=user_id):
+    if TOTP not in earlier.names and await tx.value(_REMOVE_TOTP, user_id=user_id):
         await record_event(tx, user_id, EventKind.TOTP_REMOVED)
     if await _happened(tx, user_id, since, EventKind.PASSWORD_CHANGED, EventKind.PASSWORD_RESET):
         await tx.value(_REMOVE_PASSWORD, user_id=user_id)
     user = await get_user(tx, user_id)
-    if not user.second_factors or await tx.value(_HAS_NEW_CODES, user_id=user_id, since=since):
+    if not user.second_factors or RECOVERY not in earlier.names:
         await delete_recovery_codes(tx, user_id)
 
 

@@ -13,7 +13,10 @@ from sso.accounts.sessions import Session
 from sso.core.language import Text
 from sso.web.language import _
 
-NEEDS_SECOND_FACTOR = _("To make it invalid, turn on two-step sign-in first.")
+CANNOT_BE_ENDED = _(
+    "It can be made invalid only with an authenticator app, a passkey or a recovery code that your account had more than "
+    "a day before the change."
+)
 
 
 class EmailSection:
@@ -25,11 +28,14 @@ class EmailSection:
     async def values(self, session: Session, now: datetime) -> Mapping[str, Any]:
         user = session.user
         wait_s = 0 if user.email_verified else await self._verification.wait_s(user)
+        links = await self._undo.links(user)
+        earlier = await self._undo.factors_to_end_links(user) if links else None
         return {
             "verification_wait": next_mail_text(wait_s) if wait_s else None,
             "pending_email": await self._change.pending(user),
-            "undo_links": [_undo_text(link) for link in await self._undo.links(user)],
-            "needs_second_factor": "" if user.second_factors else NEEDS_SECOND_FACTOR,
+            "undo_links": [_undo_text(link) for link in links],
+            "undo_factors": earlier.names if earlier else (),
+            "cannot_be_ended": CANNOT_BE_ENDED,
         }
 
 

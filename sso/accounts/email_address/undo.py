@@ -1,8 +1,9 @@
 """Undoes a change of the address with a link to the old one.
 
-While the account has a second factor, the first use of the link only requests the undo: both addresses get a notice,
-and a use a day later makes it. Until then the owner can make the links invalid with the second factor. Otherwise
-whoever reads the mails to the old address could remove a new password and a new authenticator app at any moment.
+If the account had a second factor before the change, the first use of the link only requests the undo: both addresses
+get a notice, and a use a day later makes it. Until then the owner can make the links invalid with that factor. Otherwise
+whoever reads the mails to the old address could take the account at any moment. Factors that were added since the day
+before the change do not count, because they may be those of a thief.
 """
 
 from dataclasses import dataclass
@@ -16,12 +17,13 @@ from sso.accounts.history.texts import format_time
 from sso.accounts.mailed_links import MailedLink, MailedLinks
 from sso.accounts.model import User
 from sso.accounts.password_reset import requests
+from sso.accounts.second_factor.earlier_factors import EarlierFactors, earlier_factors
 from sso.accounts.users import get_user, lock_user, revoke_everything
 from sso.core.ids import digest
 from sso.core.language import in_language
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.db.transaction import Row, Transaction
+from sso.db.transaction import Row, Runner, Transaction
 from sso.mail.outbox import Outbox
 
 WAIT_S = 86400
@@ -30,6 +32,10 @@ USE_S = 3 * 86400  # a requested undo can be made for at least this time after t
 _LINKS = Statement(
     """SELECT data, expires FROM mailed_links WHERE user_id = :user_id AND purpose = 'email_undo' AND expires > now()
     ORDER BY created"""
+)
+_FIRST_LINK = Statement(
+    """SELECT min(created) FROM mailed_links
+    WHERE user_id = :user_id AND purpose = 'email_undo' AND expires > now()"""
 )
 _REQUEST = Statement(
     """UPDATE mailed_links SET data = data || jsonb_build_object('undo_at', floor(extract(epoch FROM now())) + :wait),
@@ -94,6 +100,18 @@ class EmailUndo:
         rows = await self._database.rows(_LINKS, user_id=user.user_id)
         return [UndoLink(row["data"]["login"], row["expires"], undo_time(row["data"])) for row in rows]
 
+    async def factors_to_end_links(self, user: User) -> EarlierFactors | None:
+        """Returns the factors from before the changes of all links, one of which must be proved to end the links.
+
+        Returns None if there is no link, or no such factor: then the links cannot be ended.
+        """
+        first: datetime | None = await self._database.value(_FIRST_LINK, user_id=user.user_id)
+        return await _factors_before(self._database, user.user_id, first) or None if first else None
+
+    async def must_wait(self, found: AddressLink) -> bool:
+        """Returns whether the undo must be requested a day before it is made."""
+        return bool(await _factors_before(self._database, found.user.user_id, found.link.created))
+
     async def end_links(self, user: User) -> None:
         """Makes all links that undo a change of the address invalid. The old addresses get a notice."""
 
@@ -116,8 +134,8 @@ class EmailUndo:
         user, or by a thief, is kept. Links to addresses of later changes end.
 
         Returns the secret of a link that resets the password, or None if the link does not work. Returns UndoWaits,
-        and changes nothing, if the account has a second factor and the undo was not requested a day ago. Raises
-        AddressTaken.
+        and changes nothing, if the account had a second factor before the change and the undo was not requested a day
+        ago. Raises AddressTaken.
         """
         if (found := await self.find(secret)) is None:
             return None
@@ -125,7 +143,8 @@ class EmailUndo:
         async def work(tx: Transaction) -> str | UndoWaits | None:
             await lock_user(tx, found.user.user_id)
             user = await get_user(tx, found.user.user_id)
-            if user.second_factors and (waits := await self._request(tx, user, secret)):
+            earlier = await _factors_before(tx, user.user_id, found.link.created)
+            if earlier and (waits := await self._request(tx, user, secret)):
                 return waits
             link = await self._links.use(tx, UNDO, secret)
             if link is None or not await self._new_login.set(tx, link, None):
@@ -164,6 +183,10 @@ class EmailUndo:
         await self._outbox.put(tx, user.login, undone_mail(self._service_name), user.lang)
         reset_url = await self._links.create(tx, requests.PURPOSE, "/reset", requests.LINK_S, user_id, next="")
         return reset_url.rpartition("=")[2]
+
+
+async def _factors_before(runner: Runner, user_id: str, change: datetime) -> EarlierFactors:
+    return await earlier_factors(runner, user_id, change - timedelta(seconds=BEFORE_CHANGE_S))
 
 
 def undo_time(data: dict[str, object]) -> datetime | None:

@@ -1,5 +1,7 @@
 """Authentication with passkeys: sign-in without a password, the second factor of a login, and recent authentication."""
 
+from datetime import datetime
+
 import structlog
 
 from sso.accounts.authentication_context import by_passkey
@@ -74,10 +76,13 @@ class PasskeyAuthentication:
         """Returns the options for the forms of the account page; "" if the user has no passkey."""
         return await self._options(session.user, ChallengePurpose.CONFIRM, session_binding(session), verify=True)
 
-    async def confirm(self, session: Session, credential: str) -> bool:
-        """Returns whether a passkey of the session's user has signed a challenge of this session. Raises RetryLater."""
+    async def confirm(self, session: Session, credential: str, before: datetime | None = None) -> bool:
+        """Returns whether a passkey of the session's user has signed a challenge of this session. Raises RetryLater.
+
+        ``before``: the passkey must have been added before that moment.
+        """
         try:
-            await self._authenticate(
+            owner = await self._authenticate(
                 credential,
                 ChallengePurpose.CONFIRM,
                 session_binding(session),
@@ -86,7 +91,7 @@ class PasskeyAuthentication:
             )
         except InvalidCredentials:
             return False
-        return True
+        return before is None or owner.created < before
 
     async def _options(self, user: User, purpose: ChallengePurpose, browser: str, *, verify: bool) -> str:
         if self.relying_party is None or not user.passkey_count:

@@ -23,7 +23,7 @@ _INSERT_CHALLENGE = """INSERT INTO used_passkey_challenges (digest, expires)
 _USE_CHALLENGE = Statement(_INSERT_CHALLENGE)
 _USE_CHALLENGE_AND_FIND = Statement(
     f"""WITH used_challenge AS ({_INSERT_CHALLENGE})
-    SELECT u.*, p.public_key FROM passkeys p JOIN users u USING (user_id)
+    SELECT u.*, p.public_key, p.created AS passkey_created FROM passkeys p JOIN users u USING (user_id)
     WHERE p.credential_id = :credential_id AND (NOT u.disabled OR u.deletion_by = 'user')
         AND EXISTS (SELECT FROM used_challenge)"""  # noqa: S608 - the part is a constant
 )
@@ -51,6 +51,7 @@ class Passkey:
 class PasskeyOwner:
     user: User
     public_key: bytes
+    created: datetime  # the passkey
 
 
 class PasskeyStore:
@@ -70,7 +71,7 @@ class PasskeyStore:
         row = await self._database.row(
             _USE_CHALLENGE_AND_FIND, credential_id=credential_id, **_challenge_values(challenge)
         )
-        return PasskeyOwner(User.from_row(row), row["public_key"]) if row else None
+        return PasskeyOwner(User.from_row(row), row["public_key"], row["passkey_created"]) if row else None
 
     async def use_challenge(self, challenge: Challenge) -> bool:
         """Returns False if the challenge was used before."""

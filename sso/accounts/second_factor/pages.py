@@ -29,7 +29,7 @@ from sso.web.request import client_address
 
 SETUP_S = 600
 # Forms of the account page that need a code. The form that removes a passkey has its id.
-FORMS = ("totp", "email_2fa", "recovery", "email", "undo", "notices", "passkeys", "identities", "export", "delete")
+FORMS = ("totp", "email_2fa", "recovery", "email", "notices", "passkeys", "identities", "export", "delete")
 
 
 class SetupExpired(Exception):
