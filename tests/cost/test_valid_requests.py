@@ -1,0 +1,22 @@
+"""No valid request at the limits costs much. Each must succeed: a request that is refused may be cheap."""
+
+import pytest
+
+from tests.cost.conftest import World
+from tests.cost.large_records import create_large_records
+from tests.cost.valid_permission_requests import permission_requests
+
+
+@pytest.mark.timeout(600)
+def test_every_valid_request_is_cheap(world: World) -> None:
+    large = create_large_records(world.studio, world.callers["project administrator"], world.callers["player"])
+    failures: dict[str, str] = {}
+    for request in permission_requests(world, large):
+        try:
+            cost, bounds = request.measure(world)
+        except AssertionError as error:
+            failures[request.name] = str(error)
+            continue
+        if cost.exceeds(bounds):
+            failures[request.name] = cost.text(bounds)
+    assert not failures, "\n".join(f"{name}: {text}" for name, text in failures.items())
