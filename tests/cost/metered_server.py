@@ -25,7 +25,7 @@ from tests.kit.server import Server
 
 REFERENCE_S = 0.0016  # what `calibrate` measures on the machine that the bounds are for
 _ROUNDS = 10_000
-REPETITIONS = 5
+REPETITIONS = 4
 
 
 @dataclass(frozen=True)

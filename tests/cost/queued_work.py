@@ -38,8 +38,6 @@ QUEUED = (
 
 def bounds_of(path: str, body: bytes, *, is_authenticated: bool) -> Bounds:
     queues = {
-        work.queue: work.cpu_s + work.cpu_s_per_mb * len(body) / 1e6
-        for work in QUEUED
-        if path.startswith(work.routes)
+        work.queue: work.cpu_s + work.cpu_s_per_mb * len(body) / 1e6 for work in QUEUED if path.startswith(work.routes)
     }
     return Bounds(KNOWN_S if is_authenticated else UNKNOWN_S, STEP_S, queues)

@@ -24,6 +24,7 @@ from tests.cost.queued_work import bounds_of
 from tests.kit.browser import Forms
 from tests.kit.long_tests import usual_part
 
+
 class Route:
     def __init__(self, method: str, rule: str, operation: ApiOperation | None, limit: BodyLimit) -> None:
         self.method, self.rule, self.operation, self.limit = method, rule, operation, limit
