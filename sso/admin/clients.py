@@ -162,9 +162,10 @@ class ClientResource:
         require_rights_of_client(request.caller, row)
         if part.public and not Client.from_row(row).is_public:
             raise ApiError(PUBLIC_EXPECTED)
-        hosts, uris = row["redirect_hosts"], row["redirect_uris"]
+        hosts, uris = frozenset(row["redirect_hosts"]), row["redirect_uris"]
+        listed = frozenset(uris)  # there may be thousands
         for index, uri in enumerate(uris if part.redirect_uris or part.redirect_hosts else ()):
-            result = match_redirect_uri(uri, hosts, uris, allow_http=self._allow_http)
+            result = match_redirect_uri(uri, hosts, listed, allow_http=self._allow_http)
             if isinstance(result, str):
                 raise ApiError(f"redirect_uris[{index}]: {result.removeprefix('redirect_uri: ')}")
 

@@ -13,12 +13,14 @@ from sso.core.domains import domain_key
 from sso.core.errors import Forbidden, NotFound
 from sso.core.net import Address, parse_address
 from sso.db.database import Database
+from sso.db.transaction import run_pure
 from sso.perm.endpoints.condition_test import judge_condition, judge_group
 from sso.perm.engine.operations import Operation
 from sso.perm.engine.user_facts import UserFacts
 from sso.perm.errors import InvalidInput
 from sso.perm.input.field_types import GroupId, Word
 from sso.perm.stores.groups import group_json, read_group
+from sso.perm.stores.project_state import FEW_CONDITIONS
 from sso.perm.visibility import Visibility
 from sso.web.request_model import JsonObject, RequestModel, at_most
 
@@ -58,7 +60,8 @@ class ConditionResource:
         group = await self._group(request, body.group_id) if body.group_id is not None else None
         facts = await self._facts(request, body)
         if group is not None:
-            outcome = judge_group(group, facts)
+            takes_long = len(group["conditions"]) > FEW_CONDITIONS
+            outcome = await run_pure(self._database, takes_long, judge_group, group, facts)
         else:
             judged = judge_condition(body.condition, facts)
             outcome = {"holds": judged["holds"], "conditions": [judged]}

@@ -39,6 +39,7 @@ class RecordEditor:
     body: Callable[[ConsoleVisit, Form, Variables, EditedRecord], Awaitable[dict[str, Any]]]
     page: Callable[[ConsoleVisit, Variables, EditedRecord], Awaitable[dict[str, Any]]]  # title, crumbs and more
     next_path: Callable[[Variables], str]  # after saving
+    body_needs_record: bool = True  # the stored record is read for the body
 
 
 def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) -> None:
@@ -59,7 +60,7 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
         )
 
     async def send(visit: ConsoleVisit, variables: Variables, form: Form, *, dry_run: bool) -> dict[str, Any]:
-        record = await editor.read(visit, variables)
+        record = await editor.read(visit, variables) if editor.body_needs_record else EditedRecord({}, "")
         options: dict[str, Any] = {"query": {"dry_run": "1"}} if dry_run else {}
         body = await editor.body(visit, form, variables, record)
         version = form.get("version") or None

@@ -26,6 +26,11 @@ class Runner(Protocol):
         ...
 
 
+async def run_pure(runner: Runner, takes_long: bool, function: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
+    """Returns ``function(*arguments)``, called in a thread if it takes long, so that other requests are served."""
+    return await runner.run_in_thread(function, *arguments) if takes_long else function(*arguments)
+
+
 class Transaction:
     """The argument of a transaction's function. The function runs on the asyncio loop, so it may await nothing else."""
 

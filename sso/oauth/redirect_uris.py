@@ -6,7 +6,7 @@ only one interpretation, and the redirect uses exactly the string that was match
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote_plus
 
@@ -54,7 +54,7 @@ class Redirect:
 
 
 def match_redirect_uri(
-    uri: str, hosts: Sequence[str], uris: Sequence[str] = (), *, allow_http: bool = False
+    uri: str, hosts: Collection[str], uris: Collection[str] = (), *, allow_http: bool = False
 ) -> Redirect | str:
     """Returns the redirect if the URI belongs to the client, otherwise the reason why it does not.
 
@@ -75,7 +75,7 @@ def match_redirect_uri(
     if scheme == "http" and not (allow_http or host in LOOPBACK or insecure_host in hosts):
         return "redirect_uri: expected https"
     if uris:
-        if uri not in uris and not any(_equal_except_port(uri, listed) for listed in uris):
+        if uri not in uris and not (host in LOOPBACK and any(_equal_except_port(uri, listed) for listed in uris)):
             return "redirect_uri is not one of the client's redirect_uris"
     elif not hosts:
         return "the client has neither redirect_hosts nor redirect_uris"

@@ -143,9 +143,9 @@ def _build_endpoints(
     groups = GroupEndpoint(database, writes, authorizer, projects)
     return PermissionEndpoints(
         applications=ApplicationEndpoint(database, writes, authorizer, keyring, application_keys),
-        roles=RoleEndpoint(writes, authorizer),
+        roles=RoleEndpoint(database, writes, authorizer),
         schemas=SchemaEndpoint(database, writes, authorizer),
-        user_data=UserDataEndpoint(writes, authorizer),
+        user_data=UserDataEndpoint(database, writes, authorizer),
         checks=CheckEndpoint(authorizer),
         projects=ProjectEndpoint(database, writes, authorizer, projects, accounts),
         memberships=MembershipEndpoint(database, writes, authorizer, projects),

@@ -112,12 +112,14 @@ def create_records(server: MeteredServer, studio: Studio, administrator: ApiUser
 
 
 def create_callers(server: MeteredServer, studio: Studio) -> tuple[list[Caller], Records]:
-    player, administrator = studio.user(), studio.user()
+    player, administrator, state_administrator = studio.user(), studio.user(), studio.user()
+    studio.give_rules(state_administrator, "can_view_state")
     records = create_records(server, studio, administrator, player)
     callers = [
         Caller(studio, "nobody"),
         Caller(studio, "player", player),
         Caller(studio, "project administrator", administrator),
+        Caller(studio, "state administrator", state_administrator),
         Caller(studio, "service", headers=service_token(server, "service", records.application_id)),
         Caller(studio, "root", studio.root),
     ]

@@ -12,6 +12,7 @@ from sso.serve.server_limits import ServerLimits
 from sso.web.body import InvalidBody
 from sso.web.client_address import TrustedProxies
 from sso.web.fast_quart.app import FastQuart
+from sso.web.fast_quart.request import LazyBody
 from sso.web.request import read_body
 from tests.kit.raw_http import RawConnection, RunningServer, serving
 
@@ -36,13 +37,16 @@ async def application() -> AsyncIterator[RunningServer]:
     async def large() -> str:
         return str(len((await read_body(max_bytes=1_000_000)).raw))
 
+    async def largest() -> str:
+        return str(len((await read_body(max_bytes=3_000_000)).raw))
+
     async def none() -> str:
         return "none"
 
     async def refuse(error: InvalidBody) -> tuple[str, int]:
         return str(error), error.status
 
-    for handler in (small, large, none):
+    for handler in (small, large, largest, none):
         app.post(f"/{handler.__name__}")(handler)
     app.register_error_handler(InvalidBody, refuse)
 
@@ -88,6 +92,23 @@ async def test_body_within_the_limit_is_read(path: bytes) -> None:
             head(path, b"Transfer-Encoding: chunked"), b"%x\r\n%b\r\n0\r\n\r\n" % (size, json_of(size))
         )
         assert (await connection.response()).body == b"%d" % size
+
+
+@pytest.mark.parametrize(("size", "status"), [(3_000_000, 200), (3_000_001, 413)])
+async def test_limit_of_a_route_may_be_higher_than_that_of_the_application(size: int, status: int) -> None:
+    async with application() as server, await server.open() as connection:
+        await connection.send(head(b"/largest", b"Content-Length: %d" % size))
+        if status == 200:
+            await connection.send(json_of(size))
+        assert (await connection.response()).status == status
+
+
+def test_limit_of_a_route_may_be_higher_with_other_servers() -> None:
+    body = LazyBody(2_000_000, 1_000_000)
+    body.limit(3_000_000)
+    assert body._must_raise is None
+    body.limit(1_999_999)
+    assert body._must_raise is not None
 
 
 async def test_body_that_no_handler_reads_is_not_received() -> None:

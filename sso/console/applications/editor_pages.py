@@ -51,6 +51,7 @@ def application_editor(
         read_form,
         page,
         lambda variables: path_of(variables["application_id"]),
+        body_needs_record=False,
     )
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sso.db.statement import Statement
-from sso.db.transaction import Runner
+from sso.db.transaction import Runner, run_pure
 from sso.perm.changes.candidates import Candidates
-from sso.perm.changes.evaluation import FEW_USERS, MAX_WORK, chunks, evaluate, parts, read_member_projects, run_pure
+from sso.perm.changes.evaluation import FEW_USERS, MAX_WORK, chunks, evaluate, parts, read_member_projects
 from sso.perm.changes.impact import MAX_EXACT_USERS, FailedAssertion
 from sso.perm.changes.state import PermissionState
 from sso.perm.changes.user_rows import UserRow, find_user_ids, read_user_rows

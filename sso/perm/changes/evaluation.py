@@ -1,8 +1,7 @@
 """Evaluates users with the applications and projects of one state."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar, TypeVarTuple
 
 from sso.db.transaction import Runner
 from sso.perm.changes.state import PermissionState
@@ -19,9 +18,6 @@ FEW_USERS = 5  # that are evaluated without a thread
 # which the write keeps its locks.
 MAX_WORK = 4_000_000
 USERS_PER_PART = 10  # of a large application, so that the thread is free again soon
-
-Arguments = TypeVarTuple("Arguments")
-T = TypeVar("T")
 
 
 def evaluate(
@@ -73,8 +69,3 @@ def parts(rows: Sequence[UserRow], *, is_large: bool) -> Iterator[Sequence[UserR
     size = USERS_PER_PART if is_large else USERS_AT_ONCE
     for start in range(0, len(rows), size):
         yield rows[start : start + size]
-
-
-async def run_pure(runner: Runner, takes_long: bool, function: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
-    """Returns ``function(*arguments)``, called in a thread if it takes long, so that other requests are served."""
-    return await runner.run_in_thread(function, *arguments) if takes_long else function(*arguments)

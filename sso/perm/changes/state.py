@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sso.db.statement import Statement
-from sso.db.transaction import Row, Runner
+from sso.db.transaction import Row, Runner, run_pure
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.decode import decode_group, decode_project
 from sso.perm.engine.facts import ProjectApplication, ProjectFacts
 from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.project_state import FEW_CONDITIONS
 
 _APPLICATIONS = Statement(
     """SELECT application_id, removed, project_id, revision, assertions FROM applications
@@ -80,7 +81,8 @@ class PermissionState:
         missing = [project_id for project_id in project_ids if project_id not in self.projects]
         if missing:
             for row in await runner.rows(_PROJECTS, ids=missing):
-                self.projects[row["id"]] = _project(row)
+                takes_long = sum(len(conditions) for _, conditions, _ in row["groups"]) > FEW_CONDITIONS
+                self.projects[row["id"]] = await run_pure(runner, takes_long, _project, row)
 
     def home(self, application_id: int) -> ProjectFacts | None:
         """The project of an application."""

@@ -9,12 +9,12 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sso.db.statement import Statement
-from sso.db.transaction import Transaction
+from sso.db.transaction import Transaction, run_pure
 from sso.perm.changes.assertion_check import AssertionCheck, check_application
 from sso.perm.changes.candidates import Candidates, find_candidates, is_removed
 from sso.perm.changes.changed_attributes import applications_with_conditions, attributes_that_differ
 from sso.perm.changes.equal_users import EqualUsers, named_by_states
-from sso.perm.changes.evaluation import FEW_USERS, MAX_WORK, chunks, evaluate, parts, read_member_projects, run_pure
+from sso.perm.changes.evaluation import FEW_USERS, MAX_WORK, chunks, evaluate, parts, read_member_projects
 from sso.perm.changes.impact import MAX_EXACT_USERS, Impact, PermissionChange, permission_change
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.scope_locks import lock_applications, lock_conditions

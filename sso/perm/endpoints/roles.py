@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
-from sso.db.transaction import Transaction
+from sso.db.database import Database
+from sso.db.transaction import Transaction, run_pure
 from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.caller import Caller
 from sso.perm.changes.scope import Scope
@@ -18,6 +19,7 @@ from sso.perm.input.roles import read_role
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import roles as role_store
 from sso.perm.stores.administrators import keep_administrators
+from sso.perm.stores.compilation import is_large_json
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import delete_role, read_roles, role_json, save_role
 from sso.perm.stores.schemas import schema_of
@@ -26,7 +28,8 @@ FIELDS = frozenset(("name", *role_store.FIELDS, "application_id"))
 
 
 class RoleEndpoint:
-    def __init__(self, writes: PermissionWrites, authorizer: Authorizer) -> None:
+    def __init__(self, database: Database, writes: PermissionWrites, authorizer: Authorizer) -> None:
+        self._database = database
         self._writes = writes
         self._authorizer = authorizer
 
@@ -47,7 +50,8 @@ class RoleEndpoint:
 
     async def save(self, request: PermissionRequest) -> dict[str, Any]:
         application_id = request.application_id()
-        changes, warnings = read_role(request.required_data())
+        data = request.required_data()
+        changes, warnings = await run_pure(self._database, is_large_json(data), read_role, data)
         request.warnings.extend(warnings)
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         rights.require_on_target(Operation.ROLE_MODIFY)

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from sso.db.database import Database
-from sso.db.transaction import Transaction
+from sso.db.transaction import Transaction, run_pure
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
 from sso.perm.changes.scope import Scope
@@ -16,6 +16,7 @@ from sso.perm.input.schema import read_schema, read_schema_roles
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.administrators import keep_administrators
 from sso.perm.stores.builtin_roles import complete_schema
+from sso.perm.stores.compilation import is_large_json
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import read_roles, save_role
 from sso.perm.stores.schemas import read_schema_json, save_schema, schema_json
@@ -38,9 +39,10 @@ class SchemaEndpoint:
     async def save(self, request: PermissionRequest) -> dict[str, Any]:
         application_id = request.application_id()
         data = request.required_data()
-        changes, warnings = read_schema(data)
+        takes_long = is_large_json(data)
+        changes, warnings = await run_pure(self._database, takes_long, read_schema, data)
         request.warnings.extend(warnings)
-        roles, warnings = read_schema_roles(data)
+        roles, warnings = await run_pure(self._database, takes_long, read_schema_roles, data)
         request.warnings.extend(warnings)
         expected_version = _read_version(request.if_match)
         rights = await self._authorizer.caller_rights(request.caller, application_id)

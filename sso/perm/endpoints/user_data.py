@@ -11,7 +11,8 @@ import orjson
 from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.errors import Forbidden, NotFound
 from sso.core.ids import is_user_id
-from sso.db.transaction import Transaction
+from sso.db.database import Database
+from sso.db.transaction import Transaction, run_pure
 from sso.perm.authorization import Authorizer, CallerRights, missing_sections
 from sso.perm.caller import Caller
 from sso.perm.changes.scope import Scope
@@ -29,6 +30,7 @@ from sso.perm.input.protected_rules import shadowed_private_rules
 from sso.perm.input.roles import read_assignments
 from sso.perm.input.schema import USER_DATA_FIELDS, read_own_data
 from sso.perm.request import PermissionRequest
+from sso.perm.stores.compilation import is_large_json
 from sso.perm.stores.facts_cache import NO_VERSIONS, KnownVersions
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.locks import ANY_PROJECT, lock_application
@@ -39,7 +41,8 @@ from sso.perm.stores.user_data import read_assigned_roles, save_record
 
 
 class UserDataEndpoint:
-    def __init__(self, writes: PermissionWrites, authorizer: Authorizer) -> None:
+    def __init__(self, database: Database, writes: PermissionWrites, authorizer: Authorizer) -> None:
+        self._database = database
         self._writes = writes
         self._authorizer = authorizer
 
@@ -87,7 +90,9 @@ class UserDataEndpoint:
         application_id = request.application_id()
         user_id = _read_user_id(data.get("user_id"))
         default_expired = validators.read_number(request.fields.get("expired", 0), "expired")
-        sections, warnings = read_own_data({name: data[name] for name in SECTIONS if name in data}, default_expired)
+        given = {name: data[name] for name in SECTIONS if name in data}
+        takes_long = is_large_json(given)
+        sections, warnings = await run_pure(self._database, takes_long, read_own_data, given, default_expired)
         request.warnings.extend(warnings)
         request.warn_unknown(data, USER_DATA_FIELDS)
         assigned: tuple[Assignment, ...] | None = None
@@ -106,9 +111,10 @@ class UserDataEndpoint:
             return write.response()
         own = decode_own_record(write.result)
         user = await self._load(user_id, application_id, caller)
-        effective = compute_permissions(user.application, replace(user.facts, own=own), caller.now)
+        facts = replace(user.facts, own=own)
+        effective = await run_pure(self._database, takes_long, compute_permissions, user.application, facts, caller.now)
         readable = rights.granted.readable_sections(own=is_own)
-        tree = as_tree(user.application.schema, own, readable)
+        tree = await run_pure(self._database, takes_long, as_tree, user.application.schema, own, readable)
         return request.response(
             data=tree, user_id=user_id, expired=earliest_role_end(effective, Options(sections=readable))
         )

@@ -148,7 +148,10 @@ def compile_application(
         name: role.record.condition for name, role in roles.items() if role.record.condition and not role.is_default
     }
     index = ConditionIndex(conditions, lambda name: roles[name].condition or NEVER)
-    return CompiledApplication(application_id, version, schema, roles, default_roles, index, schema_rules, is_large)
+    compiled = CompiledApplication(application_id, version, schema, roles, default_roles, index, schema_rules, is_large)
+    if is_large:  # this is a thread, and later uses are on the event loop
+        _ = compiled.depends_on_address, compiled.condition_nodes
+    return compiled
 
 
 def _asks_for_address(stored: object) -> bool:

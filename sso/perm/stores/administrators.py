@@ -7,7 +7,7 @@ from enum import IntEnum
 
 from sso.core.errors import Forbidden
 from sso.db.statement import Statement
-from sso.db.transaction import Runner, Transaction
+from sso.db.transaction import Runner, Transaction, run_pure
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import Membership
 from sso.perm.engine.held_roles import assignable_through_project
@@ -19,7 +19,7 @@ from sso.perm.input.membership import MemberRole
 from sso.perm.stores.builtin_roles import ADMIN_ROLE
 from sso.perm.stores.compilation import read_application
 from sso.perm.stores.locks import lock_project, share_lock_applications
-from sso.perm.stores.project_state import KnownUser, ProjectState, read_states, read_users
+from sso.perm.stores.project_state import MANY_MEMBERS, KnownUser, ProjectState, read_states, read_users
 
 MANAGE_PROJECT = "project.can_manage_project"  # an administrator needs it, even if the role admin does not give it
 NO_ADMINISTRATOR = "the project would have no administrator with access to it"
@@ -69,6 +69,8 @@ def administration(
     for user_id in possible_administrators(central, state.members):
         if user_id in users and not users[user_id].disabled:
             longest = max(longest, _administration(central, state, users[user_id], roles[user_id], now))
+        if longest is Administration.PERMANENT:
+            break
     return longest
 
 
@@ -114,7 +116,7 @@ class AdministratorGuard:
         assert central is not None
         before = (await read_states(tx, [project_id]))[project_id]
         users = await read_users(tx, possible_administrators(central, before.members))
-        return cls(tx, project_id, now, central, before, administration(central, before, users, now))
+        return cls(tx, project_id, now, central, before, await _administer(tx, central, before, users, now))
 
     async def read_after(self) -> ProjectState:
         return (await read_states(self.tx, [self.project_id]))[self.project_id]
@@ -123,7 +125,7 @@ class AdministratorGuard:
         """Raise PermissionConflict if the project lost its last administrator, or its last permanent one."""
         if self.administered:
             users = await read_users(self.tx, possible_administrators(self.central, after.members))
-            left = administration(self.central, after, users, self.now)
+            left = await _administer(self.tx, self.central, after, users, self.now)
             if left < self.administered:
                 raise PermissionConflict(NO_PERMANENT_ADMINISTRATOR if left else NO_ADMINISTRATOR)
 
@@ -177,4 +179,12 @@ async def _read_administration(tx: Runner, project_ids: Collection[str], now: in
     users = await read_users(
         tx, {user_id for state in states.values() for user_id in possible_administrators(central, state.members)}
     )
-    return {project_id: administration(central, state, users, now) for project_id, state in states.items()}
+    return {project_id: await _administer(tx, central, state, users, now) for project_id, state in states.items()}
+
+
+async def _administer(
+    runner: Runner, central: CompiledApplication, state: ProjectState, users: Mapping[str, KnownUser], now: int
+) -> Administration:
+    """Like `administration`, in a thread if there are many members."""
+    takes_long = len(state.members) > MANY_MEMBERS
+    return await run_pure(runner, takes_long, administration, central, state, users, now)

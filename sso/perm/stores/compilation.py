@@ -27,6 +27,11 @@ MAX_CACHED_APPLICATIONS = 1000
 _APPLICATION = Statement(application_sql(":application_id"))
 
 
+def is_large_json(value: object) -> bool:
+    """Returns whether reading this value of a request, and computing with it, takes more than a few milliseconds."""
+    return len(orjson.dumps(value)) > LARGE_BYTES
+
+
 class CompiledApplications:
     """The compiled applications of recent requests, each under its revision."""
 

@@ -16,12 +16,12 @@ from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
-from sso.db.transaction import Row, Runner
+from sso.db.transaction import Row, Runner, run_pure
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.service_rights import ServiceRights, compute_service_rights
-from sso.perm.stores.compilation import CompiledApplications, read_application
+from sso.perm.stores.compilation import LARGE_BYTES, CompiledApplications, read_application
 from sso.perm.stores.facts_cache import NO_VERSIONS, FactsCache, FactsVersion, KnownVersions
 from sso.perm.stores.facts_decoding import decode_facts
 from sso.perm.stores.facts_sql import facts_sql, version_sql
@@ -106,7 +106,7 @@ class FactsStore:
         """The facts of a row, which are cached from now on. ``epoch`` is that before the row was read."""
         application = await self._applications.load(application_id, row["revision"])
         size = len(orjson.dumps([row["record"], row["home"], row["projects"]]))
-        facts = decode_facts(row, user_id, None)
+        facts = await run_pure(self._database, size > LARGE_BYTES, decode_facts, row, user_id, None)
         loaded = LoadedFacts(application, facts, row["known"], row["app_name"], row["app_settings"], size)
         if epoch != self._database.epoch:
             return loaded.at_address(address)

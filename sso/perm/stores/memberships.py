@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sso.db.statement import Statement
-from sso.db.transaction import Runner, Transaction
+from sso.db.transaction import Row, Runner, Transaction, run_pure
 from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import InvalidInput
 from sso.perm.input.membership import LEVELS, MemberRole, read_group_list, read_members
@@ -13,7 +13,7 @@ from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.compilation import read_application
 from sso.perm.stores.facts_decoding import member_roles
 from sso.perm.stores.locks import lock_project, share_lock_applications
-from sso.perm.stores.project_state import read_resources
+from sso.perm.stores.project_state import MANY_MEMBERS, read_resources
 from sso.perm.stores.user_limits import lock_limited_roles, require_limits
 
 _MEMBERS = Statement(
@@ -60,7 +60,7 @@ async def read_membership(runner: Runner, project_id: str) -> dict[str, Any]:
     assert lists is not None
     return {
         "id": project_id,
-        "users": [_member_json(row["user_id"], row["roles"]) for row in members],
+        "users": await run_pure(runner, len(members) > MANY_MEMBERS, _rows_json, members),
         "allow": list(lists["allow"]),
         "disallow": list(lists["disallow"]),
     }
@@ -69,7 +69,7 @@ async def read_membership(runner: Runner, project_id: str) -> dict[str, Any]:
 async def read_members_after(runner: Runner, project_id: str, after: str, limit: int) -> list[dict[str, Any]]:
     """The members whose ids, as texts, follow ``after``."""
     rows = await runner.rows(_PAGE, id=project_id, after=after, limit=limit)
-    return [_member_json(row["user_id"], row["roles"]) for row in rows]
+    return _rows_json(rows)
 
 
 async def read_member(runner: Runner, project_id: str, user_id: str) -> dict[str, Any] | None:
@@ -101,8 +101,9 @@ async def save_membership(
     if "users" in data:
         central = await read_application(tx, CENTRAL_APPLICATION_ID)
         assert central is not None
-        roles, warnings = read_members(data["users"], resources, central)
-        if _members_json(roles) != before["users"]:
+        takes_long = isinstance(data["users"], list) and len(data["users"]) > MANY_MEMBERS
+        roles, warnings = await run_pure(tx, takes_long, read_members, data["users"], resources, central)
+        if await run_pure(tx, takes_long, _members_json, roles) != before["users"]:
             await _replace_members(tx, project_id, before["users"], roles)
     lists = {
         name: read_group_list(data[name], resources, name) if name in data else before[name]
@@ -136,6 +137,10 @@ async def _replace_members(
         ttl=[role.ttl for role in roles],
     )
     await require_limits(tx, limited_roles)
+
+
+def _rows_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    return [_member_json(row["user_id"], row["roles"]) for row in rows]
 
 
 def _members_json(roles: Iterable[MemberRole]) -> list[dict[str, Any]]:

@@ -6,12 +6,15 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from sso.db.statement import Statement
-from sso.db.transaction import Row, Runner
+from sso.db.transaction import Row, Runner, run_pure
 from sso.perm.engine.decode import decode_group, decode_project
 from sso.perm.engine.facts import Group, GroupAction, ProjectFacts
 from sso.perm.engine.user_facts import UserFacts
 from sso.perm.input.membership import MemberRole
 from sso.perm.input.references import ProjectResources
+
+MANY_MEMBERS = 100  # of a project; work with all their roles takes some milliseconds
+FEW_CONDITIONS = 3  # of groups; each may have 256 nodes, which take some milliseconds
 
 _RESOURCES = Statement(
     """SELECT
@@ -106,10 +109,12 @@ async def read_states(
     members: dict[str, set[MemberRole]] = {}
     for project_id, *member in await runner.rows(_MEMBERS, ids=ids, roles=None if roles is None else list(roles)):
         members.setdefault(project_id, set()).add(MemberRole(*member))
-    return {
-        row["id"]: ProjectState(_facts(row), frozenset(members.get(row["id"], ())))
-        for row in await runner.rows(_PROJECTS, ids=ids)
-    }
+    states = {}
+    for row in await runner.rows(_PROJECTS, ids=ids):
+        takes_long = sum(len(conditions) for _, conditions, _ in row["groups"]) > FEW_CONDITIONS
+        facts = await run_pure(runner, takes_long, _facts, row)
+        states[row["id"]] = ProjectState(facts, frozenset(members.get(row["id"], ())))
+    return states
 
 
 def _facts(row: Row) -> ProjectFacts:

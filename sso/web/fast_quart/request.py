@@ -29,9 +29,9 @@ class LazyBody(TrioBody):
         self._expected = expected_content_length or 0
 
     def limit(self, max_bytes: int) -> None:
+        """Sets the limit of the route, which may be higher or lower than that of the application."""
         self._max_content_length = max_bytes
-        if self._expected > max_bytes:
-            self._must_raise = RequestEntityTooLarge()
+        self._must_raise = RequestEntityTooLarge() if self._expected > max_bytes else None
 
     def __await__(self) -> Generator[Any, None, Any]:
         self.read_requested.set()
@@ -54,7 +54,7 @@ class LazyBodyRequest(TrioRequest):
 class FastBody:
     """Reads the body from the connection when the handler asks for it. Quart's own class needs a task for that."""
 
-    __slots__ = ("_complete", "_data", "_exchange", "_max_bytes", "_receive", "_size")
+    __slots__ = ("_complete", "_data", "_declared", "_exchange", "_max_bytes", "_receive", "_size")
 
     def __init__(self, exchange: FastExchange, receive: ASGIReceiveCallable, max_bytes: int | None) -> None:
         self._exchange = exchange
@@ -62,21 +62,16 @@ class FastBody:
         self._data = b""
         self._complete = False
         self._max_bytes = float("inf") if max_bytes is None else max_bytes
-        self._size = exchange.declared_length if exchange.declared_length > self._max_bytes else 0
+        self._declared = exchange.declared_length
+        self._size = 0
 
     def limit(self, max_bytes: int) -> None:
         """Sets the limit of the route. A declared length above the limit is rejected before anything is read."""
         self._max_bytes = max_bytes
-        declared = self._exchange.declared_length
-        self._size = max(self._size, declared if declared > max_bytes else 0)
 
     def is_buffered(self) -> bool:
         """Returns whether the whole body can be read without waiting."""
-        if (
-            not self._complete
-            and self._size <= self._max_bytes
-            and (data := self._exchange.buffered_body()) is not None
-        ):
+        if not self._complete and not self._is_too_large() and (data := self._exchange.buffered_body()) is not None:
             self._complete = True
             self._add(data)
         return self._complete
@@ -93,8 +88,11 @@ class FastBody:
         self._check_size()
 
     def _check_size(self) -> None:
-        if self._size > self._max_bytes:
+        if self._is_too_large():
             raise RequestEntityTooLarge
+
+    def _is_too_large(self) -> bool:
+        return max(self._size, self._declared) > self._max_bytes
 
     def __await__(self) -> Generator[Any, None, bytes]:
         return self._read_all().__await__()
