@@ -22,7 +22,7 @@ from tests.cost.hostile_inputs import HostileInput, form_bodies, json_bodies, pa
 from tests.cost.metered_server import MeteredServer
 from tests.cost.queued_work import bounds_of
 from tests.kit.browser import Forms
-from tests.kit.long_tests import usual_part
+from tests.kit.long_tests import takes_long, usual_part
 
 
 class Route:
@@ -71,6 +71,7 @@ def find_routes(server: MeteredServer) -> list[Route]:
 
 
 @pytest.mark.timeout(900)
+@takes_long  # it measures CPU time, to which other tests beside it would add
 def test_every_request_is_cheap(world: World) -> None:
     routes = find_routes(world.server)
     forms = console_forms(world.callers["root"], routes, world.records)

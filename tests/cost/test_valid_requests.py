@@ -11,9 +11,11 @@ from tests.cost.conftest import World
 from tests.cost.large_records import create_large_records
 from tests.cost.valid_permission_requests import permission_requests
 from tests.cost.valid_sign_in_requests import sign_in_requests
+from tests.kit.long_tests import takes_long
 
 
 @pytest.mark.timeout(900)
+@takes_long  # it measures CPU time, to which other tests beside it would add
 def test_every_valid_request_is_cheap(world: World) -> None:
     large = create_large_records(world.studio, world.callers["project administrator"], world.callers["player"])
     failures: dict[str, str] = {}
