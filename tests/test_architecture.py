@@ -300,7 +300,8 @@ def test_proofs_are_stated_where_they_are_checked() -> None:
     assert calls_of("by_passkey") == {"accounts/passkeys/authentication.py", "accounts/recent_authentication.py"}
     assert calls_of("by_provider") == {"upstream/pages.py"}
     assert calls_of("by_mailed_link") == {"accounts/password_reset/pages.py"}
-    assert calls_of("by_first_factor") == {"accounts/login/pages.py", "personal_data/keep_pages.py"}
+    assert calls_of("by_first_factor") == {"accounts/login/pages.py"}
+    assert calls_of("by_ticket") == {"personal_data/closed_account.py"}
     assert calls_of("by_session_token") == {"accounts/session_tokens.py"}
     assert calls_of("by_browser") == {"gsid/login_issuer.py"}
 

@@ -42,6 +42,7 @@ _AMR: Mapping[str, tuple[str, ...]] = {
     LINK_AND_CODE: ("otp", "mfa"),
     LINK_AND_PASSKEY: ("pop", "user", "mfa"),
 }
+MAILED_CODE = "email"  # the second factor, as in `User.second_factors`
 # The values of `acr`: one factor, several factors.
 ONE_FACTOR, SEVERAL_FACTORS = ACR_VALUES = ("1", "2")
 
@@ -56,9 +57,12 @@ class AuthenticationContext:
     signed_in: datetime | None = None  # when the sign-in began that this one continues; None: now
     proved: datetime | None = None  # when the user last proved who they are, if it is not fresh
 
-    def with_code(self) -> "AuthenticationContext":
-        """Adds a code that was checked in this request. Several factors stay as they are."""
-        return self._with_factor(_WITH_CODE)
+    def with_code(self, factor: str) -> "AuthenticationContext":
+        """Adds a code of this factor that was checked in this request. Several factors stay as they are.
+
+        A mailed code after a mailed link proves nothing more: both show that the person reads the same mails.
+        """
+        return self if self.auth == LINK and factor == MAILED_CODE else self._with_factor(_WITH_CODE)
 
     def with_passkey(self) -> "AuthenticationContext":
         """Adds a passkey that was checked in this request as a second factor. Several factors stay as they are."""
@@ -104,8 +108,13 @@ def by_mailed_link() -> AuthenticationContext:
 
 def by_first_factor(auth: str) -> AuthenticationContext:
     """The first step of a sign-in, of which ``auth`` was stored while the second was missing."""
-    is_proof = auth not in (UPSTREAM_AUTH, *_LINKS)
-    return AuthenticationContext(auth, has_second_factor=has_second_factor(auth), is_fresh=is_proof)
+    return AuthenticationContext(auth, has_second_factor=has_second_factor(auth), is_fresh=_is_proof(auth))
+
+
+def by_ticket(auth: str, issued: datetime) -> AuthenticationContext:
+    """A sign-in with ``auth`` was stored in a ticket. It is as old as the ticket, whatever the request contains."""
+    proved = issued if _is_proof(auth) else None
+    return AuthenticationContext(auth, has_second_factor(auth), signed_in=issued, proved=proved)
 
 
 def continued(session: ContinuedSession) -> AuthenticationContext:
@@ -142,4 +151,9 @@ def acr_value(*, second_factor: bool) -> str:
     return SEVERAL_FACTORS if second_factor else ONE_FACTOR
 
 
-_LINKS = (LINK, LINK_AND_CODE, LINK_AND_PASSKEY)
+def is_by_link(auth: str) -> bool:
+    return auth in (LINK, LINK_AND_CODE, LINK_AND_PASSKEY)
+
+
+def _is_proof(auth: str) -> bool:
+    return auth != UPSTREAM_AUTH and not is_by_link(auth)

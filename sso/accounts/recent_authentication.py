@@ -119,12 +119,11 @@ class RecentAuthentication:
                 return by_password()
             if only and RECOVERY not in only.names and is_recovery_code(normalized_code(code)):
                 return FormProblem(wrong_code_message(self._factors, user, code))
-            await self._password_login.check_code(user, code, *origin)
+            return (await self._password_login.check_code(user, code, *origin)).authentication
         except InvalidCredentials:  # 422 like a wrong password: the user is signed in
             return FormProblem(wrong_code_message(self._factors, user, code))
         except (SecondFactorBlocked, RetryLater) as error:
             return code_problem(error, self._factors, user, code)
-        return by_password().with_code()
 
 
 def device_of(session: Session) -> str:

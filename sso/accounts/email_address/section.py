@@ -14,8 +14,8 @@ from sso.core.language import Text
 from sso.web.language import _
 
 CANNOT_BE_ENDED = _(
-    "It can be made invalid only with an authenticator app, a passkey or a recovery code that your account had more than "
-    "a day before the change."
+    "It can be made invalid only with an authenticator app, a passkey or a recovery code that your account had more "
+    "than a day before the change."
 )
 
 
