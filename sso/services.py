@@ -204,16 +204,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     password_changes = PasswordChanges(database, outbox, brand.name)
     new_login = NewLogin(users, links, outbox, permissions.writer)
     oauth = build_oauth(
-        settings,
-        database,
-        ring,
-        keys,
-        jwts,
-        token_store,
-        verifications,
-        service_tokens,
-        outbox.wake_senders,
-        used_factor,
+        settings, database, ring, keys, jwts, token_store, verifications, service_tokens, outbox.wake_senders
     )
     game_login = gsid_wiring.build(
         settings,

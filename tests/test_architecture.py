@@ -298,7 +298,7 @@ def test_proofs_are_stated_where_they_are_checked() -> None:
         "accounts/registration/pages.py",  # the first password of a new account
     }
     assert calls_of("by_passkey") == {"accounts/passkeys/authentication.py", "accounts/recent_authentication.py"}
-    assert calls_of("by_provider") == {"upstream/pages.py"}
+    assert calls_of("by_provider") == calls_of("by_earlier_provider_login") == {"upstream/pages.py"}
     assert calls_of("by_mailed_link") == {"accounts/password_reset/pages.py"}
     assert calls_of("by_first_factor") == {"accounts/login/pages.py"}
     assert calls_of("by_ticket") == {"personal_data/closed_account.py"}

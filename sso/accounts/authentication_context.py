@@ -97,8 +97,13 @@ def by_passkey() -> AuthenticationContext:
 
 
 def by_provider(*, is_new_login: bool) -> AuthenticationContext:
-    """Another provider has identified the user. ``is_new_login``: the user has just authenticated there."""
+    """Another provider has identified the user. ``is_new_login``: it says that the user has just authenticated."""
     return AuthenticationContext(UPSTREAM_AUTH, has_second_factor=False, is_fresh=is_new_login)
+
+
+def by_earlier_provider_login(authenticated: datetime | None) -> AuthenticationContext:
+    """Another provider has identified the user before this request, and states this time of authentication, or none."""
+    return AuthenticationContext(UPSTREAM_AUTH, False, signed_in=authenticated, proved=authenticated)
 
 
 def by_mailed_link() -> AuthenticationContext:

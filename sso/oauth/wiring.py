@@ -82,9 +82,9 @@ def build_oauth(
     verifications: SignatureVerificationPool,
     service_tokens: ServiceTokenStore,
     wake_senders: Callable[[], None],
-    used_factor: UsedFactorRequirement,
 ) -> OAuth:
     allow_http = not settings.https
+    used_factor = UsedFactorRequirement(settings.require_2fa, settings.base_url)
     clients = ClientStore(database, keyring)
     client_cache = ClientCache(clients, allow_http=allow_http)
     signing_pool = SigningPool(spare_core=settings.workers < available_cpus())
