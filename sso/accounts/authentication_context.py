@@ -4,11 +4,21 @@ Every browser session and every sign-in of a program starts with an `Authenticat
 makes. A sign-in is fresh only if the request contained a proof of who the user is. A change of the account continues
 the sign-in that the browser has, with its time and its methods. A link in a mail shows only that a person reads the
 mails of an address: it signs in, but proves no method and gives no time of authentication.
+
+The words for it:
+
+=================  ====================================================================================================
+``is_fresh``       of a context: the request that makes it contains the proof
+``proved``         of a context that is not fresh: when the user last proved who they are, None if nothing is known
+``authenticated``  of a browser session: the same time, as it is stored
+``is_proven``      of a browser session: it has such a time, so that its ``auth_time`` is claimed
+``is_recent``      of a browser session: that time is in the last ten minutes, so that important changes are allowed
+=================  ====================================================================================================
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol
 
 # The values of ``auth`` of a browser session. The data of a login by API has only ``login`` and ``otp``, as the
@@ -56,6 +66,13 @@ class AuthenticationContext:
     is_fresh: bool = False  # the request that makes it contains the proof, so its time is now
     signed_in: datetime | None = None  # when the sign-in began that this one continues; None: now
     proved: datetime | None = None  # when the user last proved who they are, if it is not fresh
+
+    @property
+    def auth_time(self) -> int | None:
+        """When the user authenticated, in Unix seconds. None: in this request; 0: no proof is known."""
+        if self.is_fresh:
+            return None
+        return int(self.proved.timestamp()) if self.proved else 0
 
     def with_code(self, factor: str) -> "AuthenticationContext":
         """Adds a code of this factor that was checked in this request. Several factors stay as they are.
@@ -129,14 +146,23 @@ def continued(session: ContinuedSession) -> AuthenticationContext:
     )
 
 
+def after_password(session: ContinuedSession, *, has_factor: bool) -> AuthenticationContext:
+    """A form contained the password, but no code: it is a sign-in only for a user without a second factor."""
+    return continued(session) if has_factor else by_password()
+
+
 def by_session_token(auth: str, *, second_factor: bool) -> AuthenticationContext:
     """A session token continues the sign-in of a program, which was made with ``auth``."""
     return AuthenticationContext(GAME_AUTH if auth == GAME_AUTH else TOKEN_AUTH, second_factor)
 
 
-def by_browser(auth: str) -> AuthenticationContext:
-    """A user who is signed in to a browser with ``auth`` has confirmed the sign-in of a game."""
-    return AuthenticationContext(GAME_AUTH, has_second_factor(auth))
+def by_browser(auth: str, auth_time: int) -> AuthenticationContext:
+    """A user who has signed in to a browser with ``auth`` at ``auth_time`` has confirmed the sign-in of a game.
+
+    ``auth_time`` is in Unix seconds, 0 if no proof is known.
+    """
+    proved = datetime.fromtimestamp(auth_time, UTC) if auth_time else None
+    return AuthenticationContext(GAME_AUTH, has_second_factor(auth), proved=proved)
 
 
 def amr_of(auth: str) -> list[str]:

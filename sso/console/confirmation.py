@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from quart import request
-
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.login.messages import mail_code
 from sso.accounts.passkeys.authentication import PasskeyAuthentication
@@ -55,7 +53,6 @@ class ConsoleConfirmation:
             "status": problem.status if problem else 403,
             "headers": problem.headers if problem else None,
             "problem": problem.text if problem else None,
-            "action": request.full_path.rstrip("?"),
             "fields": {name: value for name, value in needed.form.items() if name not in PROOF_FIELDS},
             "second_factors": session.user.second_factors,
             "passkey_confirmation": await self._passkeys.confirm_options(session),
