@@ -163,7 +163,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.authentication_data,
         s.applications,
         s.sign_in_notices,
-        s.second_factor_requirement,
+        s.used_factor,
     )
     yield oauth_routes(
         s.oauth.token_endpoint,
@@ -233,7 +233,14 @@ def _account_pages(s: Services, parts: PageParts, account: AccountView) -> Itera
     yield history_pages(account, s.history)
     yield personal_data_pages(account, s.database, s.deletion)
     yield second_factor_pages(
-        account, restarts, s.second_factors, s.second_factor_changes, enrolments, QrCodes(s.database), shown
+        account,
+        restarts,
+        s.second_factors,
+        s.second_factor_changes,
+        enrolments,
+        QrCodes(s.database),
+        shown,
+        parts.completion,
     )
     yield recovery_code_pages(account, s.recovery_codes, shown)
     yield email_pages(account, s.email_verification, s.email_change, s.email_undo, s.sign_in_notices)

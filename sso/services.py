@@ -23,7 +23,7 @@ from sso.accounts.registration.wiring import UserRegistration, build_registratio
 from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.second_factor.recovery_codes import RecoveryCodes
-from sso.accounts.second_factor.requirement import SecondFactorRequirement
+from sso.accounts.second_factor.requirement import SecondFactorRequirement, UsedFactorRequirement
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
 from sso.accounts.sign_in_notices import SignInNotices
@@ -90,6 +90,7 @@ class Services:
     recovery_codes: RecoveryCodes
     passkeys: Passkeys
     second_factor_requirement: SecondFactorRequirement
+    used_factor: UsedFactorRequirement
     password_login: PasswordLogin
     password_changes: PasswordChanges
     reset_requests: ResetRequests
@@ -163,6 +164,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     verifications = SignatureVerificationPool()
     service_tokens = ServiceTokenStore(database, settings.access_ttl_s)
     admin_rate = RateLimiter(database, "admin", settings.rate_admin)
+    used_factor = UsedFactorRequirement(settings.require_2fa, settings.base_url)
     permissions = build_permissions(
         database,
         ring,
@@ -175,6 +177,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         settings.node_name or "",
         game_admin=settings.gsid_admin == "allow",
         rate=admin_rate,
+        used_factor=used_factor,
         requires_second_factor=settings.require_2fa != "off",
         recorder=PermissionChangeRecorder(),
     )
@@ -231,7 +234,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         second_factors=factors,
         second_factor_changes=factor_changes,
         recovery_codes=recovery_codes,
-        second_factor_requirement=SecondFactorRequirement(settings.require_2fa, applications, settings.base_url),
+        second_factor_requirement=SecondFactorRequirement(settings.require_2fa, applications),
+        used_factor=used_factor,
         passkeys=build_passkeys(
             settings.base_url, database, ring, outbox, factor_changes, login_rate_limiter, brand.name
         ),

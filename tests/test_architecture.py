@@ -294,13 +294,15 @@ def test_proofs_are_stated_where_they_are_checked() -> None:
     assert calls_of("by_password") == {
         "accounts/login/password_login.py",
         "accounts/recent_authentication.py",
-        "accounts/account_page/view.py",  # a form that asks for the password alone
+        "accounts/authentication_context.py",  # a form that asks for the password alone
         "accounts/registration/pages.py",  # the first password of a new account
     }
     assert calls_of("by_passkey") == {"accounts/passkeys/authentication.py", "accounts/recent_authentication.py"}
-    assert calls_of("by_provider") == {"upstream/pages.py"}
+    assert calls_of("by_provider") == calls_of("by_earlier_provider_login") == {"upstream/pages.py"}
     assert calls_of("by_mailed_link") == {"accounts/password_reset/pages.py"}
-    assert calls_of("by_first_factor") == {"accounts/login/pages.py", "personal_data/keep_pages.py"}
+    assert calls_of("by_first_factor") == {"accounts/login/pages.py"}
+    assert calls_of("after_password") == {"accounts/account_page/pages.py"}
+    assert calls_of("by_ticket") == {"personal_data/closed_account.py"}
     assert calls_of("by_session_token") == {"accounts/session_tokens.py"}
     assert calls_of("by_browser") == {"gsid/login_issuer.py"}
 

@@ -52,7 +52,7 @@ FAMILIES = {
     "/email": Family("link of a mail", "none", CHEAP),
     "/forgot": Family("none", "``SSO_RATE_LOGIN``", "a background task"),
     "/game": Family("browser session", "none", CHEAP),
-    "/device": Family("browser session", "``SSO_RATE_USER_CODE``", CHEAP),
+    "/device": Family("none; a browser session to confirm", "``SSO_RATE_USER_CODE``", CHEAP),
     "/login": Family("none", "``SSO_RATE_LOGIN``, ``SSO_RATE_ACCOUNT``", "password hashing"),
     "/login/upstream": Family("none", "``SSO_RATE_UPSTREAM``", "32 outgoing requests"),
     "/logout": Family("browser session", "none", CHEAP),

@@ -4,11 +4,21 @@ Every browser session and every sign-in of a program starts with an `Authenticat
 makes. A sign-in is fresh only if the request contained a proof of who the user is. A change of the account continues
 the sign-in that the browser has, with its time and its methods. A link in a mail shows only that a person reads the
 mails of an address: it signs in, but proves no method and gives no time of authentication.
+
+The words for it:
+
+=================  ====================================================================================================
+``is_fresh``       of a context: the request that makes it contains the proof
+``proved``         of a context that is not fresh: when the user last proved who they are, None if nothing is known
+``authenticated``  of a browser session: the same time, as it is stored
+``is_proven``      of a browser session: it has such a time, so that its ``auth_time`` is claimed
+``is_recent``      of a browser session: that time is in the last ten minutes, so that important changes are allowed
+=================  ====================================================================================================
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol
 
 # The values of ``auth`` of a browser session. The data of a login by API has only ``login`` and ``otp``, as the
@@ -42,6 +52,7 @@ _AMR: Mapping[str, tuple[str, ...]] = {
     LINK_AND_CODE: ("otp", "mfa"),
     LINK_AND_PASSKEY: ("pop", "user", "mfa"),
 }
+MAILED_CODE = "email"  # the second factor, as in `User.second_factors`
 # The values of `acr`: one factor, several factors.
 ONE_FACTOR, SEVERAL_FACTORS = ACR_VALUES = ("1", "2")
 
@@ -56,9 +67,19 @@ class AuthenticationContext:
     signed_in: datetime | None = None  # when the sign-in began that this one continues; None: now
     proved: datetime | None = None  # when the user last proved who they are, if it is not fresh
 
-    def with_code(self) -> "AuthenticationContext":
-        """Adds a code that was checked in this request. Several factors stay as they are."""
-        return self._with_factor(_WITH_CODE)
+    @property
+    def auth_time(self) -> int | None:
+        """When the user authenticated, in Unix seconds. None: in this request; 0: no proof is known."""
+        if self.is_fresh:
+            return None
+        return int(self.proved.timestamp()) if self.proved else 0
+
+    def with_code(self, factor: str) -> "AuthenticationContext":
+        """Adds a code of this factor that was checked in this request. Several factors stay as they are.
+
+        A mailed code after a mailed link proves nothing more: both show that the person reads the same mails.
+        """
+        return self if self.auth == LINK and factor == MAILED_CODE else self._with_factor(_WITH_CODE)
 
     def with_passkey(self) -> "AuthenticationContext":
         """Adds a passkey that was checked in this request as a second factor. Several factors stay as they are."""
@@ -93,8 +114,13 @@ def by_passkey() -> AuthenticationContext:
 
 
 def by_provider(*, is_new_login: bool) -> AuthenticationContext:
-    """Another provider has identified the user. ``is_new_login``: the user has just authenticated there."""
+    """Another provider has identified the user. ``is_new_login``: it says that the user has just authenticated."""
     return AuthenticationContext(UPSTREAM_AUTH, has_second_factor=False, is_fresh=is_new_login)
+
+
+def by_earlier_provider_login(authenticated: datetime | None) -> AuthenticationContext:
+    """Another provider has identified the user before this request, and states this time of authentication, or none."""
+    return AuthenticationContext(UPSTREAM_AUTH, False, signed_in=authenticated, proved=authenticated)
 
 
 def by_mailed_link() -> AuthenticationContext:
@@ -104,8 +130,13 @@ def by_mailed_link() -> AuthenticationContext:
 
 def by_first_factor(auth: str) -> AuthenticationContext:
     """The first step of a sign-in, of which ``auth`` was stored while the second was missing."""
-    is_proof = auth not in (UPSTREAM_AUTH, *_LINKS)
-    return AuthenticationContext(auth, has_second_factor=has_second_factor(auth), is_fresh=is_proof)
+    return AuthenticationContext(auth, has_second_factor=has_second_factor(auth), is_fresh=_is_proof(auth))
+
+
+def by_ticket(auth: str, issued: datetime) -> AuthenticationContext:
+    """A sign-in with ``auth`` was stored in a ticket. It is as old as the ticket, whatever the request contains."""
+    proved = issued if _is_proof(auth) else None
+    return AuthenticationContext(auth, has_second_factor(auth), signed_in=issued, proved=proved)
 
 
 def continued(session: ContinuedSession) -> AuthenticationContext:
@@ -115,14 +146,23 @@ def continued(session: ContinuedSession) -> AuthenticationContext:
     )
 
 
+def after_password(session: ContinuedSession, *, has_factor: bool) -> AuthenticationContext:
+    """A form contained the password, but no code: it is a sign-in only for a user without a second factor."""
+    return continued(session) if has_factor else by_password()
+
+
 def by_session_token(auth: str, *, second_factor: bool) -> AuthenticationContext:
     """A session token continues the sign-in of a program, which was made with ``auth``."""
     return AuthenticationContext(GAME_AUTH if auth == GAME_AUTH else TOKEN_AUTH, second_factor)
 
 
-def by_browser(auth: str) -> AuthenticationContext:
-    """A user who is signed in to a browser with ``auth`` has confirmed the sign-in of a game."""
-    return AuthenticationContext(GAME_AUTH, has_second_factor(auth))
+def by_browser(auth: str, auth_time: int) -> AuthenticationContext:
+    """A user who has signed in to a browser with ``auth`` at ``auth_time`` has confirmed the sign-in of a game.
+
+    ``auth_time`` is in Unix seconds, 0 if no proof is known.
+    """
+    proved = datetime.fromtimestamp(auth_time, UTC) if auth_time else None
+    return AuthenticationContext(GAME_AUTH, has_second_factor(auth), proved=proved)
 
 
 def amr_of(auth: str) -> list[str]:
@@ -142,4 +182,9 @@ def acr_value(*, second_factor: bool) -> str:
     return SEVERAL_FACTORS if second_factor else ONE_FACTOR
 
 
-_LINKS = (LINK, LINK_AND_CODE, LINK_AND_PASSKEY)
+def is_by_link(auth: str) -> bool:
+    return auth in (LINK, LINK_AND_CODE, LINK_AND_PASSKEY)
+
+
+def _is_proof(auth: str) -> bool:
+    return auth != UPSTREAM_AUTH and not is_by_link(auth)

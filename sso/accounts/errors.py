@@ -54,8 +54,8 @@ class LoginNotAllowed(ApiError):
     message = "login not allowed"
 
 
-class SecondFactorNotSetUp(ApiError):
-    """Every sign-in needs a second factor, and the user has none. Pages ask for one; a program cannot."""
+class SecondFactorNotUsed(ApiError):
+    """Every sign-in needs a second factor, and this one was without. Pages ask for one; a program cannot."""
 
     status = 403
     code = "access_denied"

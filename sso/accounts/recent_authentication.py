@@ -9,7 +9,7 @@ authentication.
 from datetime import datetime
 from typing import Protocol
 
-from sso.accounts.authentication_context import AuthenticationContext, by_passkey, by_password, continued
+from sso.accounts.authentication_context import UPSTREAM_AUTH, AuthenticationContext, by_passkey, by_password, continued
 from sso.accounts.errors import InvalidCredentials, SecondFactorBlocked
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.login.messages import code_problem, retry_problem, wrong_code_message
@@ -57,10 +57,15 @@ class RecentAuthentication:
         self._passkeys = passkeys
 
     def is_recent(self, session: Session) -> bool:
-        """Returns whether the user has authenticated in this session within the last ``RECENT_S`` seconds."""
-        if session.authenticated is None:
-            return False
-        return (self._clock.utc() - session.authenticated).total_seconds() < RECENT_S
+        """Returns whether the user has authenticated in this session within the last ``RECENT_S`` seconds.
+
+        Users without a password, whose provider does not say when they have authenticated, cannot prove anything else:
+        for them, a recent sign-in with the provider is enough.
+        """
+        at = session.authenticated
+        if at is None and session.auth == UPSTREAM_AUTH and session.user.password_hash is None:
+            at = session.created
+        return at is not None and (self._clock.utc() - at).total_seconds() < RECENT_S
 
     async def confirm(self, session: Session, form: dict[str, str]) -> FormProblem | None:
         """Returns None if the user may make an important change, else what is wrong with the form."""
@@ -119,12 +124,11 @@ class RecentAuthentication:
                 return by_password()
             if only and RECOVERY not in only.names and is_recovery_code(normalized_code(code)):
                 return FormProblem(wrong_code_message(self._factors, user, code))
-            await self._password_login.check_code(user, code, *origin)
+            return (await self._password_login.check_code(user, code, *origin)).authentication
         except InvalidCredentials:  # 422 like a wrong password: the user is signed in
             return FormProblem(wrong_code_message(self._factors, user, code))
         except (SecondFactorBlocked, RetryLater) as error:
             return code_problem(error, self._factors, user, code)
-        return by_password().with_code()
 
 
 def device_of(session: Session) -> str:

@@ -29,7 +29,7 @@ _LOOK_UP = BatchStatement(
     f"""SELECT item.n, u.*, t.kind, t.address, t.ips, t.app_id, t.gapp_id, t.sign_in, s.auth,
         s.second_factor,
         CAST(floor(extract(epoch FROM t.expires - now())) AS int) AS life,
-        CAST(floor(extract(epoch FROM s.created)) AS bigint) AS auth_time,
+        coalesce(s.auth_time, CAST(floor(extract(epoch FROM s.created)) AS bigint)) AS auth_time,
         CAST(floor(extract(epoch FROM s.created - now()) + item.max_s) AS int) AS sign_in_life
     FROM {{items}}
     JOIN session_tokens t ON t.digest = item.digest JOIN sign_ins s ON s.id = t.sign_in
@@ -54,6 +54,7 @@ _ISSUE_COLUMNS = {
     "sign_in": "text",
     "source": "bytea",  # digest of the token that is renewed, NULL for a new sign-in
     "auth": "text",
+    "auth_time": "bigint",  # NULL: now; 0: no proof is known
     "second_factor": "bool",
     "app_id": "bigint",
     "gapp_id": "bigint",
@@ -69,9 +70,9 @@ _ISSUE = f""", live_sign_ins AS (
             expires = s.created + make_interval(secs => i.max_s)
         FROM valid_items i WHERE s.id = ANY (ARRAY[i.sign_in]) AND s.id = ANY (ARRAY(SELECT id FROM live_sign_ins))
     ), new_sign_ins AS (
-        INSERT INTO sign_ins (id, user_id, last_used, expires, address, auth, second_factor, app_id, gapp_id)
-        SELECT sign_in, user_id, now(), now() + make_interval(secs => max_s), address, auth, second_factor, app_id,
-            gapp_id FROM valid_items WHERE source IS NULL
+        INSERT INTO sign_ins (id, user_id, last_used, expires, address, auth, auth_time, second_factor, app_id, gapp_id)
+        SELECT sign_in, user_id, now(), now() + make_interval(secs => max_s), address, auth, auth_time, second_factor,
+            app_id, gapp_id FROM valid_items WHERE source IS NULL
         ON CONFLICT (id) DO NOTHING RETURNING id -- a sign-in may be ended before it starts: see gsid/claim_store.py
     ), accepted AS (
         -- The items that get tokens: their user is valid and their sign-in has not ended.
@@ -141,7 +142,7 @@ class TokenSource:
     kind: str
     life: int  # seconds until it expires
     sign_in_id: str
-    auth_time: int  # Unix seconds of the original sign-in
+    auth_time: int  # Unix seconds of the original sign-in; 0 if no proof is known
     sign_in_life: int  # seconds until the absolute lifetime of the sign-in ends
     ips: tuple[str, ...] | None  # networks that derived JWTs work from; None means everywhere
     app_id: int
@@ -245,6 +246,7 @@ class SessionTokens:
             sign_in=sign_in_id,
             source=source.token_digest if source else None,
             auth=authentication.auth,
+            auth_time=authentication.auth_time,
             second_factor=authentication.has_second_factor,
             app_id=options.app_id,
             gapp_id=options.gapp_id,
@@ -255,11 +257,14 @@ class SessionTokens:
             raise InvalidCredentials
         validated_at: int = row["validated_at"]
         factor = authentication.has_second_factor
-        inherited = InheritedLimits(auth_time=validated_at, sign_in_id=sign_in_id, second_factor=factor)
         if source:
-            inherited = InheritedLimits(
-                source.auth_time, validated_at + source.life, source.ips, sign_in_id, second_factor=factor
-            )
+            ends = validated_at + min(source.life, source.sign_in_life)
+            inherited = InheritedLimits(source.auth_time, ends, source.ips, sign_in_id, second_factor=factor)
+        elif authentication.auth_time is None:
+            inherited = InheritedLimits(auth_time=validated_at, sign_in_id=sign_in_id, second_factor=factor)
+        else:  # the sign-in is new, the authentication is not
+            ends = validated_at + self._max_s
+            inherited = InheritedLimits(authentication.auth_time, ends, sign_in_id=sign_in_id, second_factor=factor)
         return IssuedSessionTokens(token, stoken, life, validated_at, sign_in_id, inherited)
 
     def _kind_and_life(self, options: LoginOptions, source: TokenSource | None) -> tuple[str, int]:

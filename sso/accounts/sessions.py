@@ -136,7 +136,8 @@ class SessionStore:
     ) -> None:
         """``wake_senders`` is called after logout notifications may have been queued.
 
-        ``second_factor_of_all``: all users must have a second factor, also those who signed in before it was required.
+        ``second_factor_of_all``: every session needs a sign-in with a second factor, also one that is older than this
+        requirement.
         """
         self._second_factor_of_all = second_factor_of_all
         self._database = database
@@ -157,7 +158,8 @@ class SessionStore:
     async def look_up(self, secret: str, address: Address, *, may_enrol: bool = False) -> Session | None:
         """Returns the session of a cookie, or None if there is none or it has ended. Reads the database each time.
 
-        A session whose user must set up a second factor first is returned only with ``may_enrol``.
+        A session whose user must set up a second factor first is returned only with ``may_enrol``. One whose user has
+        a second factor, which is required, and has signed in without it is not returned: the user signs in again.
         """
         row = await self._look_up(digest=digest(secret))
         if row is None:
@@ -165,6 +167,8 @@ class SessionStore:
         user = User.from_row(row)
         must_enrol = row["must_enrol"] or (self._second_factor_of_all and not user.second_factors)
         if must_enrol and not may_enrol:
+            return None
+        if self._second_factor_of_all and not must_enrol and not has_second_factor(row["auth"]):
             return None
         if row["stale"]:
             await self._database.value(_TOUCH, id=row["id"], address=str(address))

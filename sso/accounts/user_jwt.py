@@ -37,8 +37,8 @@ class InheritedLimits:
     The defaults are those of a new sign-in.
     """
 
-    auth_time: int = 0  # Unix seconds of the original sign-in; 0 means now
-    ends: int = 0  # Unix seconds at which the JWT and its renewals expire; 0 means no such limit
+    auth_time: int | None = None  # Unix seconds of the original sign-in; None: now; 0: no proof is known
+    ends: int = 0  # Unix seconds at which the JWT and its renewals expire; 0: the maximum time after ``auth_time``
     ips: tuple[str, ...] | None = None  # networks in CIDR form that the source works from; None means everywhere
     sign_in_id: str = ""  # the JWT is void when this sign-in ends; "" for a JWT of an older version
     second_factor: bool = False  # one was used for the original sign-in
@@ -99,7 +99,7 @@ class UserJwts:
         ``validated_at`` is the database time at which the user was valid.
         """
         now = self._issued_at(validated_at)
-        auth_time = inherited.auth_time or now
+        auth_time = now if inherited.auth_time is None else inherited.auth_time
         claims: dict[str, Any] = {
             "typ": USER_TYP,
             "iss": self._issuer,
@@ -110,10 +110,11 @@ class UserJwts:
             "jti": record_id(),
             "nick": user.nick,
             "auth": auth,
-            "auth_time": auth_time,
             "fac": factor_digest(options.factor),
             **issued_after(user.valid_from, now),
         }
+        if auth_time:
+            claims["auth_time"] = auth_time
         if inherited.second_factor:
             claims["acr"] = SEVERAL_FACTORS
         if inherited.sign_in_id:
@@ -135,7 +136,7 @@ class UserJwts:
         leave no time.
         """
         inherited = inherited_from(jwt_user.claims)
-        if self._latest_end(inherited.auth_time, inherited.ends) <= self._clock.now():
+        if self._latest_end(inherited.auth_time or 0, inherited.ends) <= self._clock.now():
             raise ExpiredToken("its sign-in is too long ago")
         validated_at = await self._users.revalidate(jwt_user.user, inherited.sign_in_id)
         if validated_at is None:
@@ -151,8 +152,7 @@ class UserJwts:
         return min(validated_at, int(self._clock.now()))
 
     def _latest_end(self, auth_time: int, ends: int) -> int:
-        latest = auth_time + self._max_s
-        return min(latest, ends) if ends else latest
+        return ends or auth_time + self._max_s
 
     def issue_exchanged(self, source: ExchangeSource, factor: str) -> str:
         """Returns an exchanged token, which expires and ends with its access token.
@@ -274,9 +274,9 @@ class UserJwts:
 
 
 def inherited_from(claims: dict[str, Any]) -> InheritedLimits:
-    """Returns the limits that a renewal of a verified user JWT keeps. Old JWTs have no claim ``auth_time``."""
+    """Returns the limits that a renewal keeps. JWTs without a proof, which have ``ends``, have no ``auth_time``."""
     return InheritedLimits(
-        auth_time=claims.get("auth_time", claims["iat"]),
+        auth_time=claims.get("auth_time", 0 if "ends" in claims else claims["iat"]),
         ends=claims.get("ends", 0),
         ips=tuple(claims["ips"]) if "ips" in claims else None,
         sign_in_id=claims.get("sid", ""),

@@ -78,11 +78,11 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
 
     async def preview(**variables: str) -> Response:
         """Returns what the change would do, as a part of the page."""
-        visit, form = await console.submitted(editor.section, editor.method, editor.operation, harmless=True)
+        visit, form = await console.submitted(editor.section, editor.method, editor.operation, recent="never")
         return await console.show(visit, "_impact.html", title="", **await impact(visit, variables, form))
 
     async def save(**variables: str) -> Response:
-        visit, form = await console.submitted(editor.section, editor.method, editor.operation, harmless=True)
+        visit, form = await console.submitted(editor.section, editor.method, editor.operation, recent="by_caller")
         if form.get("preview"):
             return await show(visit, variables, form, **await impact(visit, variables, form))
         await console.require_recent(visit, form)

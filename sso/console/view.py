@@ -5,7 +5,7 @@ The texts of the console are in English only (docs/console.rst).
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 from quart import Blueprint, Response, current_app, g, request
@@ -52,6 +52,9 @@ class NotAnAdministrator(Exception):
 
 class SecondFactorNeeded(Exception):
     """The service requires a second factor of administrators, and the user has none or has not signed in with it."""
+
+
+RecentAuthenticationOf = Literal["always", "by_caller", "never"]  # of the user of a form
 
 
 class ConsoleView:
@@ -122,14 +125,15 @@ class ConsoleView:
         method: str = "",
         path: str = "",
         *,
-        harmless: bool = False,
+        recent: RecentAuthenticationOf = "always",
         max_bytes: int = MAX_CONSOLE_FORM,
     ) -> tuple[ConsoleVisit, dict[str, str]]:
         """Returns the visit and the fields of a form, after checking its CSRF token.
 
         ``method`` and ``path`` name the operation that the form is for; its right is checked before anything is done.
-        A change needs recent authentication: if it is missing, the form is sent again with the proof. A ``harmless``
-        form changes nothing, only ends something, or changes how a page looks; or its caller calls `require_recent`.
+        A change needs recent authentication: if it is missing, the form is sent again with the proof. ``recent`` is
+        "never" for a form that changes nothing, only ends something, or changes how a page looks. With "by_caller" the
+        fields decide: the visit refuses every change until `require_recent` was called.
         """
         if max_bytes > MAX_CONSOLE_FORM:  # read a large body only if the browser is signed in
             (await self.open(section)).require(method, path)
@@ -138,13 +142,16 @@ class ConsoleView:
         check_csrf(visit.session.secret, form.get("csrf"))
         if path:
             visit.require(method, path)
-        if not harmless:
+        if recent == "always":
             await self.require_recent(visit, form)
+        visit.question.is_open = recent == "by_caller"
         return visit, form
 
-    async def require_recent(self, visit: ConsoleVisit, form: dict[str, str]) -> None:
-        """For forms of which it depends on their fields whether they are harmless. Raises ConfirmationNeeded."""
-        await self._confirmation.require(visit, form)
+    async def require_recent(self, visit: ConsoleVisit, form: dict[str, str], *, needed: bool = True) -> None:
+        """For forms "by_caller". ``needed``: the fields of this form need it. Raises ConfirmationNeeded."""
+        if needed:
+            await self._confirmation.require(visit, form)
+        visit.question.is_open = False
 
     async def show(
         self,
@@ -207,8 +214,8 @@ class ConsoleView:
         return {"page_title": title, "section": OVERVIEW, "user": session.user, "csrf": csrf_token(session.secret)}
 
     async def _show_confirmation(self, needed: ConfirmationNeeded) -> Response:
-        action = request.full_path.rstrip("?")
-        return await self.show(needed.visit, "confirm.html", action=action, **await self._confirmation.page(needed))
+        page = await self._confirmation.page(needed)
+        return await self.show(needed.visit, "confirm.html", action=request.full_path.rstrip("?"), **page)
 
     async def _show_too_many(self, error: TooManyAdminRequests) -> Response:
         """htmx gets the sentence alone, which the page then shows (console.js)."""

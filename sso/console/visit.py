@@ -1,7 +1,7 @@
 """A request to the console by an administrator, and the operations of the management API that it may use."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sso.accounts.sessions import Session
@@ -31,6 +31,13 @@ class ConsoleOperations:
         return (method, path) in self._routes
 
 
+@dataclass
+class RecentQuestion:
+    """Whether the page must still decide if its form needs recent authentication. Until then nothing is changed."""
+
+    is_open: bool = False
+
+
 @dataclass(frozen=True)
 class ConsoleVisit:
     session: Session
@@ -38,6 +45,7 @@ class ConsoleVisit:
     operations: ConsoleOperations
     is_recent: bool  # the user has authenticated recently, so that changes need no further proof
     own: OwnRecords  # what the user may do without rights, at the records of this page
+    question: RecentQuestion = field(default_factory=RecentQuestion)
 
     def may(self, method: str, path: str) -> bool:
         """Returns whether the administrator may use an operation: ``may("POST", "/users")``."""
@@ -77,6 +85,9 @@ class ConsoleVisit:
 
         Raises Forbidden if the administrator lacks the right, ApiError and InvalidBody like the management API.
         """
+        is_change = method != "GET" and not (query or {}).get("dry_run")
+        if is_change and self.question.is_open:
+            raise RuntimeError(f"{method} {path}: the page has not decided whether it needs recent authentication")
         route = self.operations.find(method, path)
         with self.operations.limit(self.caller):
             await self.operations.authorize(self.caller, route)

@@ -1,6 +1,6 @@
 """The addresses that requests may be sent to. An entered URL must not make this service call internal hosts."""
 
-from ipaddress import IPv6Network
+from ipaddress import IPv6Network, ip_network
 
 from sso.core.net import Address, Network, contains
 
@@ -9,6 +9,8 @@ _TUNNELS = tuple(
     IPv6Network(text)
     for text in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::ffff:0:0:0/96", "::/96")
 )
+# Python may call them global: SRv6 segments, documentation, the relays of 6to4, and the agent of a cloud's hosts.
+_NOT_PUBLIC = tuple(ip_network(text) for text in ("5f00::/16", "3fff::/20", "192.88.99.0/24", "168.63.129.16/32"))
 
 
 class ReceiverAddresses:
@@ -24,4 +26,6 @@ class ReceiverAddresses:
         if address.is_loopback:
             return self._loopback
         is_site_local = address.version == 6 and address.is_site_local
-        return address.is_global and not address.is_multicast and not is_site_local and not contains(_TUNNELS, address)
+        if is_site_local or address.is_multicast or contains((*_TUNNELS, *_NOT_PUBLIC), address):
+            return False
+        return address.is_global

@@ -55,7 +55,7 @@ _CLAIM = BatchStatement(
         WHERE s.gsid = ANY (ARRAY[claimable.gsid]) AND s.ends > now()
             AND u.user_id = ANY (ARRAY[s.user_id]) AND u.valid_from = s.valid_from AND NOT u.disabled
         RETURNING claimable.n, {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, {SOCKET_WORKER} AS socket_worker,
-            claimable.old_claim_id, claimable.lease_ended, s.auth AS browser_auth, u.*
+            claimable.old_claim_id, claimable.lease_ended, s.auth AS browser_auth, s.auth_time AS browser_auth_time, u.*
     ), voided AS ( -- the sign-ins of the claims before
         INSERT INTO sign_ins (id, user_id, last_used, expires, auth, ended)
         SELECT old_claim_id, user_id, now(), now() + make_interval(secs => {{keep_s}}), 'gsid', true
@@ -64,7 +64,7 @@ _CLAIM = BatchStatement(
     )
     SELECT *, true AS claimed, false AS user_invalid, CAST(NULL AS float) AS lease_left_s FROM claimed
     UNION ALL
-    SELECT item.n, {SESSION_COLUMNS}, {POLL_SNAPSHOT_COLUMNS}, NULL, NULL, false, NULL, no_user.*, false,
+    SELECT item.n, {SESSION_COLUMNS}, {POLL_SNAPSHOT_COLUMNS}, NULL, NULL, false, NULL, NULL, no_user.*, false,
         (s.status = 'confirmed' OR s.claimed_until <= now()) AND (
             SELECT u.valid_from = s.valid_from AND NOT u.disabled FROM users u WHERE u.user_id = s.user_id
         ) IS NOT TRUE, {LEASE_LEFT}
@@ -135,6 +135,7 @@ class ClaimStore:
                 GameSessionData.from_row(row),
                 User.from_row(row),
                 row["browser_auth"] or "",
+                row["browser_auth_time"] or 0,
                 row["lease_ended"],
             )
         return NotClaimed(snapshot, row["user_invalid"], row["lease_left_s"])

@@ -28,7 +28,7 @@ class GameLoginIssuer:
         self._authentication_data = authentication_data
 
     async def issue(self, claim: Claim, claimed: Claimed) -> dict[str, Any]:
-        signed_in = SignedIn(claimed.user, by_browser(claimed.auth))
+        signed_in = SignedIn(claimed.user, by_browser(claimed.auth, claimed.auth_time))
         try:
             data = await self._authentication_data.issue(signed_in, claimed.session.options, sign_in_id=claim.claim_id)
         except (LoginNotAllowed, InvalidCredentials):

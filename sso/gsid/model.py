@@ -168,6 +168,7 @@ class Claimed:
     session: GameSessionData
     user: User
     auth: str  # how the user signed in to the browser that has confirmed the login
+    auth_time: int  # when, in Unix seconds; 0 if no proof is known
     lease_ended: bool | None  # True if an earlier claim was taken over because its lease had ended
 
 

@@ -63,7 +63,10 @@ def _profile_claims(user: ClaimSource) -> dict[str, Any]:
 
 
 def sign_in_claims(auth: str, auth_time: int) -> dict[str, Any]:
-    """Returns the claims about a sign-in. Those that nothing has proved are left out; ``auth_time`` is then 0."""
+    """Returns the claims about a sign-in. ``acr`` is always there, and "1" if nothing more is known.
+
+    ``amr`` and ``auth_time`` are left out if nothing proves them; the argument ``auth_time`` is then 0.
+    """
     methods = amr_of(auth)
     return {
         **({"auth_time": auth_time} if auth_time else {}),

@@ -6,6 +6,7 @@ These are endpoints of their own (§4.2), not a grant type of the token endpoint
 from typing import Any
 
 from sso.accounts.authentication_context import GAME_AUTH, has_second_factor
+from sso.accounts.second_factor.requirement import UsedFactorRequirement
 from sso.accounts.user_jwt import SITE_AUTH, ExchangeSource, UserJwts
 from sso.core.jwt import InvalidToken
 from sso.core.net import Address
@@ -24,7 +25,9 @@ class TokenExchange:
         jwts: UserJwts,
         id_token_s: int,
         clock: DatabaseClock,
+        used_factor: UsedFactorRequirement,
     ) -> None:
+        self._used_factor = used_factor
         self._token_store = token_store
         self._token_issuer = token_issuer
         self._jwts = jwts
@@ -47,6 +50,7 @@ class TokenExchange:
         access = await require_access_token(self._token_store, access_token)
         if access.resources:  # a resource server must not get the rights of its caller
             raise InvalidAccessToken
+        self._used_factor.check(second_factor=has_second_factor(access.auth))
         source = ExchangeSource(
             digest=self._token_store.digests.of(access_token),
             user_id=access.user_id,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sso.accounts.second_factor.requirement import UsedFactorRequirement
 from sso.accounts.user_jwt import UserJwts
 from sso.config import Settings
 from sso.core.encryption import Keyring
@@ -83,6 +84,7 @@ def build_oauth(
     wake_senders: Callable[[], None],
 ) -> OAuth:
     allow_http = not settings.https
+    used_factor = UsedFactorRequirement(settings.require_2fa, settings.base_url)
     clients = ClientStore(database, keyring)
     client_cache = ClientCache(clients, allow_http=allow_http)
     signing_pool = SigningPool(spare_core=settings.workers < available_cpus())
@@ -104,14 +106,21 @@ def build_oauth(
         connected_sites=ConnectedSites(database, wake_senders),
         token_endpoint=TokenEndpoint(
             AuthorizationCodeGrant(client_cache, token_store, token_issuer, dpop_proofs),
-            RefreshTokenGrant(client_cache, token_store, token_issuer, dpop_proofs, keyring),
+            RefreshTokenGrant(
+                client_cache,
+                token_store,
+                token_issuer,
+                dpop_proofs,
+                keyring,
+                second_factor_of_all=settings.require_2fa == "all",
+            ),
             ClientCredentialsGrant(client_cache, service_tokens, dpop_proofs),
             resource_servers,
         ),
         dpop_proofs=dpop_proofs,
         resource_servers=resource_servers,
         revocation=Revocation(clients, token_store, token_issuer),
-        token_exchange=TokenExchange(token_store, token_issuer, jwts, settings.id_ttl_s, database.clock),
+        token_exchange=TokenExchange(token_store, token_issuer, jwts, settings.id_ttl_s, database.clock, used_factor),
         logout=Logout(clients, token_issuer, allow_http=allow_http),
         authorize_rate=RateLimiter(database, "authorize", settings.rate_authorize),
         browser_origins=BrowserOrigins(database, allow_http=allow_http),

@@ -102,7 +102,7 @@ class Authorizer:
         _check_credentials(caller, application_id, target)
         secret, service = NO_SECRET_RIGHTS, False
         if target is not None:
-            read = target.common_rights if caller.second_factor_missing else target.secret_rights
+            read = target.rights_of_everyone if caller.second_factor_missing else target.secret_rights
             secret = read(caller.now)
             service = _is_service_of(caller, target)
         rights = rights_of(caller, effective, application_id, secret, service=service)

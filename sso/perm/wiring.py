@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from sso.accounts.second_factor.requirement import UsedFactorRequirement
 from sso.accounts.user_jwt import UserJwts
 from sso.core.encryption import Keyring
 from sso.core.signature_verification import SignatureVerificationPool
@@ -88,6 +89,7 @@ def build_permissions(
     *,
     game_admin: bool,
     rate: RateLimiter,
+    used_factor: UsedFactorRequirement,
     requires_second_factor: bool = False,
     recorder: ChangeRecorder | None = None,
 ) -> Permissions:
@@ -124,7 +126,7 @@ def build_permissions(
         key_file_import=KeyFileImport(database, key_files, node),
         service_jwts=service_jwts,
         login_rules=login_rules,
-        exchange_jwt=ExchangeJwt(jwts, access_keys, login_rules),
+        exchange_jwt=ExchangeJwt(jwts, access_keys, login_rules, used_factor),
         endpoints=_build_endpoints(database, writer, keyring, authorizer, application_keys, find_user),
     )
 

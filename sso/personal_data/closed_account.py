@@ -5,9 +5,11 @@ the account advances. So it works once, in one browser, for ten minutes.
 """
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import orjson
 
+from sso.accounts.authentication_context import AuthenticationContext, by_ticket
 from sso.accounts.errors import AccountClosed
 from sso.accounts.model import User
 from sso.accounts.users import UserStore
@@ -21,7 +23,7 @@ TICKET_S = 600
 @dataclass(frozen=True)
 class KeepTicket:
     user: User
-    auth: str
+    authentication: AuthenticationContext
     needs_code: bool
 
 
@@ -45,7 +47,8 @@ class KeepTickets:
         user = await self._users.get(user_id)
         if self._clock.now() - issued > TICKET_S or user is None or user.valid_from != valid_from:
             return None
-        return KeepTicket(user, auth, needs_code) if user.can_be_kept else None
+        authentication = by_ticket(auth, datetime.fromtimestamp(issued, UTC))
+        return KeepTicket(user, authentication, needs_code) if user.can_be_kept else None
 
 
 def _purpose(visit: str) -> str:

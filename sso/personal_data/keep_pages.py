@@ -4,7 +4,7 @@ from typing import Any
 
 from quart import Blueprint, Response
 
-from sso.accounts.authentication_context import by_first_factor
+from sso.accounts.authentication_context import AuthenticationContext
 from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.history.texts import format_day
@@ -102,10 +102,10 @@ def keep_pages(
         ticket = await tickets.read(form.get("ticket", ""), visit)
         if ticket is None:
             return see_other("/login")
-        user, authentication = ticket.user, by_first_factor(ticket.auth)
+        user, authentication = ticket.user, ticket.authentication
         language.use_user_language(user.lang)
         if ticket.needs_code:
-            checked = await check_code(user, form.get("otp", ""))
+            checked = await check_code(user, form.get("otp", ""), authentication)
             if isinstance(checked, FormProblem):
                 return await closed_page.render(
                     user,
@@ -118,19 +118,22 @@ def keep_pages(
                     problem=checked.text,
                     headers=checked.headers,
                 )
-            authentication = authentication.with_code()
+            authentication = checked.authentication
         kept = await deletion.keep(user)
         if kept is None:
             return see_other("/login")
-        session = await completion.start_session(SignedIn(kept, authentication))
+        signed_in = SignedIn(kept, authentication)
+        if await completion.must_prove_second_factor(signed_in):
+            return await completion.ask_for_second_factor(signed_in, next_path)
+        session = await completion.start_session(signed_in)
         if flow and session.must_enrol:
             return completion.redirect(session, "/login" + next_query(next_path))
         # The page did not show what the flow is about, so the flow asks.
         return completion.redirect(session, flow.continue_path if flow else safe_next(next_path))
 
-    async def check_code(user: User, code: str) -> SignedIn | FormProblem:
+    async def check_code(user: User, code: str, first: AuthenticationContext) -> SignedIn | FormProblem:
         try:
-            return await password_login.check_code(user, code, client_address())
+            return await password_login.check_code(user, code, client_address(), first=first)
         except (InvalidCredentials, SecondFactorBlocked, RetryLater) as error:
             return code_problem(error, factors, user, code)
 

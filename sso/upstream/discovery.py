@@ -12,7 +12,7 @@ from sso.upstream.http_client import ProviderAnswer, ProviderClient
 
 METADATA_S = 600.0
 KEYS_S = 3600.0
-UNKNOWN_KID_S = 60.0  # keys are read again for an unknown kid, or a wrong key, at most this often
+REREAD_KEYS_S = 60.0  # keys are read again for an unknown kid, or a wrong key, at most this often
 MAX_KEYS = 100
 DOCUMENT_PATH = "/.well-known/openid-configuration"
 
@@ -61,7 +61,7 @@ class Discovery:
         key_set = self._key_sets.setdefault(metadata.jwks_uri, _KeySet())
         async with key_set.lock:
             age = trio.current_time() - key_set.read_at
-            if age > KEYS_S or (key_set.find(kid) is None and age > UNKNOWN_KID_S):
+            if age > KEYS_S or (key_set.find(kid) is None and age > REREAD_KEYS_S):
                 await self._read_keys(metadata, key_set)
             return key_set.find(kid)
 
@@ -69,7 +69,7 @@ class Discovery:
         """Returns the provider's present key with this id, or None if ``old`` was read within the last minute."""
         key_set = self._key_sets.setdefault(metadata.jwks_uri, _KeySet())
         async with key_set.lock:
-            if key_set.find(kid) is old and trio.current_time() - key_set.read_at > UNKNOWN_KID_S:
+            if key_set.find(kid) is old and trio.current_time() - key_set.read_at > REREAD_KEYS_S:
                 await self._read_keys(metadata, key_set)
             key = key_set.find(kid)
             return None if key is old else key

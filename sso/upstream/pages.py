@@ -1,13 +1,14 @@
 """The pages of a sign-in with another provider: the way there and back, and an identity that has no account yet."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, assert_never
 from urllib.parse import parse_qsl
 
 from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.notices import account_url
-from sso.accounts.authentication_context import UPSTREAM_AUTH, by_provider
+from sso.accounts.authentication_context import UPSTREAM_AUTH, by_earlier_provider_login, by_provider
 from sso.accounts.errors import AccountClosed, InvalidCredentials, TooManyAttempts
 from sso.accounts.login.messages import retry_message
 from sso.accounts.login.view import ClosedAccountView, LoginCompletion, next_query
@@ -90,10 +91,9 @@ def upstream_pages(
     async def show(outcome: UpstreamOutcome, provider: IdentityProvider) -> Response:
         match outcome:
             case UserIdentified(user, needs_code, next_path, is_new_login):
-                # The provider may not have asked anything. Then important changes still ask for the password, if there
-                # is one, and so does a site that wants a new login.
-                is_proven = is_new_login or not user.password_hash
-                signed_in = SignedIn(user, by_provider(is_new_login=is_proven))
+                # The provider may not have asked anything. Then a site that wants a new login asks for it, and so do
+                # important changes of users who have a password.
+                signed_in = SignedIn(user, by_provider(is_new_login=is_new_login))
                 if needs_code or await completion.must_prove_second_factor(signed_in):
                     return await completion.ask_for_code(user, next_path, UPSTREAM_AUTH)
                 session = await completion.start_session(signed_in)
@@ -139,7 +139,9 @@ def upstream_pages(
             return await show_unknown(pending, nick, problem=ACCOUNT_EXISTS, status=409)
         if created is None:
             return see_other("/login")
-        session = await completion.start_session(SignedIn(created.user, by_provider(is_new_login=True)))
+        stated = pending.identity.auth_time
+        authentication = by_earlier_provider_login(datetime.fromtimestamp(stated, UTC) if stated else None)
+        session = await completion.start_session(SignedIn(created.user, authentication))
         return completion.redirect(session, "/login" + next_query(created.next_path))
 
     async def show_unknown(pending: PendingIdentity, nick: str, **context: Any) -> Response:

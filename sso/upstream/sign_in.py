@@ -131,7 +131,7 @@ class UpstreamSignIn:
             return await self._link(provider, begun, browser_secret, identity, user, session)
         if user is None:
             LOGINS.add(METHOD, "unknown_identity")
-            await self._keep(browser_secret, provider, identity, begun.next_path)
+            await self._keep(browser_secret, provider, _with_new_login_only(identity, begun), begun.next_path)
             return IdentityUnknown()
         needs_code = bool(user.second_factors) and not provider.trusted_second_factor
         if user.can_be_kept:
@@ -142,7 +142,7 @@ class UpstreamSignIn:
             raise AccountDisabled(f"user {user.user_id} is disabled")
         log.info("upstream.sign_in_succeeded", provider=provider.provider_id, user=user.user_id)
         LOGINS.add(METHOD, "code_required" if needs_code else "success")
-        is_new_login = identity.auth_time >= begun.begun - MAX_CLOCK_SKEW_S
+        is_new_login = _with_new_login_only(identity, begun).auth_time > 0
         return UserIdentified(user, needs_code, begun.next_path, is_new_login)
 
     async def _link(
@@ -180,6 +180,11 @@ class UpstreamSignIn:
 
     def _callback_url(self, provider: IdentityProvider) -> str:
         return callback_url(self._base_url, provider.provider_id)
+
+
+def _with_new_login_only(identity: UpstreamIdentity, begun: BegunAttempt) -> UpstreamIdentity:
+    """Returns the identity without the time of an authentication that was before this sign-in began."""
+    return identity if identity.auth_time >= begun.begun - MAX_CLOCK_SKEW_S else replace(identity, auth_time=0)
 
 
 def callback_url(base_url: str, provider_id: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.accounts.test_account_pages import displayed_secret
 from tests.kit import postgres
-from tests.kit.browser import AuthenticatorApp, Browser, Forms, fresh_browser, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, Forms, fresh_browser, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game, outcome
 from tests.kit.oauth import new_browser, new_site, next_path_of, query_of
@@ -60,8 +60,11 @@ def test_administrator_without_a_factor_sets_one_up_first(strict: Server, admin:
 def test_every_factor_meets_the_requirement(strict: Server, admin: str, factor: str) -> None:
     with Browser(strict) as browser:
         browser.follow(browser.sign_in(admin))
-        if factor == "email":
-            answer = browser.submit(f"/account/email-2fa{'?next=/account'}")
+        if factor == "email":  # turning it on is no use of it
+            browser.follow(browser.submit("/account/email-2fa?next=/account"))
+            assert not browser.is_signed_in
+            browser.get("/login/code?next=/account/recovery-codes%3Fnext%3D/account")
+            answer = browser.submit("/login/code", otp=mailed_codes(strict, admin)[-1])
         else:
             passkey = SoftwarePasskey(strict.base_url.replace("127.0.0.1", "localhost"))
             options = page_options(browser.page.text, "passkey-registration")
@@ -145,6 +148,9 @@ def test_authorization_continues_after_the_setup(strict: Server) -> None:
     csrf = re.search(r'name="csrf" value="([^"]+)"', page.text)
     assert csrf
     answer = browser.http.post(html.unescape(action), data={"csrf": csrf[1], "enable": "1"})
+    assert answer.headers["Location"].startswith("/login/code?next=/account/recovery-codes%3Fnext%3D/login")
+    page = browser.http.get(answer.headers["Location"])
+    answer = browser.submit(page, {"otp": mailed_codes(strict, browser.login)[-1]}, form=0)
     assert answer.headers["Location"].startswith("/account/recovery-codes?next=/login")
     page = browser.http.get(answer.headers["Location"])
     link = re.search(r'href="(/login[^"]+)"', page.text)
@@ -164,10 +170,11 @@ def strictest(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempP
         yield server
 
 
-def enrol_with_codes_by_mail(browser: Browser) -> str:
+def enrol_with_codes_by_mail(browser: Browser, login: str) -> str:
     """Turns on codes by e-mail where a factor must be set up. Returns where the page with recovery codes leads to."""
     action = next(action for action in Forms(browser.page.text).by_action if action.startswith("/account/email-2fa"))
     browser.follow(browser.submit(action))
+    browser.follow(browser.submit("/login/code", otp=mailed_codes(browser.server, login)[-1]))
     link = re.search(r'class="button quiet" href="([^"]+)">I have saved them', browser.page.text)
     assert link
     return html.unescape(link[1])
@@ -184,7 +191,7 @@ def test_new_account_sets_up_a_factor_right_after_the_registration(strictest: Se
         assert "Protect your account" in browser.page.text
         assert not browser.is_signed_in
         browser.get(answer.headers["Location"])
-        browser.get(enrol_with_codes_by_mail(browser))
+        browser.get(enrol_with_codes_by_mail(browser, address))
         assert browser.notice == "Welcome! Your account has been created."
 
 
@@ -198,7 +205,7 @@ def test_game_is_signed_in_after_the_setup(strictest: Server) -> None:
         assert "Protect your account" in browser.page.text
         assert session.status == "pending"
         assert browser.http.get(session.decision).status_code == 303  # no way round
-        browser.follow(browser.get(enrol_with_codes_by_mail(browser)))
+        browser.follow(browser.get(enrol_with_codes_by_mail(browser, login)))
         assert session.match in browser.page.text
         assert session.status == "pending"
         browser.submit(f"{session.decision}/continue")

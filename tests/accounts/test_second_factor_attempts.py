@@ -161,7 +161,7 @@ async def test_attempt_beyond_the_limit_is_not_checked(
         def delay_check(factors: SecondFactors) -> None:
             original = factors.check
 
-            async def check(user: User, code: str) -> bool:
+            async def check(user: User, code: str) -> str:
                 nonlocal begun
                 begun += 1
                 note_progress()

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import jwt as pyjwt
 import pytest
 
@@ -15,6 +16,7 @@ from tests.kit.game import Game
 from tests.kit.oauth import AUTHORIZE, new_site, query_of
 from tests.kit.registration import mails_to
 from tests.kit.server import QUICK, Server, running
+from tests.perm.endpoints.tokens import user_jwt
 
 FACTOR = "device-1"
 NEW_PASSWORD = "violet tractor sings quietly"
@@ -121,10 +123,11 @@ def test_service_clients_are_not_concerned(strict: Server) -> None:
         assert client.get("/api/admin/users", headers=headers).status_code == 200
 
 
-def sign_in_with_code(server: Server, login: str) -> Browser:
+def sign_in_with_code(server: Server, login: str, app: AuthenticatorApp | None = None) -> Browser:
     browser = Browser(server)
     browser.follow(browser.sign_in(login))
-    assert browser.submit("/login/code", otp=AuthenticatorApp(TOTP_SECRET).code()).status_code == 303
+    code = (app or AuthenticatorApp(TOTP_SECRET)).code()
+    assert browser.submit("/login/code", otp=code).status_code == 303
     return browser
 
 
@@ -184,21 +187,95 @@ def test_session_from_before_the_requirement_leads_to_the_setup(strictest: Serve
         assert "Protect your account" in browser.get("/account/enrol").text
 
 
+def without_the_factor(server: Server) -> tuple[str, Browser, dict[str, Any]]:
+    """Returns the login of a user with an app, and a browser and tokens of sign-ins that were without it."""
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
+    browser = sign_in_with_code(server, login, app)
+    tokens = api_login(server, login=login, password=PASSWORD, otp=app.code())
+    query(server, "UPDATE sign_ins SET second_factor = false WHERE auth = 'otp'")
+    query(server, "UPDATE browser_sessions SET auth = 'login' WHERE auth = 'otp'")
+    return login, browser, tokens
+
+
+def test_sign_in_without_the_factor_is_not_used(strictest: Server) -> None:
+    """The user has a factor. What was signed in without it gets nothing."""
+    login, browser, tokens = without_the_factor(strictest)
+    refused = api_login(strictest, token=tokens["token"])
+    assert (refused["status_code"], "sign in with it" in refused.get("error", "")) == (403, True)
+    site = new_site(strictest, first_party=True)
+    with browser:
+        assert not browser.is_signed_in
+        assert "code" not in query_of(browser.http.get(AUTHORIZE, params=site.query(prompt="none")))
+        browser.follow(browser.sign_in(login))
+        assert browser.page.url.path == "/login/code"
+
+
+def test_site_renews_and_exchanges_no_tokens_without_the_factor(strictest: Server) -> None:
+    login = new_user(strictest, totp_secret=TOTP_SECRET)
+    site = new_site(strictest, first_party=True)
+    with sign_in_with_code(strictest, login) as browser:
+        code = query_of(browser.http.get(AUTHORIZE, params=site.query(scope="openid offline_access")))["code"]
+    tokens = site.redeem(code).json()
+    query(
+        strictest,
+        "UPDATE oauth_grants SET auth = 'login' WHERE user_id = (SELECT user_id FROM users WHERE login = $1)",
+        login,
+    )
+    headers = {"Authorization": f"Bearer {tokens['access_token']}", "Factor": FACTOR}
+    assert site.http.post("/proxy/oauth/exchangeToken", headers=headers).status_code == 403
+    assert site.refresh(tokens["refresh_token"]).status_code == 400
+
+
+def test_access_key_renews_no_jwt_of_a_sign_in_without_the_factor(strictest: Server) -> None:
+    root = administrator(strictest, totp_secret=TOTP_SECRET)
+    code = AuthenticatorApp(TOTP_SECRET).code()
+    jwt = api_login(strictest, login=root, password=PASSWORD, otp=code)["jwt"]
+    with strictest.client() as client:
+        headers = {"Authorization": f"Bearer {jwt}", "Factor": FACTOR}
+        body = {"action": "save", "application_id": 1, "data": {}}
+        key = client.post("/api/permissions/accessKey", json=body, headers=headers).json()["data"]["hash"]
+        weak = user_jwt(strictest, claims_of(jwt)["sub"])
+        for presented, status in ((jwt, 200), (weak, 403)):
+            answer = client.post(
+                "/proxy/oauth/exchangeJwt",
+                json={"jwt": presented, "factor": FACTOR},
+                headers={"Authorization": f"Bearer {key}"},
+            )
+            assert answer.status_code == status, answer.text
+
+
+def reset_password(server: Server, browser: Browser, login: str) -> httpx.Response:
+    browser.get("/forgot")
+    browser.submit("/forgot", login=login)
+    link = re.search(r"/reset\?token=\S+", mails_to(server, login)[-1])
+    assert link
+    browser.follow(browser.get(link[0]))
+    return browser.submit("/reset", new_password=NEW_PASSWORD, repeat_password=NEW_PASSWORD)
+
+
 @pytest.mark.parametrize("kind", ["strict", "strictest"])
-def test_password_reset_asks_for_the_code_that_the_requirement_demands(
+def test_password_reset_leads_to_a_sign_in_with_the_factor_that_is_required(
     request: pytest.FixtureRequest, kind: str
 ) -> None:
+    """A mailed code after a mailed link would prove nothing more, so the user signs in with the new password."""
     server: Server = request.getfixturevalue(kind)
     login = administrator(server, email_2fa=True)
     with Browser(server) as browser:
-        browser.get("/forgot")
-        browser.submit("/forgot", login=login)
-        link = re.search(r"/reset\?token=\S+", mails_to(server, login)[-1])
-        assert link
-        browser.follow(browser.get(link[0]))
-        answer = browser.submit("/reset", new_password=NEW_PASSWORD, repeat_password=NEW_PASSWORD)
-        assert answer.headers["Location"].startswith("/login/code")
+        answer = reset_password(server, browser, login)
+        assert answer.headers["Location"].startswith("/login?next=/account")
         assert not browser.is_signed_in
-        browser.follow(answer)
+        browser.follow(browser.sign_in(login, NEW_PASSWORD))
         browser.follow(browser.submit("/login/code", otp=mailed_codes(server, login)[-1]))
         assert browser.get("/console").status_code == 200
+
+
+def test_kept_account_is_not_signed_in_without_the_factor(strictest: Server) -> None:
+    login = new_user(strictest, email_2fa=True)
+    closed = "disabled = true, deletion_by = 'user', deletion_due = now() + interval '9 days'"
+    query(strictest, f"UPDATE users SET {closed} WHERE login = $1", login)
+    with Browser(strictest) as browser:
+        reset_password(strictest, browser, login)
+        answer = browser.submit("/login/keep")
+        assert answer.headers["Location"] == "/login"
+        assert not query(strictest, "SELECT FROM users WHERE login = $1 AND disabled", login)
+        assert not query(strictest, "SELECT FROM browser_sessions JOIN users USING (user_id) WHERE login = $1", login)

@@ -126,7 +126,7 @@ def test_jwt_from_session_token_keeps_the_authentication_time(client: httpx.Clie
 async def test_jwt_from_token_of_a_game_login_keeps_the_game_auth(services: Services) -> None:
     user = await add_user(services)
     options = LoginOptions(HERE, factor="d")
-    issued = await services.session_tokens.issue(user, by_browser("login"), options)
+    issued = await services.session_tokens.issue(user, by_browser("login", 0), options)
     for _ in range(3):  # through renewals
         source = await services.session_tokens.sign_in(issued.token, HERE)
         data = await services.authentication_data.issue(source.signed_in, options, source)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from html.parser import HTMLParser
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -15,6 +16,7 @@ from sso.admin.rights import AdminRight, with_included
 from sso.app import build_app
 from sso.config import load
 from sso.console.sections import OVERVIEW, SECTIONS
+from sso.console.visit import ConsoleVisit, RecentQuestion
 from sso.health import Health
 from sso.metrics import Metrics
 from sso.services import open_services
@@ -287,6 +289,13 @@ def test_forms_need_recent_authentication_unless_they_are_harmless(studio: Studi
         browser.forget_authentication()
         asking = {rule for rule in FORMS if "Confirm that it is you" in send(browser, rule).text}
     assert asking == FORMS.keys() - HARMLESS - DEPENDING
+
+
+async def test_form_that_forgets_to_decide_about_recent_authentication_changes_nothing() -> None:
+    nothing = cast(Any, None)
+    visit = ConsoleVisit(nothing, nothing, nothing, True, nothing, RecentQuestion(is_open=True))
+    with pytest.raises(RuntimeError, match="has not decided"):
+        await visit.call("PATCH", "/users/<user_id>", user_id="1")
 
 
 def test_pages_cannot_be_framed_and_have_no_inline_code(

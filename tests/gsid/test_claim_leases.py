@@ -280,7 +280,7 @@ async def test_sign_in_that_starts_while_its_claim_is_taken_over_ends(
             options = LoginOptions(address=ADDRESS, factor="device")
             try:
                 data = await services.authentication_data.issue(
-                    SignedIn(user, by_browser("login")), options, sign_in_id=claim.claim_id
+                    SignedIn(user, by_browser("login", 0)), options, sign_in_id=claim.claim_id
                 )
             except InvalidCredentials:
                 return

@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from sso.accounts.authentication_context import acr_of, amr_of, by_mailed_link
 from tests.accounts.test_passkeys import new_passkey, passkey_sign_in, register
 from tests.kit.browser import Browser, fresh_browser, new_user
 from tests.kit.oauth import AUTHORIZE, Site, query_of
@@ -59,3 +60,9 @@ def test_history_names_the_way_to_sign_in(
     with Browser(server) as browser:
         passkey_sign_in(browser, registered[1])
         assert "with a passkey" in browser.http.get("/account/history").text
+
+
+@pytest.mark.parametrize(("factor", "acr", "amr"), [("email", "1", []), ("totp", "2", ["otp", "mfa"])])
+def test_mailed_code_after_a_mailed_link_proves_nothing_more(factor: str, acr: str, amr: list[str]) -> None:
+    auth = by_mailed_link().with_code(factor).auth
+    assert (acr_of(auth), amr_of(auth)) == (acr, amr)

@@ -6,12 +6,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 import httpx
+import jwt as pyjwt
 import pytest
 
 from tests.accounts.test_account_pages import displayed_secret
 from tests.accounts.test_passkeys import new_passkey, register
 from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.game import Game
 from tests.kit.oauth import AUTHORIZE, Site, query_of
 from tests.kit.registration import mails_to
 from tests.kit.server import Server
@@ -74,6 +76,26 @@ def test_changes_do_not_renew_the_recent_authentication(server: Server, login: s
     sql = """SELECT now() - authenticated > interval '8 minutes' AS is_old FROM browser_sessions
         JOIN users USING (user_id) WHERE login = $1"""
     assert [row["is_old"] for row in query(server, sql, login)] == [True]
+
+
+@pytest.mark.parametrize("is_proven", [True, False])
+def test_game_keeps_the_time_of_the_sign_in_to_the_browser(
+    server: Server, login: str, browser: Browser, is_proven: bool
+) -> None:
+    """Also the JWT that the game gets with the session token of that sign-in."""
+    if not is_proven:
+        query(server, AN_HOUR_AGO.format(", authenticated = NULL"), login)
+    with Game(server) as game:
+        session = game.register(factor="device-1")
+        browser.get(session.decision)
+        browser.submit(f"{session.decision}/continue")
+        data = session.poll().json()
+        again = game.http.post("/proxy/api/login", json={"token": data["token"], "factor": "device-1"}).json()
+    for jwt in (data["jwt"], again["jwt"]):
+        claims = pyjwt.decode(jwt, options={"verify_signature": False})
+        assert ("auth_time" in claims) == is_proven
+        assert claims.get("auth_time", 0) <= claims["iat"] - 3600
+        assert claims["exp"] > claims["iat"] + 60
 
 
 @pytest.mark.parametrize("factor", ["totp", "passkey"])

@@ -82,6 +82,18 @@ def test_account_is_kept_by_signing_in_and_confirming(browser: Browser, server: 
     assert until(lambda: mails_to(server, login, "Your Sign-on account is kept"))
 
 
+def test_kept_account_is_as_fresh_as_the_sign_in_of_its_ticket(server: Server, login: str) -> None:
+    """The button contains no proof: it was in the request before."""
+    with fresh_browser(server, login) as browser:
+        delete_account(browser)
+        assert browser.sign_in(login).status_code == 403
+        browser.submit("/login/keep")
+    # The ticket has its time in whole seconds.
+    sql = """SELECT bool_and(s.created = date_trunc('second', s.created) AND s.authenticated = s.created) AS is_old
+        FROM browser_sessions s JOIN users USING (user_id) WHERE login = $1"""
+    assert query(server, sql, login)[0]["is_old"]
+
+
 def test_keeping_asks_for_the_second_factor(server: Server) -> None:
     login, app = unique_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     with Browser(server) as browser:

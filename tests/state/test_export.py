@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from sso.db.database import Database
+from sso.db.statement import Statement
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse
@@ -81,6 +82,17 @@ async def test_export_has_no_secret_in_any_form(filled: Services) -> None:
     text = orjson.dumps(await export(filled.database)).decode()
     for secret in (PASSWORD, TOTP_SECRET, SECRET, "$argon2", filled.keyring.keys[0].id, "sealed", "hash", "valid_from"):
         assert secret not in text
+
+
+async def test_account_that_its_user_has_closed_can_be_kept_after_applying_an_export(filled: Services) -> None:
+    closed = "disabled = true, deletion_by = 'user', deletion_due = now() + interval '9 days'"
+    await filled.database.value(Statement(f"UPDATE users SET {closed} WHERE user_id = '1001' RETURNING 1"))
+    document = orjson.loads(orjson.dumps(await export(filled.database)))
+    counts = await Applier(filled.database, filled.hasher, filled.keyring).apply(parse(document))
+    user = await filled.users.get("1001")
+    assert user is not None
+    assert (user.disabled, user.can_be_kept) == (True, True)
+    assert (counts.created, counts.changed) == (0, 0)
 
 
 async def test_applying_an_export_changes_nothing(filled: Services) -> None:

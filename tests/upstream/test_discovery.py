@@ -5,7 +5,7 @@ from trio.testing import MockClock
 
 from sso.core.net import parse_networks
 from sso.core.receiver_addresses import ReceiverAddresses
-from sso.upstream.discovery import UNKNOWN_KID_S, Discovery
+from sso.upstream.discovery import REREAD_KEYS_S, Discovery
 from sso.upstream.errors import InvalidAnswer, ProviderUnavailable
 from sso.upstream.http_client import ProviderClient
 from tests.upstream.stand_ins import CodeProvider
@@ -32,7 +32,7 @@ async def test_unknown_key_id_lets_keys_be_read_again_at_most_once_a_minute(
     for _ in range(3):
         assert await discovery.find_key(metadata, "k2") is None
     assert provider.requests.count("/jwks") == 1
-    mock_clock.jump(UNKNOWN_KID_S + 1)
+    mock_clock.jump(REREAD_KEYS_S + 1)
     assert await discovery.find_key(metadata, "k2")
     assert await discovery.find_key(metadata, "k1") is None  # it was removed
     assert provider.requests.count("/jwks") == 2

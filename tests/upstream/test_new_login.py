@@ -95,12 +95,31 @@ def test_session_of_a_silent_sign_in_does_not_satisfy_max_age(
     assert flow_of(page)
 
 
-def test_player_without_a_password_is_accepted(server: Server, provider: CodeProvider, site: Site) -> None:
-    """They have no other way to prove who they are, and cannot be locked out of the site."""
-    provider_id = add_provider(server, provider, trusted_email=True)
+def player_without_a_password(server: Server, provider: CodeProvider, provider_id: str, next_path: str = "") -> Browser:
+    """Creates an account with the identity, in a browser that is then signed in to it."""
     provider.person.email = f"{provider.person.subject}@example.com"
     browser = player(server)
-    next_path = flow_of(browser.authorize(site, prompt="login"))
     follow(browser, sign_in(browser, provider_id, next_path))
-    answer = press(browser, "/login/identity", "/login/identity/create", nick="Ann")
-    assert query_of(follow(browser, answer))["code"]
+    press(browser, "/login/identity", "/login/identity/create", nick="Ann")
+    return browser
+
+
+@pytest.mark.parametrize("age", [0, None, 3600])
+def test_player_without_a_password_needs_the_statement_of_the_provider(
+    server: Server, provider: CodeProvider, site: Site, age: int | None
+) -> None:
+    """Without it, the session claims no time of authentication. Changes of the account are possible nevertheless."""
+    provider_id = add_provider(server, provider, trusted_email=True)
+    if age is not None:
+        provider.wrong_claims["auth_time"] = int(time.time()) - age
+    browser = player_without_a_password(server, provider, provider_id)
+    for _ in ("new account", "later sign-in"):
+        claims = site.claims(site.redeem(browser.code(site)).json()["id_token"])
+        assert ("auth_time" in claims) == (age == 0)
+        assert (browser.authorize(site, max_age="600").status_code == 302) == (age == 0)
+        assert press(browser, "/account", "/account/email/notices", enable="0").status_code == 303
+        sign_out(browser)
+        follow(browser, sign_in(browser, provider_id))
+    next_path = flow_of(browser.authorize(site, prompt="login"))
+    answer = follow(browser, sign_in(browser, provider_id, next_path))
+    assert ("code" in query_of(answer)) if age == 0 else (PROVE_AGAIN in answer.text)

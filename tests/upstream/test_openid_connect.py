@@ -8,7 +8,7 @@ from trio.testing import MockClock
 from sso.core.net import parse_networks
 from sso.core.receiver_addresses import ReceiverAddresses
 from sso.db.clock import DatabaseClock
-from sso.upstream.discovery import UNKNOWN_KID_S
+from sso.upstream.discovery import REREAD_KEYS_S
 from sso.upstream.errors import InvalidAnswer
 from sso.upstream.http_client import ProviderClient
 from sso.upstream.model import Attempt, IdentityProvider, UpstreamIdentity
@@ -55,7 +55,7 @@ async def test_key_that_changed_under_its_id_is_read_again_at_most_once_a_minute
     with pytest.raises(InvalidAnswer, match="InvalidSignatureError"):
         await identify(adapter, provider)
     assert provider.requests.count("/jwks") == 1
-    mock_clock.jump(UNKNOWN_KID_S + 1)
+    mock_clock.jump(REREAD_KEYS_S + 1)
     assert (await identify(adapter, provider)).subject == provider.person.subject
     assert provider.requests.count("/jwks") == 2
 

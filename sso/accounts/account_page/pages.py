@@ -8,6 +8,7 @@ from quart import Blueprint, Response, request
 from sso.accounts.account_page.notices import NOTICES, account_url
 from sso.accounts.account_page.session_restart import SessionRestart
 from sso.accounts.account_page.view import AccountView, NotSignedIn
+from sso.accounts.authentication_context import after_password
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.ports import ConnectedSiteStore
@@ -45,7 +46,8 @@ def account_pages(
         user = await password_changes.change(session.user, password_hash)
         if user is None:
             return see_other("/account")
-        return await restarts.restart(session, user, account.after_password(session), "password")
+        authentication = after_password(session, has_factor=bool(session.user.second_factors))
+        return await restarts.restart(session, user, authentication, "password")
 
     @routes.post("/sessions/end")
     async def end_session() -> Response:

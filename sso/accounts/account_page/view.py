@@ -7,7 +7,7 @@ from quart import Response, request
 
 from sso.accounts.account_page.notices import Notice
 from sso.accounts.account_page.sections import AccountSection
-from sso.accounts.authentication_context import AuthenticationContext, by_password, continued
+from sso.accounts.authentication_context import AuthenticationContext
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.login.messages import PASSWORDS_DIFFER, retry_problem
 from sso.accounts.login.password_login import PasswordLogin
@@ -79,10 +79,6 @@ class AccountView:
     async def authenticate(self, session: Session, form: dict[str, str]) -> AuthenticationContext | FormProblem:
         """Like `confirm`, for a change that restarts the session. Returns the authentication of the new session."""
         return await self._recent.authenticate(session, form)
-
-    def after_password(self, session: Session) -> AuthenticationContext:
-        """Returns the authentication of the session that follows a form with the password, but without a code."""
-        return continued(session) if session.user.second_factors else by_password()
 
     async def new_password_hash(self, session: Session, form: dict[str, str]) -> str | FormProblem:
         """Checks the form for a new password and returns the new hash, or what is wrong."""

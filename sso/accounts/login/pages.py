@@ -147,7 +147,8 @@ def login_pages(
         user = challenge.user
         code = form.get("otp", "")
         try:
-            await password_login.check_code(user, code, client_address(), await known_device(user.login_key))
+            device, first = await known_device(user.login_key), by_first_factor(challenge.auth)
+            signed_in = await password_login.check_code(user, code, client_address(), device, first)
         except InvalidCredentials:
             problem = wrong_code_message(factors, user, code)
             return await show_code_form(user, form.get("next"), problem=problem, status=401)
@@ -157,7 +158,6 @@ def login_pages(
             return await show_code_form(
                 user, form.get("next"), problem=retry_message(error), status=error.status, headers=error.headers
             )
-        signed_in = SignedIn(user, by_first_factor(challenge.auth).with_code())
         return await finish_login(signed_in, await find_flow(form.get("next")), form.get("next"))
 
     @routes.post("/login/code/passkey")

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mappin
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from sso.accounts.authentication_context import by_password
+from sso.accounts.authentication_context import AuthenticationContext, by_password
 from sso.accounts.errors import AccountClosed, InvalidCredentials, LoginBusy, TooManyAttempts
 from sso.accounts.login.login_counts import CODE, PASSWORD, count_login
 from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
@@ -99,21 +99,26 @@ class PasswordLogin:
             raise AccountClosed(user, "login", needs_code=bool(user.second_factors))
         return result
 
-    async def check_code(self, user: User, code: str, address: Address, device: str = "") -> SignedIn:
-        """Checks the code of a user whose password was correct.
+    async def check_code(
+        self, user: User, code: str, address: Address, device: str = "", first: AuthenticationContext | None = None
+    ) -> SignedIn:
+        """Checks the code of a user whose first factor was correct: ``first``, or the password.
 
         Raises InvalidCredentials, TooManyAttempts or SecondFactorBlocked.
         """
-        return await count_login(CODE, self._check_code(user, code, address, device))
+        return await count_login(CODE, self._check_code(user, code, address, device, first or by_password()))
 
-    async def _check_code(self, user: User, code: str, address: Address, device: str) -> SignedIn:
+    async def _check_code(
+        self, user: User, code: str, address: Address, device: str, first: AuthenticationContext
+    ) -> SignedIn:
         attempt = LoginAttempt(user.login_key, address, device)
         await self._rate_limiter.charge(attempt)
-        if not await self._factors.check(user, code):
+        factor = await self._factors.check(user, code)
+        if not factor:
             await self._rate_limiter.record_wrong_code(attempt, user)
             raise InvalidCredentials
         await self._rate_limiter.refund(attempt)
-        return SignedIn(user, by_password().with_code())
+        return SignedIn(user, first.with_code(factor))
 
     async def confirm_password(self, user: User, password: str, address: Address, device: str) -> bool:
         """Checks the password of a user who is signed in, before a change to the account."""

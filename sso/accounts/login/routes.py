@@ -13,7 +13,7 @@ from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.model import SecondFactorRequired, User, login_key
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.second_factor.codes import SecondFactors
-from sso.accounts.second_factor.requirement import SecondFactorRequirement
+from sso.accounts.second_factor.requirement import UsedFactorRequirement
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.core.errors import ApiError
@@ -38,7 +38,7 @@ def login_routes(
     authentication_data: AuthenticationDataIssuer,
     applications: ApplicationDirectory,
     notices: SignInNotices,
-    requirement: SecondFactorRequirement,
+    requirement: UsedFactorRequirement,
 ) -> Blueprint:
     routes = Blueprint("login", __name__)
 
@@ -49,7 +49,7 @@ def login_routes(
         options = await parse_login_options(form, request.headers, peer, request.headers.get("Ip"), applications)
         if form.token:
             source = await tokens.sign_in(form.token, options.address)
-            requirement.check_program(source.signed_in.user)
+            requirement.check_sign_in(source.signed_in)
             return reply(await authentication_data.issue(source.signed_in, options, source))
         if not form.login or not form.password:
             raise ApiError("login and password, or token, are required")
@@ -61,7 +61,7 @@ def login_routes(
             if not form.otp:
                 raise OtpRequired(outcome.user.second_factors, await mail_state(outcome.user))
             outcome = await password_login.check_code(outcome.user, form.otp, peer, device.name)
-        requirement.check_program(outcome.user)
+        requirement.check_sign_in(outcome)
         await devices.remember(outcome.user, device)
         await notices.client_signed_in(outcome.user, device, bool(form.factor), options)
         return reply(await authentication_data.issue(outcome, options))

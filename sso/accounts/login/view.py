@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from quart import Response
 
-from sso.accounts.authentication_context import PASSWORD
+from sso.accounts.authentication_context import PASSWORD, is_by_link
 from sso.accounts.errors import AccountClosed, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlow
@@ -58,6 +58,15 @@ class LoginCompletion:
         response = see_other("/login/code" + next_query(next_path))
         set_cookie(response, VISIT_COOKIE, await self._sessions.start_challenge(user, auth))
         return response
+
+    async def ask_for_second_factor(self, signed_in: SignedIn, next_path: str | None) -> Response:
+        """Leads to the form for the second factor, which the sign-in lacks.
+
+        After a mailed link, a mailed code would prove nothing more. The user then signs in with the new password.
+        """
+        if is_by_link(signed_in.auth):
+            return see_other("/login" + next_query(next_path))
+        return await self.ask_for_code(signed_in.user, next_path, signed_in.auth)
 
     async def start_session(self, signed_in: SignedIn, success: Mapping[str, Any] | None = None) -> Session:
         """Starts a session with a new secret and ends those of the cookies that the browser sent.

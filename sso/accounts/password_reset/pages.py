@@ -120,8 +120,8 @@ def password_reset_pages(
     async def sign_in(signed_in: SignedIn, pending: PendingReset) -> Response:
         user = signed_in.user
         if not user.can_be_kept and await completion.must_prove_second_factor(signed_in):
-            # Without the flow, for the reason in `continue_path`: the page with the code would complete it.
-            return await completion.ask_for_code(user, account_url("password"), signed_in.auth)
+            # Without the flow, for the reason in `continue_path`: the sign-in would complete it.
+            return await completion.ask_for_second_factor(signed_in, account_url("password"))
         try:
             session = await completion.start_session(signed_in)
         except AccountClosed as closed:
@@ -151,10 +151,10 @@ def password_reset_pages(
         code = form.get("otp", "")
         device = await devices.recognize_browser(owner.login_key, read_device_cookie())
         try:
-            await password_login.check_code(owner, code, client_address(), device)
+            checked = await password_login.check_code(owner, code, client_address(), device, by_mailed_link())
         except (InvalidCredentials, SecondFactorBlocked, RetryLater) as error:
             return code_problem(error, factors, owner, code, "otp")
-        return by_mailed_link().with_code()
+        return checked.authentication
 
     async def passkey_problem(owner: User, credential: str) -> FormProblem | None:
         try:

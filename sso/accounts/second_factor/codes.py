@@ -73,28 +73,30 @@ class SecondFactors:
         self._recovery_codes = recovery_codes
         self._attempts = SecondFactorAttempts(database)
 
-    async def check(self, user: User, code: str) -> bool:
-        """Returns True if the code is correct and has not been used. The attempt is counted before it is checked.
+    async def check(self, user: User, code: str) -> str:
+        """Returns the factor of a code that is correct and has not been used, "" for another code.
+
+        The attempt is counted before it is checked.
 
         A recovery code is accepted in place of every other code. Raises SecondFactorBlocked if too many wrong codes
         have blocked all factors of the user. The caller has already applied its rate limits.
         """
         code = normalized_code(code)
         if is_recovery_code(code):
-            return await self._check_recovery_code(user, code)
+            return RECOVERY if await self._check_recovery_code(user, code) else ""
         factors = [factor for factor in user.second_factors if factor in FACTORS_WITH_CODES]
         if not factors or not (code.isascii() and code.isdecimal() and len(code) == 6):
-            return False
+            return ""
         counts = await self._attempts.count(user.user_id, factors)
         for factor, is_correct in (("totp", self._is_totp_code), ("email", self._is_mailed_code)):
             if factor in counts and await is_correct(user, code):
                 await self._attempts.record_success(user.user_id, factor)
-                return True
+                return factor
         if len(counts) < len(factors) or any(count >= MAX_ATTEMPTS for count in counts.values()):
             await self._notify_of_block(user)
         if not counts:
             raise SecondFactorBlocked
-        return False
+        return ""
 
     def was_used(self, user: User, code: str) -> bool:
         """Returns True if this is a TOTP code that the user, as it was read, has used already.

@@ -11,16 +11,18 @@ from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.authentication_context import AuthenticationContext
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.login.messages import mail_code
-from sso.accounts.login.view import next_query
+from sso.accounts.login.view import LoginCompletion, next_query
+from sso.accounts.model import SignedIn
 from sso.accounts.second_factor.changes import FactorChange, SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.second_factor.qr_codes import QrCodes
-from sso.accounts.second_factor.recovery_code_pages import show_codes_next
+from sso.accounts.second_factor.recovery_code_pages import keep_codes, recovery_codes_path, show_codes_next
 from sso.accounts.second_factor.recovery_codes import normalized_code
 from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.sessions import Session
 from sso.core.encryption import EncryptionError, Keyring
 from sso.db.clock import DatabaseClock
+from sso.web.cookies import SESSION_COOKIE, delete_cookie
 from sso.web.csrf import csrf_token
 from sso.web.language import _
 from sso.web.pages import page
@@ -65,6 +67,7 @@ def second_factor_pages(
     enrolments: TotpEnrolments,
     qr_codes: QrCodes,
     shown: ShownCodes,
+    completion: LoginCompletion,
 ) -> Blueprint:
     routes = Blueprint("factors", __name__, url_prefix="/account")
 
@@ -129,7 +132,7 @@ def second_factor_pages(
         if isinstance(authentication, FormProblem):
             return await show_setup(session, setup, authentication)
         if session.must_enrol:  # the code is a part of the sign-in, which asked for it
-            authentication = authentication.with_code()
+            authentication = authentication.with_code("totp")
         change = await changes.set_totp(session.user, factors.encrypt_totp(session.user.user_id, secret), step)
         return await finish(session, change, authentication, "totp")
 
@@ -182,10 +185,24 @@ def second_factor_pages(
         """
         if change is None:
             return see_other("/account")
+        signed_in = SignedIn(change.user, authentication)
+        if session.must_enrol and await completion.must_prove_second_factor(signed_in):
+            return await ask_for_first_code(signed_in, change.recovery_codes)
         response = await restarts.restart(session, change.user, authentication, done)
         codes = change.recovery_codes
         next_path = request.args.get("next") or "/account" if session.must_enrol else ""
         return show_codes_next(response, shown, change.user, codes, next_path) if codes else response
+
+    async def ask_for_first_code(signed_in: SignedIn, codes: tuple[str, ...]) -> Response:
+        """Asks for the code that the sign-in needs, after codes by e-mail were turned on. Then the codes are shown."""
+        next_path = request.args.get("next") or "/account"
+        if codes:
+            next_path = recovery_codes_path(next_path)
+        response = await completion.ask_for_second_factor(signed_in, next_path)
+        if codes:
+            keep_codes(response, shown, signed_in.user, codes)
+        delete_cookie(response, SESSION_COOKIE)
+        return response
 
     return routes
 

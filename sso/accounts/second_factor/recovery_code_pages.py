@@ -27,9 +27,19 @@ def show_codes_next(
     With ``next_path``, a page of their own shows them and continues there.
     """
     if next_path:
-        response.headers["Location"] = f"{PATH}?next={quote(safe_next(next_path))}"
-    set_cookie(response, CODES_COOKIE, shown.encrypt(user, codes), SHOWN_S)
+        response.headers["Location"] = recovery_codes_path(next_path)
+    keep_codes(response, shown, user, codes)
     return response
+
+
+def recovery_codes_path(next_path: str) -> str:
+    """Returns the path of the page that shows new codes and continues at ``next_path``."""
+    return f"{PATH}?next={quote(safe_next(next_path))}"
+
+
+def keep_codes(response: Response, shown: ShownCodes, user: User, codes: tuple[str, ...]) -> None:
+    """Keeps codes in the browser until a page shows them."""
+    set_cookie(response, CODES_COOKIE, shown.encrypt(user, codes), SHOWN_S)
 
 
 def recovery_code_pages(account: AccountView, recovery_codes: RecoveryCodes, shown: ShownCodes) -> Blueprint:

@@ -33,7 +33,7 @@ def client_branding_pages(console: ConsoleView, routes: Blueprint, service: Bran
 
     @routes.post("/<client_id>/branding")
     async def save_branding(client_id: str) -> Response:
-        visit, form = await console.submitted(CLIENTS, "PATCH", CLIENT, harmless=True)
+        visit, form = await console.submitted(CLIENTS, "PATCH", CLIENT, recent="never")
         values, page = _typed(form), form.get("page", "")
         client = await visit.data("GET", CLIENT, client_id=client_id)
         if form.get("preview"):
@@ -47,7 +47,7 @@ def client_branding_pages(console: ConsoleView, routes: Blueprint, service: Bran
     @routes.post("/<client_id>/branding/preview")
     async def preview_branding(client_id: str) -> Response:
         """The part of the page that changes while the administrator types."""
-        visit, form = await console.submitted(CLIENTS, "PATCH", CLIENT, harmless=True)
+        visit, form = await console.submitted(CLIENTS, "PATCH", CLIENT, recent="never")
         client = await visit.data("GET", CLIENT, client_id=client_id)
         values = _typed(form)
         error = _error(visit, client, values)

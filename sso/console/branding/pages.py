@@ -44,12 +44,12 @@ def branding_pages(console: ConsoleView, brand: Brand) -> Blueprint:
     @routes.post("")
     async def try_brand() -> Response:
         """Shows the previews with the values of the form. Nothing is stored."""
-        visit, form = await console.submitted(BRANDING, harmless=True)
+        visit, form = await console.submitted(BRANDING, recent="never")
         return await show(visit, _typed(form), form.get("page", ""))
 
     @routes.post("/preview")
     async def preview_brand() -> Response:
-        visit, form = await console.submitted(BRANDING, harmless=True)
+        visit, form = await console.submitted(BRANDING, recent="never")
         return await show(visit, _typed(form), form.get("page", ""), template="branding/_preview.html")
 
     async def show(

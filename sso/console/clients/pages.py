@@ -128,15 +128,15 @@ def client_pages(console: ConsoleView) -> Blueprint:
 
     @routes.post("/<client_id>")
     async def save(client_id: str) -> Response:
-        visit, form = await console.submitted(CLIENTS, "PATCH", CLIENT, harmless=True)
+        visit, form = await console.submitted(CLIENTS, "PATCH", CLIENT, recent="by_caller")
         body = {
             "name": form.get("name", "").strip(),
             "redirect_uris": split_list(form.get("redirect_uris", "")),
             "consent": "consent" in form,
         }
         client = await visit.data("GET", CLIENT, client_id=client_id)
-        if any(body[name] != client[name] for name in CONFIRMED_FIELDS):
-            await console.require_recent(visit, form)
+        is_important = any(body[name] != client[name] for name in CONFIRMED_FIELDS)
+        await console.require_recent(visit, form, needed=is_important)
         try:
             await visit.call("PATCH", CLIENT, client_id=client_id, body=body, if_match=form.get("version") or None)
         except (ApiError, InvalidBody) as error:

@@ -49,7 +49,7 @@ def game_session_pages(console: ConsoleView) -> Blueprint:
 
     @routes.post("/<gsid>/end")
     async def terminate(gsid: str) -> Response:
-        visit, _ = await console.submitted(GAME_SESSIONS, "DELETE", "/game-sessions/<gsid>", harmless=True)
+        visit, _ = await console.submitted(GAME_SESSIONS, "DELETE", "/game-sessions/<gsid>", recent="never")
         await visit.call("DELETE", "/game-sessions/<gsid>", gsid=gsid)
         return done(GAME_SESSIONS.path, "game-session-ended")
 

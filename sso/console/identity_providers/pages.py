@@ -90,12 +90,12 @@ def provider_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
 
     @routes.post("/<provider_id>")
     async def save(provider_id: str) -> Response:
-        visit, form = await console.submitted(IDENTITY_PROVIDERS, "PATCH", PROVIDER, harmless=True)
+        visit, form = await console.submitted(IDENTITY_PROVIDERS, "PATCH", PROVIDER, recent="by_caller")
         provider = await visit.data("GET", PROVIDER, provider_id=provider_id)
         try:
             body = provider_body(form)
-            if any(value != provider.get(name) and name not in HARMLESS for name, value in body.items()):
-                await console.require_recent(visit, form)
+            changed = {name for name, value in body.items() if value != provider.get(name)}
+            await console.require_recent(visit, form, needed=bool(changed - HARMLESS))
             version = form.get("version") or None
             await visit.call("PATCH", PROVIDER, provider_id=provider_id, body=body, if_match=version)
         except (ApiError, InvalidBody) as error:
@@ -105,7 +105,7 @@ def provider_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
     @routes.post("/<provider_id>/test")
     async def test(provider_id: str) -> Response:
         """Tests the connection with the stored values, and shows what was found."""
-        visit, _ = await console.submitted(IDENTITY_PROVIDERS, "POST", f"{PROVIDER}/test", harmless=True)
+        visit, _ = await console.submitted(IDENTITY_PROVIDERS, "POST", f"{PROVIDER}/test", recent="never")
         outcome = await visit.data("POST", f"{PROVIDER}/test", provider_id=provider_id)
         return await provider_page(visit, provider_id, outcome=outcome)
 

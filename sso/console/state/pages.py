@@ -55,7 +55,7 @@ def state_pages(console: ConsoleView) -> Blueprint:
     @routes.post("/compare")
     async def compare() -> Response:
         """Shows what the document would change, and for those who may apply documents who gains and loses what."""
-        visit, form = await console.submitted(STATE, "POST", DIFF, harmless=True, max_bytes=MAX_FORM)
+        visit, form = await console.submitted(STATE, "POST", DIFF, recent="never", max_bytes=MAX_FORM)
         text = form.get("document", "")
         try:
             found = await _compare(visit, await read_document(text))

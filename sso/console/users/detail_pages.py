@@ -29,12 +29,12 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
 
     @routes.post("/<user_id>")
     async def save(user_id: str) -> Response:
-        visit, form = await console.submitted(USERS, "PATCH", USER, harmless=True)
+        visit, form = await console.submitted(USERS, "PATCH", USER, recent="by_caller")
         fields, version = typed_fields(form), form.get("version") or None
         fields.pop("password", None)
         user = await visit.data("GET", USER, user_id=user_id)
-        if any(fields.get(name, user[name]) != user[name] for name in CONFIRMED_FIELDS):
-            await console.require_recent(visit, form)
+        is_important = any(fields.get(name, user[name]) != user[name] for name in CONFIRMED_FIELDS)
+        await console.require_recent(visit, form, needed=is_important)
         try:
             await visit.call("PATCH", USER, user_id=user_id, body=fields, if_match=version)
         except (ApiError, InvalidBody) as error:
@@ -127,20 +127,20 @@ def user_actions(console: ConsoleView, routes: Blueprint) -> None:
 
     @routes.post("/<user_id>/sessions/end")
     async def end_sessions(user_id: str) -> Response:
-        visit, _ = await console.submitted(USERS, "DELETE", f"{USER}/sessions", harmless=True)
+        visit, _ = await console.submitted(USERS, "DELETE", f"{USER}/sessions", recent="never")
         await visit.call("DELETE", f"{USER}/sessions", user_id=user_id)
         return done(f"{path_of(user_id)}/sign-ins", "sessions-ended")
 
     @routes.post("/<user_id>/sessions/<session_id>/end")
     async def end_session(user_id: str, session_id: str) -> Response:
-        visit, _ = await console.submitted(USERS, "DELETE", f"{USER}/sessions/<session_id>", harmless=True)
+        visit, _ = await console.submitted(USERS, "DELETE", f"{USER}/sessions/<session_id>", recent="never")
         await visit.call("DELETE", f"{USER}/sessions/<session_id>", user_id=user_id, session_id=session_id)
         return done(f"{path_of(user_id)}/sign-ins", "session-ended")
 
     @routes.post("/<user_id>/games/end")
     async def end_game(user_id: str) -> Response:
         """A game may have several sign-ins, which the page shows as one."""
-        visit, form = await console.submitted(USERS, "DELETE", f"{USER}/games/<sign_in_id>", harmless=True)
+        visit, form = await console.submitted(USERS, "DELETE", f"{USER}/games/<sign_in_id>", recent="never")
         for sign_in_id in form.get("ids", "").split():
             await visit.call("DELETE", f"{USER}/games/<sign_in_id>", user_id=user_id, sign_in_id=sign_in_id)
         return done(f"{path_of(user_id)}/sign-ins", "game-ended")

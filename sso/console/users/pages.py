@@ -80,7 +80,7 @@ def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
 
     @routes.post("/invitations/<invitation_id>/revoke")
     async def revoke(invitation_id: str) -> Response:
-        visit, _ = await console.submitted(USERS, "DELETE", "/invitations/<invitation_id>", harmless=True)
+        visit, _ = await console.submitted(USERS, "DELETE", "/invitations/<invitation_id>", recent="never")
         await visit.call("DELETE", "/invitations/<invitation_id>", invitation_id=invitation_id)
         return done(f"{USERS.path}/invitations", "invitation-revoked")
 

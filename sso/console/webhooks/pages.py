@@ -86,7 +86,7 @@ def webhook_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
     @routes.post("/<webhook_id>/retry")
     async def retry(webhook_id: str) -> Response:
         """Sends one failed event again, or all of them."""
-        visit, form = await console.submitted(WEBHOOKS, "POST", f"{WEBHOOK}/failed/retry", harmless=True)
+        visit, form = await console.submitted(WEBHOOKS, "POST", f"{WEBHOOK}/failed/retry", recent="never")
         body = {"ids": [form["id"]]} if form.get("id") else {}
         await visit.call("POST", f"{WEBHOOK}/failed/retry", webhook_id=webhook_id, body=body)
         return done(path_of(webhook_id), "webhook-retried")

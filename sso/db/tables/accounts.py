@@ -112,7 +112,8 @@ sign_ins = Table(
     metadata,
     Column("id", Text, primary_key=True),  # the claim `sid` of its user JWTs
     user_column(),
-    created_column(),  # when the user authenticated
+    created_column(),
+    Column("auth_time", BigInteger),  # when the user authenticated; NULL: at its creation; 0: no proof is known
     timestamp_column("last_used"),
     timestamp_column("expires"),
     text_column("address"),  # of the last request

@@ -4,6 +4,7 @@ from typing import Any
 
 import structlog
 
+from sso.accounts.authentication_context import has_second_factor
 from sso.core.encryption import Keyring
 from sso.core.errors import ApiError
 from sso.oauth.client_auth import ClientCredentials
@@ -34,7 +35,10 @@ class RefreshTokenGrant:
         token_issuer: TokenIssuer,
         proofs: DpopProofs,
         keyring: Keyring,
+        *,
+        second_factor_of_all: bool,
     ) -> None:
+        self._second_factor_of_all = second_factor_of_all
         self._clients = clients
         self._proofs = proofs
         self._token_store = token_store
@@ -78,6 +82,9 @@ class RefreshTokenGrant:
             raise _invalid_refresh_token("strict")
         if result.issued is None:
             raise await self._error(result, request, credentials, presented, restrictions)
+        if self._second_factor_of_all and not has_second_factor(result.issued.auth):
+            # The user signs in again, with the factor. The new tokens are never sent, and the old one is used up.
+            raise _invalid_refresh_token(result.client.profile)
         return await self._token_issuer.token_response(result.issued, successors.access_token)
 
     async def _use_proof(

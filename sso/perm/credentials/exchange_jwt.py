@@ -4,8 +4,9 @@ from typing import Any
 
 from sso.accounts.model import LoginOptions
 from sso.accounts.ports import ApplicationDirectory
+from sso.accounts.second_factor.requirement import UsedFactorRequirement
 from sso.accounts.user_jwt import UserJwts, inherited_from
-from sso.accounts.user_jwt_claims import has_factor
+from sso.accounts.user_jwt_claims import has_factor, has_used_second_factor
 from sso.core.errors import Forbidden, Unauthorized
 from sso.core.jwt import ExpiredToken, InvalidToken
 from sso.core.net import Address
@@ -14,7 +15,10 @@ from sso.perm.credentials.access_keys import AccessKeys
 
 
 class ExchangeJwt:
-    def __init__(self, jwts: UserJwts, keys: AccessKeys, applications: ApplicationDirectory) -> None:
+    def __init__(
+        self, jwts: UserJwts, keys: AccessKeys, applications: ApplicationDirectory, requirement: UsedFactorRequirement
+    ) -> None:
+        self._requirement = requirement
         self._jwts = jwts
         self._keys = keys
         self._applications = applications
@@ -37,6 +41,7 @@ class ExchangeJwt:
         except InvalidToken:
             raise Unauthorized from None
         claims: dict[str, Any] = caller.claims
+        self._requirement.check(second_factor=has_used_second_factor(claims))
         if not has_factor(claims, factor):
             raise Unauthorized("invalid token: factor is not the one that the JWT was issued for")
         if claims.get("app_id", key.application_id) != key.application_id:

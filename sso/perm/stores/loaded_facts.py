@@ -104,9 +104,10 @@ class LoadedFacts:
         """The user's rights in secret_data of the application."""
         return self.remember("secret_rights", now, lambda: secret_rights(self.application.schema, self.facts.own, now))
 
-    def common_rights(self, now: int) -> SecretRights:
+    def rights_of_everyone(self, now: int) -> SecretRights:
         """The rights in secret_data that the application gives to all users, without those of the user's own record."""
-        return self.remember("common_rights", now, lambda: secret_rights(self.application.schema, OwnRecord(), now))
+        schema = self.application.schema
+        return self.remember("rights_of_everyone", now, lambda: secret_rights(schema, OwnRecord(), now))
 
     def render(self, list_type: str, now: int) -> Any:
         """The user's permissions as one of `LIST_TYPES`, with all sections and projects."""

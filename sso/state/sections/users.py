@@ -134,4 +134,5 @@ async def export(tx: Transaction) -> list[dict[str, Any]]:
 
 
 def exported(user: User) -> dict[str, Any]:
-    return exportable_fields(user) | ({"disabled": True} if user.disabled else {})
+    """An account that its user has closed stays as it is: to disable it would take from them that they may keep it."""
+    return exportable_fields(user) | ({"disabled": True} if user.disabled and not user.can_be_kept else {})
