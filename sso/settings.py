@@ -216,7 +216,7 @@ class Settings:
         values.choice("off", "admins", "all"),
         "Users who must have a second factor: none (`off`), users with administrative rights (`admins`) or `all`. "
         "Users without one set it up when they next sign in by page. Administrative rights then need a sign-in with "
-        "it, also in programs. With `all`, programs cannot sign in users who have none.",
+        "it, also in programs, and with `all` every sign-in does.",
         see="accounts",
     )
     browser_ttl_s: int = setting(1209600, seconds, "Lifetime of browser sessions in seconds.")

@@ -70,7 +70,7 @@ FAMILIES = {
 def limit_rows() -> list[tuple[str, ...]]:
     limits: dict[str, set[int]] = {prefix: set() for prefix in FAMILIES}
     seen = set()
-    for path, has_body, max_bytes in _routes(_offline_services()):
+    for path, has_body, max_bytes in _routes(offline_services()):
         prefix = family_of(path)
         seen.add(prefix)
         if has_body:
@@ -121,7 +121,7 @@ def _routes(services: Services) -> Iterable[tuple[str, bool, int]]:
             yield rule.rule, method in ("POST", "PUT", "PATCH"), limit.max_bytes
 
 
-def _offline_services() -> Services:
+def offline_services() -> Services:
     """Services that are never used: their routes are read."""
     database = Database("postgresql:///", None, 8)  # type: ignore[arg-type]
     return build(Settings(data_dir=Path()), database, Keyring([MasterKey.generate()]))

@@ -21,7 +21,7 @@ MAX_BYTES = 256 * 1024
 MAX_LEVELS = 64
 MAX_VALUES = 10_000  # in a JSON body: limits the time for parsing many tiny values
 MAX_SCHEMA_VALUES = 65_536  # in permission schemas
-MAX_FORM_FIELDS = 1000
+MAX_FORM_FIELDS = 1000  # also of a JSON body, without those of its values
 
 
 class BodyLimit(NamedTuple):
@@ -127,6 +127,8 @@ def _parse_json(raw: bytes, max_values: int) -> dict[str, JSON]:
         raise InvalidBody(f"body is not valid JSON (line {error.lineno}, column {error.colno})") from None
     if not isinstance(fields, dict):
         raise InvalidBody("body must be one JSON object")
+    if len(fields) > MAX_FORM_FIELDS:  # no operation has as many, and validating them takes long
+        raise InvalidBody(f"body must have at most {MAX_FORM_FIELDS} fields")
     # Characters that are not escaped are visible in the raw bytes; only with escapes must every string be checked.
     _check_text(_all_text(fields) if b"\\u" in raw else raw)
     return fields

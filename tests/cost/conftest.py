@@ -27,7 +27,7 @@ class World:
     log: CostLog = field(default_factory=CostLog)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def metered(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MeteredServer]:
     dsn = postgres_server.fresh()
     settings = QUICK | NO_LIMITS | {"SSO_DATABASE_URL": dsn, "SSO_GSID_HOLD_S": "1"}
@@ -41,7 +41,7 @@ def metered(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPat
     postgres_server.drop(dsn)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def world(metered: MeteredServer) -> Iterator[World]:
     with metered.client() as client:
         studio = Studio(metered, client)

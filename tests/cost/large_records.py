@@ -52,7 +52,6 @@ def create_large_records(studio: Studio, administrator: Caller, player: Caller) 
     assert player.user is not None
     project_id = studio.project(administrator.user)
     application_id = studio.application(project_id)
-    query(studio.server, _USERS)
     query(studio.server, _ROLES, application_id)
     held = [{"name": f"r{number}"} for number in range(0, MAX_ROLES, 10)]
     studio.save_data(player.user, application_id, roles=held)
@@ -65,6 +64,11 @@ def create_large_records(studio: Studio, administrator: Caller, player: Caller) 
     saved = studio.root.call("meta/schema", action="save", application_id=application_id, data={"public_data": {}})
     assert saved.status == 200, saved.body
     return LargeRecords(application_id, project_id, group_id, user_ids, read_at)
+
+
+def create_users(studio: Studio) -> None:
+    """Creates the users of ``user_ids``. A write of a schema or role concerns all users, so it should come before."""
+    query(studio.server, _USERS)
 
 
 def any_of(nodes: int, tag: str) -> dict[str, Any]:

@@ -116,6 +116,8 @@ class MeteredServer(Server):
         self._queues.cpu_s = {}
         process, own = time.process_time(), time.thread_time()
         response = send()
+        # The response may be sent before the step that has made it is over. The next call waits for its end.
+        trio.from_thread.run_sync(lambda: None, trio_token=self._token)
         cpu_s = time.process_time() - process - (time.thread_time() - own)
         return Cost(cpu_s, self._meter.longest_s, self._queues.cpu_s, response)
 

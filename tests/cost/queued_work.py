@@ -20,7 +20,7 @@ class QueuedWork(NamedTuple):
 
 
 QUEUED = (
-    QueuedWork("sso.app", 0.005, 0.25, ("/",), "one thread parses bodies, one of each client at a time"),
+    QueuedWork("sso.app", 0.1, 0.15, ("/",), "one thread parses bodies, one of each client at a time"),
     QueuedWork(
         "sso.core.passwords", 0.1, 0, ("/login", "/proxy/api/login", "/register", "/reset", "/account", "/api/admin"),
         "slots of the hasher; passwords have at most 1,024 characters",

@@ -8,7 +8,7 @@ from typing import Any
 from sso.perm.input.questions import MAX_QUESTIONS, MAX_QUESTIONS_WITH_REASON
 from sso.webhooks.event_filter import EVENT_NAMES
 from tests.cost.conftest import World
-from tests.cost.large_records import LargeRecords, any_of, largest_key, rules
+from tests.cost.large_records import LargeRecords, any_of, create_users, largest_key, rules
 from tests.cost.valid_request import ValidRequest, get, post
 
 ADMINISTRATOR, PLAYER, ROOT = "project administrator", "player", "root"
@@ -17,8 +17,10 @@ _numbers = itertools.count(1)
 
 def permission_requests(world: World, large: LargeRecords) -> Iterator[ValidRequest]:
     yield from _reads(world, large)
-    yield from _writes(large)
+    yield from _writes(large, world.records.ids["user_id"])
     yield from _management(large)
+    create_users(world.studio)
+    yield from _memberships(large)
 
 
 def _reads(world: World, large: LargeRecords) -> Iterator[ValidRequest]:
@@ -49,8 +51,8 @@ def _reads(world: World, large: LargeRecords) -> Iterator[ValidRequest]:
     yield post("check with reasons", PLAYER, "/api/permissions/check", body)
 
 
-def _writes(large: LargeRecords) -> Iterator[ValidRequest]:
-    application_id, project_id = large.application_id, large.project_id
+def _writes(large: LargeRecords, user_id: str) -> Iterator[ValidRequest]:
+    application_id = large.application_id
 
     def save(data: Any) -> dict[str, Any]:
         return {"action": "save", "application_id": application_id, "data": data}
@@ -89,24 +91,11 @@ def _writes(large: LargeRecords) -> Iterator[ValidRequest]:
         "/api/permissions/meta/data",
         lambda: save(
             {
-                "user_id": large.user_ids[0],
+                "user_id": user_id,
                 "roles": [f"r{number}" for number in range(1000)],
                 **{name: rules(9000, "", f"u{next(_numbers)}_") for name in sections},
             }
         ),
-    )
-    roles = itertools.cycle((["viewer"], ["admin"]))
-    yield post(
-        "membership with the most members",
-        ROOT,
-        "/api/permissions/project/membership",
-        lambda: {"action": "save", "data": {"id": project_id, "users": _members(large, next(roles))}},
-    )
-    yield post(
-        "membership of many dry run",
-        ROOT,
-        "/api/permissions/project/membership?dry_run=1",
-        lambda: {"action": "save", "data": {"id": project_id, "users": _members(large, next(roles))}},
     )
     yield post(
         "group with the largest conditions",
@@ -133,6 +122,22 @@ def _writes(large: LargeRecords) -> Iterator[ValidRequest]:
                 "service_meta": {"public_key": key * ((16 * 1024) // len(key))},
             },
         },
+    )
+
+
+def _memberships(large: LargeRecords) -> Iterator[ValidRequest]:
+    roles = itertools.cycle((["viewer"], ["admin"]))
+    yield post(
+        "membership with the most members",
+        ROOT,
+        "/api/permissions/project/membership",
+        lambda: {"action": "save", "data": {"id": large.project_id, "users": _members(large, next(roles))}},
+    )
+    yield post(
+        "membership of many dry run",
+        ROOT,
+        "/api/permissions/project/membership?dry_run=1",
+        lambda: {"action": "save", "data": {"id": large.project_id, "users": _members(large, next(roles))}},
     )
 
 

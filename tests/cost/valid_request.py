@@ -8,6 +8,7 @@ import httpx
 import orjson
 
 from tests.cost.conftest import World
+from tests.cost.known_costs import with_known_cost
 from tests.cost.metered_server import Bounds, Cost
 from tests.cost.queued_work import bounds_of
 
@@ -40,6 +41,7 @@ class ValidRequest:
 
         first = world.client.build_request(self.method, self.path, **_body(self.options()))
         bounds = bounds_of(self.path, first.content, is_authenticated=caller.is_authenticated)
+        bounds = with_known_cost(self.name, bounds)
         cost = world.server.measure_within(bounds, send)
         world.log.add(f"{self.name} by {self.caller}", cost, bounds)
         return cost, bounds

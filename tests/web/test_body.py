@@ -358,6 +358,13 @@ def test_form_has_at_most_1000_fields() -> None:
     assert status(b"&" * MAX_BYTES, FORM) == 400
 
 
+def test_json_body_has_at_most_1000_fields_and_its_values_may_have_more() -> None:
+    members = {f"m{number}": 1 for number in range(1001)}
+    assert parse_body(json.dumps({"more": members}).encode(), None).fields == {"more": members}
+    with pytest.raises(InvalidBody, match="body must have at most 1000 fields"):
+        parse_body(json.dumps(members).encode(), None)
+
+
 # --- random input
 
 json_like = st.text(alphabet='{}[]",:\\u0aeEdD8-1.9 nltrufs\x00\ufdd0é😀', max_size=200)

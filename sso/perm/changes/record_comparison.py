@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sso.db.transaction import Transaction
+from sso.db.transaction import Transaction, run_pure
 from sso.perm.changes.assertion_check import AssertionCheck
 from sso.perm.changes.impact import Impact, permission_change
 from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
@@ -40,4 +40,4 @@ class RecordComparison:
 
     async def _evaluate(self, tx: Transaction, application_id: int, row: FactsRow) -> EffectivePermissions:
         application = await self._facts.read_compiled(tx, application_id, row.revision)
-        return compute_permissions(application, row.facts, self._now)
+        return await run_pure(tx, application.is_large, compute_permissions, application, row.facts, self._now)

@@ -5,7 +5,7 @@ from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
 from sso.db.database import Database
-from sso.db.transaction import Row, Transaction
+from sso.db.transaction import Row, Transaction, run_pure
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
 from sso.perm.changes.scope import Scope
@@ -19,6 +19,7 @@ from sso.perm.input.names import read_group_id
 from sso.perm.input.tags import read_tags
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.audit import AuditActor
+from sso.perm.stores.compilation import is_large_json
 from sso.perm.stores.groups import (
     create_group,
     delete_group,
@@ -103,7 +104,9 @@ class GroupEndpoint:
         users = read_group_users(data["users"]) if "users" in data else None
         conditions = None
         if "conditions" in data:
-            conditions, warnings = read_group_conditions(data["conditions"])
+            conditions, warnings = await run_pure(
+                self._database, is_large_json(data["conditions"]), read_group_conditions, data["conditions"]
+            )
             request.warnings.extend(warnings)
         group = await self.authorize(request, Operation.GROUP_ACCESS)
         write = await self._writes.run(request, _scope(group), _set_access, request.caller, group, users, conditions)
