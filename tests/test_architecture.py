@@ -168,9 +168,9 @@ def test_only_core_and_the_game_client_import_cryptography() -> None:
 def test_the_game_client_imports_nothing_of_the_service() -> None:
     for name in (name for name in FILES if package(name) == "play" or name == "cli/play.py"):
         targets = [target for target in imports(name) if target.startswith("sso.")]
-        assert [target for target in targets if not target.startswith("sso.play.")] == [], name
-    assert importers("sso.play") - {"cli/play.py"} == {
-        name for name in importers("sso.play") if package(name) == "play"
+        assert [target for target in targets if not target.startswith("sso.cli.play.")] == [], name
+    assert importers("sso.cli.play") - {"cli/play.py"} == {
+        name for name in importers("sso.cli.play") if package(name) == "play"
     }
 
 

@@ -20,7 +20,7 @@ def latest(sso: Sso) -> Latest:
     """The newest entry, checked for what all entries of the command line have."""
 
     def read() -> dict[str, Any]:
-        entry: dict[str, Any] = json.loads(sso("audit", "--json", "--most", "1").out)
+        entry: dict[str, Any] = json.loads(sso("audit", "--json", "--limit", "1").out)
         assert pwd.getpwuid(getuid()).pw_name in entry["operator"]
         assert entry["user_id"] == ""
         return entry
@@ -67,11 +67,11 @@ def test_commands_of_sso_client_are_audited(sso: Sso, latest: Latest) -> None:
     sso("client", "enable", "audited")
     entry = latest()
     assert (entry["operation"], entry["after"]) == ("client.enable", {"disabled": False})
-    before = sso("audit", "--json", "--most", "20").out
+    before = sso("audit", "--json", "--limit", "20").out
     assert secret[:20] not in before
     assert secret[-20:] not in before
     sso("client", "disable", "nobody")
-    assert sso("audit", "--json", "--most", "20").out == before
+    assert sso("audit", "--json", "--limit", "20").out == before
 
 
 def test_commands_of_sso_app_and_sso_key_are_audited(sso: Sso, latest: Latest, tmp_path: Path) -> None:
@@ -84,14 +84,14 @@ def test_commands_of_sso_app_and_sso_key_are_audited(sso: Sso, latest: Latest, t
         app,
         {"email_secret": "…"},
     )
-    assert secret not in sso("audit", "--json", "--most", "20").out
+    assert secret not in sso("audit", "--json", "--limit", "20").out
     sso("app", "email-secret", app)  # only read
     assert latest()["id"] == entry["id"]
     file = tmp_path / "key.pem"
     file.write_text(public_pem(GENERATE["EdDSA"]().public_key()))
     kid = sso("app", "key", "add", app, str(file)).out.split()[-1]
     assert latest()["operation"] == "application.key.add"
-    sso("app", "key", "remove", app, kid)
+    sso("app", "key", "delete", app, kid)
     assert latest()["operation"] == "application.key.remove"
     sso("key", "rotate", "--alg", "EdDSA", "--side")
     assert latest()["operation"] == "signing_key.rotate"

@@ -128,7 +128,7 @@ HELP_KEYWORDS = {
     ("doctor",): ["database", "keys", "clock"],
     ("user",): ["add", "list", "show", "disable", "enable", "set-password", "reset-2fa", "unblock-2fa", "end-sessions"],
     ("user", "add"): ["e-mail", "--password-stdin", "--user-id"],
-    ("user", "list"): ["--search", "--most", "--skip"],
+    ("user", "list"): ["--search", "--limit", "--offset"],
     ("user", "show"): ["JSON"],
     ("user", "disable"): ["end at once"],
     ("user", "enable"): ["again"],
@@ -174,10 +174,10 @@ def test_version_option_prints_the_version(shared: Program) -> None:
         ["user", "nope"],
         ["user", "add"],
         ["user", "show", "a", "b"],
-        ["user", "list", "--most", "x"],
-        ["user", "list", "--most", "-1"],
-        ["user", "list", "--skip", "-1"],
-        ["user", "list", "--most", "9" * 30],
+        ["user", "list", "--limit", "x"],
+        ["user", "list", "--limit", "-1"],
+        ["user", "list", "--offset", "-1"],
+        ["user", "list", "--limit", "9" * 30],
         ["user", "show", "\udcff"],
         ["user", "list", "--search", "\udcff"],
         ["key", "retire", "\udcff"],
@@ -315,8 +315,8 @@ def test_user_list_searches_and_user_show_prints_json(run: Program) -> None:
     assert run.ok("user", "list", "--search", "b_b").splitlines() == [bob]
     assert run.ok("user", "list", "--search", "41").splitlines() == [bob]
     assert run.ok("user", "list", "--search", "%") == ""
-    assert run.ok("user", "list", "--most", "1", "--skip", "1").splitlines() == [eve]
-    assert run.ok("user", "list", "--most", "0") == ""
+    assert run.ok("user", "list", "--limit", "1", "--offset", "1").splitlines() == [eve]
+    assert run.ok("user", "list", "--limit", "0") == ""
     shown = orjson.loads(run.ok("user", "show", "B_B@example.com"))
     assert shown == orjson.loads(run.ok("user", "show", "41"))
     assert (shown["login"], shown["disabled"], shown["second_factors"]) == ("b_b@example.com", True, [])

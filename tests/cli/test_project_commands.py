@@ -19,7 +19,7 @@ def state(sso: Sso) -> State:
     """Everything that a failed command must leave as it is. The audit trail comes first: an export is audited."""
 
     def read() -> tuple[list[str], str]:
-        entries = sso("audit", "--json", "--most", "200").lines
+        entries = sso("audit", "--json", "--limit", "200").lines
         return [entry for entry in entries if '"state.export"' not in entry], sso("export").out
 
     return read
@@ -75,8 +75,8 @@ FAILURES: list[tuple[tuple[str, ...], str]] = [
     (("member", "add", "rd", "none", "viewer"), "there is no user none"),
     (("member", "add", "rd", BOB, "root"), "ROLE: root is protected and cannot be assigned through a project"),
     (("member", "add", "rd", BOB, "app_admin", "--app", "41"), "--app: 41: does not belong to this project"),
-    (("member", "remove", "rd", BOB, "admin"), "bob@example.com has no role admin in the project red_dawn"),
-    (("member", "remove", "rd", ANN), "the project would have no administrator with access to it"),
+    (("member", "delete", "rd", BOB, "admin"), "bob@example.com has no role admin in the project red_dawn"),
+    (("member", "delete", "rd", ANN), "the project would have no administrator with access to it"),
     (("member", "add", "rd", ANN, "admin", "--expired", "2035-01-01"),
      "the project would have no administrator whose role does not end"),
 ]  # fmt: skip
@@ -125,13 +125,13 @@ def test_project_member_add_and_remove(applied: Sso) -> None:
         f"manager at groups.{TESTERS}",
     ]
     assert "red_dawn/project.can_manage_applications" in applied("perm", "list", BOB).lines
-    assert applied(*member, "remove", "rd", BOB, "developer").lines == [
+    assert applied(*member, "delete", "rd", BOB, "developer").lines == [
         "bob@example.com no longer has the role developer in the project red_dawn"
     ]
-    assert applied(*member, "remove", "rd", BOB, "--group", TESTERS).lines == [
+    assert applied(*member, "delete", "rd", BOB, "--group", TESTERS).lines == [
         f"bob@example.com no longer has a role in the project red_dawn at groups.{TESTERS}"
     ]
-    assert applied(*member, "remove", "rd", BOB).code == 0
+    assert applied(*member, "delete", "rd", BOB).code == 0
     assert members(applied, "rd") == ["ann@example.com\tadmin"]
 
 

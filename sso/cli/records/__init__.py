@@ -1,0 +1,53 @@
+"""The records of the service, for commands: users, clients, permissions and so on, through the management API.
+
+A command is written once. The API is that of the server that ``--server`` names, of the service that runs with the data
+directory of this machine, or of services that the command builds itself. Imports are inside of the function because
+``--help`` and completion need none of them.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from sso.cli.context import command_line_account, settings_of
+from sso.cli.server_choice import chosen_server
+
+if TYPE_CHECKING:
+    from sso.cli.records.service import ServiceRecords
+
+T = TypeVar("T")
+
+
+def with_records(
+    ctx: click.Context,
+    work: "Callable[[ServiceRecords], Awaitable[T]]",
+    *,
+    may_create: bool = False,
+    in_process: bool = False,
+) -> T:
+    """Runs ``work`` and returns its result.
+
+    ``may_create`` is for commands that create a missing data directory. ``in_process`` is for work that would keep a
+    worker of the service from its requests.
+    """
+    from sso.cli.records.service import ServiceRecords
+
+    if server := chosen_server(ctx):
+        from sso.cli.records.server import with_server
+
+        return with_server(server, lambda api: work(ServiceRecords(api)))
+    from sso.cli.records.operator_client import OperatorClient, local_failures
+    from sso.cli.records.running_service import find_running_service
+
+    settings = settings_of(ctx, may_create=may_create)
+    account = command_line_account()
+    service = None if in_process else find_running_service(settings.data_dir)
+    with local_failures():
+        if service is not None:
+            return service.run(lambda respond: work(ServiceRecords(OperatorClient(respond, account))))
+        from sso.cli.records.in_process import run_in_process
+
+        return run_in_process(
+            settings, lambda respond: work(ServiceRecords(OperatorClient(respond, account))), may_create=may_create
+        )
