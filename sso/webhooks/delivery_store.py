@@ -61,7 +61,7 @@ _GIVE_UP = Statement(
         UPDATE webhooks SET position = (SELECT max(position) FROM given_up)
         WHERE webhook_id IN (SELECT webhook_id FROM webhook) AND EXISTS (SELECT FROM given_up)
     )
-    SELECT count(*) FROM given_up"""  # noqa: S608 - constant numbers
+    SELECT count(*) FROM given_up"""
 )
 _CLAIM_FAILED = Statement(
     """UPDATE webhook_failures f SET retry_at = now() + make_interval(secs => :lease_s)
