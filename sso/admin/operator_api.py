@@ -11,14 +11,14 @@ from urllib.parse import unquote
 import orjson
 
 from sso.admin.caller import AdminCaller
-from sso.admin.request import AdminRequest, AdminRoute, DeleteQuery, with_override
+from sso.admin.request import AdminRequest, AdminRoute, DeleteQuery, field_members, with_override
 from sso.admin.rights import ALL_RIGHTS
 from sso.admin.wiring import ManagementApi
 from sso.core.errors import ApiError, NotFound
 from sso.core.operator_call import OperatorAnswer, OperatorCall, Progress
 from sso.db.clock import DatabaseClock
 from sso.perm.caller import Caller
-from sso.web.body import InvalidBody, ParsedBody, parse_body
+from sso.web.body import ParsedBody, parse_body
 from sso.web.error_format import ErrorFormat, error_body
 
 PREFIX = "/api/admin"
@@ -37,9 +37,7 @@ class OperatorApi:
             route, path = self._find(call.method, call.path)
             response = await route.handler(self._request(route, path, call, progress))
         except ApiError as error:
-            return refusal(error.status, error.code, error.message, error.extra)
-        except InvalidBody as error:
-            return refusal(error.status, "invalid_request", str(error), {})
+            return refusal(error.status, error.code, error.message, error.extra | field_members(error))
         members = {"status": "OK", **response.members}
         return OperatorAnswer(response.status, response.headers.get("ETag"), orjson.dumps(members))
 

@@ -12,8 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from sso.admin.caller import AdminCaller
 from sso.admin.errors import InvalidCursor, PreconditionFailed
 from sso.admin.rights import AdminRight
-from sso.core.errors import NotFound
-from sso.web.body import JSON, SMALL_BODY, BodyLimit, InvalidBody, ParsedBody
+from sso.core.errors import ApiError, NotFound
+from sso.core.field_errors import FieldError
+from sso.web.body import JSON, SMALL_BODY, BodyLimit, ParsedBody
 from sso.web.request_model import QueryFlag, WholeNumber, at_most, validate
 
 MAX_PAGE = 1000
@@ -122,20 +123,20 @@ class AdminRoute:
     waits: bool = False
 
     def read_query(self, path: Mapping[str, str], fields: dict[str, JSON]) -> Any:
-        """Returns the query model. Raises InvalidBody, and NotFound for a path with an id that PostgreSQL refuses."""
+        """Returns the query model. Raises ApiError, and NotFound for a path with an id that PostgreSQL refuses."""
         if any("\0" in value for value in path.values()):
             raise NotFound
         if any("\0" in name or "\0" in str(value) for name, value in fields.items()):
-            raise InvalidBody("the query has a NUL character")
+            raise ApiError("the query has a NUL character")
         return validate(self.query, ParsedBody(fields, is_form=True))
 
     def read_body(self, path: Mapping[str, str], body: ParsedBody) -> Any:
-        """Returns the body model, or None for a route without one. Raises InvalidBody."""
+        """Returns the body model, or None for a route without one. Raises FieldError."""
         if self.body is None:
             return None
         for name, variable in self.fixed_fields.items():
             if variable and name in body.fields and str(body.fields[name]) != path[variable]:
-                raise InvalidBody(f"{name}: cannot be changed")
+                raise FieldError((name,), "cannot be changed")
         given = {name: value for name, value in body.fields.items() if name not in self.fixed_fields}
         return validate(self.body, replace(body, fields=given))
 
@@ -144,6 +145,11 @@ def with_override(query: DeleteQuery, body: ParsedBody) -> DeleteQuery:
     """A DELETE may have ``override`` in a body, where other requests have it."""
     given = validate(DeletionBody, body)
     return query.model_copy(update={"override": query.override or given.override})
+
+
+def field_members(error: ApiError) -> JsonRecord:
+    """Returns the members of the response to a refused request that say which field is wrong, and what it must be."""
+    return {"field": list(error.path), "expected": error.expected} if isinstance(error, FieldError) else {}
 
 
 def record_response(record: JsonRecord, status: int = 200, warnings: Sequence[str] = ()) -> AdminResponse:

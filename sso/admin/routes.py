@@ -7,12 +7,20 @@ from typing import Any
 from quart import Blueprint, Response, request
 
 from sso.admin.caller import AdminCaller
-from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, DeleteQuery, EventStreamRequest, with_override
+from sso.admin.request import (
+    AdminRequest,
+    AdminResponse,
+    AdminRoute,
+    DeleteQuery,
+    EventStreamRequest,
+    field_members,
+    with_override,
+)
 from sso.admin.wiring import ManagementApi
 from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.perm.caller import PresentedCredentials
 from sso.perm.errors import TooManyAdminRequests
-from sso.web.body import InvalidBody
 from sso.web.client_connection import ClientConnection, client_connection
 from sso.web.request import client_address, read_body, text_header
 from sso.web.response import reply
@@ -36,7 +44,11 @@ def _view(management: ManagementApi, route: AdminRoute) -> Callable[..., Awaitab
         caller = await management.authenticator.authenticate(_credentials())
         with management.limit(caller):
             await management.authorize(caller, route)
-            return await _respond(management, route, caller, path)
+            try:
+                return await _respond(management, route, caller, path)
+            except FieldError as error:
+                error.extra |= field_members(error)
+                raise
 
     return view
 
@@ -108,5 +120,5 @@ def _credentials() -> PresentedCredentials:
 def _query_fields() -> dict[str, Any]:
     fields = request.args.to_dict(flat=False)
     if repeated := [name for name, values in fields.items() if len(values) > 1]:
-        raise InvalidBody(f"{repeated[0]}: must be given once")
+        raise FieldError((repeated[0],), "must be given once")
     return {name: values[0] for name, values in fields.items()}

@@ -12,6 +12,7 @@ from sso.client import ApiCall, RequestRefused
 from sso.client.call import ServerAnswer
 from sso.client.errors import refusal
 from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.core.operator_call import OperatorCall, Progress, Respond
 from sso.core.printable import printable
 
@@ -53,6 +54,8 @@ def local_failures() -> Iterator[None]:
 
 def command_error(error: RequestRefused) -> ApiError | None:
     """Returns the error if it is about the arguments of the command."""
+    if error.field and error.expected:
+        return FieldError(error.field, printable(error.expected))
     if error.status in (400, 409) or error.text == "removed":
         return ApiError(printable(error.text))
     return None
