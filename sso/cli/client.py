@@ -5,10 +5,11 @@ from typing import Any
 
 import click
 
-from sso.cli.client_attributes import PROFILES, attribute_options, attributes, parse_client
+from sso.cli.client_attributes import OPTIONS, PROFILES, attribute_options, attributes
 from sso.cli.command_groups import Subcommands
 from sso.cli.context import CommandFailure
 from sso.cli.echo import echo
+from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list, print_record, record_options
 from sso.cli.records import with_records
 from sso.cli.types import duration, overlap_duration
@@ -59,8 +60,8 @@ def add(ctx: click.Context, /, client_id: str, *, public: bool, secret_stdin: bo
         raise click.UsageError("expected at least one --host or --redirect-uri")
     secret = None if without_secret else _secret(secret_stdin)
     fields |= {"client_secret": secret} if secret else {}
-    parse_client(fields)
-    with_records(ctx, lambda records: records.clients.add(fields))
+    with option_errors(OPTIONS):
+        with_records(ctx, lambda records: records.clients.add(fields))
     echo(f"client_id {client_id}")
     if secret and not secret_stdin:
         echo(f"client_secret {secret}")
@@ -81,8 +82,8 @@ def set_attributes(ctx: click.Context, /, client_id: str, **options: Any) -> Non
     fields = attributes(options)
     if not fields:
         raise click.UsageError("expected at least one attribute to change")
-    parse_client({"client_id": client_id} | fields)
-    with_records(ctx, lambda records: records.clients.change(client_id, fields))
+    with option_errors(OPTIONS):
+        with_records(ctx, lambda records: records.clients.change(client_id, fields))
     echo(f"{client_id} is changed")
 
 

@@ -1,6 +1,5 @@
 """sso idp …"""
 
-import re
 import sys
 from typing import Any
 
@@ -10,10 +9,10 @@ from sso.cli.command_groups import Subcommands
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure
 from sso.cli.echo import echo
+from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list
 from sso.cli.records import with_records
 from sso.cli.records.types import Fields
-from sso.core.errors import ApiError
 
 _OPTIONS = {
     "id": "ID",
@@ -76,18 +75,9 @@ def add(ctx: click.Context, /, provider_id: str, **options: Any) -> None:
       sso idp add google --kind oidc --issuer https://accounts.google.com --client-id 1234 --client-secret-stdin
       sso idp add steam --kind steam
     """
-    from sso.state.document import DocumentError, parse
-
     record = _record(provider_id, options)
-    try:
-        parse({"identity_providers": [record]})
-    except DocumentError as error:
-        raise CommandFailure(_in_words_of_options(str(error))) from None
-
-    try:
+    with option_errors(_OPTIONS):
         callback = with_records(ctx, lambda records: records.providers.add(record))
-    except ApiError as error:
-        raise CommandFailure(_in_words_of_options(error.message)) from None
     echo(f"callback {callback}")
 
 
@@ -163,13 +153,3 @@ def _secret() -> str:
     if not secret:
         raise CommandFailure("--client-secret-stdin: expected the secret on standard input")
     return secret
-
-
-def _in_words_of_options(error: str) -> str:
-    """Names the option in an error of the document that `sso idp add` applies."""
-    field, _, expected = error.removeprefix("identity_providers[0].").partition(": ")
-    return f"{_option(re.sub(r'[.[].*', '', field))}: {expected}"
-
-
-def _option(field: str) -> str:
-    return _OPTIONS.get(field, f"--{field.replace('_', '-')}")

@@ -213,13 +213,12 @@ for other in (user_data.delete, user_data.restore, user_data.export, invite, inv
 
 
 def _check(fields: Fields) -> None:
-    """Checks a new user before anything is created."""
-    from sso.state.document import DocumentError, parse
+    """Checks a new user before anything is created. Raises FieldError."""
+    from sso.state.sections.users import UserPart
+    from sso.web.body import ParsedBody
+    from sso.web.request_model import validate
 
-    try:
-        parse({"users": [fields]})
-    except DocumentError as error:
-        raise CommandFailure(str(error).removeprefix("users[0].")) from None
+    validate(UserPart, ParsedBody(fields))
 
 
 def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> Fields:
