@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import AfterValidator, Field
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.encryption import Keyring
 from sso.core.ids import MAX_APPLICATION_ID
@@ -28,8 +30,6 @@ from sso.oauth.model import (
     expiry_seconds,
 )
 from sso.oauth.redirect_uris import browser_origin, is_redirect_uri
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 from sso.state.location import DocumentError, with_location
 from sso.state.summary import CHANGED, CREATED, UNCHANGED
 from sso.state.values import AccountPart, Host, Text, matching, without_control_characters
@@ -149,14 +149,14 @@ async def apply(tx: Transaction, actor: AuditActor, keyring: Keyring, location: 
     if old is None:
         statement = insert_statement("oauth_clients", ("client_id", *values))
         await tx.value(statement, client_id=part.client_id, **values)
-        await audit.write(tx, actor, "client.create", part.client_id, None, _for_audit(values))
+        await trail.write(tx, actor, "client.create", part.client_id, None, _for_audit(values))
         return CREATED
     changed = {name: value for name, value in values.items() if old[name] != value}
     if not changed:
         return UNCHANGED
     await tx.value(update_statement("oauth_clients", "client_id", changed), client_id=part.client_id, **changed)
     before = {name: old[name] for name in changed}
-    await audit.write(tx, actor, "client.save", part.client_id, _for_audit(before), _for_audit(changed))
+    await trail.write(tx, actor, "client.save", part.client_id, _for_audit(before), _for_audit(changed))
     if changed.get("secret_sealed"):
         await record_changes(tx, [Change(ChangeType.CLIENT_SECRET_ROTATED, data={"client_id": part.client_id})])
     if changed.get("disabled"):

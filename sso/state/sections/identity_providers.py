@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
 from sso.core.outgoing_url import EXPECTED, is_outgoing_url
 from sso.db.row_statements import insert_statement, update_statement
@@ -10,8 +12,6 @@ from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 from sso.state.location import UniqueKeys, error_location, read_records
 from sso.state.summary import CREATED, ApplySummary
 from sso.upstream.model import CLAIMS, KINDS, PROVIDER_ID, STEAM_ISSUER, IdentityProvider, secret_purpose
@@ -143,7 +143,7 @@ async def _create(tx: Transaction, actor: AuditActor, keyring: Keyring, part: Id
         values["secret_sealed"] = keyring.encrypt(secret_purpose(part.provider_id), part.secret)
     statement = insert_statement("identity_providers", ("provider_id", *values))
     await tx.value(statement, provider_id=part.provider_id, **values)
-    await audit.write(tx, actor, "identity_provider.create", part.provider_id, None, _for_audit(values))
+    await trail.write(tx, actor, "identity_provider.create", part.provider_id, None, _for_audit(values))
 
 
 async def _change(
@@ -163,7 +163,7 @@ async def _change(
     statement = update_statement("identity_providers", "provider_id", changed)
     await tx.value(statement, provider_id=part.provider_id, **changed)
     before = {name: old[name] for name in changed}
-    await audit.write(tx, actor, "identity_provider.save", part.provider_id, _for_audit(before), _for_audit(changed))
+    await trail.write(tx, actor, "identity_provider.save", part.provider_id, _for_audit(before), _for_audit(changed))
     return True
 
 

@@ -16,13 +16,13 @@ from sso.accounts.users import (
     revoke_links,
     unused_user_id,
 )
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
 from sso.core.mail_address import check_mail_address
 from sso.db.row_statements import insert_statement, update_statement
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 from sso.state.location import DocumentError
 from sso.state.summary import CHANGED, CREATED, UNCHANGED
 from sso.state.values import AccountPart, Tag, Text, check_user_id, matching
@@ -80,7 +80,7 @@ async def apply(
     values = _values(part, old, user_id, keyring, password_hash)
     if old is None:
         await tx.value(insert_statement("users", ("user_id", *values)), user_id=user_id, **values)
-        await audit.write(tx, actor, "user.create", user_id, None, _for_audit(values))
+        await trail.write(tx, actor, "user.create", user_id, None, _for_audit(values))
         return CREATED
     changed = {name: value for name, value in values.items() if getattr(old, name) != _comparable(value)}
     before = {name: getattr(old, name) for name in changed}
@@ -91,7 +91,7 @@ async def apply(
         before, changed = before | state, changed | {name: getattr(new, name) for name in state}
     if not changed:
         return UNCHANGED
-    await audit.write(tx, actor, "user.save", user_id, _for_audit(before), _for_audit(changed))
+    await trail.write(tx, actor, "user.save", user_id, _for_audit(before), _for_audit(changed))
     if not changed.keys().isdisjoint(("password_hash", "totp_sealed", "email_2fa")):
         await revoke_everything(tx, user_id)
     if "login_key" in changed:
