@@ -52,6 +52,6 @@ def _with_logo(message: EmailMessage, html: str) -> str:
     """Puts the logo, which is another part of the message, into the page."""
     for part in message.walk():
         if part.get("Content-ID") == f"<{LOGO_CID}>":
-            image = base64.b64encode(part.get_payload(decode=True)).decode()
+            image = base64.b64encode(part.get_content()).decode()
             return html.replace(f"cid:{LOGO_CID}", f"data:{part.get_content_type()};base64,{image}")
     return html

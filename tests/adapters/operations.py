@@ -83,6 +83,11 @@ def member(case: Case) -> None:
     case.project()
 
 
+def user_and_group(case: Case) -> None:
+    case.user()
+    case.group()
+
+
 def joined(case: Case) -> None:
     member(case)
     case.api("POST", f"/projects/{case.project_id}/members", user_id=case.user_id, roles={"project": ["viewer"]})
@@ -375,7 +380,7 @@ PROJECTS = (
     Operation(
         "add a user to a group",
         group,
-        lambda case: (case.user(), case.group()),
+        user_and_group,
         endpoint=lambda case: case.endpoint("group/access", group_id=case.group_id, data={"users": [case.user_id]}),
         api=lambda case: case.api("PATCH", f"/groups/{case.group_id}", users=[case.user_id]),
         document=lambda case: case.apply(groups=[{"group_id": case.group_id, "users": [case.user_id]}]),
