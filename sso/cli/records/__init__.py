@@ -38,11 +38,11 @@ def with_records(
 
         return with_server(server, lambda api: work(ServiceRecords(api)))
     from sso.cli.records.operator_client import OperatorClient, local_failures
-    from sso.cli.records.running_service import find_running_service
+    from sso.cli.records.running_service import find_service_socket
 
     settings = settings_of(ctx, may_create=may_create)
     account = command_line_account()
-    service = None if in_process else find_running_service(settings.data_dir)
+    service = None if in_process else find_service_socket(settings.data_dir)
     with local_failures():
         if service is not None:
             return service.run(lambda respond: work(ServiceRecords(OperatorClient(respond, account))))

@@ -17,7 +17,7 @@ from sso.client.call import T
 _SHOWN = ("application_id", "name", "description", "project_id", "removed", "settings", "service_meta")
 
 
-class Applications:
+class ManagedApplications:
     def __init__(self, api: CommandApi) -> None:
         self._api = api
 

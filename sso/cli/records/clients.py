@@ -13,7 +13,7 @@ from sso.client.call import Record
 SECRET_ENDS = ("secret_expires", "second_expires")
 
 
-class Clients:
+class ManagedClients:
     def __init__(self, api: CommandApi) -> None:
         self._api = api
 

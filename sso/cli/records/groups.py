@@ -2,13 +2,13 @@
 
 from sso.cli.lookups import only_group
 from sso.cli.records.api import PAGE, CommandApi, with_present_version
-from sso.cli.records.projects import Projects
+from sso.cli.records.projects import ManagedProjects
 from sso.cli.records.types import Fields, RecordChange, Records
 from sso.client import Record, RecordNotFound, groups
 
 
-class Groups:
-    def __init__(self, api: CommandApi, projects: Projects) -> None:
+class ManagedGroups:
+    def __init__(self, api: CommandApi, projects: ManagedProjects) -> None:
         self._api = api
         self._projects = projects
 

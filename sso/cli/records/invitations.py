@@ -8,7 +8,7 @@ from sso.cli.records.types import Fields, Records
 from sso.client import Record, RecordNotFound, RequestRefused, invitations
 
 
-class Invitations:
+class ManagedInvitations:
     def __init__(self, api: CommandApi) -> None:
         self._api = api
 

@@ -21,7 +21,7 @@ class ListedKey:
     retired: datetime | None
 
 
-class Keys:
+class ManagedKeys:
     def __init__(self, api: CommandApi) -> None:
         self._api = api
 

@@ -4,14 +4,14 @@ from typing import Any
 
 from sso.cli.lookups import unknown_application
 from sso.cli.records.api import PAGE, CommandApi
-from sso.cli.records.projects import Projects
+from sso.cli.records.projects import ManagedProjects
 from sso.cli.records.types import AuditCriteria, Fields
-from sso.cli.records.users import Users
+from sso.cli.records.users import ManagedUsers
 from sso.client import RecordNotFound, audit, check_assertions, effective_permissions, explain_rule, violations
 
 
-class Audit:
-    def __init__(self, api: CommandApi, users: Users, projects: Projects) -> None:
+class ManagedAudit:
+    def __init__(self, api: CommandApi, users: ManagedUsers, projects: ManagedProjects) -> None:
         self._api = api
         self._users = users
         self._projects = projects
@@ -28,8 +28,8 @@ class Audit:
         return list(await self._api.records(query, limit))
 
 
-class Permissions:
-    def __init__(self, api: CommandApi, users: Users) -> None:
+class ManagedPermissions:
+    def __init__(self, api: CommandApi, users: ManagedUsers) -> None:
         self._api = api
         self._users = users
 
@@ -55,7 +55,7 @@ class Permissions:
             raise unknown_application(application_id) from None
 
 
-class Violations:
+class ManagedViolations:
     def __init__(self, api: CommandApi) -> None:
         self._api = api
 

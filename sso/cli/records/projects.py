@@ -11,7 +11,7 @@ from sso.perm.engine.reserved_names import project_key
 _LISTED = ("id", "title", "removed", "applications", "groups", "members")
 
 
-class Projects:
+class ManagedProjects:
     def __init__(self, api: CommandApi) -> None:
         self._api = api
 

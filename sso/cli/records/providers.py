@@ -6,7 +6,7 @@ from sso.cli.records.types import Fields, Records
 from sso.client import RecordNotFound, RequestRefused, identity_providers
 
 
-class Providers:
+class ManagedProviders:
     def __init__(self, api: CommandApi) -> None:
         self._api = api
 

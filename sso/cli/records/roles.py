@@ -10,7 +10,7 @@ from sso.client import MissingRight, Record, RecordNotFound, assign_roles, read_
 from sso.perm.engine.records import Assignment, RoleRecord
 
 
-class Roles:
+class ManagedRoles:
     def __init__(self, api: CommandApi) -> None:
         self._api = api
 

@@ -20,7 +20,7 @@ MAX_ANSWER = (1 << 32) - 1
 
 
 @dataclass(frozen=True)
-class RunningService:
+class ServiceSocket:
     path: Path  # of its socket
 
     def run(self, work: Callable[[Respond], Awaitable[T]]) -> T:
@@ -45,12 +45,12 @@ class RunningService:
                 raise CommandFailure("the service ended the connection: see its log, and try again") from None
 
 
-def find_running_service(data_dir: Path) -> RunningService | None:
+def find_service_socket(data_dir: Path) -> ServiceSocket | None:
     """Returns None if no service runs with this data directory, or none that this account may use."""
     for path in sorted(data_dir.glob(OPERATOR_SOCKETS)):
         if connection := _connect(path):
             connection.close()
-            return RunningService(path)
+            return ServiceSocket(path)
     return None
 
 

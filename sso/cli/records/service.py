@@ -1,33 +1,33 @@
 """All records of the service, by kind."""
 
 from sso.cli.records.api import CommandApi
-from sso.cli.records.applications import Applications
-from sso.cli.records.clients import Clients
-from sso.cli.records.groups import Groups
-from sso.cli.records.invitations import Invitations
-from sso.cli.records.keys import Keys
-from sso.cli.records.permissions import Audit, Permissions, Violations
-from sso.cli.records.projects import Projects
-from sso.cli.records.providers import Providers
-from sso.cli.records.roles import Roles
-from sso.cli.records.state import State
-from sso.cli.records.users import Users
-from sso.cli.records.webhooks import Webhooks
+from sso.cli.records.applications import ManagedApplications
+from sso.cli.records.clients import ManagedClients
+from sso.cli.records.groups import ManagedGroups
+from sso.cli.records.invitations import ManagedInvitations
+from sso.cli.records.keys import ManagedKeys
+from sso.cli.records.permissions import ManagedAudit, ManagedPermissions, ManagedViolations
+from sso.cli.records.projects import ManagedProjects
+from sso.cli.records.providers import ManagedProviders
+from sso.cli.records.roles import ManagedRoles
+from sso.cli.records.state import ManagedState
+from sso.cli.records.users import ManagedUsers
+from sso.cli.records.webhooks import ManagedWebhooks
 
 
 class ServiceRecords:
     def __init__(self, api: CommandApi) -> None:
-        self.users = Users(api)
-        self.invitations = Invitations(api)
-        self.violations = Violations(api)
-        self.clients = Clients(api)
-        self.projects = Projects(api)
-        self.applications = Applications(api)
-        self.roles = Roles(api)
-        self.groups = Groups(api, self.projects)
-        self.providers = Providers(api)
-        self.keys = Keys(api)
-        self.webhooks = Webhooks(api)
-        self.audit = Audit(api, self.users, self.projects)
-        self.permissions = Permissions(api, self.users)
-        self.state = State(api)
+        self.users = ManagedUsers(api)
+        self.invitations = ManagedInvitations(api)
+        self.violations = ManagedViolations(api)
+        self.clients = ManagedClients(api)
+        self.projects = ManagedProjects(api)
+        self.applications = ManagedApplications(api)
+        self.roles = ManagedRoles(api)
+        self.groups = ManagedGroups(api, self.projects)
+        self.providers = ManagedProviders(api)
+        self.keys = ManagedKeys(api)
+        self.webhooks = ManagedWebhooks(api)
+        self.audit = ManagedAudit(api, self.users, self.projects)
+        self.permissions = ManagedPermissions(api, self.users)
+        self.state = ManagedState(api)

@@ -8,7 +8,7 @@ from sso.client import RecordNotFound, state, system, users
 from sso.core.operator_call import Progress
 
 
-class State:
+class ManagedState:
     def __init__(self, api: CommandApi) -> None:
         self._api = api
 

@@ -12,7 +12,7 @@ CENTRAL_APPLICATION, ROOT_ROLE = 1, "root"
 USER_EXISTS = CommandFailure("there is already a user with this login or user id")
 
 
-class Users:
+class ManagedUsers:
     def __init__(self, api: CommandApi) -> None:
         self._api = api
 

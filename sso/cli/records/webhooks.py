@@ -8,7 +8,7 @@ from sso.cli.records.types import Records
 from sso.client import RecordNotFound, webhooks
 
 
-class Webhooks:
+class ManagedWebhooks:
     def __init__(self, api: CommandApi) -> None:
         self._api = api
 
