@@ -7,7 +7,6 @@ import re
 from typing import Any
 from urllib.parse import urlencode
 
-from sso.core.domain_counters import THROTTLED_REQUESTS
 from sso.core.ids import SECRET_TOKEN, digest, secret_token
 from sso.core.net import Address
 from sso.db.database import Database
@@ -29,6 +28,7 @@ from sso.oauth.errors import (
     TooManyPushedRequests,
 )
 from sso.oauth.model import CLIENT_ID, Client
+from sso.telemetry.counters import THROTTLED_REQUESTS
 
 LIFETIME_S = 90
 CLIENT_FACTOR = 10  # a client with a secret or a key may push as many requests as this number of networks

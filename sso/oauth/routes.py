@@ -2,7 +2,6 @@
 
 from quart import Blueprint, Response, request
 
-from sso.core.domain_counters import TOKENS_ISSUED
 from sso.keys.keyset import KeySet
 from sso.keys.routes import PATHS as KEY_PATHS
 from sso.oauth.client_assertions import ClientAssertions
@@ -20,6 +19,7 @@ from sso.oauth.token_exchange import TokenExchange
 from sso.oauth.token_request import TokenRequest
 from sso.oauth.token_store import TokenStore
 from sso.oauth.userinfo import require_access_token, require_bound_token, userinfo_claims
+from sso.telemetry.counters import TOKENS_ISSUED
 from sso.web.body import ParsedBody
 from sso.web.client_connection import ClientConnection, client_connection
 from sso.web.deferred_response import DeferredResponse

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from sso.otel import export
-from sso.otel.export import EXPORT_S, FLUSH_S, ExportOptions, open_export
-from sso.otel.spans import OtelTelemetry
+from sso.telemetry.otel import export
+from sso.telemetry.otel.export import EXPORT_S, FLUSH_S, ExportOptions, open_export
+from sso.telemetry.otel.spans import OtelTelemetry
 from tests.kit.conditions import until_true
 from tests.kit.otlp import hanging_collector, refusing_collector, running_collector
 from tests.kit.postgres import Postgres

@@ -2,12 +2,11 @@
 
 import pytest
 
-from sso.core.domain_counters import LOGINS
-from sso.core.login_funnel import LOGIN_FUNNEL, MAX_STORES, OTHER_STORES, LoginFunnel
 from sso.db.database import Database
-from sso.figures.request_figures import BOUNDS_MS, RequestFigures, quantile_ms
-from sso.figures.store import FigureStore
-from sso.figures.writer import FigureWriter
+from sso.db.figures import FigureStore, FigureWriter
+from sso.telemetry.counters import LOGINS
+from sso.telemetry.login_funnel import LOGIN_FUNNEL, MAX_STORES, OTHER_STORES, LoginFunnel
+from sso.telemetry.request_figures import BOUNDS_MS, RequestFigures, quantile_ms
 
 
 async def test_two_workers_add_to_the_same_sums(database: Database) -> None:

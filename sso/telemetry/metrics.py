@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import trio
 
-from sso.core.domain_counters import DomainCounter
+from sso.telemetry.counters import DomainCounter
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})  # a client may send any
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 30)  # seconds

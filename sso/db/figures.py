@@ -1,17 +1,22 @@
-"""Adds the figures of this worker to the database every few seconds."""
+"""Figures for the admin console: small sums in the database, which all workers add to every few seconds.
+
+They are the last hour by minute, and the funnel of logins by day.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import structlog
 import trio
 
-from sso.core.domain_counters import LOGINS
-from sso.core.login_funnel import LOGIN_FUNNEL, STEPS, FunnelCounts
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
-from sso.figures.request_figures import RequestFigures
+from sso.telemetry.counters import LOGINS
+from sso.telemetry.login_funnel import LOGIN_FUNNEL, STEPS, FunnelCounts
+from sso.telemetry.request_figures import RequestFigures
 
 INTERVAL_S = 5.0
 MINUTES_KEPT_DAYS = 2
@@ -34,6 +39,25 @@ _ADD_FUNNEL = Statement(
     ON CONFLICT (day, application_id, store) DO UPDATE SET
         {", ".join(f"{step} = f.{step} + excluded.{step}" for step in STEPS)}"""  # noqa: S608 - the names are constants
 )
+MINUTES = 60
+NAMES = ("sign_ins", "failures", "requests", "errors", "held_polls", "sockets", "database_us", "database_calls")
+
+_MINUTES = Statement(
+    """SELECT name, CAST(extract(epoch FROM date_trunc('minute', now()) - minute) / 60 AS int) AS age, value
+    FROM service_figures
+    WHERE name = ANY (CAST(:names AS text[]))
+        AND minute > date_trunc('minute', now()) - make_interval(mins => :minutes)"""
+)
+# The names are joined after the limit: a week may have tens of thousands of rows.
+_FUNNEL = Statement(
+    f"""SELECT f.*, a.name FROM (
+        SELECT application_id, store, {", ".join(f"CAST(sum({step}) AS bigint) AS {step}" for step in STEPS)}
+        FROM login_funnel WHERE day > CAST(now() AT TIME ZONE 'UTC' AS date) - CAST(:days AS int)
+        GROUP BY application_id, store ORDER BY registered DESC, application_id, store LIMIT :limit
+    ) f LEFT JOIN applications a ON a.application_id = f.application_id
+    ORDER BY f.registered DESC, f.application_id, f.store"""  # noqa: S608 - the names are constants
+)
+
 log = structlog.get_logger()
 
 
@@ -89,3 +113,32 @@ class FigureWriter:
         if minute != self._gauge_minute:  # once in each minute
             self._gauge_minute = minute
             self._counts.update({name: read() for name, read in self._gauges.items()})
+
+
+@dataclass(frozen=True)
+class FunnelRow:
+    application_id: int  # 0: the game has named none
+    name: str
+    store: str
+    steps: dict[str, int]
+
+
+class FigureStore:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def last_hour(self, names: tuple[str, ...]) -> dict[str, list[int]]:
+        """Returns the values of the last 60 minutes by name, the oldest first; the last minute is not over yet."""
+        series = {name: [0] * MINUTES for name in names}
+        for row in await self._database.rows(_MINUTES, names=list(names), minutes=MINUTES):
+            if 0 <= row["age"] < MINUTES:
+                series[row["name"]][MINUTES - 1 - row["age"]] = row["value"]
+        return series
+
+    async def funnel(self, days: int, limit: int) -> list[FunnelRow]:
+        """Returns the applications and stores with the most logins, those with the most first."""
+        rows: list[Any] = await self._database.rows(_FUNNEL, days=days, limit=limit)
+        return [
+            FunnelRow(row["application_id"], row["name"] or "", row["store"], {step: row[step] for step in STEPS})
+            for row in rows
+        ]

@@ -1,4 +1,4 @@
-"""The interface between the code that is traced and the exporter of traces and metrics (sso/otel).
+"""The interface between the code that is traced and the exporter of traces and metrics (``otel``).
 
 Without an exporter, ``Telemetry | None`` is None everywhere, and a check for it is all that a request costs.
 """

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from sso.otel.export import ExportOptions, open_export
+from sso.telemetry.otel.export import ExportOptions, open_export
 from tests.kit.browser import Browser, new_user
 from tests.kit.builders import PASSWORD
 from tests.kit.conditions import until_true

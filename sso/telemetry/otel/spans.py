@@ -10,8 +10,8 @@ from opentelemetry.metrics import Histogram
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from sso.core.telemetry import Span, current_span
-from sso.metrics import METHODS
+from sso.telemetry.metrics import METHODS
+from sso.telemetry.spans import Span, current_span
 
 _NO_SPAN = nullcontext()
 _NO_PARENT = Context()
@@ -78,7 +78,7 @@ class OtelStatementSpan(_RecordedSpan):
 
 
 class OtelTelemetry:
-    """Implements :class:`sso.core.telemetry.Telemetry`."""
+    """Implements :class:`sso.telemetry.spans.Telemetry`."""
 
     def __init__(self, tracer: Tracer, batch_sizes: Histogram) -> None:
         self._tracer = tracer

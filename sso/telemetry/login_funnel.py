@@ -1,7 +1,7 @@
 """Counts the steps of logins by games, by application and store, for the admin console.
 
-Counting is an addition in a dictionary of this process; ``sso/figures`` adds the counts to the database from time to
-time. The store is a text that a game sends, so the number of stores is limited.
+Counting is an addition in a dictionary of this process; ``sso/db/figures.py`` adds the counts to the database from
+time to time. The store is a text that a game sends, so the number of stores is limited.
 """
 
 from collections.abc import Iterable

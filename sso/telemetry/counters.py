@@ -1,7 +1,7 @@
 """Counters of what the service does: logins, tokens, permission checks and so on.
 
-Counting is an addition in a dictionary of this process. The exporters of metrics read the dictionaries from time to
-time (``sso/metrics.py``, ``sso/otel``). Labels are names from the source, never values that a client has sent.
+Counting is an addition in a dictionary of this process. The exporters (``metrics.py``, ``otel``) read the
+dictionaries from time to time. Labels are names from the source, never values that a client has sent.
 """
 
 from collections.abc import Sequence

@@ -23,10 +23,10 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
 import sso
-from sso.core.domain_counters import DomainCounter
-from sso.metrics import BUCKETS, METHODS, RequestObserver, StatementObserver, WorkerGauge
-from sso.otel.export_report import ExportReport, ReportingMetricExporter, ReportingSpanExporter
-from sso.otel.spans import OtelTelemetry
+from sso.telemetry.counters import DomainCounter
+from sso.telemetry.metrics import BUCKETS, METHODS, RequestObserver, StatementObserver, WorkerGauge
+from sso.telemetry.otel.export_report import ExportReport, ReportingMetricExporter, ReportingSpanExporter
+from sso.telemetry.otel.spans import OtelTelemetry
 
 EXPORT_S = 5.0  # how long one export may take, with its retries
 FLUSH_S = 3.0  # how long the end of a worker waits for the last exports
