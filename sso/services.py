@@ -59,8 +59,8 @@ from sso.mail.content import mail_logo
 from sso.mail.outbox import Outbox
 from sso.mail.sender import build_mail_sender
 from sso.mail.smtp import Delivery
-from sso.oauth.device_sites import ClientDeviceSites
-from sso.oauth.service_token_store import ServiceTokenStore
+from sso.oauth.authorization.device_sites import ClientDeviceSites
+from sso.oauth.tokens.service_token_store import ServiceTokenStore
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
 from sso.personal_data.deletion import AccountDeletion

@@ -14,7 +14,7 @@ from quart.wrappers import Response
 from sso.app import build_app
 from sso.db.database import Database
 from sso.health import Health
-from sso.oauth.client_auth import sha1_bearer
+from sso.oauth.clients.authentication import sha1_bearer
 from sso.services import Services
 from sso.telemetry.metrics import Metrics
 from tests.kit.long_tests import usual_part

@@ -1,11 +1,11 @@
 """POST /proxy/oauth/token/revoke: revocation as §4.2 defines it, and for oidc clients also as RFC 7009 does."""
 
-from sso.oauth.client_auth import ClientCredentials, authenticate_client
-from sso.oauth.client_store import ClientStore
+from sso.oauth.clients.authentication import ClientCredentials, authenticate_client
+from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import InvalidClient, InvalidRequest
 from sso.oauth.model import Client
-from sso.oauth.token_store import TokenStore
-from sso.oauth.tokens import TokenIssuer
+from sso.oauth.tokens.issuer import TokenIssuer
+from sso.oauth.tokens.store import TokenStore
 
 STRICT_METHODS = frozenset({"body"})  # §4.2: at this endpoint a strict client sends its secret in the body
 

@@ -12,9 +12,9 @@ from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
+from sso.oauth.clients.redirect_uris import match_redirect_uri
 from sso.oauth.errors import AuthorizationFinished, InvalidRedirectUri
 from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
-from sso.oauth.redirect_uris import match_redirect_uri
 
 _SAVE = BatchStatement(
     """WITH item AS (

@@ -9,14 +9,14 @@ from sso.accounts.model import login_key
 from sso.accounts.sessions import Session
 from sso.db.clock import DatabaseClock
 from sso.db.errors import DatabaseError
-from sso.oauth.authorization_request import Parameters, as_form_text, validate
-from sso.oauth.authorization_store import AuthorizationStore
-from sso.oauth.client_store import ClientStore
+from sso.oauth.authorization.request import Parameters, as_form_text, validate
+from sso.oauth.authorization.store import AuthorizationStore
+from sso.oauth.clients.redirect_uris import Redirect, match_redirect_uri
+from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri, InvalidTarget
 from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization, ResponseMode
-from sso.oauth.redirect_uris import Redirect, match_redirect_uri
-from sso.oauth.resources import ResourceServers
-from sso.oauth.tokens import TokenIssuer
+from sso.oauth.tokens.issuer import TokenIssuer
+from sso.oauth.tokens.resources import ResourceServers
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.transaction import Row
-from sso.oauth.client_auth import ClientCredentials, authenticate_client
-from sso.oauth.client_store import ClientStore
+from sso.oauth.clients.authentication import ClientCredentials, authenticate_client
+from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import InvalidClient, InvalidRequest, NoResourceServer
-from sso.oauth.jwt_access_tokens import AccessTokenDigests
 from sso.oauth.model import Client
-from sso.oauth.resources import has_identifier
+from sso.oauth.tokens.jwt_access_tokens import AccessTokenDigests
+from sso.oauth.tokens.resources import has_identifier
 
 INACTIVE = {"active": False}
 

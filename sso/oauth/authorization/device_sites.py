@@ -10,9 +10,9 @@ from sso.accounts.sign_in_notices import SignInNotices
 from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.transaction import Transaction
-from sso.oauth.authorization_store import AuthorizationStore
-from sso.oauth.client_branding import site_brand
-from sso.oauth.client_store import ClientStore
+from sso.oauth.authorization.store import AuthorizationStore
+from sso.oauth.clients.branding import site_brand
+from sso.oauth.clients.store import ClientStore
 from sso.oauth.model import DEVICE_CODE, Client
 
 

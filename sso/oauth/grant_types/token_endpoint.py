@@ -3,15 +3,15 @@
 from collections.abc import Awaitable
 from typing import Any
 
-from sso.oauth.client_auth import ClientCredentials
-from sso.oauth.dpop import DpopProof
+from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.errors import UnsupportedGrantType
 from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
 from sso.oauth.grant_types.client_credentials import ClientCredentialsGrant
 from sso.oauth.grant_types.refresh_token import RefreshTokenGrant
+from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.model import UNRESTRICTED, TokenRestrictions
-from sso.oauth.resources import ResourceServers
-from sso.oauth.token_request import TokenRequest
+from sso.oauth.tokens.dpop import DpopProof
+from sso.oauth.tokens.resources import ResourceServers
 
 
 class TokenEndpoint:

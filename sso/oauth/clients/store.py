@@ -11,8 +11,8 @@ from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
+from sso.oauth.clients.redirect_uris import is_redirect_uri
 from sso.oauth.model import CLIENT_ID, Client
-from sso.oauth.redirect_uris import is_redirect_uri
 
 _FIND = BatchStatement(
     "SELECT item.n, c.* FROM {items} JOIN oauth_clients c ON c.client_id = item.client_id",

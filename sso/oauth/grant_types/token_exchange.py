@@ -12,9 +12,9 @@ from sso.core.jwt import InvalidToken
 from sso.core.net import Address
 from sso.db.clock import DatabaseClock
 from sso.oauth.errors import InvalidAccessToken
-from sso.oauth.token_store import TokenStore
-from sso.oauth.tokens import TokenIssuer
-from sso.oauth.userinfo import require_access_token
+from sso.oauth.tokens.issuer import TokenIssuer
+from sso.oauth.tokens.store import TokenStore
+from sso.oauth.tokens.userinfo import require_access_token
 
 
 class TokenExchange:

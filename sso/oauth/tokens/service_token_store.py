@@ -6,7 +6,7 @@ from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.oauth.model import UNRESTRICTED, Client, TokenRestrictions
-from sso.oauth.token_statements import AUTHENTICATED
+from sso.oauth.tokens.statements import AUTHENTICATED
 
 # A token for each item whose client is still as it was when it was authenticated, and whose application exists.
 _ISSUE = BatchStatement(

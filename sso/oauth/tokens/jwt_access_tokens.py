@@ -11,8 +11,8 @@ from sso.core.ids import digest
 from sso.core.jwt import ACCESS_TOKEN_JWT, InvalidToken, Verifier, looks_like_jwt
 from sso.db.clock import DatabaseClock
 from sso.keys.keyset import KeySet
-from sso.oauth.claims import sign_in_claims
 from sso.oauth.model import IssuedTokens
+from sso.oauth.tokens.claims import sign_in_claims
 
 TYP = "access_token"
 

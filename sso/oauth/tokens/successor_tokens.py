@@ -12,7 +12,7 @@ from sso.core.encryption import Keyring
 from sso.core.ids import secret_token
 from sso.oauth.errors import InvalidRequest
 from sso.oauth.model import UNRESTRICTED, TokenRestrictions
-from sso.oauth.tokens import PresentedRefreshToken
+from sso.oauth.tokens.issuer import PresentedRefreshToken
 
 RETRY_S = 60
 _KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)

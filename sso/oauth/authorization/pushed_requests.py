@@ -12,11 +12,10 @@ from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.rate_limit import EventCounter, RateLimiter
 from sso.db.statement import Statement
-from sso.oauth.authorization_request import PARAMETERS, Parameters
-from sso.oauth.authorize import Authorize
-from sso.oauth.client_auth import ClientCredentials, authenticate_client
-from sso.oauth.client_store import ClientStore
-from sso.oauth.dpop import DpopProof, DpopProofs
+from sso.oauth.authorization.authorize import Authorize
+from sso.oauth.authorization.request import PARAMETERS, Parameters
+from sso.oauth.clients.authentication import ClientCredentials, authenticate_client
+from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import (
     AuthorizationError,
     AuthorizationFinished,
@@ -28,6 +27,7 @@ from sso.oauth.errors import (
     TooManyPushedRequests,
 )
 from sso.oauth.model import CLIENT_ID, Client
+from sso.oauth.tokens.dpop import DpopProof, DpopProofs
 from sso.telemetry.counters import THROTTLED_REQUESTS
 
 LIFETIME_S = 90

@@ -10,7 +10,7 @@ import trio
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
-from sso.oauth.redirect_uris import Redirect, browser_origin, match_redirect_uri
+from sso.oauth.clients.redirect_uris import Redirect, browser_origin, match_redirect_uri
 
 MAX_AGE_S = 5.0  # how long a removed origin stays allowed
 MIN_INTERVAL_S = 0.2

@@ -9,10 +9,10 @@ if they differ. So a request has two paths:
   the cache, and check again. Only the slow path refuses a request.
 """
 
-from sso.oauth.client_auth import ClientCredentials, authenticate_client
-from sso.oauth.client_store import ClientStore
+from sso.oauth.clients.authentication import ClientCredentials, authenticate_client
+from sso.oauth.clients.redirect_uris import is_redirect_uri
+from sso.oauth.clients.store import ClientStore
 from sso.oauth.model import Client
-from sso.oauth.redirect_uris import is_redirect_uri
 
 
 class ClientCache:

@@ -7,9 +7,9 @@ from sso.core.jwt import ACCESS_TOKEN_JWT, InvalidToken, Verifier
 from sso.db.clock import DatabaseClock
 from sso.keys.keyset import KeySet
 from sso.keys.signing_pool import SigningPool
-from sso.oauth.claims import id_token_claims, sign_in_claims
-from sso.oauth.jwt_access_tokens import access_token_claims
 from sso.oauth.model import IssuedTokens
+from sso.oauth.tokens.claims import id_token_claims, sign_in_claims
+from sso.oauth.tokens.jwt_access_tokens import access_token_claims
 
 ID_TOKEN, REFRESH_TOKEN = "id_token", "refresh_token"
 REFRESH_ALGORITHM = "EdDSA"  # the cheapest to sign; only this service reads refresh tokens

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.oauth.clients.redirect_uris import match_post_logout_redirect_uri
 from sso.oauth.errors import InvalidTarget
 from sso.oauth.model import Client
-from sso.oauth.redirect_uris import match_post_logout_redirect_uri
 
 MAX_RESOURCES = 5
 MAX_RESOURCE = 512  # characters; a JWT access token contains all of them

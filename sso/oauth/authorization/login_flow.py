@@ -10,11 +10,11 @@ from sso.accounts.sessions import Session
 from sso.core.ids import SECRET_TOKEN
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
-from sso.oauth.authorize import Authorize, RedirectTo, accepts, error_url
-from sso.oauth.client_branding import site_brand
+from sso.oauth.authorization.authorize import Authorize, RedirectTo, accepts, error_url
+from sso.oauth.clients.branding import site_brand
+from sso.oauth.clients.redirect_uris import Redirect
 from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri
 from sso.oauth.model import Client, PendingAuthorization
-from sso.oauth.redirect_uris import Redirect
 from sso.web.brand import SiteBrand
 
 PATH = "/proxy/oauth/authorize/"

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from sso.oauth.claims import scope_claims
-from sso.oauth.dpop import DpopProof, DpopProofs
 from sso.oauth.errors import InvalidAccessToken, InvalidBoundToken, InvalidDpopProof
 from sso.oauth.model import AccessToken
-from sso.oauth.token_store import TokenStore
+from sso.oauth.tokens.claims import scope_claims
+from sso.oauth.tokens.dpop import DpopProof, DpopProofs
+from sso.oauth.tokens.store import TokenStore
 
 
 async def require_access_token(

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from sso.oauth.client_auth import ClientCredentials
-from sso.oauth.dpop import DpopProof
-from sso.oauth.token_request import TokenRequest
+from sso.oauth.clients.authentication import ClientCredentials
+from sso.oauth.grant_types.token_request import TokenRequest
+from sso.oauth.tokens.dpop import DpopProof
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from urllib.parse import unquote_to_bytes
 
 from sso.core.jwt import MAX_TOKEN
 from sso.core.language import parse_ui_locales
+from sso.oauth.clients.redirect_uris import Redirect
 from sso.oauth.errors import AuthorizationError, InvalidTarget
 from sso.oauth.model import PROMPTS, RESPONSE_MODES, SCOPES, AuthorizationRequest, Client, ResponseMode
-from sso.oauth.redirect_uris import Redirect
-from sso.oauth.resources import check_resources
+from sso.oauth.tokens.resources import check_resources
 
 MAX_PARAMETERS = 100
 MAX_STATE, MAX_NONCE = 4096, 1024  # bytes

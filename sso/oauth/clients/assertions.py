@@ -13,8 +13,8 @@ from sso.core.net import Address
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.oauth.client_auth import ClientCredentials
-from sso.oauth.client_store import ClientStore
+from sso.oauth.clients.authentication import ClientCredentials
+from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import InvalidClient, InvalidRequest
 from sso.oauth.model import CLIENT_ID, Client
 

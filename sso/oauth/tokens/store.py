@@ -9,10 +9,9 @@ from sso.core.ids import digest, secret_token
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.transaction import Row
-from sso.oauth.jwt_access_tokens import AccessTokenDigests
 from sso.oauth.model import UNRESTRICTED, AccessToken, Client, IssuedTokens, TokenRestrictions
-from sso.oauth.successor_tokens import SuccessorTokens
-from sso.oauth.token_statements import (
+from sso.oauth.tokens.jwt_access_tokens import AccessTokenDigests
+from sso.oauth.tokens.statements import (
     CHECK_ACCESS_TOKEN,
     COUNT_FAILURE,
     FIND_ACCESS_TOKEN,
@@ -25,6 +24,7 @@ from sso.oauth.token_statements import (
     REVOKE_REFRESH_TOKEN,
     ROTATE,
 )
+from sso.oauth.tokens.successor_tokens import SuccessorTokens
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from sso.core.jwt import Claims, InvalidToken
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.oauth.errors import InvalidDpopProof
-from sso.oauth.proof_jwt import verify_proof
+from sso.oauth.tokens.proof_jwt import verify_proof
 
 MAX_AGE_S = 300  # of a proof; the clocks of phones and browsers are not exact, and there is no nonce
 MAX_AHEAD_S = 60
