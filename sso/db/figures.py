@@ -37,7 +37,7 @@ _ADD_FUNNEL = Statement(
         {", ".join(f"CAST(:{step} AS bigint[])" for step in STEPS)}
     ) AS item (application_id, store, {", ".join(STEPS)}) ORDER BY item.application_id, item.store
     ON CONFLICT (day, application_id, store) DO UPDATE SET
-        {", ".join(f"{step} = f.{step} + excluded.{step}" for step in STEPS)}"""  # noqa: S608 - the names are constants
+        {", ".join(f"{step} = f.{step} + excluded.{step}" for step in STEPS)}"""
 )
 MINUTES = 60
 NAMES = ("sign_ins", "failures", "requests", "errors", "held_polls", "sockets", "database_us", "database_calls")
@@ -55,7 +55,7 @@ _FUNNEL = Statement(
         FROM login_funnel WHERE day > CAST(now() AT TIME ZONE 'UTC' AS date) - CAST(:days AS int)
         GROUP BY application_id, store ORDER BY registered DESC, application_id, store LIMIT :limit
     ) f LEFT JOIN applications a ON a.application_id = f.application_id
-    ORDER BY f.registered DESC, f.application_id, f.store"""  # noqa: S608 - the names are constants
+    ORDER BY f.registered DESC, f.application_id, f.store"""
 )
 
 log = structlog.get_logger()
