@@ -40,7 +40,7 @@ def test_commands_of_sso_user_are_audited(sso: Sso, latest: Latest) -> None:
         (["disable"], "user.save", {"disabled": True}),
         (["enable"], "user.save", {"disabled": False}),
         (["set-password"], "user.save", {"password": "…"}),
-        (["reset-2fa"], "user.reset_2fa", {"totp_secret": None, "email_2fa": False}),
+        (["reset-2fa"], "user.reset_2fa", {"second_factors": [], "passkeys": 0, "signed_in": False}),
         (["unblock-2fa"], "user.unblock_2fa", {"blocked": False}),
         (["end-sessions"], "user.end_sessions", {"signed_in": False}),
         (["export"], "user.export", {"exported": True}),
