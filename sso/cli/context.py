@@ -129,11 +129,16 @@ class LocalServices:
 
 
 def run_with_services(
-    settings: Settings, work: Callable[[LocalServices], Awaitable[T]], *, may_create: bool = False
+    settings: Settings,
+    work: Callable[[LocalServices], Awaitable[T]],
+    *,
+    may_create: bool = False,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> T:
     """Opens the database, runs ``work`` and returns its result.
 
-    ``may_create`` is for commands that create a missing data directory.
+    ``may_create`` is for commands that create a missing data directory. ``meanwhile`` runs while the embedded
+    PostgreSQL starts.
     """
     import trio
 
@@ -151,18 +156,20 @@ def run_with_services(
         async with Database.open(dsn, settings.database_pool, limits=limits) as database:
             return await work(LocalServices(settings, database, keyring))
 
-    with migrated_database(settings) as dsn, plain_failures():
+    with migrated_database(settings, meanwhile) as dsn, plain_failures():
         missing = is_master_key_missing(settings, dsn)
         return trio.run(run, dsn, DeferredKeyring(settings, may_create=may_create, is_missing=missing))
 
 
 @contextmanager
-def plain_failures() -> Iterator[None]:
-    """Raises the failure itself if nurseries have wrapped it in exception groups."""
+def plain_failures(*others: type[Exception]) -> Iterator[None]:
+    """Raises the failure itself if nurseries have wrapped it in exception groups. ``others`` are failures too."""
     try:
         yield
     except BaseExceptionGroup as group:
+        if group.split((*FAILURES, *others))[1] is not None:
+            raise
         error: BaseException = group
-        while isinstance(error, BaseExceptionGroup) and (len(error.exceptions) == 1 or not error.split(FAILURES)[1]):
+        while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         raise error from None

@@ -11,6 +11,7 @@ from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.echo import echo
 from sso.cli.invitation import invitations, invite
 from sso.cli.new_password import read_password
+from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list, print_record, record_options
 from sso.cli.records import with_records
 from sso.cli.records.types import Fields
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
 ID_OR_LOGIN = click.argument("id_or_login", callback=utf8_argument)
 MAX_LISTED_USERS = 1_000_000
+_OPTIONS = {
+    "login": "login",
+    r"users\[0\]\.user_id": "--user-id",
+    r"permissions\[0\]\.data\.roles": "--admin",
+}
 
 
 @click.group(cls=Subcommands)
@@ -64,7 +70,8 @@ def add(
     fields = {"login": login, "nick": nick or login.split("@")[0], "password": password, "email_verified": verified}
     fields |= {"user_id": user_id} if user_id else {}
     _check(fields)
-    added = with_records(ctx, lambda records: records.users.add(fields, admin=admin), may_create=True)
+    with option_errors(_OPTIONS):
+        added = with_records(ctx, lambda records: records.users.add(fields, admin=admin), may_create=True)
     if generated:
         echo(f"password {password}")
     echo(f"user_id {added}")

@@ -5,16 +5,18 @@ directory of this machine, or of services that the command builds itself. Import
 ``--help`` and completion need none of them.
 """
 
+import importlib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from sso.cli.context import command_line_account, settings_of
+from sso.cli.context import LocalServices, command_line_account, run_with_services, settings_of
 from sso.cli.server_choice import chosen_server
 
 if TYPE_CHECKING:
     from sso.cli.records.service import ServiceRecords
+    from sso.core.operator_call import Respond
 
 T = TypeVar("T")
 
@@ -42,12 +44,20 @@ def with_records(
 
     settings = settings_of(ctx, may_create=may_create)
     account = command_line_account()
-    service = None if in_process else find_service_socket(settings.data_dir)
-    with local_failures():
-        if service is not None:
-            return service.run(lambda respond: work(ServiceRecords(OperatorClient(respond, account))))
+
+    def answer(respond: "Respond") -> Awaitable[T]:
+        return work(ServiceRecords(OperatorClient(respond, account)))
+
+    async def answer_in_process(local: LocalServices) -> T:
         from sso.cli.records.in_process import run_in_process
 
-        return run_in_process(
-            settings, lambda respond: work(ServiceRecords(OperatorClient(respond, account))), may_create=may_create
-        )
+        return await run_in_process(local, answer)
+
+    with local_failures():
+        if not in_process and (service := find_service_socket(settings.data_dir)):
+            return service.run(answer)
+        return run_with_services(settings, answer_in_process, may_create=may_create, meanwhile=_import_services)
+
+
+def _import_services() -> None:
+    importlib.import_module("sso.cli.records.in_process")

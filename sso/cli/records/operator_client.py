@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from sso.cli.context import CommandFailure
+from sso.cli.context import CommandFailure, plain_failures
 from sso.cli.records.api import CommandApi
 from sso.client import ApiCall, RequestRefused
 from sso.client.call import ServerAnswer
@@ -47,7 +47,8 @@ def _ignore(_what: str, _done: int, _total: int) -> None:
 def local_failures() -> Iterator[None]:
     """Turns refused requests into failures of the command."""
     try:
-        yield
+        with plain_failures(RequestRefused):
+            yield
     except RequestRefused as error:
         raise command_error(error) or CommandFailure(printable(error.text)) from None
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import trio
 
-from sso.cli.context import CommandFailure, plain_failures
+from sso.cli.context import CommandFailure
 from sso.core.operator_call import BrokenFrame, OperatorAnswer, OperatorCall, Progress, Respond, frame_of, read_frame
 from sso.core.unix_socket import OPERATOR_SOCKETS, connect, peer_ids
 
@@ -24,8 +24,7 @@ class ServiceSocket:
     path: Path  # of its socket
 
     def run(self, work: Callable[[Respond], Awaitable[T]]) -> T:
-        with plain_failures():
-            return trio.run(work, self.respond)
+        return trio.run(work, self.respond)
 
     async def respond(self, call: OperatorCall, progress: Progress) -> OperatorAnswer:
         """Sends one request. Raises CommandFailure if the service has ended meanwhile."""

@@ -31,7 +31,7 @@ def with_server(server: str, work: Callable[[CommandApi], Awaitable[T]]) -> T:
 
     try:
         credentials = _signed_in(url, logins)
-        with plain_failures():
+        with plain_failures(ClientError):
             return trio.run(run, credentials)
     except SignInRequired as error:
         text = printable(error.text)
