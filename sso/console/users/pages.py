@@ -37,7 +37,7 @@ def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
             "/new",
             "POST",
             "/users",
-            lambda form, _: typed_fields(form),
+            lambda form, _: {name: value for name, value in typed_fields(form).items() if value},
             show_new,
             "user-created",
             lambda user, _: f"{USERS.path}/{user['user_id']}",
