@@ -33,7 +33,6 @@ from sso.accounts.users import UserStore
 from sso.admin.change_wiring import ChangeParts
 from sso.admin.service_wiring import ServiceParts
 from sso.admin.wiring import AccountServices, ManagementApi, build_management
-from sso.backchannel_logout.sender import LogoutSender
 from sso.backchannel_logout.wiring import build_logout_sender
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
@@ -49,6 +48,7 @@ from sso.core.telemetry import Telemetry
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.db.time_limits import TimeLimits
+from sso.delivery.due_queue import DueQueue
 from sso.device.wiring import DeviceLogin, build_device_login
 from sso.gsid import wiring as gsid_wiring
 from sso.gsid.wiring import GameLogin
@@ -57,7 +57,8 @@ from sso.keys.master_key import open_keyring
 from sso.keys.rotation import KeyRotation
 from sso.keys.store import KeyStore
 from sso.mail.content import mail_logo
-from sso.mail.outbox import MailSender, Outbox
+from sso.mail.outbox import Outbox
+from sso.mail.sender import build_mail_sender
 from sso.mail.smtp import Delivery
 from sso.oauth.device_sites import ClientDeviceSites
 from sso.oauth.service_token_store import ServiceTokenStore
@@ -68,7 +69,6 @@ from sso.personal_data.erasure import AccountErasure
 from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
-from sso.webhooks.sender import WebhookSender
 from sso.webhooks.wiring import build_webhooks
 
 
@@ -112,12 +112,12 @@ class Services:
     game_login: GameLogin
     device_login: DeviceLogin
     upstream: Upstream
-    mail_sender: MailSender
-    logout_sender: LogoutSender
+    mail_sender: DueQueue
+    logout_sender: DueQueue
     permissions: Permissions
     change_sequencer: ChangeSequencer
     change_reader: ChangeReader
-    webhook_sender: WebhookSender
+    webhook_sender: DueQueue
     management: ManagementApi
     applications: ApplicationDirectory
     proxies: TrustedProxies
@@ -293,5 +293,5 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),
         logout_sender=build_logout_sender(settings, database, keys),
-        mail_sender=MailSender(database, ring, settings.mail_from, delivery, mail_logo(brand)),
+        mail_sender=build_mail_sender(database, ring, settings.mail_from, delivery, mail_logo(brand)),
     )

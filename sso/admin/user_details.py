@@ -19,7 +19,7 @@ from sso.core.moments import rfc3339
 from sso.db.database import Database
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, LIST_TYPES
 from sso.perm.errors import InvalidInput
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts_reader import FactsReader
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.web.request_model import WholeNumber, at_most
 
@@ -42,7 +42,7 @@ class UserDetails:
         sessions: SessionStore,
         games: SignedInGames,
         factors: SecondFactorChanges,
-        facts: FactsStore,
+        facts: FactsReader,
     ) -> None:
         self._database = database
         self._users = users

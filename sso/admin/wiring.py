@@ -114,7 +114,7 @@ def build_management(
             *system_routes(SystemResource(database)),
             *permission_routes(database, keyring, permissions, details, accounts.users, visibility),
             *user_assignment_routes(UserAssignments(database, users)),
-            *assertion_routes(database, writer, facts),
+            *assertion_routes(database, writer, facts.stored),
             *stream_routes(database, keyring, changes),
         ),
     )

@@ -20,7 +20,7 @@ from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import WRITE, PermissionWriter, WriteMode
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.applications import NAME_TAKEN
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.seed import seed, seed_central_application
 from sso.state.document import Document
 from sso.state.location import DocumentError, with_location
@@ -170,7 +170,7 @@ class Applier:
     ) -> None:
         self._seconds = seconds
         self._actor = actor or AuditActor()
-        self._writer = writer or PermissionWriter(database, FactsStore(database))
+        self._writer = writer or PermissionWriter(database, StoredFacts(database))
         self._database = database
         self._hasher = hasher
         self._keyring = keyring
