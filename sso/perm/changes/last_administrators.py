@@ -28,7 +28,7 @@ from sso.perm.stores.administrators import (
     read_root_assignments,
 )
 from sso.perm.stores.compilation import read_application
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.locks import lock_projects, share_lock_applications
 from sso.perm.stores.project_state import MANY_MEMBERS, KnownUser, ProjectState, read_states, read_users
 
@@ -86,7 +86,7 @@ class LastAdministrators:
     that its members have, or when a member is disabled. Every such write holds a lock on the central application.
     """
 
-    def __init__(self, facts: FactsStore, scope: Scope, now: int) -> None:
+    def __init__(self, facts: StoredFacts, scope: Scope, now: int) -> None:
         self._facts = facts
         self._scope = scope
         self._now = now
