@@ -110,8 +110,7 @@ class StateComparison:
         }
 
     def _applications_to_check(self) -> list[int]:
-        """Applications of which all users must be checked: not all affected ones were evaluated, or the assertions
-        are new."""
+        """Returns the applications of which all users must be checked: not all were evaluated, or it has new assertions."""
         return [
             application_id
             for application_id, statements in sorted(self._assertions.items())
@@ -273,8 +272,7 @@ class StateComparison:
 
     @property
     def _only_scope_matters(self) -> bool:
-        """Whether projects outside the scope give the same permissions before and after the write, and no assertion
-        needs them."""
+        """Returns whether projects outside the scope change no permissions, and no assertion needs them."""
         compiled = [state.compiled.get(CENTRAL_APPLICATION_ID) for state in (self.before, self.after)]
         has_assertions = bool(self.after.applications[CENTRAL_APPLICATION_ID].assertions)
         return compiled[0] is compiled[1] and not self.scope.accounts and not has_assertions
