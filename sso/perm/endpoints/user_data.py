@@ -7,7 +7,6 @@ from typing import Any
 
 import orjson
 
-from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.errors import Forbidden, NotFound
 from sso.core.ids import is_user_id
 from sso.db.database import Database
@@ -36,6 +35,7 @@ from sso.perm.stores.locks import ANY_PROJECT, lock_application
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.schemas import schema_of
 from sso.perm.stores.user_data import read_assigned_roles, save_record
+from sso.telemetry.counters import PERMISSION_CHECKS
 
 
 class UserDataEndpoint:
