@@ -74,7 +74,7 @@ class ApplicationKeyResource:
         try:
             kid = await self._database.transaction(work)
         except UnusableKey as error:
-            raise InvalidInput(f"public_key: {error}") from None
+            raise FieldError(("public_key",), str(error)) from None
         return record_response(await self._find(application_id, kid), 201)
 
     async def remove(self, request: AdminRequest) -> AdminResponse:

@@ -96,7 +96,7 @@ def _address(text: str) -> Address:
     try:
         return parse_address(text)
     except ValueError:
-        raise InvalidInput("address: must be an IPv4 or IPv6 address") from None
+        raise FieldError(("address",), "must be an IPv4 or IPv6 address") from None
 
 
 def _facts_json(facts: UserFacts) -> dict[str, Any]:

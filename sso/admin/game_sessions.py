@@ -52,11 +52,11 @@ class GameSessionResource:
             query.stage, query.application_id, _read_address(query.address), query.user_id, query.search or None
         )
         if query.stage is not None and query.stage not in STAGES:
-            raise InvalidInput(f"stage: must be {', '.join(STAGES[:-1])} or {STAGES[-1]}")
+            raise FieldError(("stage",), f"must be {', '.join(STAGES[:-1])} or {STAGES[-1]}")
         try:
             sessions = await list_sessions(self._database, wanted, query.after, query.limit + 1)
         except ValueError:
-            raise InvalidInput("after: must be `next` of an earlier response") from None
+            raise FieldError(("after",), "must be `next` of an earlier response") from None
         shown = sessions[: query.limit]
         records = [_json(session, request.caller) for session in shown]
         return list_response(records, shown[-1].cursor if len(sessions) > query.limit else None)

@@ -78,7 +78,7 @@ class InvitationResource:
         """
         part: InvitationPart = request.body
         if part.lang not in LANGUAGES:
-            raise InvalidInput(f"lang: must be one of {', '.join(LANGUAGES)}")
+            raise FieldError(("lang",), f"must be one of {', '.join(LANGUAGES)}")
         if self._registration == "closed":
             raise Conflict("invitations need SSO_REGISTRATION to be invite or open")
         if await self._users.exists(part.login):

@@ -83,7 +83,7 @@ class MemberResource:
         if bool(body.user_id) == bool(body.login):
             raise InvalidInput("user_id, login: exactly one of them is required")
         if body.user_id and not is_user_id(body.user_id):
-            raise InvalidInput("user_id: must be a user id")
+            raise FieldError(("user_id",), "must be a user id")
         async with self._access.hiding(request, project_id):
             user_id = body.user_id or await self._find(request, project_id, body.login)
             return await self._create(request, project_id, user_id)

@@ -151,7 +151,7 @@ class UserDetails:
         """Returns the effective permissions. Conditions on the address of the client count as not met."""
         query: PermissionsQuery = request.query
         if query.type not in LIST_TYPES:
-            raise InvalidInput(f"type: must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
+            raise FieldError(("type",), f"must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
         user = await self._users.require(request.path["user_id"])
         loaded, now = await self._load(user.user_id, query, request.caller.permissions.subject)
         members = {"data": loaded.render(query.type, now)}

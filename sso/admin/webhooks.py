@@ -175,7 +175,7 @@ def _cursor(after: str) -> int:
     try:
         return int(_failure_id(after)) if after else 0
     except ValueError:
-        raise InvalidInput("after: must be `next` of an earlier response") from None
+        raise FieldError(("after",), "must be `next` of an earlier response") from None
 
 
 def _response(webhook: Webhook, status: int = 200, new_secret: str | None = None) -> AdminResponse:

@@ -78,7 +78,7 @@ def _application_of_questions(fields: dict[str, Any], service_id: int) -> int:
 
 def _application_id(value: object) -> int:
     try:
-        return read_application_id(value, "application_id")
+        return read_application_id(value, ("application_id",))
     except InvalidInput:
         return 0
 

@@ -17,13 +17,11 @@ from sso.webhooks.webhook_store import MAX_WEBHOOKS
 async def check_url(client: OutgoingClient, url: str, *, allow_http: bool) -> None:
     """Raises InvalidInput if events must not be sent to this address."""
     if not is_outgoing_url(url, allow_http=allow_http):
-        raise InvalidInput(f"url: {EXPECTED}")
+        raise FieldError(("url",), EXPECTED)
     try:
         await client.check_host(url)
     except AddressRefused:
-        raise InvalidInput(
-            "url: the host has a private address, which is allowed only if SSO_WEBHOOK_NETWORKS contains it"
-        ) from None
+        raise FieldError(("url",), "the host has a private address, which is allowed only if SSO_WEBHOOK_NETWORKS contains it") from None
 
 
 async def add(

@@ -54,7 +54,7 @@ class ApplicationEndpoint:
     async def get(self, request: PermissionRequest) -> dict[str, Any]:
         application_id = self._read_application_id(request)
         request.warn_unknown(request.options, OPTIONS, "options")
-        full = validators.read_flag(request.options.get("full", False), "options.full")
+        full = validators.read_flag(request.options.get("full", False), ("options", "full"))
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         rights.require_on_target(Operation.APPLICATION_GET, allow_removed=True)
         row = await read_application_row(self._database, application_id)
@@ -72,7 +72,7 @@ class ApplicationEndpoint:
         request.warnings.extend(warnings)
         if "application_id" not in data:
             return (await self._create(request, changes)).response(_data)
-        application_id = read_application_id(data["application_id"], "data.application_id")
+        application_id = read_application_id(data["application_id"], ("data", "application_id"))
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         if "service_meta" in changes:
             rights.require_on_target(Operation.APPLICATION_SERVICE_META)
@@ -107,7 +107,7 @@ class ApplicationEndpoint:
         application_id = request.application_id()
         data = request.required_data()
         request.warn_unknown(data, frozenset(("tags",)))
-        tags = read_tags(data.get("tags"), "data.tags")
+        tags = read_tags(data.get("tags"), ("data", "tags"))
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         rights.require_on_target(Operation.APPLICATION_SERVICE_META)
         return (await self._update(request, rights, application_id, {"service_meta": {"tags": tags}})).response(_data)
@@ -115,13 +115,13 @@ class ApplicationEndpoint:
     def _read_application_id(self, request: PermissionRequest) -> int:
         data = request.required_data()
         request.warn_unknown(data, FIELDS)
-        return read_application_id(data.get("application_id"), "data.application_id")
+        return read_application_id(data.get("application_id"), ("data", "application_id"))
 
     async def _create(
         self, request: PermissionRequest, fields: dict[str, Any], application_id: int | None = None
     ) -> EndpointWrite[Row]:
         if "name" not in fields:
-            raise InvalidInput("name: is required")
+            raise FieldError(("name",), "is required")
         rights = await self._authorizer.caller_rights(request.caller)
         project_id = fields.get("project_id")
         operation = Operation.APPLICATION_CREATE_IN_PROJECT if project_id else Operation.APPLICATION_CREATE

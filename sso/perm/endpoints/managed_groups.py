@@ -44,8 +44,8 @@ class ManagedGroupEndpoint:
         """Creates a group. A new group gives no rights to its users."""
         fields = _read_fields(request)
         if "title" not in fields:
-            raise InvalidInput("title: is required")
-        project_id = await self._projects.read_project_id(request.required_data().get("project_id"), "project_id")
+            raise FieldError(("title",), "is required")
+        project_id = await self._projects.read_project_id(request.required_data().get("project_id"), ("project_id",))
         rights = await self._authorizer.caller_rights(request.caller)
         project = await self._projects.require(rights, project_id, Operation.GROUP_SAVE)
         if project["removed"]:

@@ -51,11 +51,11 @@ class ManagedProjectEndpoint:
         A caller who may only create projects is always an administrator, and the others need a second factor (§4.6).
         """
         data = request.required_data()
-        project_id = project_id_from_title(data.get("title"), "title")
+        project_id = project_id_from_title(data.get("title"), ("title",))
         fields, warnings = read_project_fields(project_id, data)
         request.warnings.extend(warnings)
         if fields.get("settings", {}).get("services"):
-            raise InvalidInput("settings.services: a new project has no applications")
+            raise FieldError(("settings", "services"), "a new project has no applications")
         rights = await self._authorizer.caller_rights(request.caller)
         rights.require(Operation.PUBLISH)
         manages = rights.is_root or MANAGE_PROJECTS in rights.granted.management
@@ -181,5 +181,5 @@ async def _save_member(tx: Transaction, caller: Caller, project_id: str, member:
         except InvalidInput as error:
             raise InvalidInput(error.message.removeprefix("users[0].")) from None
         if "roles" in member and all(user["user_id"] != user_id for user in saved["users"]):
-            raise InvalidInput("roles: must have a role")
+            raise FieldError(("roles",), "must have a role")
         return [warning.removeprefix("users[0].") for warning in warnings]

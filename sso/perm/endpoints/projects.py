@@ -60,7 +60,7 @@ class ProjectEndpoint:
         project_id = project_id_from_title(title)
         target_name = None
         if "user" in request.fields:
-            target_name = validators.read_text(request.fields["user"], "user", 320, min_length=1)
+            target_name = validators.read_text(request.fields["user"], ("user",), 320, min_length=1)
         rights = await self._authorizer.caller_rights(request.caller)
         rights.require(Operation.PUBLISH)
         target = await self._require_user(request, target_name) if target_name is not None else None
@@ -126,10 +126,10 @@ class ProjectEndpoint:
         return user
 
 
-def require_second_factor(user: TargetUser, where: str) -> None:
+def require_second_factor(user: TargetUser, path: FieldPath) -> None:
     """Raises PermissionConflict. Codes by e-mail do not count (§4.6)."""
     if not set(user.second_factors) - {"email"}:
-        raise PermissionConflict(f"{where}: has no second factor (codes by e-mail do not count)")
+        raise PermissionConflict(f"{path}: has no second factor (codes by e-mail do not count)")
 
 
 async def _publish(

@@ -88,5 +88,5 @@ def _read_version(if_match: str | None) -> int | None:
         return None
     match = _VERSION.fullmatch(if_match.strip())
     if match is None:
-        raise InvalidInput("If-Match: must be a version number or *")
+        raise FieldError(("If-Match",), "must be a version number or *")
     return int(match[1])

@@ -51,7 +51,7 @@ class UserDataEndpoint:
         request.warn_unknown(data, USER_DATA_FIELDS)
         list_type = data.get("type", "list")
         if list_type not in LIST_TYPES:
-            raise InvalidInput(f"data.type: must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
+            raise FieldError(("data", "type"), f"must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
         options, explain, at = _read_options(request)
         application_id = request.application_id()
         caller = request.caller
@@ -90,7 +90,7 @@ class UserDataEndpoint:
         data = request.required_data()
         application_id = request.application_id()
         user_id = _read_user_id(data.get("user_id"))
-        default_expired = validators.read_number(request.fields.get("expired", 0), "expired")
+        default_expired = validators.read_number(request.fields.get("expired", 0), ("expired",))
         given = {name: data[name] for name in SECTIONS if name in data}
         takes_long = is_large_json(given)
         sections, warnings = await run_pure(self._database, takes_long, read_own_data, given, default_expired)
@@ -173,9 +173,9 @@ def _default_options(sections: frozenset[str]) -> Options:
 
 def _read_user_id(value: object) -> str:
     if value is None:
-        raise InvalidInput("data.user_id: is required")
+        raise FieldError(("data", "user_id"), "is required")
     if not isinstance(value, str):
-        raise InvalidInput("data.user_id: must be a string")
+        raise FieldError(("data", "user_id"), "must be a string")
     if not is_user_id(value):
         raise NotFound("user not found")
     return value
@@ -230,7 +230,7 @@ async def _save(
 def _refuse_shadows(public_data: dict[str, Any], schema: Schema, roles: dict[str, RoleRecord]) -> None:
     hidden = shadowed_private_rules(public_data, schema, roles.values())
     if hidden:
-        raise InvalidInput(f"public_data: {hidden[0]} is a private rule")
+        raise FieldError(("public_data",), f"{hidden[0]} is a private rule")
 
 
 async def _refuse_root_change(tx: Transaction, user_id: str, assigned: tuple[Assignment, ...]) -> None:

@@ -65,7 +65,7 @@ async def create_application(
 ) -> Row:
     """Create an application with this id, or with the next free one."""
     if "name" not in fields:
-        raise InvalidInput("name: is required")
+        raise FieldError(("name",), "is required")
     await _check_project(tx, fields.get("project_id"))
     meta = fields.get("service_meta", {})
     values = {
@@ -200,7 +200,7 @@ async def _check_project(tx: Transaction, project_id: str | None) -> None:
         return
     removed = await tx.value(_PROJECT, project_id=project_id)
     if removed is None:
-        raise InvalidInput("project_id: there is no such project")
+        raise FieldError(("project_id",), "there is no such project")
     if removed:
         raise Forbidden("removed")
 

@@ -123,7 +123,7 @@ async def _replace_members(
     new_users = {role.user_id for role in roles} - {user["user_id"] for user in old_users}
     unknown = await tx.value(_FIRST_UNKNOWN_USER, user_ids=sorted(new_users)) if new_users else None
     if unknown is not None:
-        raise InvalidInput(f"users: there is no user {unknown}")
+        raise FieldError(("users",), f"there is no user {unknown}")
     limited_roles = await lock_limited_roles(tx, {role.role for role in roles})
     await tx.value(_CLEAR_MEMBERS, id=project_id)
     await tx.value(

@@ -72,10 +72,10 @@ def _decode(row: Row, user_id: str, address: Address | None) -> tuple[Permission
 
 def _check(row: Row, at: int, field: str) -> None:
     if at > row["now"]:
-        raise InvalidInput(f"{field}: must not be in the future (the time is {row['now']})")
+        raise FieldError((field,), f"must not be in the future (the time is {row['now']})")
     if at < row["since"]:
         beginning = rfc3339(datetime.fromtimestamp(row["since"], UTC))
-        raise InvalidInput(f"{field}: the history begins at {row['since']} ({beginning})")
+        raise FieldError((field,), f"the history begins at {row['since']} ({beginning})")
     if row["n"] is None:
         raise NotFound("the application did not exist at that time")
     if not row["known"]:
