@@ -154,7 +154,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     outbox = Outbox(ring, bus, brand)
     users = UserStore(database, outbox.wake_senders)
     recovery_codes = RecoveryCodes(database, ring, outbox, brand.name)
-    factors = SecondFactors(database, users, ring, outbox, brand.name, recovery_codes)
+    factors = SecondFactors(database, ring, outbox, brand.name, recovery_codes)
     factor_changes = SecondFactorChanges(database, recovery_codes, outbox, brand.name)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     token_store = build_token_store(settings, database, keys)

@@ -12,6 +12,7 @@ from sso.core.ids import is_user_id
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
+from sso.db.row_statements import insert_statement, update_statement
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 
@@ -55,10 +56,6 @@ _ADVANCE_VALID_FROM = Statement(
     """UPDATE users SET valid_from = greatest(valid_from, floor(extract(epoch FROM clock_timestamp()))) + 1
     WHERE user_id = :user_id"""
 )
-_USE_TOTP_STEP = Statement(
-    """UPDATE users SET totp_last_step = :step
-    WHERE user_id = :user_id AND totp_last_step < :step RETURNING user_id"""
-)
 _CAN_SIGN_IN = Statement(
     """SELECT password_hash IS NOT NULL OR EXISTS (SELECT FROM passkeys p WHERE p.user_id = u.user_id)
         OR EXISTS (SELECT FROM linked_identities l JOIN identity_providers p USING (provider_id)
@@ -85,7 +82,9 @@ _DELETE_ISSUED = tuple(
         ("email_codes", "user_id"),
     )
 )
-_LOCK = Statement("SELECT user_id FROM users WHERE user_id = :user_id FOR UPDATE")
+_LOCK = Statement("SELECT * FROM users WHERE user_id = :user_id FOR UPDATE")
+_LOCK_BY_ID_OR_LOGIN = Statement("SELECT * FROM users WHERE user_id = :user_id OR login_key = :login_key FOR UPDATE")
+_IS_ERASED = Statement("SELECT EXISTS (SELECT FROM erased_users WHERE user_id = :user_id)")
 _REVOKE_LINKS = Statement(
     """DELETE FROM mailed_links WHERE digest IN (
         SELECT digest FROM mailed_links WHERE user_id = :user_id AND purpose = ANY (CAST(:purposes AS text[]))
@@ -159,19 +158,35 @@ class UserStore:
         row = await self._revalidate(user_id=user.user_id, valid_from=user.valid_from, sign_in=sign_in_id)
         return row["validated_at"] if row else None
 
-    async def use_totp_step(self, user_id: str, step: int) -> bool:
-        """Marks the time step of a TOTP code as used. Returns False if it, or a later one, was used before."""
-        return await self._database.value(_USE_TOTP_STEP, user_id=user_id, step=step) is not None
-
 
 async def get_user(tx: Runner, user_id: str) -> User:
     """Returns a user that is known to exist."""
     return User.from_row(await tx.row(_GET, user_id=user_id))
 
 
-async def lock_user(tx: Runner, user_id: str) -> None:
+async def lock_user(tx: Runner, user_id: str) -> User | None:
     """Makes other changes of the user wait until the transaction ends. Changes lock the user before other rows."""
-    await tx.value(_LOCK, user_id=user_id)
+    row = await tx.row(_LOCK, user_id=user_id)
+    return User.from_row(row) if row else None
+
+
+async def lock_users(tx: Transaction, user_id: str | None, login: str) -> Sequence[User]:
+    """Returns the users with the id or the login, none to two of them, and locks them as `lock_user` does."""
+    rows = await tx.rows(_LOCK_BY_ID_OR_LOGIN, user_id=user_id or "", login_key=login_key(login))
+    return [User.from_row(row) for row in rows]
+
+
+async def insert_user(tx: Transaction, user_id: str, values: dict[str, Any]) -> None:
+    await tx.value(insert_statement("users", ("user_id", *values)), user_id=user_id, **values)
+
+
+async def update_user(tx: Transaction, user_id: str, values: dict[str, Any]) -> None:
+    await tx.value(update_statement("users", "user_id", values), user_id=user_id, **values)
+
+
+async def was_erased(tx: Runner, user_id: str) -> bool:
+    is_erased: bool = await tx.value(_IS_ERASED, user_id=user_id)
+    return is_erased
 
 
 async def unused_user_id(tx: Runner) -> str:
@@ -244,21 +259,3 @@ async def _revoke_and_record(tx: Transaction, user_id: str, kept_session_id: str
     await revoke_everything(tx, user_id, kept_session_id)
     await record_event(tx, user_id, EventKind.SIGNED_OUT_ELSEWHERE)
 
-
-def exportable_fields(user: User) -> dict[str, Any]:
-    """Returns the fields that may be shown and exported: no password hash and no secret."""
-    return {
-        "user_id": user.user_id,
-        "login": user.login,
-        "nick": user.nick,
-        "country": user.country,
-        "lang": user.lang,
-        "level": user.level,
-        "tags": list(user.tags),
-        "purchases": list(user.purchases),
-        "email_verified": user.email_verified,
-        "phone": user.phone,
-        "phone_verified": user.phone_verified,
-        "email_2fa": user.email_2fa,
-        "meta": user.meta,
-    }

@@ -28,7 +28,7 @@ from sso.state.location import DocumentError
 from sso.state.sections import identity_providers
 from sso.state.sections.identity_providers import FLAGS, URLS, IdentityProviderPart, lock_provider, read_part
 from sso.state.summary import ApplySummary
-from sso.state.values import AccountPart
+from sso.core.records import RecordModel
 from sso.upstream.model import IdentityProvider
 from sso.upstream.provider_store import TOPIC, ProviderStore, count_links, delete_provider
 from sso.upstream.sign_in import callback_url
@@ -40,7 +40,7 @@ _NEW_PROVIDER = {"id": "steam", "kind": "steam"}
 HARMLESS_FIELDS = frozenset(("name", "position", "secret_id"))
 
 
-class ProviderChanges(AccountPart):
+class ProviderChanges(RecordModel):
     """The fields of an identity provider, each of which may be missing."""
 
     id: str | None = None

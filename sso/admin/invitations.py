@@ -25,7 +25,7 @@ from sso.perm.errors import InvalidInput
 from sso.perm.stores import audit
 from sso.perm.stores.timestamps import rfc3339
 from sso.state.sections.users import Login
-from sso.state.values import AccountPart
+from sso.core.records import RecordModel
 from sso.web.request_model import at_most
 
 MAX_DAYS = 365
@@ -33,7 +33,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_MICROSECONDS = 253402300799 * 10**6  # the year 9999
 
 
-class InvitationPart(AccountPart):
+class InvitationPart(RecordModel):
     login: Login
     days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = 7  # for which the link works
     lang: Annotated[str, at_most(16)] = SOURCE  # of the e-mail

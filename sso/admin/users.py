@@ -18,7 +18,7 @@ from sso.admin.request import (
     record_response,
 )
 from sso.admin.rights import AdminRight
-from sso.admin.user_directory import UserDirectory
+from sso.accounts.user_directory import UserDirectory
 from sso.core.encryption import Keyring
 from sso.core.errors import ApiError, NotFound
 from sso.core.ids import is_user_id

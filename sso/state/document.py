@@ -20,13 +20,13 @@ from sso.state.sections import (
 )
 from sso.state.sections.clients import ClientPart
 from sso.state.sections.users import UserPart
-from sso.state.values import AccountPart
+from sso.core.records import RecordModel
 from sso.web.request_model import expectation
 
 __all__ = ["ClientPart", "Document", "DocumentError", "UserPart", "parse"]
 
 
-class _Accounts(AccountPart):
+class _Accounts(RecordModel):
     users: list[UserPart] = Field(default_factory=list)
     clients: list[ClientPart] = Field(default_factory=list)
 

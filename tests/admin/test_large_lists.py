@@ -3,7 +3,7 @@
 import pytest
 
 from sso.admin.group_directory import MAX_SORTED_GROUPS, find_groups
-from sso.admin.user_directory import MAX_SORTED, UserDirectory
+from sso.accounts.user_directory import MAX_SORTED, UserDirectory
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.perm.visibility import Visible

@@ -13,7 +13,7 @@ import pytest
 import trio
 from sqlalchemy import Connection, text
 
-from sso.accounts.second_factor.codes import totp_purpose
+from sso.accounts.second_factor.codes import totp_purpose, use_totp_step
 from sso.core.brand import Brand
 from sso.core.encryption import EncryptionError, Keyring, MasterKey, column_purpose, key_id_of
 from sso.core.language import Text
@@ -276,7 +276,7 @@ async def test_locked_value_is_resealed_last_without_blocking(
             with trio.fail_after(60):
                 await others_done.wait()
             assert await reseal.count_outdated() == 1
-            assert await filled.users.use_totp_step("7", 1)  # a resealed row is unlocked at once
+            assert await use_totp_step(filled.database, "7", 1)  # a resealed row is unlocked at once
     assert counted == sorted(counted)
     assert counted[-1] == VALUES + 1
     assert await reseal.count_outdated() == 0
