@@ -35,6 +35,7 @@ BOXES = {
     "webhooks": "webhooks\nsends changes to addresses",
     "change_stream": "change_stream\nchanges for other programs",
     "figures": "figures\nsums for the console",
+    "audit": "audit\nthe audit trail",
     "nodes": "nodes\nheartbeats of the nodes",
     "keys": "keys\nsigning keys",
     "serve": "serve\nsupervisor, workers, HTTP servers",

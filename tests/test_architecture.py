@@ -22,13 +22,13 @@ SERVICES = ("oauth", "gsid", "perm")  # the three services, which do not know ea
 # The parts of sso.perm that other packages may import: changes, stores, input, their vocabulary (errors, names,
 # records), the description of its routes, and the texts of explanations.
 PERM_INTERFACE = (
-    "changes", "stores", "input", "errors", "engine.names", "engine.records", "engine.explanation.text",
+    "changes", "stores", "input", "errors", "engine.reserved_names", "engine.records", "engine.explanation.text",
     "api_operations",
 )  # fmt: skip
 # The management API authenticates its callers, reads their rights, and passes requests to the endpoints of perm.
 PERM_FOR_ADMIN = (
     "accepted_credentials", "authorization", "caller", "credentials.application_keys", "credentials.service_jwt",
-    "endpoints", "engine.operations", "engine.rights", "engine.user_facts", "request", "visibility", "wiring",
+    "endpoints", "engine.required_rights", "engine.rights", "engine.user_facts", "request", "visibility", "wiring",
 )  # fmt: skip
 PERM_BUILDERS = {"routes.py", "services.py"}  # these also import its routes and its wiring
 
@@ -120,6 +120,14 @@ def test_core_imports_no_other_package() -> None:
             assert [
                 target for target in imports(name) if target.startswith("sso.") and "sso.core" not in target
             ] == [], name
+
+
+def test_the_audit_trail_imports_only_the_database_and_core() -> None:
+    """Every package writes entries."""
+    for name in FILES:
+        if package(name) == "audit":
+            targets = [target for target in imports(name) if target.startswith("sso.")]
+            assert [target for target in targets if not target.startswith(("sso.core.", "sso.db.", "sso.audit."))] == []
 
 
 def test_only_routes_pages_and_web_import_quart() -> None:

@@ -30,8 +30,8 @@ from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.perm.endpoints.access_keys import AccessKeyEndpoint
-from sso.perm.engine.names import is_segment
-from sso.perm.engine.operations import Operation
+from sso.perm.engine.required_rights import Operation
+from sso.perm.engine.reserved_names import is_segment
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.field_types import ApplicationId
 from sso.perm.request import Handler as PermissionHandler

@@ -19,6 +19,7 @@ from sso.admin.request import (
     slice_response,
 )
 from sso.admin.rights import AdminRight
+from sso.audit import trail
 from sso.core.encryption import Keyring
 from sso.core.errors import Forbidden, NotFound
 from sso.core.keys import UnusableKey, algorithm_of, load_public
@@ -26,9 +27,8 @@ from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
 from sso.perm.credentials.application_keys import ApplicationKeys
 from sso.perm.credentials.service_jwt import ServiceJwts
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import InvalidInput, PermissionConflict
-from sso.perm.stores import audit
 from sso.perm.stores.application_keys import add_custom_key, delete_custom_key
 from sso.perm.stores.applications import private_key, read_application_row, refuse_removed_application
 from sso.perm.stores.email_secret import get_or_create_email_secret
@@ -118,7 +118,7 @@ class ApplicationKeyResource:
     async def _audit(self, request: AdminRequest, operation: str, application: Row, after: JsonRecord) -> None:
         application_id = application["application_id"]
         names = {"project_id": application["project_id"], "application_id": application_id}
-        await audit.write(self._database, request.caller.actor, operation, str(application_id), None, after, **names)
+        await trail.write(self._database, request.caller.actor, operation, str(application_id), None, after, **names)
 
     async def _require_application(self, request: AdminRequest) -> Row:
         application_id = path_application_id(request)

@@ -28,7 +28,7 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 from sso.perm.endpoints.applications import ApplicationEndpoint
-from sso.perm.engine.operations import Operation
+from sso.perm.engine.required_rights import Operation
 from sso.perm.request import Handler as PermissionHandler
 from sso.perm.stores.applications import read_application_row
 from sso.perm.visibility import Visibility

@@ -16,7 +16,7 @@ from sso.perm.changes.assertion_check import AssertionFailed
 from sso.perm.changes.assertion_report import check_assertions
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import EVALUATION_S, PermissionWriter, WriteMode
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID, is_application_key
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, is_application_key
 from sso.perm.input.assertions import read_assertions as read_statements
 from sso.perm.stores.applications import refuse_removed_application
 from sso.perm.stores.assertions import read_assertions, save_assertions

@@ -33,7 +33,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 from sso.perm.authorization import missing_sections
 from sso.perm.endpoints.user_data import UserDataEndpoint
-from sso.perm.engine.operations import Operation
+from sso.perm.engine.required_rights import Operation
 from sso.perm.stores.user_data import read_record, record_json
 from sso.perm.visibility import Visibility
 from sso.web.request_model import at_most

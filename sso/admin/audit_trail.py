@@ -7,19 +7,17 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from sso.accounts.model import login_key
 from sso.admin.request import AdminRequest, AdminResponse, ListQuery, page_response, read_number_cursor, record_response
+from sso.audit import trail
+from sso.audit.trail import AuditFilter
 from sso.core.errors import NotFound
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.perm.input.field_types import ApplicationId
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditFilter
-from sso.perm.stores.timestamps import rfc3339
 from sso.web.request_model import at_most
 
 MAX_TIME = 253402300799  # of the year 9999
 MAX_AUDIT_ID = 2**63 - 1
 _ID_OF_LOGIN = Statement("SELECT user_id FROM users WHERE login_key = :login_key")
-_ENTRY = Statement("SELECT * FROM audit WHERE id = :id")
 
 
 def _moment(value: object) -> int:
@@ -54,7 +52,7 @@ class AuditTrail:
     async def list(self, request: AdminRequest) -> AdminResponse:
         """Returns the newest entries first. ``after`` is the id of the last entry of the previous page."""
         query: AuditQuery = request.query
-        entries = await audit.read(
+        entries = await trail.read(
             self._database,
             AuditFilter(
                 user_id=await self._user_id(query.actor),
@@ -79,10 +77,10 @@ class AuditTrail:
 
     async def get(self, request: AdminRequest) -> AdminResponse:
         entry_id = request.path["entry_id"]
-        row = await self._database.row(_ENTRY, id=int(entry_id)) if _is_entry_id(entry_id) else None
-        if row is None:
+        entry = await trail.read_entry(self._database, int(entry_id)) if _is_entry_id(entry_id) else None
+        if entry is None:
             raise NotFound("entry not found")
-        return record_response({**dict(row), "at": rfc3339(row["at"])})
+        return record_response(entry)
 
 
 def _is_entry_id(text: str) -> bool:

@@ -7,6 +7,7 @@ the service JWT of that application has. A service client of another application
 from dataclasses import dataclass
 
 from sso.admin.rights import ALL_RIGHTS, AdminRight, granted_rights
+from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden, Unauthorized
 from sso.core.net import Address
 from sso.core.service_token import claimed_application
@@ -15,8 +16,7 @@ from sso.perm.accepted_credentials import EndpointRule, Subject
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller, CallerAuthenticator, PresentedCredentials
 from sso.perm.credentials.service_jwt import FindServiceToken
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
-from sso.perm.stores.audit import AuditActor
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 
 # Handlers of routes with these rights must not return data of other applications than ``AdminCaller.application_id``.
 RIGHTS_AT_OWN_APPLICATION = frozenset({AdminRight.VIEW_CHANGES})

@@ -10,7 +10,7 @@ from typing import Any
 from sso.admin.caller import AdminCaller
 from sso.admin.rights import AdminRight
 from sso.core.errors import Forbidden
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 
 
 def require_rights_of_client(caller: AdminCaller, client: Mapping[str, Any]) -> None:

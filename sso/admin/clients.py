@@ -20,9 +20,11 @@ from sso.admin.request import (
     record_response,
 )
 from sso.admin.rights import AdminRight
+from sso.audit import trail
 from sso.core.encryption import Keyring
 from sso.core.errors import ApiError, NotFound
 from sso.core.ids import secret_token
+from sso.core.moments import rfc3339
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
@@ -30,9 +32,7 @@ from sso.db.transaction import Row, Transaction
 from sso.oauth.client_store import ClientStore, delete_client, finish_rotation, lock_client
 from sso.oauth.model import CLIENT_ID, Client, expiry_seconds
 from sso.oauth.redirect_uris import match_redirect_uri
-from sso.perm.stores import audit
 from sso.perm.stores.applications import read_application_row
-from sso.perm.stores.timestamps import rfc3339
 from sso.state.location import DocumentError
 from sso.state.sections import clients
 from sso.state.sections.clients import ClientChanges, ClientPart
@@ -122,7 +122,7 @@ class ClientResource:
             require_rights_of_client(request.caller, row)
             before = client_json(row)
             request.check_version(before)
-            await audit.write(tx, request.caller.actor, "client.delete", row["client_id"], before, None)
+            await trail.write(tx, request.caller.actor, "client.delete", row["client_id"], before, None)
             await delete_client(tx, row["client_id"])
 
         await self._database.transaction(work)
@@ -149,7 +149,7 @@ class ClientResource:
             row = _require(await lock_client(tx, client_id))
             operation = "client.finish_rotation" if body.finish else "client.rotate_secret"
             changes = [{"secrets": client_json(version)["secrets"]} for version in (before, row)]
-            await audit.write(tx, request.caller.actor, operation, client_id, *changes)
+            await trail.write(tx, request.caller.actor, operation, client_id, *changes)
             return row
 
         return await self._response(await self._database.transaction(work), 200, secret)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from sso.admin.caller import AdminCaller
+from sso.audit import trail
 from sso.db.database import Database
-from sso.perm.stores import audit
 
 
 class ExportAudit:
@@ -19,4 +19,4 @@ class ExportAudit:
         after: dict[str, Any] = {"filter": {name: value for name, value in filters.items() if value}}
         if records is not None:
             after["records"] = records
-        await audit.write(self._database, caller.actor, "list.export", exported, None, after)
+        await trail.write(self._database, caller.actor, "list.export", exported, None, after)

@@ -18,17 +18,17 @@ from sso.admin.request import (
     list_response,
 )
 from sso.admin.rights import AdminRight
+from sso.audit import trail
 from sso.bus.bus import Bus
 from sso.core.errors import ApiError, NotFound
 from sso.core.ids import MAX_APPLICATION_ID
+from sso.core.moments import rfc3339
 from sso.core.net import parse_address
 from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.gsid.session_directory import STAGES, ListedSession, SessionFilter, find_session, list_sessions
 from sso.gsid.termination import TerminatedSession, terminate_session
 from sso.perm.errors import InvalidInput
-from sso.perm.stores import audit
-from sso.perm.stores.timestamps import rfc3339
 from sso.web.request_model import WholeNumber, at_most
 
 
@@ -75,7 +75,7 @@ class GameSessionResource:
             if terminated is not None:
                 after = _require(await find_session(tx, gsid))
                 entries = [_version(before), _version(after) | {"terminated": True}]
-                await audit.write(tx, request.caller.actor, "game_session.terminate", gsid, *entries)
+                await trail.write(tx, request.caller.actor, "game_session.terminate", gsid, *entries)
             return terminated
 
         if terminated := await self._database.transaction(work):

@@ -28,7 +28,7 @@ from sso.db.database import Database
 from sso.db.transaction import Row, Runner
 from sso.perm.endpoints.groups import GroupEndpoint
 from sso.perm.endpoints.managed_groups import ManagedGroupEndpoint
-from sso.perm.engine.operations import Operation
+from sso.perm.engine.required_rights import Operation
 from sso.perm.input.names import is_group_id
 from sso.perm.request import Handler as PermissionHandler
 from sso.perm.stores.groups import group_json, read_group

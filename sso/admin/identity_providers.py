@@ -16,6 +16,7 @@ from sso.admin.request import (
     record_response,
 )
 from sso.admin.rights import AdminRight
+from sso.audit import trail
 from sso.bus.bus import Bus
 from sso.core.encryption import Keyring
 from sso.core.errors import ApiError, Forbidden, NotFound
@@ -23,7 +24,6 @@ from sso.core.outgoing_url import EXPECTED, is_outgoing_url
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.transaction import Transaction
-from sso.perm.stores import audit
 from sso.state.location import DocumentError
 from sso.state.sections import identity_providers
 from sso.state.sections.identity_providers import FLAGS, URLS, IdentityProviderPart, lock_provider, read_part
@@ -140,7 +140,7 @@ class ProviderResource:
             before = self._json(provider)
             request.check_version(before)
             actor = request.caller.actor
-            await audit.write(tx, actor, "identity_provider.delete", provider.provider_id, before, None)
+            await trail.write(tx, actor, "identity_provider.delete", provider.provider_id, before, None)
             await delete_provider(tx, provider.provider_id)
 
         await self._database.transaction(work)

@@ -18,12 +18,12 @@ from sso.admin.request import (
 )
 from sso.admin.rights import AdminRight
 from sso.admin.users import LOGIN_TAKEN, UserResource
+from sso.audit import trail
 from sso.core.errors import NotFound
 from sso.core.language_names import LANGUAGES, SOURCE
+from sso.core.moments import rfc3339
 from sso.db.database import Database
 from sso.perm.errors import InvalidInput
-from sso.perm.stores import audit
-from sso.perm.stores.timestamps import rfc3339
 from sso.state.sections.users import Login
 from sso.core.records import RecordModel
 from sso.web.request_model import at_most
@@ -85,7 +85,7 @@ class InvitationResource:
             raise Conflict(LOGIN_TAKEN)
         await self._users.require_creatable(request.caller, part.login)
         after = {"days": part.days, "mailed": self._sends_mail}
-        await audit.write(self._database, request.caller.actor, "invitation.create", part.login, None, after)
+        await trail.write(self._database, request.caller.actor, "invitation.create", part.login, None, after)
         link = await self._invitations.create(part.login, part.days, part.lang, sends_mail=self._sends_mail)
         return AdminResponse({"data": {"login": part.login, "link": link, "mailed": self._sends_mail}}, 201)
 
@@ -96,7 +96,7 @@ class InvitationResource:
             raise NotFound("invitation not found")
         login = listed[invitation_id].login
         before = {"id": invitation_id, "expires": rfc3339(listed[invitation_id].expires)}
-        await audit.write(self._database, request.caller.actor, "invitation.delete", login, before, None)
+        await trail.write(self._database, request.caller.actor, "invitation.delete", login, before, None)
         await self._invitations.revoke([invitation_id])
         return AdminResponse()
 

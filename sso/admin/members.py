@@ -30,8 +30,8 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.perm.endpoints.managed_projects import ManagedProjectEndpoint
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
-from sso.perm.engine.operations import Operation
+from sso.perm.engine.required_rights import Operation
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import InvalidInput
 from sso.perm.input.membership import member_role_names
 from sso.perm.request import PermissionRequest

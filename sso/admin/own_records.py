@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from sso.admin.caller import AdminCaller
 from sso.admin.request import AdminRoute
 from sso.admin.rights import AdminRight
-from sso.perm.engine.names import is_application_key, is_segment
-from sso.perm.engine.operations import Operation
+from sso.perm.engine.required_rights import Operation
+from sso.perm.engine.reserved_names import is_application_key, is_segment
 from sso.perm.visibility import NO_ACCESS, OwnAccess, Visibility
 
 _PROJECT = "/projects/<project_id>"

@@ -17,8 +17,8 @@ from sso.core.errors import Forbidden, NotFound
 from sso.core.ids import is_user_id
 from sso.db.database import Database
 from sso.db.transaction import Runner, Transaction
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID, is_application_key, is_segment
-from sso.perm.engine.operations import Operation
+from sso.perm.engine.required_rights import Operation
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, is_application_key, is_segment
 from sso.perm.errors import InvalidInput
 from sso.perm.request import Handler as PermissionHandler
 from sso.perm.request import PermissionRequest, Precondition

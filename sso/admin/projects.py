@@ -23,7 +23,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 from sso.perm.endpoints.managed_projects import LISTS, ManagedProjectEndpoint
 from sso.perm.endpoints.projects import ProjectEndpoint
-from sso.perm.engine.operations import Operation
+from sso.perm.engine.required_rights import Operation
 from sso.perm.request import Handler as PermissionHandler
 from sso.perm.stores.projects import project_json, read_project, resolve_project_id
 from sso.perm.visibility import Visibility

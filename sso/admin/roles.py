@@ -29,9 +29,9 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.perm.endpoints.roles import RoleEndpoint
-from sso.perm.engine.names import is_segment
-from sso.perm.engine.operations import Operation
 from sso.perm.engine.records import RoleRecord
+from sso.perm.engine.required_rights import Operation
+from sso.perm.engine.reserved_names import is_segment
 from sso.perm.input.field_types import ApplicationId
 from sso.perm.stores.roles import read_role, role_json
 from sso.perm.visibility import Visibility

@@ -20,7 +20,7 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.perm.endpoints.schemas import SchemaEndpoint
-from sso.perm.engine.operations import Operation
+from sso.perm.engine.required_rights import Operation
 from sso.perm.stores.applications import read_application_row
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.schemas import schema_json

@@ -15,13 +15,13 @@ from sso.admin.request import (
     record_response,
 )
 from sso.admin.rights import AdminRight
+from sso.audit import trail
 from sso.core.algorithms import CHEAP_ALGORITHMS
 from sso.core.errors import ApiError, NotFound
+from sso.core.moments import rfc3339
 from sso.db.transaction import Transaction
 from sso.keys.rotation import KeyRotation, LastKey
 from sso.keys.store import KeyStore, StoredKey, key_states
-from sso.perm.stores import audit
-from sso.perm.stores.timestamps import rfc3339
 
 
 class KeyRotationBody(AdminModel):
@@ -55,7 +55,7 @@ class SigningKeyResource:
 
         async def record(tx: Transaction, kid: str) -> None:
             after = {"kid": kid, "algorithm": body.algorithm, "side": body.side}
-            await audit.write(tx, request.caller.actor, "signing_key.rotate", kid, before, after)
+            await trail.write(tx, request.caller.actor, "signing_key.rotate", kid, before, after)
 
         kid = await self._rotation.rotate(body.algorithm, self._longest_token_s, side=body.side, record=record)
         return record_response(await self._find(kid), 201)
@@ -72,7 +72,7 @@ class SigningKeyResource:
                 raise Conflict("the key is retired already")
 
         async def record(tx: Transaction, kid: str) -> None:
-            await audit.write(tx, request.caller.actor, "signing_key.retire", kid, key, key | {"state": "retired"})
+            await trail.write(tx, request.caller.actor, "signing_key.retire", kid, key, key | {"state": "retired"})
 
         try:
             await self._rotation.retire(key["kid"], record, check_version)

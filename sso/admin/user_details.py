@@ -12,15 +12,15 @@ from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.users import UserStore
 from sso.admin.request import AdminModel, AdminRequest, AdminResponse, JsonRecord, record_response, slice_response
 from sso.admin.users import UserResource
+from sso.audit import trail
 from sso.core.errors import NotFound
 from sso.core.ids import MAX_APPLICATION_ID
+from sso.core.moments import rfc3339
 from sso.db.database import Database
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID, LIST_TYPES
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, LIST_TYPES
 from sso.perm.errors import InvalidInput
-from sso.perm.stores import audit
 from sso.perm.stores.facts import FactsStore
 from sso.perm.stores.loaded_facts import LoadedFacts
-from sso.perm.stores.timestamps import rfc3339
 from sso.web.request_model import WholeNumber, at_most
 
 EVERY_RULE = "*"  # no rule has this name
@@ -177,7 +177,7 @@ class UserDetails:
         self, request: AdminRequest, operation: str, user_id: str, before: JsonRecord, after: JsonRecord
     ) -> None:
         """Writes the entry. Callers do this before the change, so that there is an entry for every change."""
-        await audit.write(self._database, request.caller.actor, operation, user_id, before, after)
+        await trail.write(self._database, request.caller.actor, operation, user_id, before, after)
 
 
 def _count(user: User, factor: str) -> int:

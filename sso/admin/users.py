@@ -22,6 +22,7 @@ from sso.accounts.user_directory import UserDirectory
 from sso.core.encryption import Keyring
 from sso.core.errors import ApiError, NotFound
 from sso.core.ids import is_user_id
+from sso.core.moments import rfc3339
 from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
@@ -29,7 +30,6 @@ from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import PermissionWriter, WriteMode, Written, overridable_by
-from sso.perm.stores.timestamps import rfc3339
 from sso.personal_data.administrators import keep_administrators
 from sso.personal_data.errors import DeletionRefused
 from sso.state.location import DocumentError

@@ -3,9 +3,9 @@
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, record_response
 from sso.admin.rights import AdminRight
 from sso.core.errors import NotFound
+from sso.core.moments import rfc3339
 from sso.db.database import Database
 from sso.gsid.violations import find_violation
-from sso.perm.stores.timestamps import rfc3339
 
 
 class ViolationResource:

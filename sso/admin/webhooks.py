@@ -16,6 +16,7 @@ from sso.admin.request import (
     list_response,
 )
 from sso.admin.rights import AdminRight
+from sso.audit import trail
 from sso.bus.bus import Bus
 from sso.change_stream.sequencer import TOPIC
 from sso.core.encryption import Keyring
@@ -25,7 +26,6 @@ from sso.core.outgoing_url import MAX_URL
 from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.perm.errors import InvalidInput
-from sso.perm.stores import audit
 from sso.web.request_model import at_most
 from sso.webhooks import webhook_changes, webhook_store
 from sso.webhooks.event_filter import EVENT_NAMES, event_name
@@ -120,7 +120,7 @@ class WebhookResource:
                 disabled=before.disabled if body.disabled is None else body.disabled,
             )
             after = webhook.json() | ({} if body.secret is None else {"secret": body.secret})
-            await audit.write(tx, request.caller.actor, "webhook.save", webhook.webhook_id, before.json(), after)
+            await trail.write(tx, request.caller.actor, "webhook.save", webhook.webhook_id, before.json(), after)
             return webhook
 
         webhook = await self._database.transaction(work)

@@ -4,7 +4,7 @@ import click
 
 from sso.cli.context import utf8_argument
 from sso.cli.types import APPLICATION_ID, unix_time
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 
 USER = click.argument("user", callback=utf8_argument)
 PROJECT = click.argument("project", callback=utf8_argument)

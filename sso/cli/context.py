@@ -18,15 +18,15 @@ from sso.config import Settings, load
 from sso.core.errors import ApiError, OperatorError
 
 if TYPE_CHECKING:
+    from sso.audit.trail import AuditActor
     from sso.cli.services import CommandServices
-    from sso.perm.stores.audit import AuditActor
 
 T = TypeVar("T")
 
 
 def command_line_actor() -> "AuditActor":
     """Returns the actor for audit entries: the account that runs this command, and its login name if that differs."""
-    from sso.perm.stores.audit import AuditActor
+    from sso.audit.trail import AuditActor
 
     try:
         account = pwd.getpwuid(os.getuid()).pw_name
@@ -188,6 +188,6 @@ async def write_audit_entry(services: "CommandServices", operation: str, target:
 
     The entry is written first, so that no change goes without an entry; a failed change leaves an entry, too.
     """
-    from sso.perm.stores import audit
+    from sso.audit import trail
 
-    await audit.write(services.database, command_line_actor(), operation, target, None, after)
+    await trail.write(services.database, command_line_actor(), operation, target, None, after)

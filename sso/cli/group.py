@@ -16,7 +16,7 @@ from sso.cli.group_roles import role
 from sso.cli.groups import Subcommands
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list, print_record, record_options
-from sso.perm.engine.names import PROJECT_TAG
+from sso.perm.engine.reserved_names import PROJECT_TAG
 
 ACCESS = ("allow", "disallow")  # the lists of a project
 TAG = click.option(

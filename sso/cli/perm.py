@@ -11,7 +11,7 @@ from sso.cli.output import Format, print_lines
 from sso.cli.perm_format import format_explanation
 from sso.cli.perm_test import command as test_command
 from sso.cli.types import unix_time
-from sso.perm.engine.names import LIST_TYPES
+from sso.perm.engine.reserved_names import LIST_TYPES
 
 
 @click.group(cls=Subcommands)

@@ -15,7 +15,7 @@ from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list
 from sso.cli.types import APPLICATION_ID
 from sso.core.moments import utc_moment
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 
 Command = Callable[..., Any]
 

@@ -18,8 +18,8 @@ from sso.cli.output import Format, list_options, print_list, print_record, recor
 from sso.cli.role_assignment import assign, unassign
 from sso.cli.role_format import listed_role, shown_role
 from sso.cli.types import APPLICATION_ID
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.records import RoleRecord
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.input.condition_notation import parse_condition
 
 ROLE = click.argument("name", metavar="ROLE", callback=utf8_argument)

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from sso.accounts.registration.invitations import Invitations
     from sso.accounts.second_factor.changes import SecondFactorChanges
     from sso.accounts.users import UserStore
+    from sso.audit.trail import AuditActor
     from sso.bus.bus import Bus
     from sso.config import Settings
     from sso.core.encryption import Keyring
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from sso.keys.store import KeyStore
     from sso.oauth.client_store import ClientStore
     from sso.perm.changes.writer import PermissionWriter
-    from sso.perm.stores.audit import AuditActor
     from sso.perm.stores.facts import FactsStore
     from sso.services import Services
     from sso.state.apply import Applier

@@ -9,8 +9,8 @@ from sso.core.net import Address
 from sso.perm.caller import Caller
 from sso.perm.engine.effective_permissions import EffectivePermissions, no_permissions
 from sso.perm.engine.management_rights import APPLICATION_RIGHTS, MANAGEMENT_RIGHTS
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
-from sso.perm.engine.operations import Operation, is_allowed, join_alternatives, missing_rights
+from sso.perm.engine.required_rights import Operation, is_allowed, join_alternatives, missing_rights
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.rights import META_NAMES, Rights
 from sso.perm.engine.secret_rights import NO_SECRET_RIGHTS, SecretRights
 from sso.perm.stores.facts import FactsStore

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from sso.accounts.token_holder import TokenHolder
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.user_jwt_claims import has_factor, has_used_second_factor, is_from_game
+from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden, Unauthorized
 from sso.core.jwt import ExpiredToken, InvalidToken, looks_like_jwt
 from sso.core.net import Address
@@ -16,7 +17,6 @@ from sso.db.clock import DatabaseClock
 from sso.perm.accepted_credentials import EndpointRule, Subject, questions_of
 from sso.perm.credentials.access_keys import AccessKey, AccessKeys
 from sso.perm.credentials.service_jwt import ServiceJwts
-from sso.perm.stores.audit import AuditActor
 
 T = TypeVar("T")
 

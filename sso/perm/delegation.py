@@ -19,8 +19,8 @@ from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.held_rules import HeldRules, assignment_end
 from sso.perm.engine.management_rights import MANAGE_APPLICATIONS, held_in_projects
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.project_exclusion import project_exclusion
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.rights import Rights
 from sso.perm.engine.secret_rights import ALL, secret_rights
 from sso.perm.engine.user_facts import UserFacts

@@ -12,8 +12,8 @@ from sso.db.statement import Statement
 from sso.perm.credentials.service_jwt import ServiceJwts
 from sso.perm.credentials.signed_address import SignedAddresses
 from sso.perm.engine.login_permission import login_allowed
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.render import as_list_short
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.rights import Rights
 from sso.perm.stores.builtin_roles import ROOT_RULES
 from sso.perm.stores.email_secret import email_secret_matches

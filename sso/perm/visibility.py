@@ -6,9 +6,9 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.perm.authorization import Authorizer, rights_of
 from sso.perm.caller import Caller
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
-from sso.perm.engine.operations import ROOT_RULES, Operation, is_allowed
 from sso.perm.engine.records import OwnRecord, Schema
+from sso.perm.engine.required_rights import ROOT_RULES, Operation, is_allowed
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.secret_rights import secret_rights
 
 # The applications where a caller may have rights: those of the caller's projects, those with own secret data of the

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from sso.core.language import Text
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import PermissionConflict
 from sso.perm.stores.administrators import AdministratorGuard
 from sso.perm.stores.locks import lock_application

@@ -7,16 +7,16 @@ from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.history.texts import format_day
 from sso.accounts.model import User
 from sso.accounts.users import get_user, revoke_everything
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.language import Text, in_language
+from sso.core.moments import rfc3339
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.timestamps import rfc3339
 from sso.personal_data.administrators import keep_administrators
 
 BY_USER = "user"  # only they can keep the account themselves
@@ -94,7 +94,7 @@ class AccountDeletion:
             data = {"erasure_due": rfc3339(due)}
             await record_changes(tx, [Change(ChangeType.USER_DELETED, user.user_id, data=data)])
             if actor is not None:
-                await audit.write(tx, actor, "user.delete", user.user_id, {"deleted": False}, {"deleted": True})
+                await trail.write(tx, actor, "user.delete", user.user_id, {"deleted": False}, {"deleted": True})
             if days:
                 await self._outbox.put(tx, user.login, self._closed_mail(user, due, by), user.lang)
             return due

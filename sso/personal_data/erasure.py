@@ -12,13 +12,13 @@ import orjson
 import structlog
 import trio
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 from sso.personal_data.tables import WITHOUT_FOREIGN_KEY
 
 INTERVAL_S = 60.0
@@ -144,5 +144,5 @@ async def _delete_everything(tx: Transaction, user: ClaimedUser, actor: AuditAct
     await tx.value(_REMEMBER, user_id=user.user_id)
     await tx.value(_DELETE_USER, user_id=user.user_id)
     await record_changes(tx, [Change(ChangeType.USER_ERASED, user.user_id)])
-    await audit.write(tx, actor or AuditActor(), "user.erase", user.user_id, None, {"erased": True})
+    await trail.write(tx, actor or AuditActor(), "user.erase", user.user_id, None, {"erased": True})
     return True

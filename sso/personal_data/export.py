@@ -9,12 +9,12 @@ import orjson
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.users import exportable_fields, get_user
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.core.errors import NotFound
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 from sso.personal_data.exported_lists import STATEMENTS, read_list
 
 EXPORT_SECONDS = 10.0
@@ -36,7 +36,7 @@ async def export_user(database: Database, user_id: str, actor: AuditActor | None
 async def _export_audited(tx: Transaction, user_id: str, actor: AuditActor | None) -> bytes:
     document = await _export(tx, user_id)
     if actor is not None:
-        await audit.write(tx, actor, "user.export", user_id, None, {"exported": True})
+        await trail.write(tx, actor, "user.export", user_id, None, {"exported": True})
     return document
 
 

@@ -76,7 +76,7 @@ def _table_statement(table: str) -> Statement:
 
 # The changes that the user has made, and those of the user's own record. Values are exported only if they are the
 # user's: the others belong to a project. So are addresses: those of others are personal data of administrators.
-# Each part is in the order of its index, with no equality: see `sso.perm.stores.audit`.
+# Each part is in the order of its index, with no equality: see `sso.audit.trail`.
 _AUDIT = _statement(
     ("at", "operation", "target", "project_id", "application_id", "is_own", "address", "before", "after"),
     """SELECT id, at, operation, target, project_id, application_id, is_own,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from sso.accounts.model import User
-from sso.perm.stores.audit import AuditActor
+from sso.audit.trail import AuditActor
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
 

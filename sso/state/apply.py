@@ -7,6 +7,8 @@ from typing import Any
 import trio
 
 from sso.accounts.model import login_key
+from sso.audit.audited_changes import RecordDifference, last_audit_entry, read_differences
+from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.db.database import Database
@@ -16,12 +18,10 @@ from sso.db.transaction import Transaction
 from sso.perm.changes.impact import Impact
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import WRITE, PermissionWriter, WriteMode
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.applications import NAME_TAKEN
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.facts import FactsStore
 from sso.perm.stores.seed import seed, seed_central_application
-from sso.state.differences import RecordDifference, last_audit_entry, read_differences
 from sso.state.document import Document
 from sso.state.last_administrators import keep_last_administrators
 from sso.state.location import DocumentError, with_location

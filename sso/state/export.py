@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.db.database import Database
 from sso.db.transaction import Transaction
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 from sso.state.apply import APPLY_SECONDS
 from sso.state.sections import (
     applications,
@@ -47,7 +47,7 @@ async def export(
 async def _export_audited(tx: Transaction, actor: AuditActor, sections: Collection[str]) -> dict[str, Any]:
     document = await export_in(tx, sections)
     records = {name: len(records) for name, records in document.items()}
-    await audit.write(tx, actor, "state.export", "", None, {"records": records})
+    await trail.write(tx, actor, "state.export", "", None, {"records": records})
     return document
 
 

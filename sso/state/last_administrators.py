@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from sso.accounts.model import login_key
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.administrators import keep_administrators_of
 from sso.perm.stores.locks import lock_application_if_exists
 from sso.perm.stores.root_holders import keep_root_holder

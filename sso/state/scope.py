@@ -3,7 +3,7 @@
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.changes.scope import Scope
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.state.document import Document
 
 # A group stays in its project, and an application leaves the project that it is in.

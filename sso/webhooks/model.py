@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from sso.core.encryption import column_purpose
+from sso.core.moments import rfc3339
 from sso.db.transaction import Row
-from sso.perm.stores.timestamps import rfc3339
 from sso.webhooks.event_filter import selected_types
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
 from sso.core.outgoing_http import AddressRefused, OutgoingClient
 from sso.core.outgoing_url import EXPECTED, is_outgoing_url
 from sso.db.transaction import Transaction
 from sso.perm.errors import InvalidInput, PermissionConflict
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 from sso.webhooks import webhook_store
 from sso.webhooks.model import Webhook
 from sso.webhooks.webhook_store import MAX_WEBHOOKS
@@ -40,7 +40,7 @@ async def add(
     webhook = await webhook_store.add_webhook(tx, keyring, url, secret, events, disabled=disabled)
     if webhook is None:
         raise PermissionConflict(f"there are {MAX_WEBHOOKS} webhooks already")
-    await audit.write(tx, actor, "webhook.create", webhook.webhook_id, None, webhook.json() | {"secret": secret})
+    await trail.write(tx, actor, "webhook.create", webhook.webhook_id, None, webhook.json() | {"secret": secret})
     return webhook
 
 
@@ -52,7 +52,7 @@ async def remove(
     if before is None:
         return False
     check(before)
-    await audit.write(tx, actor, "webhook.delete", webhook_id, before.json(), None)
+    await trail.write(tx, actor, "webhook.delete", webhook_id, before.json(), None)
     await webhook_store.delete_webhook(tx, webhook_id)
     return True
 
@@ -63,5 +63,5 @@ async def resend(tx: Transaction, actor: AuditActor, webhook_id: str, ids: Seque
         return None
     count = await webhook_store.retry_failed(tx, webhook_id, None if ids is None else [int(text) for text in ids])
     after = {"ids": None if ids is None else list(ids), "events": count}
-    await audit.write(tx, actor, "webhook.retry", webhook_id, None, after)
+    await trail.write(tx, actor, "webhook.retry", webhook_id, None, after)
     return count

@@ -6,9 +6,9 @@ from typing import Any
 from sso.change_stream.reader import StreamEvent
 from sso.core.encryption import Keyring
 from sso.core.ids import record_id
+from sso.core.moments import rfc3339
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
-from sso.perm.stores.timestamps import rfc3339
 from sso.webhooks.model import Webhook, secret_purpose
 
 MAX_WEBHOOKS = 100

@@ -14,6 +14,7 @@ import trio
 from sqlalchemy import Connection, text
 
 from sso.accounts.second_factor.codes import totp_purpose, use_totp_step
+from sso.audit.trail import AuditActor
 from sso.core.brand import Brand
 from sso.core.encryption import EncryptionError, Keyring, MasterKey, column_purpose, key_id_of
 from sso.core.language import Text
@@ -27,7 +28,6 @@ from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
 from sso.oauth.client_store import secret_purpose
 from sso.perm.stores.access_keys import add_access_key
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.email_secret import get_or_create_email_secret
 from sso.services import Services, build
 from sso.state.apply import Applier

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from sso.audit.trail import AuditFilter, read
 from sso.db.statement import Statement
-from sso.perm.stores.audit import AuditFilter, read
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse

@@ -7,12 +7,12 @@ import orjson
 import pytest
 import trio
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor, AuditFilter
 from sso.core.keys import GENERATE, key_id, private_pem, public_pem
 from sso.core.net import parse_address
 from sso.db.statement import Statement
-from sso.perm.stores import audit
 from sso.perm.stores.applications import create_application, private_key, read_application_row
-from sso.perm.stores.audit import AuditActor, AuditFilter
 from sso.perm.stores.memberships import read_membership
 from sso.perm.stores.projects import read_project as read_project
 from sso.perm.stores.projects import remove_project
@@ -306,7 +306,7 @@ async def test_new_comment_of_an_access_key_keeps_its_value(services: Services) 
 
 async def test_audit_entries_name_the_operator_and_contain_no_secret(services: Services) -> None:
     await apply(services, studio())
-    entries = await audit.read(services.database, AuditFilter(limit=200))
+    entries = await trail.read(services.database, AuditFilter(limit=200))
     assert {entry["user_id"] for entry in entries} == {""}
     assert {entry["operation"] for entry in entries} >= {
         "project.publish",

@@ -6,12 +6,12 @@ from typing import Any
 import orjson
 import pytest
 
+from sso.audit.trail import AuditActor
 from sso.config import Settings
 from sso.core.encryption import Keyring
 from sso.core.keys import GENERATE, private_pem
 from sso.db.database import Database
 from sso.perm.stores.applications import remove_application
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.projects import remove_project, save_project
 from sso.services import Services, build
 from sso.state.export import export

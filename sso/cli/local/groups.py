@@ -21,9 +21,9 @@ from sso.perm.stores.groups import (
 )
 
 if TYPE_CHECKING:
+    from sso.audit.trail import AuditActor
     from sso.cli.services import CommandServices
     from sso.db.transaction import Row, Transaction
-    from sso.perm.stores.audit import AuditActor
 
 _LIST = Statement(
     """SELECT g.*, ARRAY(SELECT user_id FROM group_users u WHERE u.group_id = g.id ORDER BY position) AS users

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from sso.audit import trail
+from sso.audit.trail import AuditFilter
 from sso.cli.administration import AuditCriteria, Fields
 from sso.cli.local.lookups import require_application, require_project, require_user
 from sso.cli.lookups import unknown_application
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditFilter
 
 if TYPE_CHECKING:
     from sso.accounts.model import User
@@ -33,7 +33,7 @@ class LocalAudit:
         )
         entries: list[Fields] = []
         while len(entries) < most:
-            page = await audit.read(database, replace(wanted, limit=min(PAGE, most - len(entries))))
+            page = await trail.read(database, replace(wanted, limit=min(PAGE, most - len(entries))))
             entries += page
             if not page:
                 break

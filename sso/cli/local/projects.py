@@ -20,9 +20,9 @@ from sso.perm.stores.projects import (
 )
 
 if TYPE_CHECKING:
+    from sso.audit.trail import AuditActor
     from sso.cli.services import CommandServices
     from sso.db.transaction import Runner, Transaction
-    from sso.perm.stores.audit import AuditActor
 
 _LIST = Statement(
     """SELECT p.id, p.title, p.removed,

@@ -9,16 +9,16 @@ from sso.cli.local.lookups import require_application
 from sso.cli.local.permission_write import write_permissions
 from sso.cli.lookups import require_role
 from sso.perm.changes.scope import Scope
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.records import RoleRecord
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.applications import refuse_removed_application
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import delete_role, read_roles, save_role
 
 if TYPE_CHECKING:
+    from sso.audit.trail import AuditActor
     from sso.cli.services import CommandServices
     from sso.db.transaction import Transaction
-    from sso.perm.stores.audit import AuditActor
 
 
 class LocalRoles:

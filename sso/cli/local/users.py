@@ -7,7 +7,7 @@ from sso.accounts.second_factor.attempts import SecondFactorAttempts, clear_atte
 from sso.accounts.users import exportable_fields
 from sso.cli.administration import Fields
 from sso.cli.context import CommandFailure, write_audit_entry
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 
 if TYPE_CHECKING:
     from sso.accounts.model import User

@@ -4,8 +4,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from sso.cli.administration import Fields
+from sso.core.moments import rfc3339
 from sso.gsid.violations import find_violation
-from sso.perm.stores.timestamps import rfc3339
 
 if TYPE_CHECKING:
     from sso.cli.services import CommandServices

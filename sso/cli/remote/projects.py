@@ -6,7 +6,7 @@ from sso.cli.administration import Fields, MemberChange, RecordChange, Records
 from sso.cli.lookups import unknown_project
 from sso.cli.remote.versions import with_present_version
 from sso.client import AsyncSsoClient, RecordNotFound, members, projects
-from sso.perm.engine.names import project_key
+from sso.perm.engine.reserved_names import project_key
 
 PAGE = 200
 _LISTED = ("id", "title", "removed", "applications", "groups", "members")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sso.perm.stores.audit_values import REDACTED
+from sso.audit.values import REDACTED
 
 Values = dict[str, Any]
 

@@ -14,7 +14,7 @@ from sso.console.audit.undo_deletions import (
     undo_removed_project,
 )
 from sso.console.audit.undo_reasons import NOT_STORED, reason_of
-from sso.perm.engine.names import SECTIONS
+from sso.perm.engine.reserved_names import SECTIONS
 from sso.perm.input.project import ProjectSettings
 from sso.perm.stores.user_data import record_json
 from sso.state.sections.clients import ClientChanges

@@ -9,7 +9,7 @@ from sso.admin.identity_providers import require_rights_of_provider, require_roo
 from sso.admin.permission_access import AT_CENTRAL_APPLICATION
 from sso.console.audit.undo import Undo, Values
 from sso.core.errors import Forbidden
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 
 _NEW_CLIENT: Values = {"application_id": None, "first_party": False}
 

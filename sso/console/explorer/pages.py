@@ -21,7 +21,7 @@ from sso.console.users.pages import problem
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
-from sso.perm.engine.names import is_application_key
+from sso.perm.engine.reserved_names import is_application_key
 from sso.web.body import InvalidBody
 from sso.web.csv_response import csv_response
 from sso.web.redirects import see_other

@@ -11,7 +11,7 @@ from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.core.ids import is_user_id
 from sso.perm.engine.explanation.text import end_text, params_text
-from sso.perm.engine.names import PROJECT_ACCESS
+from sso.perm.engine.reserved_names import PROJECT_ACCESS
 from sso.web.body import InvalidBody
 
 USER = "/users/<user_id>"

@@ -136,7 +136,7 @@ projects = Table(
     Index("ix_projects_author", "author"),
 )
 
-# Ids, titles and aliases share one namespace, in their canonical form (`sso.perm.engine.names`).
+# Ids, titles and aliases share one namespace, in their canonical form (`sso.perm.engine.reserved_names`).
 project_names = Table(
     "project_names",
     metadata,

@@ -19,8 +19,8 @@ from sso.perm.engine import rules
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.effective_permissions import EffectivePermissions, compute_default_permissions
 from sso.perm.engine.facts import ProjectFacts
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.render import short_name, short_prefix
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.assertions import Assertion, parse_assertion
 from sso.perm.stores.facts import FactsStore

@@ -15,8 +15,8 @@ from sso.perm.changes.state import PermissionState
 from sso.perm.engine.compiled_application import CompiledApplication, CompiledRole
 from sso.perm.engine.conditions import Condition, required_attributes
 from sso.perm.engine.facts import Group, ProjectFacts
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.project_access import project_scopes
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 
 _ALL_USERS = Statement("SELECT user_id FROM users ORDER BY user_id LIMIT :limit")
 _COUNT_USERS = Statement("SELECT count(*) FROM users")

@@ -9,7 +9,7 @@ from sso.perm.changes.user_rows import UserRow
 from sso.perm.engine.decode import decode_membership
 from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
 from sso.perm.engine.facts import PermissionFacts, ProjectFacts
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.facts_decoding import member_roles
 
 USERS_AT_ONCE = 100  # read with one statement

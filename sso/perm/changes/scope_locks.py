@@ -21,7 +21,7 @@ from sso.db.errors import TransactionConflict
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.changes.scope import Scope
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.locks import lock_projects
 
 _SHARE_CONDITIONS = Statement("SELECT pg_advisory_xact_lock_shared(hashtextextended('permission conditions', 0))")

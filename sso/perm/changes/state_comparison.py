@@ -23,8 +23,8 @@ from sso.perm.changes.state import PermissionState
 from sso.perm.changes.unknown_rules import unknown_rule_warnings
 from sso.perm.changes.user_rows import UserAccount, UserRow, read_accounts, read_user_rows, user_ids_by_name
 from sso.perm.engine.effective_permissions import EffectivePermissions
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.render import as_list
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.facts import FactsStore
 
 MAX_EVALUATIONS = 3 * MAX_EXACT_USERS  # of users, at all applications together

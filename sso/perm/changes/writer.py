@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -23,9 +25,7 @@ from sso.perm.changes.recorder import ChangeRecorder, NoRecorder
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.scope_locks import lock_applications, lock_scope
 from sso.perm.changes.state_comparison import StateComparison
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.facts import FactsStore
 
 EVALUATION_S = 30.0  # how long a write may take that may affect many users
@@ -185,7 +185,7 @@ async def _override(tx: Transaction, mode: WriteMode, failed: Sequence[FailedAss
     for item in failed:
         if not mode.overridable(item.application_id):
             raise Forbidden(override_refusal(item.application_id))
-        await audit.write(
+        await trail.write(
             tx,
             mode.actor,
             "assertions.override",

@@ -15,7 +15,7 @@ import trio
 
 from sso.core.keys import PublicKey, UnusableKey, key_id, load_public, public_pem
 from sso.core.thread_pool import ThreadPool
-from sso.perm.engine.names import is_application_key
+from sso.perm.engine.reserved_names import is_application_key
 
 MAX_BYTES = 16 * 1024
 REFRESH_S = 1.0  # maximum age of the index by key id

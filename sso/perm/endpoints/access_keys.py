@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
 from sso.core.errors import NotFound
 from sso.db.database import Database
@@ -10,7 +11,7 @@ from sso.db.transaction import Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.changes.scope import Scope
 from sso.perm.endpoints.permission_writes import EndpointWrite, PermissionWrites
-from sso.perm.engine.operations import Operation
+from sso.perm.engine.required_rights import Operation
 from sso.perm.input import validators
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.access_keys import (
@@ -20,7 +21,6 @@ from sso.perm.stores.access_keys import (
     read_access_key,
     set_access_key_comment,
 )
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.locks import lock_application
 

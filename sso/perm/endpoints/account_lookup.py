@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.core.ids import is_user_id
 from sso.db.database import Database
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 
 
 class TargetUser(Protocol):
@@ -35,5 +35,5 @@ class AccountLookup:
         user = await self._find_user(name)
         if not is_user_id(name):
             target = name if user is None else user.user_id
-            await audit.write(self._database, actor, "user.lookup", target, None, {"found": user is not None})
+            await trail.write(self._database, actor, "user.lookup", target, None, {"found": user is not None})
         return user

@@ -12,8 +12,8 @@ from sso.perm.changes.scope import Scope
 from sso.perm.credentials.application_keys import ApplicationKeys
 from sso.perm.delegation import delegated_write
 from sso.perm.endpoints.permission_writes import EndpointWrite, PermissionWrites
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
-from sso.perm.engine.operations import Operation
+from sso.perm.engine.required_rights import Operation
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
 from sso.perm.input.application import read_application_fields

@@ -3,15 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
+from sso.audit import trail
+from sso.audit.trail import DEFAULT_PAGE, AuditFilter
 from sso.db.database import Database
 from sso.perm.authorization import Authorizer
 from sso.perm.endpoints.audit_view import AuditView
 from sso.perm.endpoints.project_lookup import ProjectLookup
-from sso.perm.engine.operations import Operation
+from sso.perm.engine.required_rights import Operation
 from sso.perm.input.audit import FIELDS, read_audit_filter
 from sso.perm.request import PermissionRequest
-from sso.perm.stores import audit
-from sso.perm.stores.audit import DEFAULT_PAGE, AuditFilter
 from sso.perm.stores.projects import resolve_project_id
 
 
@@ -34,7 +34,7 @@ class AuditEndpoint:
             rights.require(Operation.PROJECT_SAVE, project_id=rights.target.project_id)
             # Not the entries from the time when the application was in another project.
             audit_filter = replace(audit_filter, project_id=rights.target.project_id)
-        entries = await audit.read(self._database, audit_filter)
+        entries = await trail.read(self._database, audit_filter)
         next_page = {"next": entries[-1]["id"]} if len(entries) == audit_filter.limit else {}
         view = AuditView(self._authorizer.facts, request.caller, rights.granted)
         return request.response(data=await view.visible(entries), **next_page)

@@ -8,7 +8,7 @@ the members that were left out.
 from typing import Any
 
 from sso.perm.caller import Caller
-from sso.perm.engine.operations import Operation, is_allowed
+from sso.perm.engine.required_rights import Operation, is_allowed
 from sso.perm.engine.rights import META_NAMES, Rights
 from sso.perm.engine.secret_rights import secret_rights
 from sso.perm.stores.facts import FactsStore

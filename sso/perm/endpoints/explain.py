@@ -7,8 +7,8 @@ from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.explanation.explain import explain_all, explain_rule
 from sso.perm.engine.explanation.redaction import redact_explanation
 from sso.perm.engine.explanation.rule_name import ProjectRule, parse_rule_name
-from sso.perm.engine.operations import Operation
 from sso.perm.engine.render import Options
+from sso.perm.engine.required_rights import Operation
 from sso.perm.stores.loaded_facts import LoadedFacts
 
 

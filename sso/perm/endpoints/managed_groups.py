@@ -13,7 +13,7 @@ from sso.perm.endpoints.groups import GroupEndpoint
 from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.engine.management_rights import MANAGE_PROJECTS
-from sso.perm.engine.operations import Operation
+from sso.perm.engine.required_rights import Operation
 from sso.perm.errors import InvalidInput
 from sso.perm.input.groups import read_group_conditions, read_group_fields, read_group_users
 from sso.perm.input.tags import read_tags

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden, NotFound
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer, CallerRights
@@ -13,14 +14,13 @@ from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.endpoints.projects import require_second_factor
 from sso.perm.engine.management_rights import MANAGE_PROJECTS
-from sso.perm.engine.operations import Operation
 from sso.perm.engine.project_quota import project_quota
+from sso.perm.engine.required_rights import Operation
 from sso.perm.errors import InvalidInput
 from sso.perm.input.membership import check_membership_shape
 from sso.perm.input.names import project_id_from_title
 from sso.perm.input.project import read_project_fields
 from sso.perm.request import PermissionRequest
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.memberships import read_membership, save_membership
 from sso.perm.stores.projects import (
     MAX_REMOVED_PROJECTS,

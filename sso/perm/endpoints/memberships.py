@@ -11,7 +11,7 @@ from sso.perm.changes.scope import Scope
 from sso.perm.delegation import delegated_write
 from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
-from sso.perm.engine.operations import Operation
+from sso.perm.engine.required_rights import Operation
 from sso.perm.input.membership import FIELDS, check_membership_shape
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.memberships import read_membership, save_membership

@@ -17,8 +17,8 @@ from sso.perm.changes.impact import Impact, PermissionChange
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import PermissionWriter, overridable_by
 from sso.perm.engine.management_rights import MANAGE_APPLICATIONS
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID, PROJECT_ACCESS
-from sso.perm.engine.operations import Operation
+from sso.perm.engine.required_rights import Operation
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, PROJECT_ACCESS
 from sso.perm.engine.rules import LISTED_SECTIONS, section_of
 from sso.perm.request import PermissionRequest
 

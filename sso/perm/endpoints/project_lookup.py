@@ -4,7 +4,7 @@ from sso.core.errors import NotFound
 from sso.db.database import Database
 from sso.db.transaction import Row
 from sso.perm.authorization import CallerRights
-from sso.perm.engine.operations import Operation
+from sso.perm.engine.required_rights import Operation
 from sso.perm.input.names import read_segment
 from sso.perm.stores.projects import read_project, resolve_project_id
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden, NotFound
 from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
@@ -12,14 +13,13 @@ from sso.perm.delegation import delegated_write
 from sso.perm.endpoints.account_lookup import AccountLookup, TargetUser
 from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
-from sso.perm.engine.operations import Operation
 from sso.perm.engine.project_quota import project_quota
+from sso.perm.engine.required_rights import Operation
 from sso.perm.errors import PermissionConflict
 from sso.perm.input import validators
 from sso.perm.input.names import project_id_from_title
 from sso.perm.input.project import read_project_fields
 from sso.perm.request import PermissionRequest
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.projects import (
     MAX_REMOVED_PROJECTS,
     create_project,

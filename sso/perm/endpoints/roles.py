@@ -10,9 +10,9 @@ from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.caller import Caller
 from sso.perm.changes.scope import Scope
 from sso.perm.endpoints.permission_writes import PermissionWrites
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
-from sso.perm.engine.operations import Operation
 from sso.perm.engine.records import RoleRecord, Schema
+from sso.perm.engine.required_rights import Operation
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.input.names import read_segment
 from sso.perm.input.protected_rules import includes_protected
 from sso.perm.input.roles import read_role

@@ -10,7 +10,7 @@ from sso.perm.caller import Caller
 from sso.perm.changes.scope import Scope
 from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.roles import require_root_for_root_role
-from sso.perm.engine.operations import Operation
+from sso.perm.engine.required_rights import Operation
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input.schema import read_schema, read_schema_roles
 from sso.perm.request import PermissionRequest

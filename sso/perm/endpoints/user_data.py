@@ -20,9 +20,9 @@ from sso.perm.endpoints.explain import explain_json
 from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.engine.decode import decode_own_record
 from sso.perm.engine.effective_permissions import compute_permissions
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID, LIST_TYPES, ROOT_ROLE, SECTIONS
 from sso.perm.engine.records import Assignment, RoleRecord, Schema
 from sso.perm.engine.render import DEFAULT_OPTIONS, Options, as_tree, earliest_role_end, render
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, LIST_TYPES, ROOT_ROLE, SECTIONS
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.options import read_user_data_options

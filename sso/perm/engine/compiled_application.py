@@ -14,8 +14,8 @@ from sso.perm.engine import params, rules
 from sso.perm.engine.condition_index import ConditionIndex
 from sso.perm.engine.conditions import NEVER, Condition, count_nodes
 from sso.perm.engine.decode import decode_condition
-from sso.perm.engine.names import DEFAULT_ROLE
 from sso.perm.engine.records import RoleRecord, Schema
+from sso.perm.engine.reserved_names import DEFAULT_ROLE
 from sso.perm.engine.rules import RuleSource
 
 # Level of a project → the section of private_data in which a generic role keeps its rules for that level.

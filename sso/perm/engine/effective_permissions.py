@@ -11,9 +11,9 @@ from sso.perm.engine import rules
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.held_roles import DEFAULT, NO_ROLES, HeldRole, HeldRoles, Origin, compute_held_roles
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.project_access import ProjectAccess, compute_project_access
 from sso.perm.engine.records import NO_RECORD, OwnRecord
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.rules import RuleEntry, RuleSource
 from sso.perm.engine.secret_rights import ALL, SELF, secret_rights
 

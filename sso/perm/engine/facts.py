@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sso.perm.engine.conditions import Condition
-from sso.perm.engine.names import project_key
 from sso.perm.engine.records import NO_RECORD, Assignment, OwnRecord
+from sso.perm.engine.reserved_names import project_key
 from sso.perm.engine.user_facts import UserFacts
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from sso.perm.engine.compiled_application import LEVEL_SECTIONS, CompiledApplication, CompiledRole
-from sso.perm.engine.operations import PROJECT_RULES
 from sso.perm.engine.project_access import PROJECT_LEVEL, ProjectAccess, membership_assignments
 from sso.perm.engine.records import Assignment
+from sso.perm.engine.required_rights import PROJECT_RULES
 
 
 class HeldRule(NamedTuple):

@@ -3,7 +3,7 @@
 import re
 
 from sso.perm.engine.effective_permissions import EffectivePermissions
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.rules import RuleSource
 
 CAN_CREATE_PROJECTS = "private_data.can_create_projects"

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.facts import PermissionFacts
-from sso.perm.engine.names import PROJECT_ACCESS, SECTIONS
 from sso.perm.engine.project_access import PROJECT_LEVEL, AccessScope, MembershipRole, ProjectAccess
 from sso.perm.engine.records import Assignment, OwnRecord, Schema
+from sso.perm.engine.reserved_names import PROJECT_ACCESS, SECTIONS
 from sso.perm.engine.rules import (
     RuleSource,
     earliest_end,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.management_rights import MANAGE_APPLICATIONS, VIEW_APPLICATIONS
-from sso.perm.engine.names import ROOT_ROLE
+from sso.perm.engine.reserved_names import ROOT_ROLE
 from sso.perm.engine.secret_rights import ALL, NO_SECRET_RIGHTS, SELF, SecretRights
 
 # Section of a user's schema → its name in secret_data.meta.

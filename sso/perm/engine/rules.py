@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from sso.perm.engine import params
-from sso.perm.engine.names import is_segment
+from sso.perm.engine.reserved_names import is_segment
 
 LISTED_SECTIONS = ("private_data", "public_data")
 MAX_DEPTH = 32  # names in a path, below its section

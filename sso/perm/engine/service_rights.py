@@ -7,8 +7,8 @@ from sso.perm.engine.address_sets import AddressSets
 from sso.perm.engine.compiled_application import CompiledApplication, CompiledRole
 from sso.perm.engine.effective_permissions import own_entries
 from sso.perm.engine.facts import PermissionFacts
-from sso.perm.engine.names import ROOT_ROLE
 from sso.perm.engine.records import NO_RECORD
+from sso.perm.engine.reserved_names import ROOT_ROLE
 from sso.perm.engine.rules import without_section
 from sso.perm.engine.secret_rights import secret_rights
 from sso.perm.engine.user_facts import UserFacts

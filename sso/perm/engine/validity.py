@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from sso.perm.engine import rules
 from sso.perm.engine.facts import PermissionFacts
-from sso.perm.engine.names import SECTIONS
 from sso.perm.engine.project_access import membership_assignments
 from sso.perm.engine.records import Assignment
+from sso.perm.engine.reserved_names import SECTIONS
 
 NEVER_ENDS = 2**62
 

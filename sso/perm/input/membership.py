@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from sso.core.ids import is_user_id
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.held_roles import assignable_through_project
-from sso.perm.engine.names import PROJECT_TAG
 from sso.perm.engine.records import Assignment
+from sso.perm.engine.reserved_names import PROJECT_TAG
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_application_key, read_group_id
 from sso.perm.input.references import ProjectResources, check_roles_exist, encode_assignments

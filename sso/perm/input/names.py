@@ -3,7 +3,13 @@
 import re
 
 from sso.core.ids import MAX_APPLICATION_ID
-from sso.perm.engine.names import PROJECT_ACCESS, RESERVED_PROJECTS, is_application_key, is_segment, project_key
+from sso.perm.engine.reserved_names import (
+    PROJECT_ACCESS,
+    RESERVED_PROJECTS,
+    is_application_key,
+    is_segment,
+    project_key,
+)
 from sso.perm.errors import InvalidInput
 from sso.perm.input.validators import read
 

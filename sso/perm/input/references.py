@@ -10,8 +10,8 @@ from typing import Any
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import ProjectFacts
 from sso.perm.engine.held_roles import assignable_through_project
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.records import Assignment
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import InvalidInput
 
 

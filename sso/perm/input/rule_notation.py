@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from sso.perm.engine.names import RULE_MEMBERS, SECTIONS
+from sso.perm.engine.reserved_names import RULE_MEMBERS, SECTIONS
 from sso.perm.engine.rules import LISTED_SECTIONS, rule_nodes
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from sso.perm.engine.names import RULE_MEMBERS
+from sso.perm.engine.reserved_names import RULE_MEMBERS
 from sso.perm.engine.rules import MAX_DEPTH, is_rule, section_of
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_segment

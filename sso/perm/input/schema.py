@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sso.perm.engine.names import SECTIONS
+from sso.perm.engine.reserved_names import SECTIONS
 from sso.perm.engine.rules import is_rule, rule_nodes
 from sso.perm.engine.secret_rights import ALL, APPLICATION_RULES, META_DEFAULTS, NONE, SELF
 from sso.perm.errors import InvalidInput

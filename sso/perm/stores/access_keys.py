@@ -2,15 +2,15 @@
 
 from typing import Any
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import digest, record_id, secret_token
+from sso.core.moments import rfc3339
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.errors import PermissionConflict
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
-from sso.perm.stores.timestamps import rfc3339
 
 MAX_ACCESS_KEYS = 2
 
@@ -147,4 +147,4 @@ async def _audit(
     project_id: str | None,
     application_id: int,
 ) -> None:
-    await audit.write(tx, actor, operation, key_id, before, after, project_id=project_id, application_id=application_id)
+    await trail.write(tx, actor, operation, key_id, before, after, project_id=project_id, application_id=application_id)

@@ -12,8 +12,8 @@ from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import Membership
 from sso.perm.engine.held_roles import assignable_through_project
 from sso.perm.engine.held_rules import HeldRules
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.project_access import PROJECT_LEVEL, compute_project_access
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.membership import MemberRole
 from sso.perm.stores.builtin_roles import ADMIN_ROLE

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core import keys
 from sso.core.keys import PublicKey, UnusableKey
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 
 _ADD = Statement(
     """INSERT INTO application_keys (application_id, id, source, pem) VALUES (:application_id, :id, :source, :pem)
@@ -91,4 +91,4 @@ async def _audit(
 ) -> None:
     application_id = application["application_id"]
     names = {"project_id": application["project_id"], "application_id": application_id}
-    await audit.write(tx, actor, operation, f"{application_id}/{kid}", before, after, **names)
+    await trail.write(tx, actor, operation, f"{application_id}/{kid}", before, after, **names)

@@ -5,17 +5,17 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.errors import Forbidden
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import InvalidInput, PermissionConflict
-from sso.perm.stores import audit
 from sso.perm.stores.access_keys import delete_access_keys
 from sso.perm.stores.application_keys import delete_application_keys, replace_service_meta_key
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.builtin_roles import DEFAULT_LOGIN, DEFAULT_SECRET_DATA
 from sso.perm.stores.cascade import Cascade
 from sso.perm.stores.locks import ANY_PROJECT, lock_application, lock_projects
@@ -155,7 +155,7 @@ async def _audit_move(tx: Transaction, actor: AuditActor, old: Row, new: Row) ->
     if old["project_id"] is not None:
         before, after = ({name: row[name] for name in ("name", "project_id")} for row in (old, new))
         scope = {"project_id": old["project_id"], "application_id": old["application_id"]}
-        await audit.write(tx, actor, "application.move", str(old["application_id"]), before, after, **scope)
+        await trail.write(tx, actor, "application.move", str(old["application_id"]), before, after, **scope)
 
 
 async def _end_signing_keys(tx: Transaction, actor: AuditActor, old: Row) -> None:
@@ -167,7 +167,7 @@ async def _end_signing_keys(tx: Transaction, actor: AuditActor, old: Row) -> Non
     scope = {"project_id": old["project_id"], "application_id": application_id}
     await tx.value(_SET_PRIVATE_KEY, application_id=application_id, sealed=None)
     for kid in await delete_application_keys(tx, application_id):
-        await audit.write(tx, actor, "application.key.remove", f"{application_id}/{kid}", {"kid": kid}, None, **scope)
+        await trail.write(tx, actor, "application.key.remove", f"{application_id}/{kid}", {"kid": kid}, None, **scope)
 
 
 @contextmanager
@@ -231,7 +231,7 @@ async def _audit(
     after = _audited(new)
     if "private_key" in meta:
         after["service_meta"] = {**after["service_meta"], "private_key": ""}
-    await audit.write(
+    await trail.write(
         tx,
         actor,
         operation,

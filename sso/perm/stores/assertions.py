@@ -1,9 +1,9 @@
 """Assertions of applications in the database. Every change is written to the audit trail."""
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 
 _READ = Statement("SELECT assertions FROM applications WHERE application_id = :application_id")
 _SAVE = Statement("UPDATE applications SET assertions = :assertions WHERE application_id = :application_id")
@@ -34,7 +34,7 @@ async def save_assertions(tx: Transaction, actor: AuditActor, application: Row, 
     if statements == before:
         return
     await tx.value(_SAVE, application_id=application_id, assertions=statements)
-    await audit.write(
+    await trail.write(
         tx,
         actor,
         "assertions.save",

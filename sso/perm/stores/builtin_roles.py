@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from sso.perm.engine.names import ROOT_ROLE, SECTIONS
 from sso.perm.engine.records import RoleRecord, Schema
+from sso.perm.engine.reserved_names import ROOT_ROLE, SECTIONS
 from sso.perm.input.schema import with_default_rules
 
 CENTRAL_NAME = "Central"

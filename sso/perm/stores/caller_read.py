@@ -9,7 +9,7 @@ from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.transaction import Row
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.access_keys import VALID_KEY_SQL
 from sso.perm.stores.facts_cache import NO_VERSIONS, FactsVersion, KnownVersions
 from sso.perm.stores.facts_sql import version_sql

@@ -6,10 +6,10 @@ Each removal is written to the audit trail of its project, together with its cau
 from collections.abc import Sequence
 from typing import Any
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 
 _DELETE_ASSIGNMENTS = Statement(
     """DELETE FROM role_assignments WHERE application_id = :application_id AND name = :name
@@ -117,4 +117,4 @@ class Cascade:
     async def _audit(self, operation: str, target: str, before: Any, after: Any, **scope: Any) -> None:
         if before != after:
             after = after | {"cause": self._cause}
-            await audit.write(self._tx, self._actor, operation, target, before, after, **scope)
+            await trail.write(self._tx, self._actor, operation, target, before, after, **scope)

@@ -16,8 +16,8 @@ from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.perm.engine import compiled_application
 from sso.perm.engine.compiled_application import CompiledApplication
-from sso.perm.engine.names import SECTIONS
 from sso.perm.engine.records import RoleRecord
+from sso.perm.engine.reserved_names import SECTIONS
 from sso.perm.stores.builtin_roles import complete_schema
 from sso.perm.stores.facts_sql import application_sql
 

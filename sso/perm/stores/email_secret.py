@@ -2,12 +2,12 @@
 
 import hmac
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import secret_token
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 
 _READ = Statement("SELECT email_secret_sealed FROM applications WHERE application_id = :application_id AND NOT removed")
 _LOCK = Statement(
@@ -28,7 +28,7 @@ async def get_or_create_email_secret(
         return keyring.decrypt(_purpose(application_id), row["email_secret_sealed"])
     secret = secret_token()
     await tx.value(_WRITE, application_id=application_id, sealed=keyring.encrypt(_purpose(application_id), secret))
-    await audit.write(
+    await trail.write(
         tx,
         actor,
         "application.email_secret",

@@ -19,7 +19,7 @@ from sso.db.errors import DatabaseError
 from sso.db.transaction import Row, Runner, run_pure
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import PermissionFacts
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.service_rights import ServiceRights, compute_service_rights
 from sso.perm.stores.compilation import LARGE_BYTES, CompiledApplications, read_application
 from sso.perm.stores.facts_cache import NO_VERSIONS, FactsCache, FactsVersion, KnownVersions

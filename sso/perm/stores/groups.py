@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden, NotFound
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
-from sso.perm.engine.names import PROJECT_TAG
+from sso.perm.engine.reserved_names import PROJECT_TAG
 from sso.perm.errors import PermissionConflict
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.cascade import Cascade
 from sso.perm.stores.locks import lock_project
 
@@ -130,7 +130,7 @@ async def delete_group(tx: Transaction, actor: AuditActor, old: Row) -> None:
     cascade = Cascade(tx, actor, f"group.delete {old['id']}")
     await cascade.remove_group_from_project(old["id"], old["project_id"])
     await tx.value(_DELETE, id=old["id"])
-    await audit.write(tx, actor, "group.delete", old["id"], group_json(old), None, project_id=old["project_id"])
+    await trail.write(tx, actor, "group.delete", old["id"], group_json(old), None, project_id=old["project_id"])
 
 
 async def _refuse_if_listed(tx: Transaction, group: Row) -> None:
@@ -146,7 +146,7 @@ async def _audit_change(tx: Transaction, actor: AuditActor, operation: str, old:
     row = await read_group(tx, old["id"] if old else new_id)
     assert row is not None
     before = group_json(old) if old else None
-    await audit.write(tx, actor, operation, row["id"], before, group_json(row), project_id=row["project_id"])
+    await trail.write(tx, actor, operation, row["id"], before, group_json(row), project_id=row["project_id"])
     return row
 
 

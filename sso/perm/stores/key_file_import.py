@@ -6,10 +6,10 @@ A row belongs to the node whose file it comes from. Another node does not replac
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 
 STOPPED_S = 60.0  # after this time without a heartbeat, the files of a node may be replaced by those of another
 
@@ -88,7 +88,7 @@ async def _replace(tx: Transaction, node: str, file: KeyOfFile, old: Row | None,
 async def _audit(
     tx: Transaction, node: str, application_id: int, project_id: str | None, old: str | None, new: str | None
 ) -> None:
-    await audit.write(
+    await trail.write(
         tx,
         AuditActor(operator=f"keys/{application_id}.pem on {node}"),
         "application.key.add" if new else "application.key.remove",

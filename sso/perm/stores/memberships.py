@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from typing import Any
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction, run_pure
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import InvalidInput
 from sso.perm.input.membership import LEVELS, MemberRole, read_group_list, read_members
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.compilation import read_application
 from sso.perm.stores.facts_decoding import member_roles
 from sso.perm.stores.locks import lock_project, share_lock_applications
@@ -112,7 +112,7 @@ async def save_membership(
     if any(lists[name] != before[name] for name in lists):
         await tx.value(_SET_LISTS, id=project_id, **lists)
     after = await read_membership(tx, project_id)
-    await audit.write(tx, actor, "membership.save", project_id, before, after, project_id=project_id)
+    await trail.write(tx, actor, "membership.save", project_id, before, after, project_id=project_id)
     return after, warnings
 
 

@@ -11,7 +11,7 @@ from sso.core.errors import ServerBusy
 from sso.core.fair_queue import FairQueue, QueueFull
 from sso.db.database import Database
 from sso.perm.engine.compiled_application import CompiledApplication
-from sso.perm.engine.names import SECTIONS
+from sso.perm.engine.reserved_names import SECTIONS
 from sso.perm.stores.compilation import compile_application
 from sso.perm.stores.past_facts_sql import PAST_APPLICATION
 

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from sso.core.errors import NotFound
+from sso.core.moments import rfc3339
 from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.transaction import Row
@@ -18,7 +19,6 @@ from sso.perm.stores.facts_decoding import decode_facts
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.past_applications import PastApplications
 from sso.perm.stores.past_facts_sql import JSON_FACTS, LATEST, PAST_FACTS
-from sso.perm.stores.timestamps import rfc3339
 
 
 class PastFacts:

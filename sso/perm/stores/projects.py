@@ -4,21 +4,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden
+from sso.core.moments import rfc3339
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID, project_key
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, project_key
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.names import project_id_from_title
 from sso.perm.input.references import check_services
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.builtin_roles import ADMIN_ROLE
 from sso.perm.stores.compilation import read_application
 from sso.perm.stores.locks import lock_project, share_lock_applications
 from sso.perm.stores.project_state import read_resources
-from sso.perm.stores.timestamps import rfc3339
 from sso.perm.stores.user_limits import lock_limited_roles, require_limits
 
 MAX_REMOVED_PROJECTS = 100  # of one author; a removed project keeps its names
@@ -119,7 +119,7 @@ async def create_project(
         await tx.value(_ADD_MEMBER, id=project_id, user_id=user_id, role=ADMIN_ROLE)
     await require_limits(tx, limited_roles)
     after = project_json(row) | {"admins": admins}
-    await audit.write(tx, actor, "project.publish", project_id, None, after, project_id=project_id)
+    await trail.write(tx, actor, "project.publish", project_id, None, after, project_id=project_id)
     return row
 
 
@@ -139,7 +139,7 @@ async def save_project(tx: Transaction, actor: AuditActor, project_id: str, chan
         await tx.value(_ADD_NAMES, names=sorted(names), id=project_id)
     row = await tx.row(_SAVE, id=project_id, **new)
     assert row is not None
-    await audit.write(
+    await trail.write(
         tx, actor, "project.save", project_id, project_json(old), project_json(row), project_id=project_id
     )
     return row
@@ -154,7 +154,7 @@ async def remove_project(tx: Transaction, actor: AuditActor, project_id: str) ->
     """Mark a project as removed. Its records stay; the rights that it gives end."""
     old = await lock_project(tx, project_id)
     new = await tx.row(_REMOVE, id=project_id)
-    await audit.write(
+    await trail.write(
         tx, actor, "project.delete", project_id, project_json(old), project_json(new), project_id=project_id
     )
 
@@ -169,7 +169,7 @@ async def restore_project(tx: Transaction, actor: AuditActor, project_id: str) -
     limited_roles = await lock_limited_roles(tx, roles)
     row = await tx.row(_RESTORE, id=project_id)
     await require_limits(tx, limited_roles)
-    await audit.write(
+    await trail.write(
         tx, actor, "project.restore", project_id, project_json(old), project_json(row), project_id=project_id
     )
     assert row is not None

@@ -7,14 +7,14 @@ which compiled applications are cached.
 from dataclasses import replace
 from typing import Any
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.engine.records import RoleRecord, Schema
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.protected_rules import check_role_protection
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.cascade import Cascade
 
 FIELDS = ("meta", "description", "protected", "default", "condition", "user_limit", "params")
@@ -127,7 +127,7 @@ async def _audit(
 ) -> None:
     role = new or old
     assert role is not None
-    await audit.write(
+    await trail.write(
         tx,
         actor,
         operation,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID, ROOT_ROLE
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 from sso.perm.errors import PermissionConflict
 from sso.perm.stores.administrators import Administration
 

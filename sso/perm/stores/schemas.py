@@ -2,14 +2,14 @@
 
 from typing import Any
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction, run_pure
-from sso.perm.engine.names import SECTIONS
 from sso.perm.engine.records import RoleRecord, Schema
+from sso.perm.engine.reserved_names import SECTIONS
 from sso.perm.input.protected_rules import check_schema_protection
-from sso.perm.stores import audit
 from sso.perm.stores.applications import read_application_row
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.builtin_roles import complete_schema
 from sso.perm.stores.roles import read_roles, role_json
 
@@ -37,7 +37,7 @@ async def save_schema(
     await run_pure(tx, len(roles) > FEW_ROLES, check_schema_protection, schema, list(roles.values()))
     application_id: int = old["application_id"]
     row = await put_schema(tx, application_id, schema)
-    await audit.write(
+    await trail.write(
         tx,
         actor,
         "schema.save",

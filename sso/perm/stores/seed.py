@@ -3,13 +3,13 @@
 from dataclasses import asdict, replace
 from typing import Any
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
-from sso.perm.stores import audit
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.applications import read_application_row
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.builtin_roles import CENTRAL_NAME, ROLES, ROOT_RULES, SCHEMA
 from sso.perm.stores.roles import put_role, read_roles, role_json
 from sso.perm.stores.schemas import put_schema, schema_of
@@ -64,4 +64,4 @@ async def _add_missing_rules(tx: Transaction) -> None:
 
 async def _audit(tx: Transaction, operation: str, target: str, before: Any, after: Any) -> None:
     """Writes an entry without an author: an upgrade has changed the application, or a start after a deletion."""
-    await audit.write(tx, AuditActor(), operation, target, before, after, application_id=CENTRAL_APPLICATION_ID)
+    await trail.write(tx, AuditActor(), operation, target, before, after, application_id=CENTRAL_APPLICATION_ID)

@@ -2,16 +2,16 @@
 
 from typing import Any
 
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.engine.decode import decode_assignments
-from sso.perm.engine.names import SECTIONS
 from sso.perm.engine.records import Assignment, RoleRecord
 from sso.perm.engine.render import render_assignment
+from sso.perm.engine.reserved_names import SECTIONS
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.references import check_roles_exist, encode_assignments
-from sso.perm.stores import audit
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.roles import count_holders
 
 _READ = Statement(
@@ -85,7 +85,7 @@ async def save_record(
     if assigned is not None:
         await _replace_roles(tx, user_id, application_id, assigned)
     await tx.value(_WRITE, user_id=user_id, application_id=application_id, **{name: new[name] for name in SECTIONS})
-    await audit.write(
+    await trail.write(
         tx,
         actor,
         "permissions.save",

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import PermissionConflict
 from sso.perm.stores import roles as role_store
 

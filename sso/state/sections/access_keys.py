@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
 from sso.core.jwt import looks_like_jwt
 from sso.db.transaction import Transaction
@@ -10,7 +11,6 @@ from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
 from sso.perm.stores.access_keys import add_access_key, lock_access_key, set_access_key_comment
-from sso.perm.stores.audit import AuditActor
 from sso.state.location import UniqueKeys, error_location, read_records
 from sso.state.sections.applications import lock_active_application
 from sso.state.summary import CREATED, ApplySummary

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
@@ -17,7 +18,6 @@ from sso.perm.stores.applications import (
     save_application,
 )
 from sso.perm.stores.assertions import save_assertions
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.locks import lock_application_if_exists
 from sso.state.location import UniqueKeys, error_location, read_records, with_location
 from sso.state.summary import CREATED, ApplySummary

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
@@ -11,7 +12,6 @@ from sso.perm.input import validators
 from sso.perm.input.groups import read_group_conditions, read_group_users
 from sso.perm.input.names import read_group_id, read_segment, read_title
 from sso.perm.input.tags import read_tags
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.groups import create_group, group_json, read_group, save_group, set_group_access, set_group_tags
 from sso.perm.stores.locks import lock_project
 from sso.perm.stores.projects import read_project

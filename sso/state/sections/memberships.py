@@ -6,13 +6,13 @@ A list of users replaces the stored one. Users that ``admins`` names in the same
 from dataclasses import dataclass
 from typing import Any
 
+from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.errors import InvalidInput
 from sso.perm.input.membership import FIELDS
 from sso.perm.input.names import read_segment
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.builtin_roles import ADMIN_ROLE
 from sso.perm.stores.memberships import read_membership, save_membership
 from sso.perm.stores.projects import read_project

@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from typing import Any
 
+from sso.audit.trail import AuditActor
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.engine.names import SECTIONS
 from sso.perm.engine.records import Assignment
+from sso.perm.engine.reserved_names import SECTIONS
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
 from sso.perm.input.roles import read_assignments
 from sso.perm.input.schema import USER_DATA_FIELDS, read_own_data
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.user_data import read_record, record_json, save_record
 from sso.state.location import UniqueKeys, error_location, read_records, with_location

@@ -7,13 +7,13 @@ afterwards.
 from dataclasses import dataclass
 from typing import Any
 
+from sso.audit.trail import AuditActor
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import project_id_from_title
 from sso.perm.input.project import read_project_fields
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.locks import lock_project
 from sso.perm.stores.projects import create_project, read_project, save_project
 from sso.state.location import UniqueKeys, error_location, read_records, with_location

@@ -3,17 +3,17 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sso.audit.trail import AuditActor
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID, SECTIONS
 from sso.perm.engine.records import RoleRecord, Schema
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, SECTIONS
 from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_application_key
 from sso.perm.input.roles import read_role
 from sso.perm.input.schema import read_schema, read_schema_roles
 from sso.perm.stores import builtin_roles
 from sso.perm.stores import roles as role_store
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.roles import role_json, save_role
 from sso.perm.stores.schemas import save_schema
 from sso.state.location import (

@@ -12,7 +12,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import PermissionWriter, WriteMode
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.facts import FactsStore
 from sso.services import Services
 from tests.admin.conftest import Administrator, administrator, root

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from sso.audit.trail import AuditActor
 from sso.db.transaction import Transaction
 from sso.perm.changes.impact import Impact
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import WRITE, WriteMode
 from sso.perm.errors import PermissionConflict
 from sso.perm.stores.applications import remove_application, save_application
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.groups import delete_group, lock_group
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.projects import remove_project

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from sso.audit.trail import AuditActor
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.changes.impact import MAX_EXACT_USERS, MAX_EXAMPLES
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import WRITE, WriteMode
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.builtin_roles import complete_schema
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import read_roles

@@ -9,6 +9,7 @@ import pytest
 import structlog
 import trio
 
+from sso.audit.trail import AuditActor
 from sso.core.errors import NotFound
 from sso.core.keys import GENERATE, PrivateKey, key_id, public_pem
 from sso.db.database import Database
@@ -17,7 +18,6 @@ from sso.perm.credentials.application_keys import ApplicationKeys
 from sso.perm.credentials.key_file_import import KeyFileImport
 from sso.perm.credentials.key_files import KeyFiles
 from sso.perm.stores.application_keys import delete_custom_key
-from sso.perm.stores.audit import AuditActor
 from sso.services import Services
 
 APPLICATION = 40

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from sso.audit.trail import AuditActor
 from sso.perm.engine.records import Assignment
-from sso.perm.stores.audit import AuditActor
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.user_data import save_record

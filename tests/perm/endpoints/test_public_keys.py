@@ -8,10 +8,10 @@ import pytest
 import trio
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from sso.audit.trail import AuditActor
 from sso.config import load
 from sso.core.keys import public_pem
 from sso.perm.stores.application_keys import add_custom_key, delete_custom_key
-from sso.perm.stores.audit import AuditActor
 from sso.services import Services, open_services
 from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from sso.perm.engine.explanation.explain import explain_rule
-from sso.perm.engine.names import LIST_TYPES
 from sso.perm.engine.render import Options, as_tree, render
+from sso.perm.engine.reserved_names import LIST_TYPES
 from tests.perm.evaluation import NOW, Evaluation, evaluate, role_giving, rule
 
 GENERIC = role_giving("dev", "project.can_view_project", rule_params="z")

@@ -12,8 +12,8 @@ from sso.perm.engine.compiled_application import CompiledApplication, compile_ap
 from sso.perm.engine.decode import decode_assignments
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.facts import PermissionFacts
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.records import OwnRecord, RoleRecord, Schema
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.rights import Rights
 from sso.perm.engine.service_rights import compute_service_rights
 from sso.perm.engine.user_facts import UserFacts

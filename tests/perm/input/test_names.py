@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.engine import names
+from sso.perm.engine import reserved_names
 from sso.perm.errors import InvalidInput
 from sso.perm.input import names as input_names
 
@@ -35,7 +35,7 @@ BAD_NAMES: list[Any] = [
 
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_bad_segment_is_refused(name: Any) -> None:
-    assert not names.is_segment(name)
+    assert not reserved_names.is_segment(name)
     with pytest.raises(InvalidInput):
         input_names.read_segment(name, "x")
 

@@ -12,8 +12,8 @@ from sso.core.net import parse_address
 from sso.perm.endpoints.user_data import current_response
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.facts import PermissionFacts
-from sso.perm.engine.names import LIST_TYPES
 from sso.perm.engine.render import Options, earliest_role_end, render
+from sso.perm.engine.reserved_names import LIST_TYPES
 from sso.perm.engine.secret_rights import secret_rights
 from sso.perm.stores.facts_cache import ENTRY_BYTES, MAX_ADDRESSES, FactsCache, FactsVersion
 from sso.perm.stores.loaded_facts import MAX_VALUES, LoadedFacts

@@ -14,9 +14,9 @@ from sso.perm.engine.explanation.rule_name import ProjectRule, RootRule
 from sso.perm.engine.facts import PermissionFacts, ProjectFacts
 from sso.perm.engine.groups import is_member
 from sso.perm.engine.held_roles import assignable_through_project, group_actions, role_applies
-from sso.perm.engine.names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.project_access import PROJECT_LEVEL, membership_assignments, project_scopes
 from sso.perm.engine.project_exclusion import project_exclusion
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 
 MAX_REASONS = 20
 # From the nearest to holding the rule to the furthest.

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from sso.perm.engine.compiled_application import LEVEL_SECTIONS
-from sso.perm.engine.names import PROJECT_ACCESS
 from sso.perm.engine.project_access import PROJECT_LEVEL
+from sso.perm.engine.reserved_names import PROJECT_ACCESS
 from sso.perm.engine.rules import LISTED_SECTIONS
 
 _ACCESS_PREFIX = f"private_data.{PROJECT_ACCESS}."

@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from sso.perm.stores.audit_values import MAX_BYTES, REDACTED, redact_and_truncate
+from sso.audit.values import MAX_BYTES, REDACTED, redact_and_truncate
 
 
 @pytest.mark.parametrize(

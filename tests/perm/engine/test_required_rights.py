@@ -6,7 +6,7 @@ import pytest
 
 from sso.perm.engine.compiled_application import compile_application
 from sso.perm.engine.management_rights import MANAGEMENT_RIGHTS
-from sso.perm.engine.operations import REQUIRED, Operation, is_allowed
+from sso.perm.engine.required_rights import REQUIRED, Operation, is_allowed
 from sso.perm.engine.rights import Rights
 from sso.perm.engine.secret_rights import APPLICATION_RULES, SecretRights
 from sso.perm.stores import builtin_roles

@@ -3,14 +3,15 @@
 An entry is written in the transaction of the change.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from sso.audit.values import redact_and_truncate
+from sso.core.moments import rfc3339
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
-from sso.perm.stores.audit_values import redact_and_truncate
-from sso.perm.stores.timestamps import rfc3339
 
 DEFAULT_PAGE = 50
 
@@ -39,6 +40,7 @@ _CONDITIONS = {
             ORDER BY at LIMIT 100) last), 9223372036854775807)""",
     "before_id": "id < :before_id",
 }
+_ENTRY = Statement("SELECT * FROM audit WHERE id = :id")
 _INDEXED = ("target", "user_id", "operation")  # those with an index (filter, id), the most selective first
 
 
@@ -78,7 +80,7 @@ async def write(
     project_id: str | None = None,
     application_id: int | None = None,
 ) -> None:
-    """Write an entry, unless ``before`` equals ``after``. Secrets are redacted, large values are truncated."""
+    """Writes an entry, unless ``before`` equals ``after``. Secrets are redacted, large values are truncated."""
     if before == after:
         return
     await tx.value(
@@ -99,14 +101,24 @@ async def write(
 
 
 async def read(runner: Runner, audit_filter: AuditFilter) -> list[dict[str, Any]]:
-    """The entries that match, newest first."""
+    """Returns the entries that match, newest first."""
     values: dict[str, Any] = {
         name: getattr(audit_filter, name) for name in _CONDITIONS if getattr(audit_filter, name) is not None
     }
     statement = _read_statement(tuple(values))
     values |= {name: float(values[name]) for name in ("since", "until") if name in values}
     rows = await runner.rows(statement, limit=audit_filter.limit, **values)
-    return [{**dict(row), "at": rfc3339(row["at"])} for row in rows]
+    return [_entry(row) for row in rows]
+
+
+async def read_entry(runner: Runner, entry_id: int) -> dict[str, Any] | None:
+    """Returns None if the entry does not exist."""
+    row = await runner.row(_ENTRY, id=entry_id)
+    return _entry(row) if row is not None else None
+
+
+def _entry(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "at": rfc3339(row["at"])}
 
 
 @cache
@@ -119,5 +131,5 @@ def _read_statement(filters: tuple[str, ...]) -> Statement:
         order = f"{leading} DESC, id DESC"
     return Statement(
         f"SELECT * FROM audit WHERE {where} ORDER BY {order} LIMIT :limit",  # noqa: S608 - the conditions are constants
-        name="perm.stores.audit.READ",
+        name="audit.trail.READ",
     )
