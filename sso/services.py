@@ -14,6 +14,7 @@ from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import NEW_PASSWORDS_PER_MINUTE, PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
 from sso.accounts.mailed_links import MailedLinks
+from sso.accounts.operations import UserOperations
 from sso.accounts.passkeys.wiring import Passkeys, build_passkeys
 from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.password_reset.requests import ResetRequests
@@ -28,11 +29,10 @@ from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_games import SignedInGames
+from sso.accounts.support_operations import SupportOperations
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
-from sso.admin.change_wiring import ChangeParts
-from sso.admin.service_wiring import ServiceParts
-from sso.admin.wiring import AccountServices, ManagementApi, build_management
+from sso.admin.wiring import ManagementApi, ManagementServices, build_management
 from sso.backchannel_logout.sender import LogoutSender
 from sso.backchannel_logout.wiring import build_logout_sender
 from sso.bus.bus import Bus
@@ -59,12 +59,15 @@ from sso.keys.store import KeyStore
 from sso.mail.content import mail_logo
 from sso.mail.outbox import MailSender, Outbox
 from sso.mail.smtp import Delivery
+from sso.oauth.client_operations import ClientOperations
 from sso.oauth.device_sites import ClientDeviceSites
 from sso.oauth.service_token_store import ServiceTokenStore
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
+from sso.state.apply import RecordOperations
+from sso.upstream.provider_operations import ProviderOperations
 from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
@@ -118,6 +121,7 @@ class Services:
     change_sequencer: ChangeSequencer
     change_reader: ChangeReader
     webhook_sender: WebhookSender
+    operations: RecordOperations
     management: ManagementApi
     applications: ApplicationDirectory
     proxies: TrustedProxies
@@ -219,6 +223,13 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     registration = build_registration(settings, database, ring, links, outbox, password_login, brand.name)
     upstream = build_upstream(settings, database, ring, outbox, brand.name)
     key_rotation = KeyRotation(database, bus, ring)
+    allow_http = not settings.https
+    operations = RecordOperations(
+        ring,
+        UserOperations(ring, password_changes),
+        ClientOperations(ring, allow_http),
+        ProviderOperations(ring, allow_http),
+    )
     return Services(
         settings=settings,
         brand=brand,
@@ -264,28 +275,30 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         change_sequencer=ChangeSequencer(database, bus),
         change_reader=change_reader,
         webhook_sender=webhooks.sender,
+        operations=operations,
         management=build_management(
-            database,
-            ring,
-            AccountServices(
+            ManagementServices(
+                settings,
+                database,
+                ring,
+                bus,
+                operations,
+                SupportOperations(database, users, sessions, games, factor_changes),
                 users,
-                sessions,
-                games,
-                factor_changes,
+                hasher,
                 deletion,
                 erasure,
-                hasher,
                 registration,
-                sends_mail=smtp_url is not None,
-            ),
-            permissions,
-            service_tokens.identity_of,
-            ChangeParts(bus, change_reader, webhooks),
-            admin_rate,
-            settings.rate_admin,
-            ServiceParts(
-                settings, bus, oauth.clients, upstream.providers, upstream.connection_test, key_store, key_rotation
-            ),
+                permissions,
+                service_tokens.identity_of,
+                upstream.providers,
+                upstream.connection_test,
+                key_store,
+                key_rotation,
+                change_reader,
+                webhooks,
+                admin_rate,
+            )
         ),
         applications=applications,
         proxies=proxies,

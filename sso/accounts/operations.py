@@ -30,6 +30,7 @@ from sso.db.transaction import Transaction
 
 # Who knows one of these could still sign in, so their change ends everything that was issued before.
 _CREDENTIALS = frozenset(("password_hash", "totp_sealed", "email_2fa"))
+_COLUMNS = UserChanges.model_fields.keys() - {"user_id", "password", "totp_secret"}
 _AUDIT_NAMES = {"password_hash": "password", "totp_sealed": "totp_secret", "login_key": None}
 
 
@@ -40,9 +41,7 @@ class UserOperations:
     keyring: Keyring
     passwords: PasswordChanges
 
-    async def save(
-        self, tx: Transaction, actor: AuditActor, record: UserRecord, password_hash: str | None
-    ) -> Outcome:
+    async def save(self, tx: Transaction, actor: AuditActor, record: UserRecord, password_hash: str | None) -> Outcome:
         """Creates the user, or changes the one who has the id or the login."""
         users = await lock_users(tx, record.user_id, record.login)
         if len(users) > 1 or (users and record.user_id not in (None, users[0].user_id)):
@@ -53,9 +52,7 @@ class UserOperations:
         changed = await self._change(tx, actor, users[0], record, password_hash)
         return Outcome.CHANGED if changed else Outcome.UNCHANGED
 
-    async def create(
-        self, tx: Transaction, actor: AuditActor, record: UserRecord, password_hash: str | None
-    ) -> User:
+    async def create(self, tx: Transaction, actor: AuditActor, record: UserRecord, password_hash: str | None) -> User:
         users = await lock_users(tx, record.user_id, record.login)
         if any(user.login_key == login_key(record.login) for user in users):
             raise login_taken()
@@ -73,9 +70,7 @@ class UserOperations:
         await self._change(tx, actor, user, changes, password_hash)
         return await get_user(tx, user.user_id)
 
-    async def _create(
-        self, tx: Transaction, actor: AuditActor, record: UserRecord, password_hash: str | None
-    ) -> str:
+    async def _create(self, tx: Transaction, actor: AuditActor, record: UserRecord, password_hash: str | None) -> str:
         user_id = record.user_id or await unused_user_id(tx)
         if await was_erased(tx, user_id):
             raise FieldError(("user_id",), "belonged to a user who was erased; choose another one")
@@ -114,7 +109,7 @@ class UserOperations:
 
     def _values(self, changes: UserChanges, user: User | None, user_id: str) -> dict[str, Any]:
         """Returns the columns that the changes set, without the password."""
-        values = changes.model_dump(exclude_none=True, exclude={"user_id", "password", "totp_secret"})
+        values = changes.model_dump(exclude_none=True, include=_COLUMNS)
         if changes.login is not None:
             values["login_key"] = login_key(changes.login)
         if user is not None:

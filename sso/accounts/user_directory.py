@@ -1,7 +1,6 @@
 """Finds users for administrators: by prefix, page by page. The indexes make it fast with a million users."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from sso.accounts.model import User, login_key, stored_login
 from sso.core.ids import is_user_id
@@ -50,24 +49,16 @@ _LOGINS = Statement("SELECT user_id, login FROM users WHERE user_id = ANY (CAST(
 _COUNT = Statement("SELECT count(*) FROM (SELECT FROM users LIMIT :limit) u")
 
 
-@dataclass(frozen=True)
-class UserPage:
-    users: list[User]
-    next_after: str | None
-
-
 class UserDirectory:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def page(self, search: str, after: str, limit: int) -> UserPage:
+    async def page(self, search: str, after: str, limit: int) -> list[User]:
         """Returns the users after the login key ``after``, in the order of login keys.
 
         ``search`` is the beginning of a login or nickname, in any case, or a user id.
         """
-        rows = await self._rows(search, after, limit + 1)
-        users = [User.from_row(row) for row in rows[:limit]]
-        return UserPage(users, users[-1].login_key if len(rows) > limit else None)
+        return [User.from_row(row) for row in await self._rows(search, after, limit)]
 
     async def _rows(self, search: str, after: str, limit: int) -> list[Row]:
         if not search:

@@ -6,7 +6,8 @@ from typing import Any
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import User, login_key, stored_login
-from sso.accounts.own_changes import audit_registration
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.backchannel_logout.site_sessions import end_site_sessions
 from sso.core.ids import is_user_id
 from sso.db.batch.statement import BatchStatement
@@ -84,6 +85,7 @@ _DELETE_ISSUED = tuple(
 )
 _LOCK = Statement("SELECT * FROM users WHERE user_id = :user_id FOR UPDATE")
 _LOCK_BY_ID_OR_LOGIN = Statement("SELECT * FROM users WHERE user_id = :user_id OR login_key = :login_key FOR UPDATE")
+_PASSWORD_HASH = Statement("SELECT password_hash FROM users WHERE user_id = :user_id OR login_key = :login_key")
 _IS_ERASED = Statement("SELECT EXISTS (SELECT FROM erased_users WHERE user_id = :user_id)")
 _REVOKE_LINKS = Statement(
     """DELETE FROM mailed_links WHERE digest IN (
@@ -176,6 +178,12 @@ async def lock_users(tx: Transaction, user_id: str | None, login: str) -> Sequen
     return [User.from_row(row) for row in rows]
 
 
+async def read_password_hash(runner: Runner, user_id: str | None, login: str) -> str | None:
+    """Returns the hash of the user with the id or the login; None if there is none, or no password."""
+    password_hash: str | None = await runner.value(_PASSWORD_HASH, user_id=user_id or "", login_key=login_key(login))
+    return password_hash
+
+
 async def insert_user(tx: Transaction, user_id: str, values: dict[str, Any]) -> None:
     await tx.value(insert_statement("users", ("user_id", *values)), user_id=user_id, **values)
 
@@ -229,7 +237,9 @@ async def create_user(
             email_verified=email_verified,
         )
         if row:
-            await audit_registration(tx, row["user_id"], row["login"])
+            # Conditions of roles and groups compare the domain of the login, so its changes are in the audit trail.
+            actor, user_id = AuditActor(user_id=row["user_id"]), row["user_id"]
+            await trail.write(tx, actor, "user.create", user_id, None, {"login": row["login"]})
             return User.from_row(row)
         if await is_login_used(tx, login):
             return None
@@ -258,4 +268,3 @@ async def revoke_links(tx: Runner, user_id: str, purposes: Sequence[str] = REVOK
 async def _revoke_and_record(tx: Transaction, user_id: str, kept_session_id: str = "") -> None:
     await revoke_everything(tx, user_id, kept_session_id)
     await record_event(tx, user_id, EventKind.SIGNED_OUT_ELSEWHERE)
-

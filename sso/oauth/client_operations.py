@@ -160,9 +160,7 @@ def _check_attributes(changes: ClientChanges, row: dict[str, Any]) -> None:
     if DEVICE_CODE in row["grant_types"] and not is_oidc:
         raise FieldError(("grant_types",), f"{DEVICE_CODE} needs the profile oidc")
     if row["backchannel_logout_session_required"] and not (is_oidc and row["backchannel_logout_uri"]):
-        raise FieldError(
-            ("backchannel_logout_session_required",), "needs the profile oidc and backchannel_logout_uri"
-        )
+        raise FieldError(("backchannel_logout_session_required",), "needs the profile oidc and backchannel_logout_uri")
     _check_service(row)
     is_public = not has_secret and method != "private_key_jwt"
     if is_public and (method.startswith("client_secret") or changes.public is False):

@@ -28,7 +28,7 @@ def _word(max_length: int) -> AfterValidator:
 
 
 def _client_id(text: str) -> str:
-    """"" is the value of a provider without one, and is sent back by clients that have read it."""
+    """ "" is the value of a provider without one, and is sent back by clients that have read it."""
     return _check_word(text, 256) if text else text
 
 

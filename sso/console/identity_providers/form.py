@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sso.console.users.form import split_list
-from sso.state.sections.identity_providers import FLAGS, REQUIRED, URLS
 from sso.upstream.model import CLAIMS
+from sso.upstream.provider_operations import REQUIRED
+from sso.upstream.provider_record import FLAGS, URLS
 from sso.web.body import InvalidBody
 
 TEXTS = ("name", "client_id", *URLS)
