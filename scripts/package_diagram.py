@@ -32,6 +32,7 @@ BOXES = {
     "accounts": "accounts\nlogin, sessions, account page",
     "backchannel_logout": "backchannel_logout\nnotifications to sites",
     "mail": "mail\noutbox, SMTP",
+    "delivery": "delivery\nqueue with retries",
     "webhooks": "webhooks\nsends changes to addresses",
     "change_stream": "change_stream\nchanges for other programs",
     "figures": "figures\nsums for the console",

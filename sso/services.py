@@ -14,7 +14,6 @@ from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import NEW_PASSWORDS_PER_MINUTE, PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
 from sso.accounts.mailed_links import MailedLinks
-from sso.accounts.operations import UserOperations
 from sso.accounts.passkeys.wiring import Passkeys, build_passkeys
 from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.password_reset.requests import ResetRequests
@@ -33,7 +32,6 @@ from sso.accounts.support_operations import SupportOperations
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
 from sso.admin.wiring import ManagementApi, ManagementServices, build_management
-from sso.backchannel_logout.sender import LogoutSender
 from sso.backchannel_logout.wiring import build_logout_sender
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
@@ -49,6 +47,7 @@ from sso.core.telemetry import Telemetry
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.db.time_limits import TimeLimits
+from sso.delivery.due_queue import DueQueue
 from sso.device.wiring import DeviceLogin, build_device_login
 from sso.gsid import wiring as gsid_wiring
 from sso.gsid.wiring import GameLogin
@@ -57,21 +56,19 @@ from sso.keys.master_key import open_keyring
 from sso.keys.rotation import KeyRotation
 from sso.keys.store import KeyStore
 from sso.mail.content import mail_logo
-from sso.mail.outbox import MailSender, Outbox
+from sso.mail.outbox import Outbox
+from sso.mail.sender import build_mail_sender
 from sso.mail.smtp import Delivery
-from sso.oauth.client_operations import ClientOperations
 from sso.oauth.device_sites import ClientDeviceSites
 from sso.oauth.service_token_store import ServiceTokenStore
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
-from sso.state.apply import RecordOperations
-from sso.upstream.provider_operations import ProviderOperations
+from sso.state.apply import RecordOperations, build_operations
 from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
-from sso.webhooks.sender import WebhookSender
 from sso.webhooks.wiring import build_webhooks
 
 
@@ -115,12 +112,12 @@ class Services:
     game_login: GameLogin
     device_login: DeviceLogin
     upstream: Upstream
-    mail_sender: MailSender
-    logout_sender: LogoutSender
+    mail_sender: DueQueue
+    logout_sender: DueQueue
     permissions: Permissions
     change_sequencer: ChangeSequencer
     change_reader: ChangeReader
-    webhook_sender: WebhookSender
+    webhook_sender: DueQueue
     operations: RecordOperations
     management: ManagementApi
     applications: ApplicationDirectory
@@ -223,13 +220,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     registration = build_registration(settings, database, ring, links, outbox, password_login, brand.name)
     upstream = build_upstream(settings, database, ring, outbox, brand.name)
     key_rotation = KeyRotation(database, bus, ring)
-    allow_http = not settings.https
-    operations = RecordOperations(
-        ring,
-        UserOperations(ring, password_changes),
-        ClientOperations(ring, allow_http),
-        ProviderOperations(ring, allow_http),
-    )
+    operations = build_operations(ring, password_changes, allow_http=not settings.https)
     return Services(
         settings=settings,
         brand=brand,
@@ -304,5 +295,5 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),
         logout_sender=build_logout_sender(settings, database, keys),
-        mail_sender=MailSender(database, ring, settings.mail_from, delivery, mail_logo(brand)),
+        mail_sender=build_mail_sender(database, ring, settings.mail_from, delivery, mail_logo(brand)),
     )

@@ -111,8 +111,7 @@ async def _start_metrics(
 
 
 def _gauges(services: Services, mail_queue: MailQueueMonitor) -> list[WorkerGauge]:
-    game, database, bus, logouts = services.game_login, services.database, services.bus, services.logout_sender
-    webhooks = services.webhook_sender
+    game, database, bus = services.game_login, services.database, services.bus
     return [
         WorkerGauge("held_polls", "Polls of game clients that wait for a login", lambda: len(game.held_polls)),
         WorkerGauge(
@@ -136,36 +135,6 @@ def _gauges(services: Services, mail_queue: MailQueueMonitor) -> list[WorkerGaug
         WorkerGauge("bus_messages_received", "Messages of other workers since this one started", lambda: bus.received),
         WorkerGauge("bus_topics_waiting", "Topics that wait until the bus is connected", lambda: bus.waiting),
         WorkerGauge("bus_topics_dropped", "Topics dropped because too many waited", lambda: bus.dropped),
-        WorkerGauge(
-            "webhook_events_delivered",
-            "Events that webhooks have accepted since this worker started",
-            lambda: webhooks.delivered,
-        ),
-        WorkerGauge(
-            "webhook_deliveries_failed",
-            "Attempts to send an event to a webhook that failed since this worker started",
-            lambda: webhooks.failed,
-        ),
-        WorkerGauge(
-            "webhook_events_given_up",
-            "Events for webhooks that were given up since this worker started",
-            lambda: webhooks.given_up,
-        ),
-        WorkerGauge(
-            "logout_notifications_delivered",
-            "Logout notifications that sites have accepted since this worker started",
-            lambda: logouts.delivered,
-        ),
-        WorkerGauge(
-            "logout_notifications_failed",
-            "Attempts to send a logout notification that failed since this worker started",
-            lambda: logouts.failed,
-        ),
-        WorkerGauge(
-            "logout_notifications_abandoned",
-            "Logout notifications that were given up since this worker started",
-            lambda: logouts.abandoned,
-        ),
     ]
 
 

@@ -238,6 +238,13 @@ def test_parts_of_perm_import_downwards_only(part: str, forbidden: tuple[str, ..
     assert [name for name in names if name.startswith(f"perm/{part}/")] == []
 
 
+def test_versions_of_facts_stay_inside_the_stores() -> None:
+    """Requests and endpoints read facts through `FactsReader`; caching and reading ahead are wrappers of it."""
+    named = {name for name in FILES if "FactsVersion" in FILES[name].read_text()}
+    stores = ("cached_facts", "caller_read", "facts", "facts_cache")
+    assert named == {f"perm/stores/{name}.py" for name in stores}
+
+
 def test_only_named_modules_read_the_clock_of_the_host() -> None:
     """The clocks of several hosts differ: what one writes and another judges is judged by `sso/db/clock.py`.
 

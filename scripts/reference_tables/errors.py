@@ -35,10 +35,14 @@ class Signature:
     code: tuple[int, str] | None = None
     default_status: str = "400"
     default_code: str = "invalid_request"
+    path: tuple[int, str] | None = None  # of the field that the text is about
+    subject: tuple[int, str] | None = None  # of the sentence, "body" unless it is set
 
 
+_KEYWORD_ONLY = 9  # a position that no call has
 OTHER_ERRORS = {
-    "InvalidBody": Signature(text=(0, "message"), status=(1, "status")),
+    "FieldError": Signature(text=(1, "expected"), status=(_KEYWORD_ONLY, "status"), path=(0, "path")),
+    "InvalidBody": Signature(text=(0, "problem"), status=(1, "status"), subject=(_KEYWORD_ONLY, "subject")),
     "RequestRejected": Signature(text=(1, "reason"), status=(0, "status"), default_code=""),
     "AuthorizationError": Signature(text=(1, "description"), code=(0, "error"), default_status="302"),
     "ErrorResponse": Signature(text=(2, "message"), status=(0, "status"), code=(1, "code")),
@@ -100,6 +104,8 @@ def _signature(site: CallSite, classes: dict[str, type[ApiError]]) -> Signature 
     if site.callee in OTHER_ERRORS:
         return OTHER_ERRORS[site.callee]
     name = site.callee
+    if site.class_name in OTHER_ERRORS:
+        return None
     if site.callee == "__init__" and site.class_name in classes and isinstance(site.call.func, ast.Attribute):
         name = site.class_name  # super().__init__("text") in the class of an error
     elif name not in classes or classes[name].__init__ is not ApiError.__init__:
@@ -118,7 +124,39 @@ def _texts(site: CallSite, signature: Signature) -> list[ErrorText]:
         for caller in site.module.calls:
             if caller.callee == function:
                 texts += caller.texts(caller.argument(position, name))
-    return [ErrorText(site.module.package, status, code, text, site.module.name) for text in texts]
+    return [
+        ErrorText(site.module.package, status, code, f"{prefix}{text}", site.module.name)
+        for prefix in _prefixes(site, signature)
+        for text in texts
+    ]
+
+
+def _prefixes(site: CallSite, signature: Signature) -> list[str]:
+    """Returns what can precede the text of an error: the path of a field, or the subject of the sentence."""
+    if signature.path:
+        return [f"{path}: " if path else "" for path in _paths(site, site.argument(*signature.path))]
+    return [f"{_value(site, signature.subject) or 'body'} "] if signature.subject else [""]
+
+
+def _paths(site: CallSite, node: ast.expr | None) -> list[str]:
+    """Returns ``{path}.groups[{index}]`` for ``(*path, "groups", index)``."""
+    if not isinstance(node, ast.Tuple):
+        return ["{path}"]
+    paths = [""]
+    for part in node.elts:
+        match part:
+            case ast.Starred():
+                steps = ["{path}"]
+            case ast.Name(id="index" | "number" as name):
+                steps = [f"[{{{name}}}]"]
+            case ast.Name(id=name) if not site.texts(part):
+                steps = [f".{{{name}}}"]
+            case ast.Constant(value=int() as index):
+                steps = [f"[{index}]"]
+            case _:
+                steps = [f".{text}" for text in site.texts(part)] or [".{name}"]
+        paths = [path + step for path in paths for step in steps]
+    return [path.removeprefix(".") for path in paths]
 
 
 def _value(site: CallSite, place: tuple[int, str] | None) -> str | None:

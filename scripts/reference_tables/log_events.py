@@ -1,4 +1,4 @@
-"""Finds the log events in the source: calls such as ``log.warning("mail.delivery_failed", reason=…)``."""
+"""Finds the log events in the source: calls such as ``log.warning("queue.delivery_failed", reason=…)``."""
 
 import ast
 from dataclasses import dataclass, field

@@ -59,6 +59,7 @@ def _class_table(found: list[Module]) -> Table:
     rows = [
         (f"``{name}``", str(error.status), f"``{error.code}``", texts.get(name, str(error.message)))
         for name, error in error_classes(found).items()
+        if name not in OTHER_ERRORS
     ]
     rows += [(f"``{name}``", "set when raised", "", "") for name in OTHER_ERRORS]
     return Table("Error classes", ("Class", "Status", "Code", "Text", "Meaning"), sorted(rows), meanings=True)

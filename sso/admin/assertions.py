@@ -20,7 +20,7 @@ from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, is_applicatio
 from sso.perm.input.assertions import read_assertions as read_statements
 from sso.perm.stores.applications import refuse_removed_application
 from sso.perm.stores.assertions import read_assertions, save_assertions
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.locks import lock_application
 from sso.web.request_model import RequestModel
 
@@ -35,7 +35,7 @@ class AssertionQuestion(RequestModel):
 
 
 class AssertionResource:
-    def __init__(self, database: Database, writer: PermissionWriter, facts: FactsStore) -> None:
+    def __init__(self, database: Database, writer: PermissionWriter, facts: StoredFacts) -> None:
         self._database = database
         self._writer = writer
         self._facts = facts
@@ -100,7 +100,7 @@ class AssertionResource:
         return statements
 
 
-def assertion_routes(database: Database, writer: PermissionWriter, facts: FactsStore) -> tuple[AdminRoute, ...]:
+def assertion_routes(database: Database, writer: PermissionWriter, facts: StoredFacts) -> tuple[AdminRoute, ...]:
     resource = AssertionResource(database, writer, facts)
     path = "/applications/<application_id>/assertions"
     return (

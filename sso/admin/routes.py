@@ -11,9 +11,10 @@ from sso.admin.caller import AdminCaller
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, DeleteQuery, DeletionBody, EventStreamRequest
 from sso.admin.wiring import ManagementApi
 from sso.core.errors import ApiError, NotFound
+from sso.core.field_errors import FieldError
 from sso.perm.caller import PresentedCredentials
 from sso.perm.errors import TooManyAdminRequests
-from sso.web.body import JSON, InvalidBody, ParsedBody
+from sso.web.body import JSON, ParsedBody
 from sso.web.client_connection import ClientConnection, client_connection
 from sso.web.request import client_address, read_body, text_header
 from sso.web.request_model import validate
@@ -38,7 +39,11 @@ def _view(management: ManagementApi, route: AdminRoute) -> Callable[..., Awaitab
         caller = await management.authenticator.authenticate(_credentials())
         with management.limit(caller):
             await management.authorize(caller, route)
-            return await _respond(management, route, caller, path)
+            try:
+                return await _respond(management, route, caller, path)
+            except FieldError as error:
+                error.extra["field"] = list(error.path)
+                raise
 
     return view
 
@@ -119,7 +124,7 @@ async def _with_override(query: DeleteQuery) -> DeleteQuery:
 def _without_fixed_fields(route: AdminRoute, path: Mapping[str, str], fields: dict[str, JSON]) -> dict[str, JSON]:
     for name, variable in route.fixed_fields.items():
         if variable and name in fields and str(fields[name]) != path[variable]:
-            raise InvalidBody(f"{name}: cannot be changed")
+            raise FieldError((name,), "cannot be changed")
     return {name: value for name, value in fields.items() if name not in route.fixed_fields}
 
 
@@ -131,7 +136,7 @@ def _credentials() -> PresentedCredentials:
 def _query_fields() -> dict[str, Any]:
     fields = request.args.to_dict(flat=False)
     if repeated := [name for name, values in fields.items() if len(values) > 1]:
-        raise InvalidBody(f"{repeated[0]}: must be given once")
+        raise FieldError((repeated[0],), "must be given once")
     if any("\0" in name or "\0" in values[0] for name, values in fields.items()):
-        raise InvalidBody("the query has a NUL character")
+        raise ApiError("the query has a NUL character")
     return {name: values[0] for name, values in fields.items()}

@@ -23,7 +23,7 @@ from sso.core.ids import MAX_APPLICATION_ID
 from sso.core.moments import rfc3339
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, LIST_TYPES
 from sso.perm.errors import InvalidInput
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts_reader import FactsReader
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.personal_data.export import export_user
 from sso.web.request_model import WholeNumber, at_most
@@ -39,7 +39,7 @@ class PermissionsQuery(AdminModel):
 
 
 class UserDetails:
-    def __init__(self, users: UserResource, operations: SupportOperations, facts: FactsStore) -> None:
+    def __init__(self, users: UserResource, operations: SupportOperations, facts: FactsReader) -> None:
         self._database = users.database
         self._users = users
         self._operations = operations

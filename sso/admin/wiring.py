@@ -131,7 +131,7 @@ def _routes(s: ManagementServices, visibility: Visibility, protected: ProtectedU
         *invitation_routes(InvitationResource(users, s.registration, sends_mail=s.settings.smtp_url is not None)),
         *_service_routes(s),
         *_permission_routes(s, users, details, visibility),
-        *assertion_routes(s.database, writer, facts),
+        *assertion_routes(s.database, writer, facts.stored),
         *change_routes(ChangeStream(s.change_reader)),
         *WebhookResource(s.database, s.keyring, s.bus, s.webhooks).routes(),
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sso.keys.store import KeyStore
     from sso.oauth.client_store import ClientStore
     from sso.perm.changes.writer import PermissionWriter
-    from sso.perm.stores.facts import FactsStore
+    from sso.perm.stores.facts import StoredFacts
     from sso.services import Services
     from sso.state.apply import Applier
     from sso.upstream.provider_store import ProviderStore
@@ -113,10 +113,10 @@ class CommandServices:
         return ProviderStore(self.database, self.keyring)
 
     @cached_property
-    def facts(self) -> "FactsStore":
-        from sso.perm.stores.facts import FactsStore
+    def facts(self) -> "StoredFacts":
+        from sso.perm.stores.facts import StoredFacts
 
-        return FactsStore(self.database)
+        return StoredFacts(self.database)
 
     @cached_property
     def permission_writer(self) -> "PermissionWriter":

@@ -12,13 +12,17 @@ class ConnectionFailed(ClientError):
 
 
 class RequestRefused(ClientError):
-    """The server refused the request. ``text`` names the field and what was expected."""
+    """The server refused the request. ``text`` names the field and what was expected.
+
+    ``field`` is the path of that field in the request, such as ("redirect_uris", 0); () if it is about no field.
+    """
 
     def __init__(self, status: int, text: str, body: dict[str, Any], retry_after: int | None = None) -> None:
         super().__init__(f"{text} (status {status})")
         self.status = status
         self.text = text
         self.body = body
+        self.field: tuple[str | int, ...] = tuple(body.get("field", ()))
         self.retry_after = retry_after  # seconds
 
 

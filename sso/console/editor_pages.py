@@ -12,7 +12,6 @@ from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
-from sso.web.body import InvalidBody
 
 Variables: TypeAlias = dict[str, Any]  # of the path
 Form: TypeAlias = dict[str, str]
@@ -70,7 +69,7 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
     async def impact(visit: ConsoleVisit, variables: Variables, form: Form) -> dict[str, Any]:
         try:
             return {"impact": await send(visit, variables, form, dry_run=True)}
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return {"impact_problem": FormError.of(error).text}
 
     async def open_editor(**variables: str) -> Response:
@@ -88,7 +87,7 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
         await console.require_recent(visit, form)
         try:
             await send(visit, variables, form, dry_run=False)
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return await show(visit, variables, form, **problem(FormError.of(error)))
         return done(editor.next_path(variables), editor.notice)
 

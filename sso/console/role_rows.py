@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from sso.core.field_errors import FieldError
 from sso.core.moments import utc_moment
-from sso.web.body import InvalidBody
 
 
 @dataclass(frozen=True)
@@ -59,4 +59,4 @@ def read_day(form: dict[str, str], field: str) -> int:
     try:
         return int(datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
     except ValueError:
-        raise InvalidBody("until: must be a day such as 2035-12-31") from None
+        raise FieldError(("until",), "must be a day such as 2035-12-31") from None

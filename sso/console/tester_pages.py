@@ -13,7 +13,6 @@ from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.perm.engine.explanation.text import comparison_text
-from sso.web.body import InvalidBody
 
 TEST = "/conditions/test"
 
@@ -30,7 +29,7 @@ async def judge_form(visit: ConsoleVisit, form: dict[str, str]) -> dict[str, Any
     """Returns the template values of the outcome, or of the problem with the form."""
     try:
         return {"outcome": await visit.data("POST", TEST, body=question(form))}
-    except (ApiError, InvalidBody) as error:
+    except ApiError as error:
         return problem(FormError.of(error))
 
 

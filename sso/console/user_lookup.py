@@ -2,23 +2,23 @@
 
 from sso.console.form_error import FormError
 from sso.console.visit import ConsoleVisit
+from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
-from sso.web.body import InvalidBody
 
 
 async def find_user_id(visit: ConsoleVisit, name: str, field: str) -> str:
     """Returns the id of a user. An id is returned as it is, without a look whether there is such a user.
 
-    Raises InvalidBody if no user has this e-mail address, or the administrator may not see users.
+    Raises FieldError if no user has this e-mail address, or the administrator may not see users.
     """
     if is_user_id(name):
         return name
     if not visit.may("GET", "/users"):
-        raise InvalidBody(f"{field}: give a user id; can_view_users is required to find users by e-mail address")
+        raise FieldError((field,), "give a user id; can_view_users is required to find users by e-mail address")
     found = await visit.data("GET", "/users", query={"search": name, "limit": "10"})
     user_ids = [str(user["user_id"]) for user in found if user["login"].casefold() == name.casefold()]
     if not user_ids:
-        raise InvalidBody(f"{field}: there is no user {name}")
+        raise FieldError((field,), f"there is no user {name}")
     return user_ids[0]
 
 

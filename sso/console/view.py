@@ -24,7 +24,6 @@ from sso.core.errors import ApiError, Forbidden
 from sso.core.language import current_language
 from sso.core.language_names import SOURCE
 from sso.perm.errors import TooManyAdminRequests
-from sso.web.body import InvalidBody
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.error_page import error_page
 from sso.web.pages import form_fields
@@ -82,7 +81,6 @@ class ConsoleView:
         routes.register_error_handler(ConfirmationNeeded, self._show_confirmation)
         routes.register_error_handler(TooManyAdminRequests, self._show_too_many)
         routes.register_error_handler(ApiError, self._show_error)
-        routes.register_error_handler(InvalidBody, self._show_error)
         return routes
 
     async def open(self, section: ConsoleSection) -> ConsoleVisit:
@@ -224,17 +222,16 @@ class ConsoleView:
         names = {**self._without_rights(ERROR_TITLES[429]), "wait_s": error.retry_after, "here": here}
         return self._render(template, 429, error.headers, names)
 
-    async def _show_error(self, error: ApiError | InvalidBody) -> Response:
+    async def _show_error(self, error: ApiError) -> Response:
         visit: ConsoleVisit | None = g.get("console_visit")
-        headers = error.headers if isinstance(error, ApiError) else {}
         if visit is None:
-            return await error_page(error.status, error.message, g.request_id, headers)
+            return await error_page(error.status, error.message, g.request_id, error.headers)
         return await self.show(
             visit,
             "error.html",
             title=ERROR_TITLES.get(error.status, "That did not work"),
             status=error.status,
-            headers=headers,
+            headers=error.headers,
             message=error.message,
             back=g.console_section.path if request.path != g.console_section.path else BASE,
             history=history_path(visit, request.view_args or {}) if error.status == 404 else "",

@@ -9,8 +9,8 @@ from sso.admin.caller import AdminCaller
 from sso.admin.own_records import OwnRecords
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, Progress, etag
 from sso.admin.wiring import ManagementApi
-from sso.core.errors import Forbidden, NotFound
-from sso.web.body import InvalidBody, ParsedBody
+from sso.core.errors import ApiError, Forbidden, NotFound
+from sso.web.body import ParsedBody
 from sso.web.request_model import validate
 
 
@@ -83,7 +83,7 @@ class ConsoleVisit:
     ) -> AdminResponse:
         """Calls an operation as the management API does. ``path`` is that of its route, such as ``/users/<user_id>``.
 
-        Raises Forbidden if the administrator lacks the right, ApiError and InvalidBody like the management API.
+        Raises Forbidden if the administrator lacks the right, ApiError like the management API.
         """
         is_change = method != "GET" and not (query or {}).get("dry_run")
         if is_change and self.question.is_open:
@@ -94,7 +94,7 @@ class ConsoleVisit:
             if any("\0" in value for value in variables.values()):  # as in the paths and queries of the management API
                 raise NotFound
             if any("\0" in value for value in (query or {}).values()):
-                raise InvalidBody("the query has a NUL character")
+                raise ApiError("the query has a NUL character")
             fields: dict[str, Any] = {name: value for name, value in (query or {}).items() if value != ""}
             model = validate(route.query, ParsedBody(fields, is_form=True))
             content = validate(route.body, ParsedBody(body or {})) if route.body else None

@@ -21,9 +21,9 @@ class DomainCounter:
         self.counts: dict[tuple[str, ...], int] = {}
         DomainCounter.registered.append(self)
 
-    def add(self, *values: str) -> None:
+    def add(self, *values: str, count: int = 1) -> None:
         counts = self.counts
-        counts[values] = counts.get(values, 0) + 1
+        counts[values] = counts.get(values, 0) + count
 
 
 LOGINS = DomainCounter(
@@ -56,11 +56,14 @@ THROTTLED_REQUESTS = DomainCounter(
     "limit",
     begins_with=[("login",), ("getgsid",), ("early polls",), ("authorize",), ("admin",)],
 )
-MAILS = DomainCounter(
-    "mails",
-    "Attempts to deliver a mail, by result",
+DELIVERIES = DomainCounter(
+    "deliveries",
+    "Attempts to deliver a mail, a logout notification or an event for a webhook, by result",
+    "queue",
     "result",
-    begins_with=[("delivered",), ("failed",), ("abandoned",)],
+    begins_with=[
+        (queue, result) for queue in ("mail", "logout", "webhook") for result in ("delivered", "retry", "failed")
+    ],
 )
 TASK_FAILURES = DomainCounter(
     "background_task_failures",

@@ -13,7 +13,7 @@ class ApiError(Exception):
     The message is for the client and must not contain secrets.
     """
 
-    status: ClassVar[int] = 400
+    status: int = 400
     code: ClassVar[str] = "invalid_request"  # the ``error`` of OAuth responses
     message: str = "bad request"
     # Details for the operator: logged, and shown on the error page of a server with a loopback base URL.

@@ -5,32 +5,32 @@ from sso.doctor.finding import Finding
 
 
 def logout_notifications(dsn: str) -> Finding:
-    abandoned = fetch_value(
+    failed = fetch_value(
         dsn,
         """SELECT string_agg(format('%s to %s (%s)', count, client_id, problem), '; ' ORDER BY client_id)
         FROM (SELECT client_id, count(*) AS count, max(problem) AS problem FROM logout_notifications
-            WHERE next_try IS NULL AND expires > now() GROUP BY client_id) abandoned""",
+            WHERE next_try IS NULL AND expires > now() GROUP BY client_id) failed""",
     )
     return Finding(
         "logout notifications",
-        abandoned is None,
-        "none was given up in the last days" if abandoned is None else f"given up in the last days: {abandoned}",
+        failed is None,
+        "none has failed in the last days" if failed is None else f"failed in the last days: {failed}",
         "correct backchannel_logout_uri of the client, or SSO_BACKCHANNEL_NETWORKS, or ask the operator of the site",
         warning=True,
     )
 
 
 def webhooks(dsn: str) -> Finding:
-    """A webhook that fails for some minutes, or that has events which were given up."""
+    """A webhook that has been failing for some minutes, or that has failed events."""
     failing = fetch_value(
         dsn,
-        """SELECT string_agg(format('%s (%s)', url, coalesce(problem, given_up || ' events were given up')), '; '
+        """SELECT string_agg(format('%s (%s)', url, coalesce(problem, failed || ' events have failed')), '; '
             ORDER BY url)
         FROM (SELECT url, CASE WHEN failing_since < now() - interval '5 minutes' THEN problem END AS problem,
                 (SELECT count(*) FROM webhook_failures f
-                    WHERE f.webhook_id = w.webhook_id AND expires > now()) AS given_up
+                    WHERE f.webhook_id = w.webhook_id AND expires > now()) AS failed
             FROM webhooks w WHERE NOT disabled) deliveries
-        WHERE problem IS NOT NULL OR given_up > 0""",
+        WHERE problem IS NOT NULL OR failed > 0""",
     )
     return Finding(
         "webhooks",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.accounts.login.options import ShortText
+from sso.core.field_errors import FieldError
 from sso.core.language import TAG
 from sso.gsid.errors import BadLink
 from sso.gsid.model import GameSessionData, LinkValues
@@ -88,5 +89,5 @@ def _validated(name: str, text: str | None) -> Any:
         raise BadLink(name)
     try:
         return getattr(validate(_Fields, ParsedBody({name: text}, is_form=True)), name)
-    except InvalidBody:
+    except FieldError:
         raise BadLink(name) from None

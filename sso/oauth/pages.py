@@ -11,6 +11,7 @@ from sso.accounts.account_page.sections import describe_scopes
 from sso.accounts.login.form import LoginForm
 from sso.accounts.sessions import Session
 from sso.accounts.visitor import Visitor
+from sso.core.field_errors import FieldError
 from sso.db.errors import DatabaseError
 from sso.db.rate_limit import RateLimiter
 from sso.oauth.authorization_request import Parameters, error_response_mode, ui_locales
@@ -31,7 +32,6 @@ from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
 from sso.oauth.pushed_requests import PushedAuthorizationRequests, has_request_uri
 from sso.oauth.redirect_uris import Redirect
 from sso.web import language
-from sso.web.body import InvalidBody
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
 from sso.web.pages import MAX_FORM, form_fields, page
@@ -57,7 +57,7 @@ def authorize_pages(
         """Redirects to GET: browsers send no SameSite cookie with the POST of another site, but do with a GET."""
         body = await read_body(max_bytes=MAX_FORM)
         if not body.is_form:
-            raise InvalidBody("Content-Type: expected application/x-www-form-urlencoded", status=415)
+            raise FieldError(("Content-Type",), "expected application/x-www-form-urlencoded", status=415)
         return see_other(f"{AUTHORIZE_PATH}?{quote(body.raw, safe=_QUERY_CHARACTERS)}")
 
     @routes.get(AUTHORIZE_PATH)

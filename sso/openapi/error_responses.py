@@ -30,8 +30,18 @@ _TEXTS = {
 }
 _RETRY = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
 
+_FIELD = {
+    "type": "array",
+    "items": {"type": ["string", "integer"]},
+    "description": "In the management API, the path of the field that the text is about.",
+    "examples": [["redirect_uris", 0]],
+}
 ENVELOPE_ERROR: JsonSchema = properties(
-    ("status", "error"), status={"type": "string", "const": "ERROR"}, error={"type": "string"}, otp={"type": "array"}
+    ("status", "error"),
+    status={"type": "string", "const": "ERROR"},
+    error={"type": "string"},
+    otp={"type": "array"},
+    field=_FIELD,
 )
 OAUTH_ERROR: JsonSchema = properties(("error",), error={"type": "string"}, error_description={"type": "string"})
 _EXAMPLES = {

@@ -13,8 +13,7 @@ from sso.perm.engine.required_rights import Operation, is_allowed, join_alternat
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.rights import META_NAMES, Rights
 from sso.perm.engine.secret_rights import NO_SECRET_RIGHTS, SecretRights
-from sso.perm.stores.facts import FactsStore
-from sso.perm.stores.facts_cache import NO_VERSIONS, KnownVersions
+from sso.perm.stores.facts_reader import FactsReader
 from sso.perm.stores.loaded_facts import LoadedFacts
 
 
@@ -68,8 +67,12 @@ class CallerRights(NamedTuple):
 
 
 class Authorizer:
-    def __init__(self, facts: FactsStore) -> None:
+    def __init__(self, facts: FactsReader) -> None:
         self.facts = facts
+
+    def with_facts(self, facts: FactsReader | None) -> "Authorizer":
+        """Returns the authorizer of a request that has facts of its own."""
+        return self if facts is None else Authorizer(facts)
 
     async def is_root(self, caller: Caller) -> bool:
         """Whether the caller has every right."""
@@ -79,12 +82,8 @@ class Authorizer:
         assert central is not None
         return rights_of(caller, central.effective(caller.now)).is_root
 
-    async def caller_rights(
-        self, caller: Caller, application_id: int | None = None, versions: KnownVersions = NO_VERSIONS
-    ) -> CallerRights:
+    async def caller_rights(self, caller: Caller, application_id: int | None = None) -> CallerRights:
         """The rights of the caller. ``application_id`` is the target of the request, if it has one.
-
-        ``versions`` are those of facts that the request has read.
 
         Raises Forbidden if the caller's credentials are not valid for the target.
         """
@@ -93,7 +92,7 @@ class Authorizer:
         addresses: dict[int, Address | None] = {CENTRAL_APPLICATION_ID: caller.connection_address}
         if application_id is not None:
             addresses[application_id] = caller.address
-        loaded = await self.facts.load_many(caller.user_id, addresses, versions)
+        loaded = await self.facts.load_many(caller.user_id, addresses)
         central = loaded[CENTRAL_APPLICATION_ID]
         assert central is not None
         effective = central.effective(caller.now)

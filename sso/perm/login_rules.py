@@ -17,7 +17,7 @@ from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.rights import Rights
 from sso.perm.stores.builtin_roles import ROOT_RULES
 from sso.perm.stores.email_secret import email_secret_matches
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts_reader import FactsReader
 
 _NAME = Statement("SELECT name FROM applications WHERE application_id = :application_id")
 _HAS_SECRET_DATA = Statement(
@@ -32,7 +32,7 @@ class LoginRules:
         self,
         database: Database,
         keyring: Keyring,
-        facts: FactsStore,
+        facts: FactsReader,
         service_jwts: ServiceJwts,
         addresses: SignedAddresses,
     ) -> None:

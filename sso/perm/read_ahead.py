@@ -1,4 +1,4 @@
-"""Reads the credentials of a caller and the versions of facts with one statement, before the caller is authenticated.
+"""Reads the credentials of a caller and what a read needs with one statement, before the caller is authenticated.
 
 The statement is only run for a request whose credentials may be valid: a user JWT with a valid signature, or an access
 key. What it returns is used only for these credentials, and only in this request.
@@ -10,16 +10,16 @@ from sso.accounts.token_holder import TokenHolder
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.user_jwt_claims import sign_in_of
 from sso.core.ids import digest, is_user_id
+from sso.perm.accepted_credentials import EndpointRule, Subject
 from sso.perm.caller import EXPIRED_FOR_S, PresentedCredentials
 from sso.perm.credentials.access_keys import AccessKey, AccessKeys
 from sso.perm.stores.caller_read import CallerReads, CallerRow, ReadQuery
-from sso.perm.stores.facts_cache import KnownVersions
 
 
 class PrefetchedLookup:
     """Answers from the row that was read for this request."""
 
-    __slots__ = ("_caller_row", "_claims", "_jwts", "_keys", "_token")
+    __slots__ = ("_caller_row", "_claims", "_jwts", "_keys", "_token", "facts")
 
     def __init__(
         self, caller_row: CallerRow, jwts: UserJwts, keys: AccessKeys, token: str, claims: dict[str, Any] | None
@@ -29,15 +29,7 @@ class PrefetchedLookup:
         self._keys = keys
         self._token = token
         self._claims = claims
-
-    @property
-    def versions(self) -> KnownVersions:
-        return self._caller_row.versions
-
-    @property
-    def authored(self) -> int | None:
-        """How many projects the caller is the author of, if that was read."""
-        return self._caller_row.authored
+        self.facts = caller_row.facts
 
     def signed_claims(self, token: str) -> dict[str, Any] | None:
         return self._claims if token == self._token else None
@@ -64,13 +56,15 @@ class ReadAhead:
         self._keys = keys
 
     async def begin(
-        self, credentials: PresentedCredentials, application_id: int, fields: dict[str, Any], *, author: bool = False
+        self, credentials: PresentedCredentials, rule: EndpointRule, application_id: int, fields: dict[str, Any]
     ) -> PrefetchedLookup | None:
-        """Read what a request about this application needs; 0 stands for none.
+        """Reads what a request about this application needs; 0 stands for none.
 
-        ``author`` reads the number of the caller's projects instead. Returns None if the credentials cannot be valid,
-        or if the request has none of these.
+        Returns None for a request that may write, and if the credentials cannot be valid: nothing is read for them.
         """
+        is_own_information = rule.subject is Subject.CALLER
+        if not is_own_information and not (rule.subject is Subject.USER_DATA and rule.is_get(fields)):
+            return None
         key = credentials.access_key
         token = credentials.jwt if key else credentials.bearer or credentials.jwt
         claims = self._jwts.signed_claims(token, EXPIRED_FOR_S) if token else None
@@ -84,7 +78,7 @@ class ReadAhead:
             application_id,
             _target_id(fields, user_id),
         )
-        row = await (self._reads.read_author(query) if author else self._reads.read(query))
+        row = await (self._reads.read_author(query) if is_own_information else self._reads.read(query))
         return PrefetchedLookup(row, self._jwts, self._keys, token, claims)
 
 

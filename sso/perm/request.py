@@ -10,7 +10,7 @@ from sso.perm.changes.writer import WriteMode
 from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
-from sso.perm.stores.facts_cache import NO_VERSIONS, KnownVersions
+from sso.perm.stores.facts_reader import FactsReader
 
 Precondition: TypeAlias = Callable[[Transaction], Awaitable[None]]  # raises an error if the change must not be made
 
@@ -21,8 +21,7 @@ class PermissionRequest:
     caller: Caller
     if_match: str | None = None
     warnings: list[str] = field(default_factory=list)  # collected while the request is handled, sent in the response
-    versions: KnownVersions = NO_VERSIONS  # of facts, read in this request
-    authored: int | None = None  # the number of the caller's projects, if it was read in this request
+    facts: FactsReader | None = None  # with what this request has read, if it only reads
     precondition: Precondition | None = None  # the first step of the transaction that makes the change
 
     @property

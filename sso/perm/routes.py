@@ -15,7 +15,6 @@ from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_key
 from sso.perm.request import Handler, PermissionRequest, by_action
-from sso.perm.stores.facts_cache import NO_VERSIONS
 from sso.perm.wiring import PermissionEndpoints, Permissions
 from sso.web.body import MAX_SCHEMA_VALUES, SCHEMA_BODY, SMALL_BODY, BodyLimit
 from sso.web.request import client_address, current_request, read_body, read_model, text_header
@@ -29,8 +28,6 @@ class Endpoint(NamedTuple):
     path: str
     handler: Handler
     limit: BodyLimit = SMALL_BODY
-    reads_ahead: bool = False  # a get reads the credentials and the versions of facts with one statement
-    reads_author: bool = False  # the statement reads the number of the caller's projects instead of versions
 
 
 def endpoint_table(perm: PermissionEndpoints) -> tuple[Endpoint, ...]:
@@ -39,7 +36,7 @@ def endpoint_table(perm: PermissionEndpoints) -> tuple[Endpoint, ...]:
     return (
         Endpoint("/application", by_action(get=application.get, save=application.save, delete=application.delete)),
         Endpoint("/application/tags", application.save_tags),
-        Endpoint("/user/info", project.user_info, reads_ahead=True, reads_author=True),
+        Endpoint("/user/info", project.user_info),
         Endpoint("/publish", project.publish),
         Endpoint("/project", by_action(get=project.get, save=project.save, delete=project.delete)),
         Endpoint("/project/membership", by_action(get=perm.memberships.get, save=perm.memberships.save), MEMBERS),
@@ -49,8 +46,8 @@ def endpoint_table(perm: PermissionEndpoints) -> tuple[Endpoint, ...]:
         Endpoint("/accessKey", by_action(get=key.get, save=key.save, delete=key.delete)),
         Endpoint("/roles", by_action(get=perm.roles.get, save=perm.roles.save, delete=perm.roles.delete), SCHEMA_BODY),
         Endpoint("/meta/schema", by_action(get=perm.schemas.get, save=perm.schemas.save), SCHEMA_BODY),
-        Endpoint("/meta/data", by_action(get=perm.user_data.get, save=perm.user_data.save), SCHEMA_BODY, True),
-        Endpoint("/check", perm.checks.check, reads_ahead=True),
+        Endpoint("/meta/data", by_action(get=perm.user_data.get, save=perm.user_data.save), SCHEMA_BODY),
+        Endpoint("/check", perm.checks.check),
         Endpoint("/audit", perm.audit.read),
     )
 
@@ -106,20 +103,12 @@ def _view(perm: Permissions, endpoint: Endpoint) -> Callable[[], Awaitable[Respo
         if current_request().query_string:
             fields = _with_query_options(fields)
         credentials, application_id = await _credentials(perm.addresses, rule, fields)
-        lookup = None
-        if endpoint.reads_ahead and (endpoint.reads_author or fields.get("action", "get") == "get"):
-            author = endpoint.reads_author
-            lookup = await perm.read_ahead.begin(credentials, application_id, fields, author=author)
+        lookup = await perm.read_ahead.begin(credentials, rule, application_id, fields)
         caller = await perm.callers.authenticate(credentials, rule, fields, lookup)
         if rule.subject is Subject.USER_DATA and caller.service_id is not None:
             fields = {"application_id": caller.service_id, **fields}
-        handled = PermissionRequest(
-            fields,
-            caller,
-            current_request().headers.get("If-Match"),
-            versions=lookup.versions if lookup else NO_VERSIONS,
-            authored=lookup.authored if lookup else None,
-        )
+        facts = lookup.facts if lookup else None
+        handled = PermissionRequest(fields, caller, current_request().headers.get("If-Match"), facts=facts)
         try:
             with await perm.request_limit.enter(endpoint.path, fields, caller):
                 response = await endpoint.handler(handled)

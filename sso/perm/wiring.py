@@ -38,8 +38,9 @@ from sso.perm.endpoints.user_data import UserDataEndpoint
 from sso.perm.login_rules import LoginRules
 from sso.perm.read_ahead import ReadAhead
 from sso.perm.request_limit import PermissionRequestLimit
+from sso.perm.stores.cached_facts import CachedFacts
 from sso.perm.stores.caller_read import CallerReads
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts import StoredFacts
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class PermissionEndpoints:
 
 @dataclass(frozen=True)
 class Permissions:
-    facts: FactsStore
+    facts: CachedFacts
     writer: PermissionWriter
     callers: CallerAuthenticator
     read_ahead: ReadAhead
@@ -104,8 +105,9 @@ def build_permissions(
             base_url=base_url,
         )
 
-    facts = FactsStore(database)
-    writer = PermissionWriter(database, facts, recorder)
+    stored_facts = StoredFacts(database)
+    facts = CachedFacts(stored_facts)
+    writer = PermissionWriter(database, stored_facts, recorder)
     access_keys = AccessKeys(database, keyring)
     addresses = SignedAddresses(access_keys, database.clock)
     key_files = KeyFiles(key_folder)
@@ -117,7 +119,7 @@ def build_permissions(
         facts=facts,
         writer=writer,
         callers=callers(accept_games=game_admin),
-        read_ahead=ReadAhead(CallerReads(database), jwts, access_keys),
+        read_ahead=ReadAhead(CallerReads(database, facts), jwts, access_keys),
         request_limit=PermissionRequestLimit(database.shares, rate, authorizer),
         admin_callers=callers(accept_games=False),
         addresses=addresses,

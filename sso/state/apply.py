@@ -8,6 +8,7 @@ import trio
 
 from sso.accounts.model import login_key
 from sso.accounts.operations import UserOperations
+from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.user_record import UserRecord
 from sso.accounts.users import read_password_hash
 from sso.audit.audited_changes import RecordDifference, last_audit_entry, read_differences
@@ -25,7 +26,7 @@ from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import WRITE, PermissionWriter, WriteMode
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.applications import NAME_TAKEN
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.seed import seed, seed_central_application
 from sso.state.document import Document
 from sso.state.last_administrators import keep_last_administrators
@@ -77,6 +78,12 @@ class RecordOperations:
     users: UserOperations
     clients: ClientOperations
     providers: ProviderOperations
+
+
+def build_operations(keyring: Keyring, passwords: PasswordChanges, *, allow_http: bool) -> RecordOperations:
+    """``allow_http``: this service itself is used without TLS."""
+    clients, providers = ClientOperations(keyring, allow_http), ProviderOperations(keyring, allow_http)
+    return RecordOperations(keyring, UserOperations(keyring, passwords), clients, providers)
 
 
 @dataclass(frozen=True)
@@ -196,7 +203,7 @@ class Applier:
     ) -> None:
         self._seconds = seconds
         self._actor = actor or AuditActor()
-        self._writer = writer or PermissionWriter(database, FactsStore(database))
+        self._writer = writer or PermissionWriter(database, StoredFacts(database))
         self._database = database
         self._hasher = hasher
         self._operations = operations

@@ -15,6 +15,8 @@ from urllib.parse import unquote_to_bytes
 
 from pydantic import JsonValue
 
+from sso.core.errors import ApiError
+
 JSON: TypeAlias = JsonValue
 
 MAX_BYTES = 256 * 1024
@@ -53,13 +55,14 @@ CHEAP_PARTS = 1000
 _PARTS = (b",", b"[", b"{", b"&", b"%", b"\\u")
 
 
-class InvalidBody(ValueError):
+class InvalidBody(ApiError):
     """The body is not accepted; `status` is 400, 413 (too large) or 415 (unsupported media type)."""
 
-    def __init__(self, message: str, status: int = 400) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, problem: str, status: int = 400, *, subject: str = "body", position: str = "") -> None:
+        self.problem = f"{problem} ({position})" if position else problem
         self.status = status
+        self.position = position  # the line and column of a syntax error
+        super().__init__(f"{subject} {self.problem}")
 
 
 @dataclass(frozen=True)
@@ -91,12 +94,12 @@ def parse_body(
     `repeatable`: fields of a form that are lists although their names do not end with brackets.
     """
     if len(raw) > max_bytes:
-        raise InvalidBody(f"body is larger than {max_bytes} bytes", 413)
+        raise InvalidBody(f"is larger than {max_bytes} bytes", 413)
     is_form = _is_form(content_type, require_type)
     if is_form and not forms:
-        raise InvalidBody("Content-Type must be application/json", 415)
+        raise InvalidBody("must be application/json", 415, subject="Content-Type")
     if raw.startswith(b"\xef\xbb\xbf"):
-        raise InvalidBody("body must not begin with a byte order mark")
+        raise InvalidBody("must not begin with a byte order mark")
     if not raw:
         return ParsedBody({}, is_form, raw)
     return ParsedBody(_parse_form(raw, repeatable) if is_form else _parse_json(raw, max_values), is_form, raw)
@@ -105,13 +108,13 @@ def parse_body(
 def _is_form(content_type: str | None, require_type: bool) -> bool:
     if content_type is None or not content_type.strip():
         if require_type:
-            raise InvalidBody("Content-Type is required")
+            raise InvalidBody("is required", subject="Content-Type")
         return False
     media_type, *parameters = (part.strip(" \t") for part in content_type.lower().split(";"))
     if media_type not in _TYPES:
-        raise InvalidBody("Content-Type is not supported", 415)
+        raise InvalidBody("is not supported", 415, subject="Content-Type")
     if any(parameter not in ("", "charset=utf-8", 'charset="utf-8"') for parameter in parameters):
-        raise InvalidBody("Content-Type may have no parameter but charset=utf-8", 415)
+        raise InvalidBody("may have no parameter but charset=utf-8", 415, subject="Content-Type")
     return media_type == _FORM
 
 
@@ -122,13 +125,13 @@ def _parse_json(raw: bytes, max_values: int) -> dict[str, JSON]:
     try:
         fields = _DECODER.decode(raw.decode())
     except UnicodeDecodeError:
-        raise InvalidBody("body is not valid UTF-8") from None
+        raise InvalidBody("is not valid UTF-8") from None
     except json.JSONDecodeError as error:
-        raise InvalidBody(f"body is not valid JSON (line {error.lineno}, column {error.colno})") from None
+        raise InvalidBody("is not valid JSON", position=f"line {error.lineno}, column {error.colno}") from None
     if not isinstance(fields, dict):
-        raise InvalidBody("body must be one JSON object")
+        raise InvalidBody("must be one JSON object")
     if len(fields) > MAX_FORM_FIELDS:  # no operation has as many, and validating them takes long
-        raise InvalidBody(f"body must have at most {MAX_FORM_FIELDS} fields")
+        raise InvalidBody(f"must have at most {MAX_FORM_FIELDS} fields")
     # Characters that are not escaped are visible in the raw bytes; only with escapes must every string be checked.
     _check_text(_all_text(fields) if b"\\u" in raw else raw)
     return fields
@@ -139,13 +142,13 @@ def _check_structure(raw: bytes, max_values: int) -> None:
     # Without pairs of backslashes, a backslash before a quote is an escape. Every second part is then inside a string.
     parts = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
     if parts.count(b'"') > 4 * max_values:  # a value has two for its key and two for itself
-        raise InvalidBody(f"body must have at most {max_values} values")
+        raise InvalidBody(f"must have at most {max_values} values")
     outside = b"".join(parts.split(b'"')[::2])
     steps = outside.translate(_STEPS, _NO_BRACKET)
     if outside.count(b",") + steps.count(1) > max_values:
-        raise InvalidBody(f"body must have at most {max_values} values")
+        raise InvalidBody(f"must have at most {max_values} values")
     if any(map(MAX_LEVELS.__lt__, accumulate(memoryview(steps).cast("b")))):
-        raise InvalidBody(f"body must have at most {MAX_LEVELS} levels")
+        raise InvalidBody(f"must have at most {MAX_LEVELS} levels")
 
 
 def _all_text(fields: dict[str, JSON]) -> bytes:
@@ -164,20 +167,20 @@ def _all_text(fields: dict[str, JSON]) -> bytes:
     try:
         return " ".join(texts).encode()
     except UnicodeEncodeError:
-        raise InvalidBody("body has a lone surrogate") from None
+        raise InvalidBody("has a lone surrogate") from None
 
 
 def _check_text(utf8: bytes) -> None:
     if 0 in utf8:
-        raise InvalidBody("body has a NUL character")
+        raise InvalidBody("has a NUL character")
     if not utf8.isascii() and _NONCHARACTER.search(utf8):
-        raise InvalidBody("body has a Unicode noncharacter")
+        raise InvalidBody("has a Unicode noncharacter")
 
 
 def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
-        raise InvalidBody("body has a duplicate key")
+        raise InvalidBody("has a duplicate key")
     return fields
 
 
@@ -185,18 +188,18 @@ def _integer(digits: str) -> int:
     # The length is checked first: int() raises an error at 4,300 digits, and is slow before that.
     if len(digits) <= _LONGEST_INTEGER and -(2**63) <= (number := int(digits)) < 2**63:
         return number
-    raise InvalidBody("body has an integer beyond 64 bits")
+    raise InvalidBody("has an integer beyond 64 bits")
 
 
 def _float(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
-        raise InvalidBody("body has a number that is too large")
+        raise InvalidBody("has a number that is too large")
     return number
 
 
 def _constant(name: str) -> None:
-    raise InvalidBody("body has a number that is not finite")
+    raise InvalidBody("has a number that is not finite")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)
@@ -204,9 +207,9 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse
 
 def _parse_form(raw: bytes, repeatable: frozenset[str]) -> dict[str, JSON]:
     if raw.count(b"&") >= MAX_FORM_FIELDS:
-        raise InvalidBody(f"body must have at most {MAX_FORM_FIELDS} fields")
+        raise InvalidBody(f"must have at most {MAX_FORM_FIELDS} fields")
     if _BAD_PERCENT.search(raw):
-        raise InvalidBody("body has a percent sign without two hexadecimal digits")
+        raise InvalidBody("has a percent sign without two hexadecimal digits")
     fields: dict[str, JSON] = {}
     lists: dict[str, list[JSON]] = {}
     for pair in filter(None, raw.split(b"&")):
@@ -215,7 +218,7 @@ def _parse_form(raw: bytes, repeatable: frozenset[str]) -> dict[str, JSON]:
         if name.endswith("[]") or name in repeatable:
             lists.setdefault(name, []).append(value)
         elif name in fields:
-            raise InvalidBody("body has a repeated field")
+            raise InvalidBody("has a repeated field")
         else:
             fields[name] = value
     fields.update(lists)
@@ -228,4 +231,4 @@ def _decode(encoded: bytes) -> str:
     try:
         return decoded.decode()
     except UnicodeDecodeError:
-        raise InvalidBody("body is not valid UTF-8") from None
+        raise InvalidBody("is not valid UTF-8") from None

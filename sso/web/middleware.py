@@ -15,7 +15,6 @@ from sso.core.ids import record_id
 from sso.db.errors import DatabaseError
 from sso.log import current_request_id
 from sso.web.access_log import AccessLog
-from sso.web.body import InvalidBody
 from sso.web.cross_origin import CrossOriginAccess
 from sso.web.deferred_response import DeferredResponse
 from sso.web.error_format import ErrorFormat, error_body, error_format_for
@@ -142,8 +141,6 @@ def to_error_response(error: Exception) -> ErrorResponse:
     match error:
         case ApiError():
             return ErrorResponse(error.status, error.code, error.message, error.headers, error.extra)
-        case InvalidBody():
-            return ErrorResponse(error.status, "invalid_request", str(error), {}, {})
         case DatabaseError():
             log.warning("request.database_failed", error=type(error).__name__, reason=str(error))
             message = "the service is not available for a moment, try again"

@@ -7,9 +7,9 @@ from urllib.parse import quote
 from jinja2 import Environment
 from quart import Response, current_app, g
 
+from sso.core.field_errors import FieldError
 from sso.core.language import current_language
 from sso.web import language, template_cache
-from sso.web.body import InvalidBody
 from sso.web.brand import SiteBrand
 from sso.web.compiled_templates import compiled_templates
 from sso.web.language_switcher import same_page
@@ -72,6 +72,6 @@ async def form_fields(max_bytes: int = MAX_FORM) -> dict[str, str]:
     language.select_language()
     content = await read_body(max_bytes=max_bytes)
     if not content.is_form and content.raw:
-        raise InvalidBody("Content-Type: expected application/x-www-form-urlencoded", status=415)
+        raise FieldError(("Content-Type",), "expected application/x-www-form-urlencoded", status=415)
     g.form_fields = {name: value for name, value in content.fields.items() if isinstance(value, str)}
     return dict(g.form_fields)

@@ -11,6 +11,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from sso.core.errors import ApiError
 from sso.core.fair_thread import FairThread
+from sso.core.field_errors import FieldError
 from sso.core.language import Text
 from sso.core.net import Address
 from sso.web.body import MAX_VALUES, InvalidBody, ParsedBody, is_cheap, parse_body
@@ -44,12 +45,12 @@ async def read_body(
     try:
         raw = cast(bytes, await current.get_data(cache=False))
     except RequestEntityTooLarge:
-        raise InvalidBody(f"body is larger than {max_bytes} bytes", status=413) from None
+        raise InvalidBody(f"is larger than {max_bytes} bytes", status=413) from None
     if current.headers.get("Content-Encoding", "identity") != "identity":
-        raise InvalidBody("Content-Encoding is not supported", status=415)
+        raise InvalidBody("is not supported", 415, subject="Content-Encoding")
     content_types = current.headers.getlist("Content-Type")
     if len(content_types) > 1:
-        raise InvalidBody("Content-Type: expected one header, got several")
+        raise FieldError(("Content-Type",), "expected one header, got several")
     parse = partial(
         parse_body,
         raw,

@@ -21,8 +21,9 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from sso.core.field_errors import FieldError, FieldPath, is_plain_name
 from sso.core.ids import MAX_APPLICATION_ID
-from sso.web.body import JSON, InvalidBody, ParsedBody
+from sso.web.body import JSON, ParsedBody
 
 MAX_TEXT = 4096
 QUERY_FLAGS = {"0": False, "1": True, "false": False, "true": True}
@@ -30,7 +31,6 @@ _INT64 = range(-(2**63), 2**63)
 
 # Integers as in JSON, short enough for int() to be fast. [0-9], since \d and int() accept digits of every script.
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
-_LOC_PART = re.compile(r"[A-Za-z0-9_-]{1,64}(?:\[\])?")
 _MAX_SHOWN = 3
 _MAX_LISTED = 64
 
@@ -46,16 +46,24 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def validate(model: type[M], body: ParsedBody) -> M:
-    """Returns the model for the body. Raises InvalidBody with a message that names up to three invalid fields."""
+    """Returns the model for the body. Raises FieldError, which names up to three invalid fields."""
     try:
         return model.model_validate(body.fields, context={"form": body.is_form})
     except ValidationError as error:
-        # Formatting a hundred thousand errors would take longer than the rest of the request.
-        if error.error_count() > _MAX_LISTED:
-            raise InvalidBody("too many fields are invalid") from None
-        details = error.errors(include_url=False, include_input=False)
-        lines = dict.fromkeys(f"{_path(detail['loc'])}: {expectation(detail)}" for detail in details)
-        raise InvalidBody("; ".join(list(lines)[:_MAX_SHOWN])) from None
+        raise field_error(error, "too many fields are invalid", "body") from None
+
+
+def field_error(error: ValidationError, too_many: str, root: str = "") -> FieldError:
+    """Returns the first three problems in our own words. ``root`` is the name of the input as a whole."""
+    # Formatting a hundred thousand errors would take longer than the rest of the request.
+    if error.error_count() > _MAX_LISTED:
+        return FieldError((), too_many)
+    problems: dict[str, FieldError] = {}
+    for detail in error.errors(include_url=False, include_input=False):
+        problem = FieldError(_path(detail["loc"]) or (root,), expectation(detail))
+        problems.setdefault(problem.message, problem)
+    first, *others = list(problems.values())[:_MAX_SHOWN]
+    return FieldError(first.path, first.expected, others=tuple(others))
 
 
 def at_most(characters: int, *, at_least: int = 0) -> StringConstraints:
@@ -162,6 +170,8 @@ def expectation(detail: ErrorDetails) -> str:
     return _EXPECTED.get(detail["type"], "is not valid").format_map(context)
 
 
-def _path(loc: tuple[int | str, ...]) -> str:
+def _path(loc: tuple[int | str, ...]) -> FieldPath:
     """Returns the names that lead to the value, without keys of free-form objects that are no plain names."""
-    return ".".join(str(part) for part in loc if isinstance(part, int) or _LOC_PART.fullmatch(part)) or "body"
+    if loc and loc[-1] == "[key]":  # the path of the object that has the wrong key
+        loc = loc[:-2]
+    return tuple(part for part in loc if isinstance(part, int) or is_plain_name(part))

@@ -11,11 +11,11 @@ from sso.core.encryption import Keyring
 from sso.core.ids import record_id
 from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.delivery.due_queue import LEASE_S
 from sso.webhooks.model import ClaimedWebhook, secret_purpose
 
-LEASE_S = 60.0  # longer than a request may take; another worker continues when a killed one held the lease
-KEPT_DAYS = 30  # of events that were given up
-MAX_GIVEN_UP = 10_000  # events that one statement gives up
+KEPT_DAYS = 30  # how long failed events are kept
+MAX_FAILED = 10_000  # events that one statement moves to the list of failed ones
 
 _CLAIM = Statement(
     """UPDATE webhooks SET lease = :lease, lease_until = now() + make_interval(secs => :lease_s) WHERE webhook_id = (
@@ -42,26 +42,26 @@ _POSTPONE = Statement(
         failing_since = coalesce(failing_since, now())
     WHERE webhook_id = :webhook_id AND lease = :lease"""
 )
-_GIVE_UP = Statement(
+_STORE_FAILED = Statement(
     f"""WITH webhook AS (
         SELECT webhook_id, position FROM webhooks WHERE webhook_id = :webhook_id AND lease = :lease FOR UPDATE
-    ), given_up AS (
+    ), failed AS (
         SELECT e.* FROM webhook w CROSS JOIN LATERAL (
             SELECT * FROM change_events
             WHERE position > w.position AND position <= :until AND type = ANY (CAST(:types AS text[]))
-            ORDER BY position LIMIT {MAX_GIVEN_UP}
+            ORDER BY position LIMIT {MAX_FAILED}
         ) AS e
     ), stored AS (
         INSERT INTO webhook_failures
             (webhook_id, position, at, type, user_id, application_id, data, tries, problem, expires)
         SELECT :webhook_id, position, at, type, user_id, application_id, data, :tries, :problem,
             now() + interval '{KEPT_DAYS} days'
-        FROM given_up ORDER BY position
+        FROM failed ORDER BY position
     ), moved AS (
-        UPDATE webhooks SET position = (SELECT max(position) FROM given_up)
-        WHERE webhook_id IN (SELECT webhook_id FROM webhook) AND EXISTS (SELECT FROM given_up)
+        UPDATE webhooks SET position = (SELECT max(position) FROM failed)
+        WHERE webhook_id IN (SELECT webhook_id FROM webhook) AND EXISTS (SELECT FROM failed)
     )
-    SELECT count(*) FROM given_up"""  # noqa: S608 - constant numbers
+    SELECT count(*) FROM failed"""  # noqa: S608 - constant numbers
 )
 _CLAIM_FAILED = Statement(
     """UPDATE webhook_failures f SET retry_at = now() + make_interval(secs => :lease_s)
@@ -109,14 +109,16 @@ class DeliveryStore:
         values = {"tries": tries, "pause_s": pause_s, "problem": problem}
         await self._database.value(_POSTPONE, webhook_id=webhook.webhook_id, lease=webhook.lease, **values)
 
-    async def give_up(self, webhook: ClaimedWebhook, until: str, tries: int, problem: str) -> int:
-        """Moves the events up to the cursor to the list of failed ones. Returns their number; at most MAX_GIVEN_UP."""
+    async def store_failed(self, webhook: ClaimedWebhook, until: str, tries: int, problem: str) -> int:
+        """Moves the events up to the cursor to the list of failed ones. Returns their number; at most MAX_FAILED."""
         values = {"until": int(until), "types": sorted(webhook.types), "tries": tries, "problem": problem}
-        count: int = await self._database.value(_GIVE_UP, webhook_id=webhook.webhook_id, lease=webhook.lease, **values)
+        count: int = await self._database.value(
+            _STORE_FAILED, webhook_id=webhook.webhook_id, lease=webhook.lease, **values
+        )
         return count
 
     async def claim_failed(self, busy: Iterable[str]) -> tuple[int, ClaimedWebhook, StreamEvent] | None:
-        """Returns a given-up event that is to be sent again, with its id in the list of failed ones."""
+        """Returns a failed event that is to be sent again, with its id in the list of failed ones."""
         row = await self._database.row(_CLAIM_FAILED, lease_s=LEASE_S, busy=list(busy))
         if row is None:
             return None

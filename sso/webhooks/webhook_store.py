@@ -101,7 +101,7 @@ async def delete_webhook(tx: Runner, webhook_id: str) -> None:
 
 
 async def list_failed(tx: Runner, webhook_id: str, after: int, limit: int) -> list[dict[str, Any]]:
-    """Returns the events that were given up, the oldest first."""
+    """Returns the failed events, the oldest first."""
     rows = await tx.rows(_FAILED, webhook_id=webhook_id, after=after, limit=limit)
     return [
         {

@@ -8,14 +8,15 @@ from sso.core.encryption import Keyring
 from sso.core.outgoing_http import OutgoingClient
 from sso.core.receiver_addresses import ReceiverAddresses
 from sso.db.database import Database
+from sso.delivery.due_queue import DueQueue
 from sso.webhooks.delivery_store import DeliveryStore
-from sso.webhooks.sender import LIMITS, WebhookSender
+from sso.webhooks.sender import LIMITS, build_webhook_sender
 
 
 @dataclass(frozen=True)
 class Webhooks:
     client: OutgoingClient
-    sender: WebhookSender
+    sender: DueQueue
     allow_http: bool
 
 
@@ -27,5 +28,5 @@ def build_client(settings: Settings) -> OutgoingClient:
 def build_webhooks(settings: Settings, database: Database, keyring: Keyring, reader: ChangeReader) -> Webhooks:
     client = build_client(settings)
     deliveries, allow_http = DeliveryStore(database, keyring), settings.is_loopback
-    sender = WebhookSender(deliveries, reader, client, database.clock, allow_http=allow_http)
+    sender = build_webhook_sender(deliveries, reader, client, database.clock, allow_http=allow_http)
     return Webhooks(client, sender, allow_http)

@@ -1,6 +1,7 @@
 """Mail: delivery over verified TLS, and mails that cannot be delivered."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,22 +9,28 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
+from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
 from sso.core.brand import Brand
 from sso.core.encryption import Keyring
 from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.delivery.due_queue import DueQueue
 from sso.log import current_request_id
 from sso.mail.content import MailContent
-from sso.mail.outbox import MAX_TRIES, MailSender, Outbox
+from sso.mail.outbox import Outbox
+from sso.mail.sender import MAX_TRIES, build_mail_sender
 from sso.mail.smtp import Delivery
+from tests.kit.conditions import until_true
+from tests.kit.silent_host import silent_host
 from tests.kit.smtp import Certificate, MailServer, mail_server, make_certificate
 
 SENDER = "sso@example.com"
 CONTENT = MailContent(Text("Your code"), (Text("It is"),), code="123456")
 TLS = ["smtps", "smtp+starttls"]
 _COUNT = Statement("SELECT count(*) FROM outbox")
+_COUNT_DUE = Statement("SELECT count(*) FROM outbox WHERE next_try <= now()")
 _DUE = Statement("UPDATE outbox SET next_try = now()")
 _POISON = Statement(
     "UPDATE outbox SET recipient = :recipient, subject = :subject, body_sealed = coalesce(:body, body_sealed)"
@@ -42,10 +49,16 @@ def plain() -> Iterator[MailServer]:
         yield server
 
 
+@dataclass(frozen=True)
+class QueueAndBus:
+    queue: DueQueue
+    bus: Bus
+
+
 def mail_sender(
     database: Database, keyring: Keyring, url: str | None, folder: Path, ca: Path | None = None
-) -> MailSender:
-    return MailSender(database, keyring, SENDER, Delivery(url, folder, ca))
+) -> QueueAndBus:
+    return QueueAndBus(build_mail_sender(database, keyring, SENDER, Delivery(url, folder, ca)), build_bus(database))
 
 
 async def put(database: Database, keyring: Keyring, recipient: str = "ann@example.com") -> None:
@@ -54,11 +67,14 @@ async def put(database: Database, keyring: Keyring, recipient: str = "ann@exampl
     )
 
 
-async def deliver(mail_sender: MailSender) -> list[Any]:
+async def deliver(database: Database, sender: QueueAndBus) -> list[Any]:
     """Delivers the mails that are due and returns the log entries."""
+    due = await database.value(_COUNT_DUE)
     with capture_logs() as logs:
-        while await mail_sender._deliver_one():
-            pass
+        async with trio.open_nursery() as nursery:
+            await nursery.start(sender.queue.run, sender.bus)
+            await until_true(lambda: len(logs) >= due and not sender.queue.in_flight)
+            nursery.cancel_scope.cancel()
     return logs
 
 
@@ -69,8 +85,9 @@ async def test_smtp_server_with_certificate_of_unknown_ca_is_rejected(
     with mail_server(scheme, certificate) as server:
         url = f"{scheme}://user:hunter2@localhost:{server.port}"
         await put(database, keyring)
-        (failure,) = await deliver(mail_sender(database, keyring, url, tmp_path))
-        assert failure["event"] == "mail.delivery_failed"
+        (failure,) = await deliver(database, mail_sender(database, keyring, url, tmp_path))
+        assert failure["event"] == "queue.delivery_failed"
+        assert failure["retry_after_s"] == 30.0
         assert failure["reason"].startswith("SSLCertVerificationError: ")
         assert (server.mails, server.passwords) == ([], [])
     assert await database.value(_COUNT) == 1  # it is retried later
@@ -83,7 +100,7 @@ async def test_smtp_server_with_certificate_of_the_ca_file_is_accepted(
     with mail_server(scheme, certificate) as server:
         url = f"{scheme}://user:hunter2@localhost:{server.port}"
         await put(database, keyring)
-        logs = await deliver(mail_sender(database, keyring, url, tmp_path, certificate.ca_file))
+        logs = await deliver(database, mail_sender(database, keyring, url, tmp_path, certificate.ca_file))
         assert [entry["event"] for entry in logs] == ["mail.delivered"]
         (mail,) = server.mails
         assert "To: ann@example.com" in mail
@@ -100,7 +117,7 @@ async def test_smtp_server_with_certificate_for_another_host_is_rejected(
     with mail_server(scheme, other) as server:
         await put(database, keyring)
         url = f"{scheme}://localhost:{server.port}"
-        (failure,) = await deliver(mail_sender(database, keyring, url, tmp_path, other.ca_file))
+        (failure,) = await deliver(database, mail_sender(database, keyring, url, tmp_path, other.ca_file))
         assert "Hostname mismatch" in failure["reason"]
         assert server.mails == []
 
@@ -110,7 +127,7 @@ async def test_smtp_server_without_starttls_is_not_used_in_plain_text(
 ) -> None:
     await put(database, keyring)
     url = f"smtp+starttls://user:hunter2@localhost:{plain.port}"
-    (failure,) = await deliver(mail_sender(database, keyring, url, tmp_path))
+    (failure,) = await deliver(database, mail_sender(database, keyring, url, tmp_path))
     assert failure["reason"] == "SMTPNotSupportedError"
     assert (plain.mails, plain.passwords) == ([], [])
 
@@ -129,52 +146,59 @@ POISONED: list[dict[str, str | None]] = [
 
 
 @pytest.mark.parametrize("part", POISONED, ids=str)
-async def test_invalid_mail_is_abandoned_and_the_next_one_is_sent(
+async def test_invalid_mail_fails_and_the_next_one_is_sent(
     database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer, part: dict[str, str | None]
 ) -> None:
     sender = mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path)
     await put(database, keyring)
     await database.value(_POISON, **({"recipient": "ann@example.com", "subject": "x", "body": None} | part))
     await put(database, keyring, "bob@example.com")
-    logs = await deliver(sender)
-    assert [entry["event"] for entry in logs] == ["mail.delivery_failed", "mail.delivered"]
+    logs = await deliver(database, sender)
+    assert [entry["event"] for entry in logs] == ["queue.delivery_failed", "mail.delivered"]
     (mail,) = plain.mails
     assert "To: bob@example.com" in mail
     for _ in range(MAX_TRIES - 1):
         await database.value(_DUE)
-        logs = await deliver(sender)
-    assert [entry["event"] for entry in logs] == ["mail.delivery_failed", "mail.delivery_abandoned"]
+        logs = await deliver(database, sender)
+    (failed,) = logs
+    assert (failed["event"], failed["log_level"], failed["retry_after_s"]) == ("queue.delivery_failed", "error", None)
     assert await database.value(_COUNT) == 0
     assert "123456" not in str(logs)
 
 
 @pytest.mark.parametrize("tries", [MAX_TRIES, 2**31 - 1])
-async def test_mail_whose_attempts_were_interrupted_is_abandoned(
+async def test_mail_whose_attempts_were_interrupted_fails(
     database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer, tries: int
 ) -> None:
     await put(database, keyring)
     await database.value(_SET_TRIES, tries=tries)
-    (logged,) = await deliver(mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
-    assert logged["event"] == "mail.delivery_abandoned"
+    (logged,) = await deliver(database, mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
+    assert (logged["event"], logged["log_level"]) == ("queue.delivery_failed", "error")
     assert plain.mails == []
     assert await database.value(_COUNT) == 0
 
 
-async def test_mail_of_a_cancelled_worker_is_not_abandoned(
-    database: Database, keyring: Keyring, tmp_path: Path, certificate: Certificate
+async def test_mail_of_a_cancelled_worker_is_sent_by_another_one(
+    database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer
 ) -> None:
     await put(database, keyring)
-    with trio.CancelScope() as scope:
-        scope.cancel()
-        await mail_sender(database, keyring, None, tmp_path)._deliver_one()
-    assert await database.value(_COUNT) == 1
+    with silent_host() as host:
+        cancelled = mail_sender(database, keyring, f"smtp://127.0.0.1:{host.port}", tmp_path)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(cancelled.queue.run, cancelled.bus)
+            await until_true(lambda: cancelled.queue.in_flight > 0)
+            nursery.cancel_scope.cancel()
+    assert await database.value(_COUNT_DUE) == 0  # the lease lasts
+    await database.value(_DUE)
+    (delivered,) = await deliver(database, mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
+    assert (delivered["event"], delivered["tries"]) == ("mail.delivered", 2)
 
 
 async def test_mail_to_an_international_address_is_sent(
     database: Database, keyring: Keyring, tmp_path: Path, plain: MailServer
 ) -> None:
     await put(database, keyring, "ünï@exämple.de")
-    await deliver(mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
+    await deliver(database, mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
     assert "To: ünï@xn--exmple-cua.de" in plain.mails[0]
 
 
@@ -187,8 +211,8 @@ async def test_log_lines_of_a_mail_have_the_request_that_queued_it(
     current_request_id.reset(token)
     await put(database, keyring)  # by a command, for example
     await database.value(_SET_TRIES, tries=MAX_TRIES)
-    abandoned = await deliver(sender)
-    assert sorted(str(entry.get("request")) for entry in abandoned) == ["0123456789abcdef", "None"]
+    failed = await deliver(database, sender)
+    assert sorted(str(entry.get("request")) for entry in failed) == ["0123456789abcdef", "None"]
 
 
 async def test_mail_of_the_previous_release_is_sent(
@@ -197,5 +221,5 @@ async def test_mail_of_the_previous_release_is_sent(
     """It inserts rows without the columns for the log."""
     await put(database, keyring)
     await database.value(Statement("UPDATE outbox SET request_id = NULL, trace_id = NULL"))
-    (delivered,) = await deliver(mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
+    (delivered,) = await deliver(database, mail_sender(database, keyring, f"smtp://localhost:{plain.port}", tmp_path))
     assert (delivered["event"], "request" in delivered, "trace" in delivered) == ("mail.delivered", False, False)

@@ -40,7 +40,7 @@ class Forms(NamedTuple):
 
 
 def fail_to_deliver(forms: Forms, webhook_id: str, *logins: str) -> list[str]:
-    """Events about these users are tried, and given up. Returns the ids of the users."""
+    """Events about these users are tried, and fail. Returns the ids of the users."""
     server, user_ids = forms.server, []
     for login in logins:
         user_ids.append(server.sso("user", "add", login).stdout.split()[-1])

@@ -17,7 +17,7 @@ def test_failing_webhook_is_found(sso: Sso, environment: dict[str, str]) -> None
     fetch_value(dsn, failure)
     finding = webhooks(dsn)
     assert (finding.good, finding.warning) == (False, True)
-    assert finding.detail == f"events are not delivered: {URL} (1 events were given up)"
+    assert finding.detail == f"events are not delivered: {URL} (1 events have failed)"
     fetch_value(dsn, "UPDATE webhooks SET failing_since = now() - interval '1 hour', problem = 'ConnectError'")
     assert f"{URL} (ConnectError)" in webhooks(dsn).detail
     fetch_value(dsn, "UPDATE webhooks SET disabled = true")

@@ -156,7 +156,7 @@ def test_metrics_and_routes_of_rules_and_dashboard_exist() -> None:
         "sso_tokens_issued_total",
         "sso_permission_checks_total",
         "sso_throttled_requests_total",
-        "sso_mails_total",
+        "sso_deliveries_total",
         "sso_mail_queue",
         "sso_mail_queue_oldest_seconds",
         "sso_background_task_failures_total",

@@ -63,7 +63,7 @@ def test_invalid_mail_stops_no_worker_and_the_next_mail_is_sent(server: Server) 
         sql(dsn, f"INSERT INTO outbox (id, recipient, body_sealed) VALUES ('{number}', '{recipient}', 'v1.0.0')")
     login = new_user(server, email_2fa=True)
     sql(dsn, "SELECT pg_notify('sso', 'mail')")
-    assert until(lambda: len(server.log_events("mail.delivery_failed")) >= 4)
+    assert until(lambda: len(server.log_events("queue.delivery_failed")) >= 4)
     with server.client() as client:
         assert client.post(LOGIN, json={"login": login, "password": PASSWORD}).json()["otp"] == ["email"]
     assert mailed_codes(server, login)

@@ -8,10 +8,10 @@ import pytest
 from sso.db.errors import Unavailable
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts import StoredFacts
 
 
-class LostFactsStore(FactsStore):
+class LostFacts(StoredFacts):
     def __init__(self) -> None:
         pass
 
@@ -23,4 +23,4 @@ async def test_caller_rights_raise_unavailable_if_the_database_is_lost() -> None
     caller = Caller("5", ip_address("127.0.0.1"))
     for application_id in (None, 1, 10):
         with pytest.raises(Unavailable):
-            await Authorizer(LostFactsStore()).caller_rights(caller, application_id)
+            await Authorizer(LostFacts()).caller_rights(caller, application_id)

@@ -148,14 +148,14 @@ def test_logins_of_games_are_counted(metered: MeteredServer) -> None:
 
 def test_mails_and_their_queue_and_failures_of_tasks_are_measured(metered: MeteredServer) -> None:
     one, other = (new_user(metered.server, email_2fa=True) for _ in range(2))
-    with metered.counts("sso_mails_total", {("delivered",): 1}):
+    with metered.counts("sso_deliveries_total", {("mail", "delivered"): 1}):
         assert metered.log_in(one).status_code == 401
     assert until(lambda: metered.value("sso_mail_queue") == 0)
     folder = metered.server.folder / "data" / "mail"
     shutil.rmtree(folder)
     folder.write_text("not a directory")
     with (
-        metered.counts("sso_mails_total", {("failed",): 1}),
+        metered.counts("sso_deliveries_total", {("mail", "retry"): 1}),
         metered.counts("sso_background_task_failures_total", {("mail",): 1}),
     ):
         assert metered.log_in(other).status_code == 401

@@ -16,7 +16,7 @@ from sso.console.user_lookup import find_user_id
 from sso.console.users.pages import problem
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
-from sso.web.body import InvalidBody
+from sso.core.field_errors import FieldError
 from sso.web.csv_response import streamed_csv_response
 from sso.web.redirects import see_other
 
@@ -36,7 +36,7 @@ def holder_pages(console: ConsoleView, routes: Blueprint) -> None:
             try:
                 user_id = await find_user_id(visit, user, "user")
                 return see_other(f"{path_of(application_id)}/users/{user_id}")
-            except InvalidBody as refused:
+            except FieldError as refused:
                 error = FormError.of(refused)
         application = await visit.data("GET", APPLICATION, application_id=application_id)
         role, after = request.args.get("role", "").strip(), request.args.get("after", "")

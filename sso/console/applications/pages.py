@@ -13,7 +13,6 @@ from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
-from sso.web.body import InvalidBody
 
 APPLICATION = "/applications/<application_id>"
 MAX_PROJECT_CHOICES = 50
@@ -34,7 +33,7 @@ def application_pages(console: ConsoleView) -> Blueprint:
         body = {name: form.get(name, "").strip() for name in ("name", "description", "project_id")}
         try:
             created = await visit.data("POST", "/applications", body=body)
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return await application_list(visit, values=form, **problem(FormError.of(error)))
         return done(path_of(created["application_id"]), "application-created")
 
@@ -80,7 +79,7 @@ def application_pages(console: ConsoleView) -> Blueprint:
         name = form.get("name", "").strip()
         try:
             await visit.call("POST", "/roles", body={"application_id": application_id, "name": name})
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             refused = problem(FormError.of(error))
             return await application_page(visit, application_id, role_name=name, **refused)
         return done(f"{path_of(application_id)}/roles/{quote(name)}", "role-created")

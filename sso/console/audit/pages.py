@@ -18,7 +18,7 @@ from sso.console.users.pages import problem
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
-from sso.web.body import InvalidBody
+from sso.core.field_errors import FieldError
 from sso.web.csv_response import streamed_csv_response
 
 FILTERS = ("actor", "target", "operation", "since", "until")
@@ -40,7 +40,7 @@ def audit_pages(console: ConsoleView) -> Blueprint:
             query = await _query(visit, filters)
             found = await visit.call("GET", "/audit", query={**query, "after": request.args.get("after", "")})
             entries, next_after = found.members["data"], found.members.get("next")
-        except (ApiError, InvalidBody) as refused:
+        except ApiError as refused:
             error = shown_while_typing(FormError.of(refused), is_htmx=bool(request.headers.get("HX-Request")))
         chosen = {name: value for name, value in filters.items() if value}
         return await console.show(
@@ -91,7 +91,7 @@ async def _query(visit: ConsoleVisit, filters: dict[str, str]) -> dict[str, str]
             try:
                 day = datetime.strptime(filters[name], "%Y-%m-%d").replace(tzinfo=UTC)
             except ValueError:
-                raise InvalidBody(f"{name}: must be a day such as 2030-01-31") from None
+                raise FieldError((name,), "must be a day such as 2030-01-31") from None
             query[name] = str(int(day.timestamp()) + days * 86400)
     return query
 

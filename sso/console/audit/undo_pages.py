@@ -16,7 +16,6 @@ from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError, Forbidden, NotFound
-from sso.web.body import InvalidBody
 
 ENTRY = "/audit/<entry_id>"
 
@@ -36,7 +35,7 @@ def undo_pages(console: ConsoleView, routes: Blueprint) -> None:
             return await undo_page(visit, entry, undo, current, error=_changed_since(changed))
         try:
             impact = (await _run(visit, undo, dry_run=True)).members if undo.has_dry_run else None
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return await undo_page(visit, entry, undo, current, error=FormError.of(error))
         return await undo_page(visit, entry, undo, current, impact=impact, can_undo=True)
 
@@ -49,7 +48,7 @@ def undo_pages(console: ConsoleView, routes: Blueprint) -> None:
         try:
             version = form.get("version") or current.version
             restored = await _run(visit, undo, if_match=version or None, override="override" in form)
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return await undo_page(visit, entry, undo, current, error=FormError.of(error))
         record = restored.members.get("data") or {}
         if "client_secret" not in record:
@@ -102,7 +101,7 @@ async def why_not(visit: ConsoleVisit, entry: dict[str, Any]) -> str:
             return _changed_since(changed).text
         if undo.path == "/users/<user_id>":
             await _run(visit, undo, dry_run=True)
-    except (ApiError, InvalidBody) as error:
+    except ApiError as error:
         return f"{error.message}."
     return ""
 

@@ -14,8 +14,9 @@ from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.brand import Brand, parse_accent
 from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.oauth.client_branding import EXPECTED_LOGO, has_own_logo
-from sso.web.body import InvalidBody, ParsedBody
+from sso.web.body import ParsedBody
 from sso.web.brand import SiteBrand, named_links, page_brand, style_path
 from sso.web.request_model import validate
 from sso.web.security_headers import page_policy
@@ -40,7 +41,7 @@ def client_branding_pages(console: ConsoleView, routes: Blueprint, service: Bran
             return await show(visit, client, values, page, _error(visit, client, values))
         try:
             await visit.call("PATCH", CLIENT, client_id=client_id, body=values, if_match=form.get("version") or None)
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return await show(visit, client, values, page, FormError.of(error))
         return done(f"{CLIENTS.path}/{client_id}/branding?page={read_page(page)}", "branding-saved")
 
@@ -92,7 +93,7 @@ def _error(visit: ConsoleVisit, client: dict[str, Any], values: dict[str, str]) 
     assert model is not None
     try:
         validate(model, ParsedBody(dict(values)))
-    except InvalidBody as error:
+    except FieldError as error:
         return FormError.of(error)
     return None if has_own_logo({**client, **values}) else FormError(f"logo_uri: {EXPECTED_LOGO}", field="logo_uri")
 

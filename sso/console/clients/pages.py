@@ -17,7 +17,7 @@ from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import ApiError, Forbidden, NotFound
-from sso.web.body import InvalidBody
+from sso.core.field_errors import FieldError
 
 CLIENT = "/clients/<client_id>"
 DAY_S = 86400
@@ -69,7 +69,7 @@ def client_pages(console: ConsoleView) -> Blueprint:
             raise NotFound("There is no such framework.")
         try:
             created = await visit.data("POST", "/clients", body=_new_client(framework, form))
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return await wizard(visit, framework, form, FormError.of(error))
         return await quickstart(visit, framework, created, f"The client {created['client_id']} has been created.")
 
@@ -139,7 +139,7 @@ def client_pages(console: ConsoleView) -> Blueprint:
         await console.require_recent(visit, form, needed=is_important)
         try:
             await visit.call("PATCH", CLIENT, client_id=client_id, body=body, if_match=form.get("version") or None)
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             client = await visit.data("GET", CLIENT, client_id=client_id)
             return await client_page(visit, {**client, **body}, **problem(FormError.of(error)))
         return done(f"{CLIENTS.path}/{client_id}", "client-saved")
@@ -157,7 +157,7 @@ def client_actions(console: ConsoleView, routes: Blueprint, client_page: Callabl
         body: dict[str, Any] = {"finish": True} if finish else {"overlap": _days(form.get("days", ""))}
         try:
             client = await visit.data("POST", f"{CLIENT}/rotate-secret", client_id=client_id, body=body)
-        except InvalidBody as error:
+        except FieldError as error:
             client = await visit.data("GET", CLIENT, client_id=client_id)
             return await client_page(visit, client, **problem(FormError.of(error)))
         if finish:

@@ -22,7 +22,6 @@ from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.perm.engine.reserved_names import is_application_key
-from sso.web.body import InvalidBody
 from sso.web.csv_response import csv_response
 from sso.web.redirects import see_other
 
@@ -123,7 +122,7 @@ async def _find_application(visit: ConsoleVisit, text: str) -> str:
     if visit.may("GET", "/applications"):
         try:
             found = await visit.data("GET", "/applications", query={"search": text})
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             raise CannotExplore(FormError(f"application_id: {error.message}", field="application_id")) from None
         for one in found:
             if one["name"].casefold() == text.casefold():

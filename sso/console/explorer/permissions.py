@@ -12,7 +12,6 @@ from sso.core.errors import ApiError
 from sso.core.ids import is_user_id
 from sso.perm.engine.explanation.text import end_text, params_text
 from sso.perm.engine.reserved_names import PROJECT_ACCESS
-from sso.web.body import InvalidBody
 
 USER = "/users/<user_id>"
 PERMISSIONS = f"{USER}/permissions"
@@ -76,7 +75,7 @@ async def read_permissions(
         explained = await _explain(visit, user_id, query, EVERY_RULE)
         roles = await visit.data("GET", PERMISSIONS, user_id=user_id, query={**query, "type": "roles"})
         asked = await _explain(visit, user_id, query, rule) if rule else {}
-    except (ApiError, InvalidBody) as error:
+    except ApiError as error:
         raise CannotExplore(_of_side(FormError.of(error), prefix)) from None
     pages = ReasonPages.of(visit, application_id, user_id)
     rules = {name: ReasonedRule(name, _extra(one), pages.lines(one)) for name, one in sorted(explained.items())}
@@ -103,7 +102,7 @@ async def _find_user(visit: ConsoleVisit, text: str, field_name: str) -> tuple[s
             raise CannotExplore(FormError(f"{field_name}: {error.message}", 404, field_name)) from None
     try:
         users = await visit.data("GET", "/users", query={"search": text, "limit": "5"})
-    except (ApiError, InvalidBody) as error:
+    except ApiError as error:
         raise CannotExplore(FormError(f"{field_name}: {error.message}", field=field_name)) from None
     for user in users:
         if user["login"].casefold() == text.casefold():

@@ -12,7 +12,6 @@ from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.core.errors import ApiError
 from sso.gsid.session_directory import STAGES
-from sso.web.body import InvalidBody
 
 FILTERS = ("stage", "application_id", "address", "user_id")
 CSV_COLUMNS = ("id", "stage", "created", "ends", "address", "application_id", "gapp_id", "distr", "user_id")
@@ -32,7 +31,7 @@ def game_session_pages(console: ConsoleView) -> Blueprint:
             query["user_id"] = await find_user_id(visit, user, "user_id") if (user := filters["user_id"]) else ""
             found = await visit.call("GET", "/game-sessions", query=query)
             sessions, next_after = found.members["data"], found.members.get("next")
-        except (ApiError, InvalidBody) as refused:
+        except ApiError as refused:
             error = shown_while_typing(FormError.of(refused), is_htmx=bool(request.headers.get("HX-Request")))
         return await console.show(
             visit,

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sso.console.users.form import split_list
+from sso.core.field_errors import FieldError
 from sso.upstream.model import CLAIMS
 from sso.upstream.provider_operations import REQUIRED
 from sso.upstream.provider_record import FLAGS, URLS
-from sso.web.body import InvalidBody
 
 TEXTS = ("name", "client_id", *URLS)
 CHECKS = tuple(name for name in FLAGS if name != "disabled")  # has buttons of its own
@@ -92,7 +92,7 @@ def shown_fields(kind: str) -> frozenset[str]:
 
 
 def provider_body(form: dict[str, str]) -> dict[str, Any]:
-    """Returns the fields of a form as JSON values. Raises InvalidBody.
+    """Returns the fields of a form as JSON values. Raises FieldError.
 
     A form names its check boxes in ``flags``, because a browser does not send an empty one. An empty secret is none:
     the provider keeps the secret that it has.
@@ -118,9 +118,9 @@ def _claims(text: str) -> dict[str, str]:
     for line in filter(None, map(str.strip, text.splitlines())):
         name, equals, member = (part.strip() for part in line.partition("="))
         if not equals or name not in CLAIMS or not member:
-            raise InvalidBody(f"claims: each line must be NAME=MEMBER, with a name among {', '.join(CLAIMS)}")
+            raise FieldError(("claims",), f"each line must be NAME=MEMBER, with a name among {', '.join(CLAIMS)}")
         if name in claims:
-            raise InvalidBody(f"claims: {name} must be given once")
+            raise FieldError(("claims",), f"{name} must be given once")
         claims[name] = member
     return claims
 

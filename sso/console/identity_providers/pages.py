@@ -21,7 +21,6 @@ from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import ApiError, NotFound
-from sso.web.body import InvalidBody
 
 PROVIDERS, PROVIDER = "/identity-providers", "/identity-providers/<provider_id>"
 CSV_COLUMNS = ("id", "kind", "name", "issuer", "client_id", "position", "disabled")
@@ -59,7 +58,7 @@ def identity_provider_pages(console: ConsoleView) -> Blueprint:
             body = {name: value for name, value in provider_body(form).items() if value not in ("", [], {})}
             body |= {"id": form.get("id", "").strip(), "kind": PRESETS[form["preset"]].kind}
             created = await visit.data("POST", PROVIDERS, body=body)
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return await new_form(visit, form["preset"], form, FormError.of(error))
         return done(path_of(created["id"]), "provider-created")
 
@@ -98,7 +97,7 @@ def provider_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
             await console.require_recent(visit, form, needed=bool(changed - HARMLESS))
             version = form.get("version") or None
             await visit.call("PATCH", PROVIDER, provider_id=provider_id, body=body, if_match=version)
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return await provider_page(visit, provider_id, form, FormError.of(error))
         return done(path_of(provider_id), "provider-saved")
 

@@ -15,7 +15,6 @@ from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import ApiError, NotFound
-from sso.web.body import InvalidBody
 
 GROUP = "/groups/<group_id>"
 
@@ -33,7 +32,7 @@ def group_pages(console: ConsoleView, routes: Blueprint) -> None:
         body = {"project_id": project_id, "title": form.get("title", "").strip()}
         try:
             created = await visit.data("POST", "/groups", body=body)
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return await groups(visit, project_id, values=form, **problem(FormError.of(error)))
         return done(group_path(project_id, created["group_id"]), "group-created")
 

@@ -22,8 +22,8 @@ from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
-from sso.web.body import InvalidBody
 from sso.web.csv_response import streamed_csv_response
 
 MEMBERS = f"{PROJECT}/members"
@@ -46,7 +46,7 @@ def member_pages(console: ConsoleView, routes: Blueprint) -> None:
         body = {"user_id" if is_user_id(user) else "login": user, "roles": {"project": [form.get("role", "")]}}
         try:
             await visit.call("POST", MEMBERS, project_id=project_id, body=body)
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return await members(visit, project_id, values=form, **problem(_about_user(FormError.of(error))))
         return done(path_of(project_id), "member-added")
 
@@ -127,7 +127,7 @@ async def _body(_visit: ConsoleVisit, form: Form, _variables: Variables, record:
 def _read_place(form: Form) -> str:
     place = form.get("place", "")
     if place and place.partition("/")[0] not in LEVELS:
-        raise InvalidBody(f"place: must begin with {', '.join(LEVELS)}")
+        raise FieldError(("place",), f"must begin with {', '.join(LEVELS)}")
     return place
 
 

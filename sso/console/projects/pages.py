@@ -15,7 +15,6 @@ from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import ApiError
-from sso.web.body import InvalidBody
 from sso.web.redirects import see_other
 
 CSV_COLUMNS = ("id", "title", "description", "aliases", "author", "created")
@@ -40,7 +39,7 @@ def project_pages(console: ConsoleView) -> Blueprint:
         }
         try:
             created = await visit.data("POST", "/projects", body=body)
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return await project_list(visit, values=form, **problem(FormError.of(error)))
         return done(path_of(created["id"]), "project-created")
 

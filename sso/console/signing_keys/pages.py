@@ -12,7 +12,6 @@ from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.algorithms import CHEAP_ALGORITHMS
 from sso.core.errors import ApiError
-from sso.web.body import InvalidBody
 
 KEYS, KEY = "/signing-keys", "/signing-keys/<kid>"
 CSV_COLUMNS = ("kid", "algorithm", "side", "state", "created", "signs_from", "retires", "retired")
@@ -45,7 +44,7 @@ def signing_key_pages(console: ConsoleView) -> Blueprint:
         side, _, algorithm = form.get("series", "").rpartition(" ")
         try:
             await visit.call("POST", KEYS, body={"algorithm": algorithm, "side": side == "side"})
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return await key_list(visit, **problem(FormError.of(error)))
         return done(SIGNING_KEYS.path, "signing-key-rotated")
 

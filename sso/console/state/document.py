@@ -8,6 +8,7 @@ import trio
 
 from sso.admin.state import DOCUMENT_BODY
 from sso.console.audit.differences import FieldDifference, differences
+from sso.core.field_errors import FieldError
 from sso.web.body import InvalidBody, parse_body
 
 MAX_FORM = 3 * DOCUMENT_BODY.max_bytes  # the quotation marks and brackets of JSON take three bytes in a form
@@ -29,13 +30,13 @@ def digest(text: str) -> str:
 
 
 async def read_document(text: str) -> dict[str, Any]:
-    """Returns the document of a form. Raises InvalidBody with the line and column of an error."""
+    """Returns the document of a form. Raises FieldError with the line and column of an error."""
     if not text.strip():
-        raise InvalidBody("document: choose a file, or paste the document")
+        raise FieldError(("document",), "choose a file, or paste the document")
     try:
         return await trio.to_thread.run_sync(_parse, text.encode())
     except InvalidBody as error:
-        raise InvalidBody(f"document: {error.message.removeprefix('body ')}") from None
+        raise FieldError(("document",), error.problem) from None
 
 
 def _parse(raw: bytes) -> dict[str, Any]:

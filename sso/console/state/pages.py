@@ -16,7 +16,6 @@ from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.db.errors import DatabaseError
 from sso.state.export import SECTIONS
-from sso.web.body import InvalidBody
 
 DIFF, APPLY = "/state/diff", "/state/apply"
 NOT_COMPARED = "The document was changed since it was compared. Compare it again, and then apply it."
@@ -59,7 +58,7 @@ def state_pages(console: ConsoleView) -> Blueprint:
         text = form.get("document", "")
         try:
             found = await _compare(visit, await read_document(text))
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return await state_page(visit, text, **problem(FormError.of(error)))
         return await state_page(
             visit,
@@ -82,7 +81,7 @@ def state_pages(console: ConsoleView) -> Blueprint:
             if count_records(body) >= MANY_RECORDS:
                 return await apply_in_parts(visit, body)
             applied = await visit.call("POST", APPLY, body=body)
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return await state_page(visit, text, **problem(FormError.of(error)))
         return await state_page(visit, notice=_notice(applied), warnings=applied.members["warnings"])
 
@@ -94,7 +93,7 @@ def state_pages(console: ConsoleView) -> Blueprint:
         async def operation(progress: OperationProgress) -> str:
             try:
                 applied = await visit.call("POST", APPLY, body=body, progress=progress.show)
-            except (ApiError, InvalidBody) as error:
+            except ApiError as error:
                 return ending.render(error=FormError.of(error).text)
             except DatabaseError:
                 return ending.render(error="The database does not answer. Please try again later.")

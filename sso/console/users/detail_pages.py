@@ -13,7 +13,6 @@ from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import ApiError
 from sso.core.language_names import NAMES
-from sso.web.body import InvalidBody
 from sso.web.redirects import see_other
 
 USER = "/users/<user_id>"
@@ -37,7 +36,7 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
         await console.require_recent(visit, form, needed=is_important)
         try:
             await visit.call("PATCH", USER, user_id=user_id, body=fields, if_match=version)
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             user = await visit.data("GET", USER, user_id=user_id)
             return await profile(visit, user, changed_fields(form), FormError.of(error))
         return done(path_of(user_id), "user-saved")
@@ -89,7 +88,7 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
         visit, form = await console.submitted(USERS, "PATCH", USER)
         try:
             await visit.call("PATCH", USER, user_id=user_id, body={"password": form.get("password", "")})
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             user = await visit.data("GET", USER, user_id=user_id)
             factors = await read_factors(visit, user_id)
             return await show(visit, user, "security", factors=factors, **problem(FormError.of(error)))

@@ -12,7 +12,6 @@ from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.core.language_names import NAMES
-from sso.web.body import InvalidBody
 
 CSV_COLUMNS = (
     "user_id", "login", "nick", "country", "lang", "level", "tags", "purchases", "email_verified", "second_factors",
@@ -48,7 +47,7 @@ def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
         visit, form = await console.submitted(USERS, "POST", "/users")
         try:
             user = await visit.data("POST", "/users", body=typed_fields(form))
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return await show_new(visit, form, FormError.of(error))
         return done(f"{USERS.path}/{user['user_id']}", "user-created")
 
@@ -74,7 +73,7 @@ def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
         body["days"] = int(form["days"]) if form.get("days", "").isdecimal() else form.get("days")
         try:
             created = await visit.data("POST", "/invitations", body=body)
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return await invitations(visit, form, error=FormError.of(error))
         return await invitations(visit, created=created)
 

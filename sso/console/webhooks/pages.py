@@ -16,7 +16,6 @@ from sso.console.visit import ConsoleVisit, version_of
 from sso.console.webhooks.event_texts import ALL_TEXTS
 from sso.core.errors import ApiError
 from sso.core.ids import secret_token
-from sso.web.body import InvalidBody
 
 WEBHOOK = "/webhooks/<webhook_id>"
 CSV_COLUMNS = ("id", "url", "events", "disabled", "created")
@@ -38,7 +37,7 @@ def webhook_pages(console: ConsoleView) -> Blueprint:
         body = {"url": form.get("url", "").strip(), "secret": secret, "events": split_list(form.get("events", ""))}
         try:
             created = await visit.call("POST", "/webhooks", body=body)
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             return await webhook_list(visit, values=form, **problem(FormError.of(error)))
         warnings = created.members.get("warnings", ())
         return await webhook_page(
@@ -76,7 +75,7 @@ def webhook_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
         try:
             version = form.get("version") or None
             await visit.call("PATCH", WEBHOOK, webhook_id=webhook_id, body=body, if_match=version)
-        except (ApiError, InvalidBody) as error:
+        except ApiError as error:
             webhook = await visit.data("GET", WEBHOOK, webhook_id=webhook_id)
             return await webhook_page(console, visit, webhook, form, **problem(FormError.of(error)))
         return done(path_of(webhook_id), "webhook-saved")

@@ -50,7 +50,7 @@ webhooks = Table(
     text_array_column("events"),  # types and groups of types; empty: all
     bool_column("disabled"),
     created_column(),
-    Column("position", BigInteger, nullable=False),  # events up to here were delivered or given up
+    Column("position", BigInteger, nullable=False),  # events up to here were delivered or have failed
     text_column("lease"),
     Column("lease_until", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("tries", Integer, nullable=False, server_default=text("0")),  # that failed since the last success
@@ -59,7 +59,7 @@ webhooks = Table(
     text_column("problem"),
 )
 
-# Events that were given up, as they were in the stream.
+# Events that have failed, as they were in the stream.
 webhook_failures = Table(
     "webhook_failures",
     metadata,

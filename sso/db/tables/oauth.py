@@ -229,7 +229,7 @@ logout_notifications = Table(
     Column("sub", Text, nullable=False),  # the id of a user, who may have been erased
     Column("sid", Text, nullable=False),
     created_column(),
-    Column("next_try", DateTime(timezone=True), server_default=func.now()),  # NULL: abandoned
+    Column("next_try", DateTime(timezone=True), server_default=func.now()),  # NULL: it has failed
     Column("tries", Integer, nullable=False, server_default=text("0")),
     text_column("problem"),  # why the last try failed
     timestamp_column("expires"),

@@ -23,7 +23,7 @@ from sso.perm.engine.render import short_name, short_prefix
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.assertions import Assertion, parse_assertion
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts import StoredFacts
 
 MAX_NAMED = 5  # violators of one assertion that are named
 
@@ -121,7 +121,7 @@ class AssertionCheck:
 
 
 async def check_application(
-    runner: Runner, facts: FactsStore, application_id: int, statements: Iterable[str], now: int
+    runner: Runner, facts: StoredFacts, application_id: int, statements: Iterable[str], now: int
 ) -> tuple[list[FailedAssertion], list[str]]:
     """Check statements with all users that they concern. Returns those that fail, and warnings."""
     check = await AssertionCheck.begin(runner, {application_id: statements})

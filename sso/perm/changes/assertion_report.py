@@ -8,7 +8,7 @@ from sso.db.transaction import Transaction
 from sso.perm.changes.assertion_check import check_application
 from sso.perm.changes.impact import FailedAssertion
 from sso.perm.stores.assertions import read_all_assertions
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts import StoredFacts
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class AssertionReport:
 
 async def check_assertions(
     tx: Transaction,
-    facts: FactsStore,
+    facts: StoredFacts,
     now: int,
     application_id: int | None = None,
     is_included: Callable[[int], bool] = lambda _application_id: True,

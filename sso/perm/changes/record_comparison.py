@@ -8,13 +8,13 @@ from sso.perm.changes.assertion_check import AssertionCheck
 from sso.perm.changes.impact import Impact, permission_change
 from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
 from sso.perm.engine.render import as_list
-from sso.perm.stores.facts import FactsRow, FactsStore, read_fact_rows
+from sso.perm.stores.facts import FactsRow, StoredFacts, read_fact_rows
 
 
 class RecordComparison:
     """Costs one statement before the write, and one after it."""
 
-    def __init__(self, facts: FactsStore, pairs: Sequence[tuple[str, int]], now: int) -> None:
+    def __init__(self, facts: StoredFacts, pairs: Sequence[tuple[str, int]], now: int) -> None:
         self._facts = facts
         self._pairs = pairs  # user ids with application ids
         self._now = now

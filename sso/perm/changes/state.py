@@ -12,7 +12,7 @@ from sso.db.transaction import Row, Runner, run_pure
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.decode import decode_group, decode_project
 from sso.perm.engine.facts import ProjectApplication, ProjectFacts
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.project_state import FEW_CONDITIONS
 
 _APPLICATIONS = Statement(
@@ -71,7 +71,7 @@ class PermissionState:
         await state.read_projects(runner, homes | set(project_ids))
         return state
 
-    async def compile(self, runner: Runner, facts: FactsStore, application_ids: Iterable[int]) -> None:
+    async def compile(self, runner: Runner, facts: StoredFacts, application_ids: Iterable[int]) -> None:
         for application_id in application_ids:
             known = self.applications.get(application_id)
             if known is not None and application_id not in self.compiled:

@@ -25,7 +25,7 @@ from sso.perm.changes.user_rows import UserAccount, UserRow, read_accounts, read
 from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.render import as_list
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts import StoredFacts
 
 MAX_EVALUATIONS = 3 * MAX_EXACT_USERS  # of users, at all applications together
 
@@ -37,7 +37,7 @@ _HOLDERS = Statement(
 
 @dataclass
 class StateComparison:
-    facts: FactsStore
+    facts: StoredFacts
     scope: Scope
     now: int
     unevaluated: dict[int, int] = field(default_factory=dict)  # see `Impact`

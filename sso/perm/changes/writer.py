@@ -26,7 +26,7 @@ from sso.perm.changes.scope import Scope
 from sso.perm.changes.scope_locks import lock_applications, lock_scope
 from sso.perm.changes.state_comparison import StateComparison
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts import StoredFacts
 
 EVALUATION_S = 30.0  # how long a write may take that may affect many users
 DOCUMENT_LANE = "document"  # documents of desired state may change everything, so one is applied at a time
@@ -69,7 +69,7 @@ class _DryRunEnd(Exception):
 
 
 class PermissionWriter:
-    def __init__(self, database: Database, facts: FactsStore, recorder: ChangeRecorder | None = None) -> None:
+    def __init__(self, database: Database, facts: StoredFacts, recorder: ChangeRecorder | None = None) -> None:
         self._database = database
         self._facts = facts
         self._recorder = recorder or NoRecorder()

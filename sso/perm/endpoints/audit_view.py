@@ -11,7 +11,7 @@ from sso.perm.caller import Caller
 from sso.perm.engine.required_rights import Operation, is_allowed
 from sso.perm.engine.rights import META_NAMES, Rights
 from sso.perm.engine.secret_rights import secret_rights
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts_reader import FactsReader
 
 EVERYTHING = ("before", "after")
 
@@ -28,7 +28,7 @@ _FULL_APPLICATION = ("settings", "service_meta")  # shown to callers who may sav
 
 
 class AuditView:
-    def __init__(self, facts: FactsStore, caller: Caller, rights: Rights) -> None:
+    def __init__(self, facts: FactsReader, caller: Caller, rights: Rights) -> None:
         self._facts = facts
         self._caller = caller
         self._rights = rights

@@ -21,7 +21,6 @@ from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.rule_check import covers_param, project_rule, rule_index, sections_of
 from sso.perm.input.questions import Question, read_check_options, read_questions
 from sso.perm.request import PermissionRequest
-from sso.perm.stores.facts_cache import KnownVersions
 from sso.perm.stores.loaded_facts import LoadedFacts
 
 QUESTIONS_PER_TURN = 20  # then other requests have a turn
@@ -44,8 +43,9 @@ class CheckEndpoint:
         applications = {question.application_id for question in questions}
         pairs = {(caller.user_id, application_id) for application_id in (CENTRAL_APPLICATION_ID, *applications)}
         pairs.update(question.pair for question in questions)
-        loaded, versions = await self._authorizer.facts.load_pairs(pairs, caller.address, request.versions)
-        rights = {item: await self._rights(caller, item, versions) for item in applications}
+        authorizer = self._authorizer.with_facts(request.facts)
+        loaded = await authorizer.facts.load_pairs(pairs, caller.address)
+        rights = {item: await _rights(authorizer, caller, item) for item in applications}
         answers, reasons = [], Reasons() if with_reason else None
         for number, question in enumerate(questions, 1):
             answers.append(_answer(caller, question, rights[question.application_id], loaded, reasons))
@@ -54,12 +54,13 @@ class CheckEndpoint:
                 await trio.lowlevel.checkpoint()
         return orjson.dumps(request.response(data=answers))
 
-    async def _rights(self, caller: Caller, application_id: int, versions: KnownVersions) -> CallerRights | Forbidden:
-        """The rights of the caller, or the error if the credentials are not valid for the application."""
-        try:
-            return await self._authorizer.caller_rights(caller, application_id, versions)
-        except Forbidden as error:
-            return error
+
+async def _rights(authorizer: Authorizer, caller: Caller, application_id: int) -> CallerRights | Forbidden:
+    """The rights of the caller, or the error if the credentials are not valid for the application."""
+    try:
+        return await authorizer.caller_rights(caller, application_id)
+    except Forbidden as error:
+        return error
 
 
 def _answer(

@@ -52,8 +52,8 @@ class ProjectEndpoint:
 
     async def user_info(self, request: PermissionRequest) -> dict[str, Any]:
         """The number of projects whose author is the caller."""
-        assert request.authored is not None  # read with the caller
-        return request.response(projects=request.authored)
+        facts = request.facts or self._authorizer.facts
+        return request.response(projects=await facts.count_authored(request.caller.user_id))
 
     async def publish(self, request: PermissionRequest) -> dict[str, Any]:
         title = request.text("project", 1024)

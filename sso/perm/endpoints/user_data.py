@@ -31,7 +31,7 @@ from sso.perm.input.roles import read_assignments
 from sso.perm.input.schema import USER_DATA_FIELDS, read_own_data
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.compilation import is_large_json
-from sso.perm.stores.facts_cache import NO_VERSIONS, KnownVersions
+from sso.perm.stores.facts_reader import FactsReader
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.locks import ANY_PROJECT, lock_application
 from sso.perm.stores.roles import read_roles
@@ -57,19 +57,20 @@ class UserDataEndpoint:
         caller = request.caller
         user_id = _read_user_id(data.get("user_id", caller.user_id or None))
         is_own = bool(caller.user_id) and user_id == caller.user_id
-        rights = await self._authorizer.caller_rights(caller, application_id, request.versions)
+        authorizer = self._authorizer.with_facts(request.facts)
+        rights = await authorizer.caller_rights(caller, application_id)
         target = require_target(rights, "canRead", ())
         if not caller.user_id and list_type != "roles":
             raise Forbidden
         sections = readable_sections(caller, rights, own=is_own)
         if at is not None:
-            user = await self._authorizer.facts.past.load(
+            user = await authorizer.facts.past.load(
                 user_id, application_id, caller.address, at, field="options.at", caller=caller.subject
             )
             if not rights.is_root and not (is_own and explain is False):
                 _refuse_other_project(target, user)
         else:
-            user = target if is_own else await self._load(user_id, application_id, caller, request.versions)
+            user = target if is_own else await _load(authorizer.facts, user_id, application_id, caller)
         if not user.user_exists:
             raise NotFound("user not found")
         if (target if at is None else user).is_removed:
@@ -110,7 +111,7 @@ class UserDataEndpoint:
         if write.is_dry_run:
             return write.response()
         own = decode_own_record(write.result)
-        user = await self._load(user_id, application_id, caller)
+        user = await _load(self._authorizer.facts, user_id, application_id, caller)
         facts = replace(user.facts, own=own)
         effective = await run_pure(self._database, takes_long, compute_permissions, user.application, facts, caller.now)
         readable = rights.granted.readable_sections(own=is_own)
@@ -131,13 +132,11 @@ class UserDataEndpoint:
         if target.is_removed:
             raise Forbidden("removed")
 
-    async def _load(
-        self, user_id: str, application_id: int, caller: Caller, versions: KnownVersions = NO_VERSIONS
-    ) -> LoadedFacts:
-        version = versions.find(user_id, application_id)
-        loaded = await self._authorizer.facts.load(user_id, application_id, caller.address, version)
-        assert loaded is not None  # applications are never deleted
-        return loaded
+
+async def _load(facts: FactsReader, user_id: str, application_id: int, caller: Caller) -> LoadedFacts:
+    loaded = await facts.load(user_id, application_id, caller.address)
+    assert loaded is not None  # applications are never deleted
+    return loaded
 
 
 def current_response(user: LoadedFacts, user_id: str, list_type: str, options: Options, now: int) -> bytes:

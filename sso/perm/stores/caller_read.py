@@ -11,7 +11,9 @@ from sso.db.database import Database
 from sso.db.transaction import Row
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.access_keys import VALID_KEY_SQL
-from sso.perm.stores.facts_cache import NO_VERSIONS, FactsVersion, KnownVersions
+from sso.perm.stores.cached_facts import CachedFacts, PrefetchedFacts
+from sso.perm.stores.facts_cache import FactsVersion
+from sso.perm.stores.facts_reader import UserAt
 from sso.perm.stores.facts_sql import version_sql
 from sso.perm.stores.projects import AUTHORED_SQL
 
@@ -66,8 +68,7 @@ class CallerRow(NamedTuple):
 
     query: ReadQuery
     row: Row
-    versions: KnownVersions
-    authored: int | None = None  # how many projects the caller is the author of, if that was read
+    facts: PrefetchedFacts
 
     @property
     def holder(self) -> KnownHolder | None:
@@ -76,8 +77,9 @@ class CallerRow(NamedTuple):
 
 
 class CallerReads:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, facts: CachedFacts) -> None:
         self._database = database
+        self._facts = facts
         self._read = Batch(database, _READ)
         self._read_author = Batch(database, _READ_AUTHOR)
 
@@ -92,22 +94,22 @@ class CallerReads:
         )
         assert row is not None  # the central application exists
         is_known = row["central_version"] is not None and epoch == self._database.epoch
-        return CallerRow(query, row, _versions(query, row, epoch) if is_known else NO_VERSIONS)
+        return CallerRow(query, row, PrefetchedFacts(self._facts, _versions(query, row, epoch) if is_known else {}))
 
     async def read_author(self, query: ReadQuery) -> CallerRow:
         """Read the caller, and the number of the caller's projects instead of versions."""
         row = await self._read_author(user_id=query.user_id, sign_in=query.sign_in_id)
         assert row is not None
-        return CallerRow(query, row, NO_VERSIONS, row["authored"])
+        return CallerRow(query, row, PrefetchedFacts(self._facts, {}, {query.user_id: row["authored"]}))
 
 
-def _versions(query: ReadQuery, row: Row, epoch: int) -> KnownVersions:
-    by_key = {
+def _versions(query: ReadQuery, row: Row, epoch: int) -> dict[UserAt, FactsVersion]:
+    versions = {
         (query.user_id, CENTRAL_APPLICATION_ID): FactsVersion(row["central_version"], row["central_revision"], epoch)
     }
     revision = row["revision"]
     if revision is not None:
-        by_key[query.user_id, query.application_id] = FactsVersion(row["version"], revision, epoch)
+        versions[query.user_id, query.application_id] = FactsVersion(row["version"], revision, epoch)
         if query.target_id is not None:
-            by_key[query.target_id, query.application_id] = FactsVersion(row["target_version"], revision, epoch)
-    return KnownVersions(by_key)
+            versions[query.target_id, query.application_id] = FactsVersion(row["target_version"], revision, epoch)
+    return versions

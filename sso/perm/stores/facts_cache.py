@@ -5,7 +5,6 @@ has the version that it was read with. The cache has a limited number of entries
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,19 +23,6 @@ class FactsVersion(NamedTuple):
     rows: str  # the ids of the transactions that wrote the rows
     revision: int  # of the application
     epoch: int  # of the connections: after a failover, transactions that were lost may have had the same ids
-
-
-class KnownVersions(NamedTuple):
-    """The versions of facts that a request has read, by user and application."""
-
-    by_key: Mapping[tuple[str, int], FactsVersion]
-
-    def find(self, user_id: str, application_id: int) -> FactsVersion | None:
-        """Returns None if the request has not read it; the facts are then read without it."""
-        return self.by_key.get((user_id, application_id))
-
-
-NO_VERSIONS = KnownVersions({})
 
 
 @dataclass

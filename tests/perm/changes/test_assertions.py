@@ -13,7 +13,7 @@ from sso.db.transaction import Transaction
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import PermissionWriter, WriteMode
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts import StoredFacts
 from sso.services import Services
 from tests.admin.conftest import Administrator, administrator, root
 from tests.perm.changes.conftest import Trial, dump
@@ -275,7 +275,7 @@ async def test_dry_runs_that_evaluate_many_users_run_one_at_a_time(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their shared locks would keep writers of the central application waiting if they overlapped."""
-    writer = PermissionWriter(services.database, FactsStore(services.database))
+    writer = PermissionWriter(services.database, StoredFacts(services.database))
     running, most = 0, 0
 
     async def work(tx: Transaction) -> None:

@@ -13,7 +13,7 @@ from sso.perm.changes.scope import Scope
 from sso.perm.changes.size_limits import MAX_CONDITION_NODES, MAX_ROLES
 from sso.perm.changes.writer import WRITE, PermissionWriter, WriteMode
 from sso.perm.engine.records import RoleRecord
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.roles import put_role
 from sso.services import Services
 
@@ -65,7 +65,7 @@ async def test_write_at_the_largest_application_leaves_the_event_loop_to_others(
 ) -> None:
     database: Database = services.database
     await database.transaction(_set_up)
-    writer = PermissionWriter(database, FactsStore(database))
+    writer = PermissionWriter(database, StoredFacts(database))
     step = LongestStep()
     trio.lowlevel.add_instrument(step)
     try:
@@ -84,7 +84,7 @@ async def test_write_that_would_evaluate_for_long_evaluates_some_users_and_says_
         SELECT CAST(n AS text), 'u' || n || '@x.org', 'u' || n || '@x.org'
         FROM generate_series({USERS + 1}, 300) AS n""")
     await database.value(statement)
-    writer = PermissionWriter(database, FactsStore(database))
+    writer = PermissionWriter(database, StoredFacts(database))
     written = await writer.write(WriteMode(dry_run=True, override=True), Scope.role(10, "r2"), _save)
     assert written.impact.unevaluated == {10: 300}
     assert USERS < len(written.impact.changes) < 200

@@ -11,7 +11,7 @@ import trio
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.perm.stores import compilation, past_applications
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.seed import seed_central_application
 
 SETUP = (
@@ -67,7 +67,7 @@ async def now(database: Database) -> int:
     return now
 
 
-async def description_at(facts: FactsStore, at: int, caller: str = "user 1") -> str:
+async def description_at(facts: StoredFacts, at: int, caller: str = "user 1") -> str:
     loaded = await facts.past.load("1", 10, None, at, field="at", caller=caller)
     return loaded.application.roles["r1"].record.description
 
@@ -76,7 +76,7 @@ async def test_application_of_a_moment_is_compiled_once_and_in_a_thread(
     database: Database, now: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compilations = Compilations(monkeypatch)
-    facts = FactsStore(database)
+    facts = StoredFacts(database)
     for second in range(10):
         assert await description_at(facts, now - 270 + second) == "until 4"
     assert await description_at(facts, now - 330) == "until 5"
@@ -89,7 +89,7 @@ async def test_application_that_has_not_changed_since_is_that_of_the_present(
     database: Database, now: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compilations = Compilations(monkeypatch)
-    facts = FactsStore(database)
+    facts = StoredFacts(database)
     await facts.load("1", 10, None)
     for second in range(3):
         assert await description_at(facts, now - second) == "until 0"
@@ -103,7 +103,7 @@ async def test_one_caller_compiles_one_application_at_a_time(
     database: Database, now: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compilations = Compilations(monkeypatch)
-    facts = FactsStore(database)
+    facts = StoredFacts(database)
     async with trio.open_nursery() as nursery:
         for minute in range(2, 10):
             nursery.start_soon(description_at, facts, now - minute * 60 + 5)
@@ -115,7 +115,7 @@ async def test_compiled_applications_of_the_past_have_a_limited_size(
 ) -> None:
     monkeypatch.setattr(past_applications, "MAX_BYTES", 700_000)  # one has about 250 kB
     compilations = Compilations(monkeypatch)
-    facts = FactsStore(database)
+    facts = StoredFacts(database)
     for minute in (2, 3, 4, 4, 3, 2):
         await description_at(facts, now - minute * 60 + 5)
     assert compilations.total == 4

@@ -12,8 +12,10 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.stores import compilation
-from sso.perm.stores.facts import FactsStore
+from sso.perm.stores.cached_facts import CachedFacts, PrefetchedFacts
+from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.facts_cache import FactsVersion
+from sso.perm.stores.facts_reader import FactsReader
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.seed import seed_central_application
 from tests.perm.endpoints.connections import ROUNDS
@@ -84,7 +86,7 @@ async def change(tx: Transaction, statements: list[Statement]) -> None:
         await tx.value(statement)
 
 
-async def load(store: FactsStore, user_id: str, application_id: int) -> LoadedFacts:
+async def load(store: FactsReader, user_id: str, application_id: int) -> LoadedFacts:
     loaded = await store.load(user_id, application_id, None)
     assert loaded is not None
     return loaded
@@ -104,7 +106,7 @@ async def filled(database: Database) -> Database:
 async def test_cached_facts_are_those_of_the_database_after_every_change(filled: Database) -> None:
     random = Random(20)
     await filled.open_connections()
-    cached = FactsStore(filled)
+    cached = CachedFacts(StoredFacts(filled))
     reused = 0
     previous: dict[tuple[str, int], LoadedFacts] = {}
     for _ in range(STEPS):
@@ -112,7 +114,7 @@ async def test_cached_facts_are_those_of_the_database_after_every_change(filled:
         await filled.transaction(change, statements)
         for pair in PAIRS:
             loaded = await load(cached, *pair)
-            assert contents(loaded) == contents(await load(FactsStore(filled), *pair)), [
+            assert contents(loaded) == contents(await load(StoredFacts(filled), *pair)), [
                 item.sql for item in statements
             ]
             reused += previous.get(pair) is loaded
@@ -131,7 +133,7 @@ _SWAPS = tuple(
 
 async def test_every_kind_of_change_is_seen(filled: Database) -> None:
     """One after another, with rows that exist already, so that each statement changes something."""
-    cached = FactsStore(filled)
+    cached = CachedFacts(StoredFacts(filled))
     rows = (
         "INSERT INTO role_assignments (user_id, application_id, name) VALUES ('1', 10, 'r')",
         "INSERT INTO project_members (project_id, user_id, level, role) VALUES ('p1', '1', 'project', 'r')",
@@ -147,12 +149,12 @@ async def test_every_kind_of_change_is_seen(filled: Database) -> None:
             await filled.transaction(change, statements)
             for application_id in (1, 10):
                 loaded = await load(cached, "1", application_id)
-                assert contents(loaded) == contents(await load(FactsStore(filled), "1", application_id)), changes
+                assert contents(loaded) == contents(await load(StoredFacts(filled), "1", application_id)), changes
 
 
 async def test_a_new_connection_makes_cached_facts_invalid(filled: Database) -> None:
     """It may be to another server, after a failover."""
-    store = FactsStore(filled)
+    store = CachedFacts(StoredFacts(filled))
     first = await load(store, "1", 10)
     assert await load(store, "1", 10) is first
     filled.epoch += 1
@@ -160,17 +162,16 @@ async def test_a_new_connection_makes_cached_facts_invalid(filled: Database) -> 
 
 
 async def test_facts_of_an_outdated_version_are_read_again(filled: Database) -> None:
-    store = FactsStore(filled)
+    store = CachedFacts(StoredFacts(filled))
     first = await load(store, "1", 10)
     version = FactsVersion("1;2;;;;;", first.application.version, filled.epoch)
-    loaded = await store.load("1", 10, None, version)
+    loaded = await load(PrefetchedFacts(store, {("1", 10): version}), "1", 10)
     assert loaded is not first
-    assert loaded is not None
     assert contents(loaded) == contents(first)
 
 
 async def test_facts_at_an_application_that_does_not_exist_are_none(filled: Database) -> None:
-    store = FactsStore(filled)
+    store = CachedFacts(StoredFacts(filled))
     assert [await store.load("1", 99, None) for _ in range(2)] == [None, None]
 
 
@@ -199,7 +200,7 @@ async def test_large_application_is_compiled_once_and_in_a_thread(
                 SELECT 10, 'r' || n, jsonb_build_object('x', repeat('x', 100)) FROM generate_series(1, 1000) AS n"""),
         ],
     )
-    facts = FactsStore(database)
+    facts = CachedFacts(StoredFacts(database))
     await database.open_connections()  # what was read before a connection was opened is not cached
     async with trio.open_nursery() as nursery:
         for user_id in USERS:
@@ -213,7 +214,7 @@ async def test_large_application_is_compiled_once_and_in_a_thread(
 
 async def test_compilation_that_others_wait_for_does_not_wait_for_the_turn_of_its_caller(database: Database) -> None:
     await database.transaction(change, [*map(Statement, _SETUP)])
-    facts = FactsStore(database)
+    facts = CachedFacts(StoredFacts(database))
     await database.open_connections()
     with database.shares.limit_management("user 1", is_root=False):
         use = current_share.get()
