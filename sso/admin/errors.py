@@ -3,13 +3,6 @@
 from sso.core.errors import ApiError, RetryLater
 
 
-class Conflict(ApiError):
-    """The request is valid but conflicts with stored data."""
-
-    status = 409
-    message = "conflict"
-
-
 class InvalidCursor(ApiError):
     message = "after: must be `next` of an earlier response"
 

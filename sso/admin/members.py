@@ -1,6 +1,5 @@
 """/api/admin/projects/{project_id}/members: the users with roles in a project."""
 
-from sso.admin.errors import Conflict
 from sso.admin.permission_access import (
     RecordAccess,
     change_record,
@@ -24,7 +23,7 @@ from sso.admin.request import (
 )
 from sso.admin.rights import AdminRight
 from sso.admin.user_logins import read_logins
-from sso.core.errors import NotFound
+from sso.core.errors import Conflict, NotFound
 from sso.core.ids import is_user_id
 from sso.db.database import Database
 from sso.db.statement import Statement

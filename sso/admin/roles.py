@@ -1,6 +1,5 @@
 """/api/admin/roles: lists, creates, changes and deletes roles of applications."""
 
-from sso.admin.errors import Conflict
 from sso.admin.permission_access import (
     RecordAccess,
     change_record,
@@ -23,7 +22,7 @@ from sso.admin.request import (
     record_response,
 )
 from sso.admin.rights import AdminRight
-from sso.core.errors import NotFound
+from sso.core.errors import Conflict, NotFound
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.db.database import Database
 from sso.db.statement import Statement

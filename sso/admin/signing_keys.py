@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from sso.admin.errors import Conflict
 from sso.admin.request import (
     AdminModel,
     AdminRequest,
@@ -17,7 +16,7 @@ from sso.admin.request import (
 from sso.admin.rights import AdminRight
 from sso.audit import trail
 from sso.core.algorithms import CHEAP_ALGORITHMS
-from sso.core.errors import ApiError, NotFound
+from sso.core.errors import ApiError, Conflict, NotFound
 from sso.core.moments import rfc3339
 from sso.db.transaction import Transaction
 from sso.keys.rotation import KeyRotation, LastKey

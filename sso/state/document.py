@@ -7,37 +7,38 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from sso.accounts.model import login_key
+from sso.accounts.user_record import UserRecord
+from sso.core.records import RecordModel
+from sso.oauth.client_record import ClientRecord
 from sso.state.location import DocumentError
 from sso.state.sections import (
     access_keys,
     applications,
     groups,
-    identity_providers,
     memberships,
     permissions,
     projects,
     schemas,
 )
-from sso.state.sections.clients import ClientPart
-from sso.state.sections.users import UserPart
-from sso.state.values import AccountPart
+from sso.upstream.provider_record import ProviderRecord
 from sso.web.request_model import expectation
 
-__all__ = ["ClientPart", "Document", "DocumentError", "UserPart", "parse"]
+__all__ = ["Document", "DocumentError", "parse"]
 
 
-class _Accounts(AccountPart):
-    users: list[UserPart] = Field(default_factory=list)
-    clients: list[ClientPart] = Field(default_factory=list)
+class _Accounts(RecordModel):
+    users: list[UserRecord] = Field(default_factory=list)
+    clients: list[ClientRecord] = Field(default_factory=list)
+    identity_providers: list[ProviderRecord] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Document:
     """A parsed document. Whether the records that it refers to exist is checked when it is applied."""
 
-    users: list[UserPart]
-    clients: list[ClientPart]
-    identity_providers: list[identity_providers.IdentityProviderPart]
+    users: list[UserRecord]
+    clients: list[ClientRecord]
+    identity_providers: list[ProviderRecord]
     projects: list[projects.ProjectPart]
     applications: list[applications.ApplicationPart]
     schemas: list[schemas.SchemaPart]  # with the roles
@@ -72,9 +73,8 @@ class Document:
         }
 
 
-ACCOUNT_SECTIONS = frozenset(("users", "clients"))
+ACCOUNT_SECTIONS = frozenset(("users", "clients", "identity_providers"))
 SECTIONS = ACCOUNT_SECTIONS | {
-    "identity_providers",
     "applications",
     "schemas",
     "roles",
@@ -98,7 +98,7 @@ def parse(value: Any) -> Document:
     return Document(
         users=accounts.users,
         clients=accounts.clients,
-        identity_providers=identity_providers.read(value.get("identity_providers", [])),
+        identity_providers=accounts.identity_providers,
         projects=projects.read(value.get("projects", []), warnings),
         applications=applications.read(value.get("applications", []), warnings),
         schemas=schemas.read(value.get("schemas", {}), value.get("roles", {}), warnings),
@@ -121,6 +121,7 @@ def _parse_accounts(value: dict[str, Any]) -> _Accounts:
     _check_unique("users", "login", [login_key(user.login) for user in accounts.users])
     _check_unique("users", "user_id", [user.user_id for user in accounts.users])
     _check_unique("clients", "client_id", [client.client_id for client in accounts.clients])
+    _check_unique("identity_providers", "id", [provider.id for provider in accounts.identity_providers])
     return accounts
 
 

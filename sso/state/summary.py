@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from sso.core.records import Outcome
 from sso.state.location import error_location
 
-UNCHANGED, CHANGED, CREATED = "unchanged", "changed", "created"
-_RANK = {UNCHANGED: 0, CHANGED: 1, CREATED: 2}
+UNCHANGED, CHANGED, CREATED = Outcome.UNCHANGED, Outcome.CHANGED, Outcome.CREATED
+_RANK = {outcome: rank for rank, outcome in enumerate(Outcome)}
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class ApplySummary:
     location: str = "the document"
     warnings: list[str] = field(default_factory=list)
     on_record: Callable[[int], None] = lambda _: None  # called with the number of records so far
-    _outcomes: dict[str, str] = field(default_factory=dict)
+    _outcomes: dict[str, Outcome] = field(default_factory=dict)
 
     @contextmanager
     def at(self, location: str) -> Iterator[None]:
@@ -33,7 +34,7 @@ class ApplySummary:
         with error_location(location):
             yield
 
-    def record(self, location: str, outcome: str) -> None:
+    def record(self, location: str, outcome: Outcome) -> None:
         if _RANK[outcome] >= _RANK[self._outcomes.get(location, UNCHANGED)]:
             self._outcomes[location] = outcome
             self.on_record(len(self._outcomes))

@@ -54,7 +54,7 @@ SHOP: dict[str, Any] = {
 
 
 async def apply(services: Services, *users: dict[str, Any], clients: tuple[dict[str, Any], ...] = ()) -> ApplyCounts:
-    applier = Applier(services.database, services.hasher, services.keyring)
+    applier = Applier(services.database, services.hasher, services.operations)
     return await applier.apply(parse({"users": list(users), "clients": list(clients)}))
 
 
@@ -219,6 +219,27 @@ async def test_login_of_another_user_is_refused_and_changes_nothing(
     assert await everything(services) == before
 
 
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        (
+            {"redirect_uris": ["ftp://shop.example.com/x#frag"]},
+            "redirect_uris[0]: expected an absolute",
+        ),
+        ({"redirect_uris": ["https://a.example.com/x"], "redirect_hosts": ["b.example.com"]}, "redirect_uris[0]: "),
+        ({"public": True, "profile": "strict"}, "public: needs the profile oidc"),
+        ({"profile": "strict", "grant_types": ["client_credentials"]}, "grant_types: client_credentials needs"),
+    ],
+)
+async def test_client_that_the_management_api_refuses_is_refused(
+    services: Services, fields: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(DocumentError) as error:
+        await apply(services, clients=({"client_id": "other"}, {"client_id": "shop", **fields}))
+    assert str(error.value).startswith(f"clients[1].{problem}")
+    assert await services.oauth.clients.list() == []
+
+
 async def test_concurrent_runs_of_a_document_equal_one_run(services: Services) -> None:
     counts: list[ApplyCounts] = []
 
@@ -235,7 +256,7 @@ async def test_concurrent_runs_of_a_document_equal_one_run(services: Services) -
 async def test_progress_is_reported_for_many_users(services: Services) -> None:
     users = [{"login": f"u{number}@example.com", "password": f"password {number}"} for number in range(30)]
     progress: list[tuple[str, int, int]] = []
-    applier = Applier(services.database, services.hasher, services.keyring)
+    applier = Applier(services.database, services.hasher, services.operations)
     counts = await applier.apply(parse({"users": users}), lambda *report: progress.append(report))
     assert counts.created == 30
     hashed = [("hashing passwords", number, 30) for number in range(1, 31)]
@@ -251,7 +272,7 @@ async def test_changed_login_is_not_verified_unless_the_document_says_so(
     services: Services, given: dict[str, bool], verified: bool
 ) -> None:
     user = await add_user(services, email_verified=True)
-    applier = Applier(services.database, services.hasher, services.keyring)
+    applier = Applier(services.database, services.hasher, services.operations)
     await applier.apply(parse({"users": [{"user_id": user.user_id, "login": user.login.upper()}]}))
     stored = await services.users.get(user.user_id)
     assert stored

@@ -26,7 +26,7 @@ STEAM = {"id": "steam", "kind": "steam"}
 
 
 async def apply(services: Services, *records: dict[str, Any]) -> ApplyCounts:
-    applier = Applier(services.database, services.hasher, services.keyring)
+    applier = Applier(services.database, services.hasher, services.operations)
     return await applier.apply(parse({"identity_providers": list(records)}))
 
 
@@ -67,10 +67,10 @@ async def test_secret_is_encrypted_and_not_audited(services: Services) -> None:
 @pytest.mark.parametrize(
     ("record", "problem"),
     [
-        ({"kind": "oidc"}, "id: must be 1 to 32 characters of a-z, 0-9 and -, without - at the ends"),
+        ({"kind": "oidc"}, "id: is required"),
         ({**STEAM, "id": "-x"}, "id: must be 1 to 32 characters of a-z, 0-9 and -, without - at the ends"),
         ({**STEAM, "id": "a/b"}, "id: must be 1 to 32 characters of a-z, 0-9 and -, without - at the ends"),
-        ({**STEAM, "kind": "saml"}, "kind: must be oidc, oauth2 or steam"),
+        ({**STEAM, "kind": "saml"}, "kind: must be 'oidc', 'oauth2' or 'steam'"),
         ({"id": "x"}, "kind: is required for a new provider"),
         ({"id": "x", "kind": "oidc", "client_id": "c"}, "issuer: is required for the kind oidc"),
         ({**DISCORD, "token_url": ""}, "token_url: is required for the kind oauth2"),

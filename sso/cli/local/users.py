@@ -4,7 +4,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from sso.accounts.second_factor.attempts import SecondFactorAttempts, clear_attempts
-from sso.accounts.users import exportable_fields
+from sso.accounts.user_record import exportable_fields
 from sso.cli.administration import Fields
 from sso.cli.context import CommandFailure, write_audit_entry
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE
@@ -54,14 +54,14 @@ class LocalUsers:
         return record
 
     async def set_disabled(self, user: Fields, *, disabled: bool) -> None:
+        from sso.accounts.user_record import UserRecord
         from sso.personal_data.administrators import keep_administrators
-        from sso.state.sections import users
 
-        part = users.UserPart(user_id=user["user_id"], login=user["login"], disabled=disabled)
+        record = UserRecord(user_id=user["user_id"], login=user["login"], disabled=disabled)
 
         async def work(tx: "Transaction") -> None:
             async with keep_administrators(tx, user["user_id"]) if disabled else nullcontext():
-                await users.apply(tx, self._services.actor, self._services.keyring, "", part, None)
+                await self._services.complete.operations.users.save(tx, self._services.actor, record, None)
 
         await self._services.database.transaction(work)
 
