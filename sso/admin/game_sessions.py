@@ -20,7 +20,8 @@ from sso.admin.request import (
 from sso.admin.rights import AdminRight
 from sso.audit import trail
 from sso.bus.bus import Bus
-from sso.core.errors import ApiError, NotFound
+from sso.core.errors import NotFound
+from sso.core.field_errors import FieldError
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.core.moments import rfc3339
 from sso.core.net import parse_address
@@ -28,7 +29,6 @@ from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.gsid.session_directory import STAGES, ListedSession, SessionFilter, find_session, list_sessions
 from sso.gsid.termination import TerminatedSession, terminate_session
-from sso.perm.errors import InvalidInput
 from sso.web.request_model import WholeNumber, at_most
 
 
@@ -87,7 +87,7 @@ def _read_address(text: str | None) -> str | None:
     try:
         return None if text is None else str(parse_address(text))
     except ValueError:
-        raise ApiError("address: must be an IPv4 or IPv6 address") from None
+        raise FieldError(("address",), "must be an IPv4 or IPv6 address") from None
 
 
 def _require(session: ListedSession | None) -> ListedSession:

@@ -21,10 +21,10 @@ from sso.admin.rights import AdminRight
 from sso.admin.users import UserResource
 from sso.audit import trail
 from sso.core.errors import Conflict, NotFound
+from sso.core.field_errors import FieldError
 from sso.core.language_names import LANGUAGES, SOURCE
 from sso.core.moments import rfc3339
 from sso.core.records import RecordModel
-from sso.perm.errors import InvalidInput
 from sso.web.request_model import at_most
 
 MAX_DAYS = 365

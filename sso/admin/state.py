@@ -18,6 +18,7 @@ from sso.admin.request import (
 from sso.admin.rights import AdminRight
 from sso.bus.bus import Bus
 from sso.core.errors import ApiError, Conflict, Forbidden
+from sso.core.field_errors import FieldError
 from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.db.transaction import Runner, Transaction
@@ -25,7 +26,6 @@ from sso.perm.changes.writer import PermissionWriter, WriteMode
 from sso.state.apply import APPLY_SECONDS, Applier, ApplyPrecondition, ApplyReport, RecordOperations
 from sso.state.document import Document, parse
 from sso.state.export import SECTIONS, export, export_in
-from sso.state.location import DocumentError
 from sso.upstream.provider_store import TOPIC as PROVIDERS_TOPIC
 from sso.web.body import BodyLimit
 from sso.web.request_model import QueryFlag, at_most
@@ -113,18 +113,15 @@ class StateResource:
     async def _run(
         self, request: AdminRequest, mode: WriteMode, precondition: ApplyPrecondition | None = None
     ) -> ApplyReport:
-        """Raises ApiError if the document is not valid."""
+        """Raises FieldError if the document is not valid."""
         caller = request.caller
         seconds = APPLY_SECONDS if caller.is_root else COMPARE_S
         applier = Applier(self._database, self._hasher, self._operations, caller.actor, self._writer, seconds)
-        try:
-            document = parse(request.body.model_dump(exclude_unset=True, exclude={"override"}))
-            if not caller.is_root:
-                _refuse_secrets(document)
-                _refuse_large(document)
-            return await applier.run(document, mode, request.progress, precondition)
-        except DocumentError as error:
-            raise ApiError(str(error)) from None
+        document = parse(request.body.model_dump(exclude_unset=True, exclude={"override"}))
+        if not caller.is_root:
+            _refuse_secrets(document)
+            _refuse_large(document)
+        return await applier.run(document, mode, request.progress, precondition)
 
     async def _export(self, request: AdminRequest, sections: tuple[str, ...]) -> JsonRecord:
         if {"users", "permissions", "memberships"} & {*sections}:
@@ -146,7 +143,7 @@ def _read_sections(text: str | None) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     for name in names:
         if name not in SECTIONS:
-            raise ApiError(f"sections: expected names among {', '.join(SECTIONS)}, separated by commas")
+            raise FieldError(("sections",), f"expected names among {', '.join(SECTIONS)}, separated by commas")
     return names
 
 

@@ -19,10 +19,10 @@ from sso.admin.request import (
 from sso.admin.rights import AdminRight
 from sso.admin.users import UserResource
 from sso.core.errors import NotFound
+from sso.core.field_errors import FieldError
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.core.moments import rfc3339
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, LIST_TYPES
-from sso.perm.errors import InvalidInput
 from sso.perm.stores.facts_reader import FactsReader
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.personal_data.export import export_user
@@ -135,7 +135,7 @@ class UserDetails:
         """Returns the facts and the moment that they belong to."""
         if query.at is not None:
             loaded = await self._facts.past.load(
-                user_id, query.application_id, None, query.at, field="at", caller=caller
+                user_id, query.application_id, None, query.at, path=("at",), caller=caller
             )
             return loaded, query.at
         present = await self._facts.load(user_id, query.application_id, None)

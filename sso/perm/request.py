@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from sso.core.field_errors import FieldError, FieldPath
 from sso.db.transaction import Transaction
 from sso.perm.caller import Caller
 from sso.perm.changes.writer import WriteMode
-from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
 from sso.perm.stores.facts_reader import FactsReader
@@ -41,7 +41,7 @@ class PermissionRequest:
         return read_application_id(self.fields.get("application_id"), ("application_id",))
 
     def text(self, name: str, max_length: int = 256) -> str:
-        return validators.read_text(self.fields.get(name), name, max_length, min_length=1)
+        return validators.read_text(self.fields.get(name), (name,), max_length, min_length=1)
 
     def write_mode(self) -> WriteMode:
         """How a write is done: ``options.dry_run``, and ``override``, which may also be an option."""

@@ -6,12 +6,12 @@ from typing import Annotated, Any, NamedTuple
 from quart import Blueprint, Response
 
 from sso.core.errors import Forbidden, NotFound
+from sso.core.field_errors import FieldError
 from sso.perm.accepted_credentials import ENDPOINT_RULES, EndpointRule, Subject
 from sso.perm.caller import PresentedCredentials
 from sso.perm.credentials.exchange_jwt import ExchangeJwt
 from sso.perm.credentials.service_jwt import claimed_application_id
 from sso.perm.credentials.signed_address import SignedAddresses, signing_key_id
-from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_key
 from sso.perm.request import Handler, PermissionRequest, by_action
@@ -62,7 +62,7 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
     async def public_keys(app_id: str) -> Response:
         try:
             application_id = read_application_key(app_id, ("appID",))
-        except InvalidInput:
+        except FieldError:
             raise NotFound("application not found") from None
         return reply({"status": "OK", "keys": await perm.application_keys.published(application_id)})
 

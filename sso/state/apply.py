@@ -14,6 +14,8 @@ from sso.accounts.users import read_password_hash
 from sso.audit.audited_changes import RecordDifference, last_audit_entry, read_differences
 from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
+from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.core.passwords import Hasher
 from sso.core.records import Outcome
 from sso.db.database import Database
@@ -30,7 +32,7 @@ from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.seed import seed, seed_central_application
 from sso.state.document import Document
 from sso.state.last_administrators import keep_last_administrators
-from sso.state.location import DocumentError, with_location
+from sso.state.location import error_location
 from sso.state.scope import document_scope
 from sso.state.sections import (
     access_keys,
@@ -58,12 +60,17 @@ _LOCK_APPLICATIONS = Statement(
     ORDER BY application_id FOR UPDATE"""
 )
 
-# Error texts for unique constraints. A concurrent change can violate them although this code has checked.
-_CONSTRAINT_ERRORS = {
-    "uq_applications_name_in_project": NAME_TAKEN,
-    "pk_project_names": "title or aliases: already used by another project",
-    "pk_projects": "this title is taken",
-}
+
+def _constraint_error(constraint: str) -> ApiError:
+    """Returns the error for a unique constraint. A concurrent change can violate it although this code has checked."""
+    match constraint:
+        case "uq_applications_name_in_project":
+            return FieldError(("name",), NAME_TAKEN)
+        case "pk_project_names":
+            return ApiError("title or aliases: already used by another project")
+        case "pk_projects":
+            return ApiError("this title is taken")
+    return ApiError(f"is already in use ({constraint})")
 
 
 ApplyProgress = Callable[[str, int, int], None]  # called with what is being done, the number done and the total
@@ -167,7 +174,7 @@ class ApplyRun:
         save: Callable[[Transaction, AuditActor, T], Awaitable[Outcome]],
     ) -> None:
         for index, record in enumerate(records):
-            location = f"{section}[{index}]"
+            location = (section, index)
             with self.summary.at(location):
                 self.summary.record(location, await save(tx, self._actor, record))
 
@@ -213,7 +220,7 @@ class Applier:
     ) -> ApplyCounts:
         """Applies the document as a whole or not at all. Returns the number of created and changed records.
 
-        Raises DocumentError if the document does not fit what is stored.
+        Raises FieldError if the document does not fit what is stored.
         """
         return (await self.run(document, WRITE, progress)).counts
 
@@ -241,8 +248,8 @@ class Applier:
         try:
             written = await self._writer.write_document(self._seconds, mode, run.begin, work)
         except UniqueViolation as error:
-            problem = _CONSTRAINT_ERRORS.get(error.constraint, f"is already in use ({error.constraint})")
-            raise DocumentError(with_location(run.summary.location, problem)) from None
+            with error_location(run.summary.location):
+                raise _constraint_error(error.constraint) from None
         counts = replace(written.result, warnings=(*written.result.warnings, *written.warnings))
         records = run.summary.changed_records()
         return ApplyReport(counts, records, written.impact, tuple(run.differences))

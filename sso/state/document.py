@@ -8,9 +8,9 @@ from pydantic import Field, ValidationError
 
 from sso.accounts.model import login_key
 from sso.accounts.user_record import UserRecord
+from sso.core.field_errors import FieldError
 from sso.core.records import RecordModel
 from sso.oauth.client_record import ClientRecord
-from sso.state.location import DocumentError
 from sso.state.sections import (
     access_keys,
     applications,
@@ -22,8 +22,6 @@ from sso.state.sections import (
 )
 from sso.upstream.provider_record import ProviderRecord
 from sso.web.request_model import expectation
-
-__all__ = ["Document", "DocumentError", "parse"]
 
 
 class _Accounts(RecordModel):
@@ -87,12 +85,12 @@ SECTIONS = ACCOUNT_SECTIONS | {
 
 
 def parse(value: Any) -> Document:
-    """Returns the document. Raises DocumentError with the location of the first mistake."""
+    """Returns the document. Raises FieldError with the location of the first mistake."""
     if not isinstance(value, dict):
-        raise DocumentError("the document: must be an object")
+        raise FieldError((), "the document: must be an object")
     for name in value:
         if name not in SECTIONS:
-            raise DocumentError(f"{name}: unknown section")
+            raise FieldError((name,), "unknown section")
     accounts = _parse_accounts({name: value[name] for name in ACCOUNT_SECTIONS if name in value})
     warnings: list[str] = []
     return Document(
@@ -115,9 +113,8 @@ def _parse_accounts(value: dict[str, Any]) -> _Accounts:
         accounts = _Accounts.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
         problem = "unknown field" if first["type"] == "extra_forbidden" else expectation(first)
-        raise DocumentError(f"{where or 'the document'}: {problem}") from None
+        raise FieldError(first["loc"], problem) from None
     _check_unique("users", "login", [login_key(user.login) for user in accounts.users])
     _check_unique("users", "user_id", [user.user_id for user in accounts.users])
     _check_unique("clients", "client_id", [client.client_id for client in accounts.clients])
@@ -129,5 +126,5 @@ def _check_unique(section: str, name: str, keys: Sequence[str | None]) -> None:
     seen: set[str | None] = set()
     for index, key in enumerate(keys):
         if key is not None and key in seen:
-            raise DocumentError(f"{section}[{index}].{name}: appears twice in the document")
+            raise FieldError((section, index, name), "appears twice in the document")
         seen.add(key)

@@ -8,12 +8,13 @@ import trio
 from sso.accounts.authentication_context import by_password
 from sso.accounts.model import LoginOptions, User
 from sso.accounts.second_factor.codes import totp_purpose
+from sso.core.field_errors import FieldError
 from sso.core.net import parse_address
 from sso.db.statement import Statement
 from sso.oauth.client_store import secret_purpose
 from sso.services import Services
 from sso.state.apply import Applier
-from sso.state.document import DocumentError, parse
+from sso.state.document import parse
 from sso.state.summary import ApplyCounts
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 
@@ -213,7 +214,7 @@ async def test_login_of_another_user_is_refused_and_changes_nothing(
 ) -> None:
     await apply(services, USER, {"user_id": "1002", "login": "bob@example.com"})
     before = await everything(services)
-    with pytest.raises(DocumentError) as caught:
+    with pytest.raises(FieldError) as caught:
         await apply(services, {"login": "new@example.com"}, last, clients=(SHOP,))
     assert str(caught.value) == where
     assert await everything(services) == before
@@ -234,7 +235,7 @@ async def test_login_of_another_user_is_refused_and_changes_nothing(
 async def test_client_that_the_management_api_refuses_is_refused(
     services: Services, fields: dict[str, Any], problem: str
 ) -> None:
-    with pytest.raises(DocumentError) as error:
+    with pytest.raises(FieldError) as error:
         await apply(services, clients=({"client_id": "other"}, {"client_id": "shop", **fields}))
     assert str(error.value).startswith(f"clients[1].{problem}")
     assert await services.oauth.clients.list() == []
@@ -337,7 +338,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("document", "where"), WRONG, ids=[f"{at}-{where}" for at, (_, where) in enumerate(WRONG)])
 def test_invalid_document_is_refused_with_its_location(document: dict[str, Any], where: str) -> None:
-    with pytest.raises(DocumentError) as caught:
+    with pytest.raises(FieldError) as caught:
         parse(document)
     assert str(caught.value).startswith(where)
     assert "\n" not in str(caught.value)
@@ -345,7 +346,7 @@ def test_invalid_document_is_refused_with_its_location(document: dict[str, Any],
 
 @pytest.mark.parametrize("document", [[], "text", 5, None, True])
 def test_document_must_be_an_object(document: object) -> None:
-    with pytest.raises(DocumentError, match=r"^the document: "):
+    with pytest.raises(FieldError, match=r"^the document: "):
         parse(document)
 
 
@@ -359,10 +360,10 @@ def test_every_documented_section_is_accepted(section: str, empty: object) -> No
 
 def test_error_does_not_repeat_a_secret() -> None:
     for part in ({"password": "hunter2" * 200}, {"totp_secret": "hunter2"}, {"password": ["hunter2"]}):
-        with pytest.raises(DocumentError) as caught:
+        with pytest.raises(FieldError) as caught:
             parse({"users": [OK_USER | part]})
         assert "hunter2" not in str(caught.value)
-    with pytest.raises(DocumentError) as caught:
+    with pytest.raises(FieldError) as caught:
         parse({"clients": [{"client_id": "c", "client_secret": "hunter2"}]})
     assert "hunter2" not in str(caught.value)
 

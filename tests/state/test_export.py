@@ -6,11 +6,12 @@ from typing import Any
 import orjson
 import pytest
 
+from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.services import Services
 from sso.state.apply import Applier
-from sso.state.document import DocumentError, parse
+from sso.state.document import parse
 from sso.state.export import export
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.postgres import Postgres
@@ -107,7 +108,7 @@ async def test_applying_an_export_changes_nothing(filled: Services) -> None:
 async def test_confidential_client_cannot_be_imported_without_its_secret(filled: Services, other_dsn: str) -> None:
     document = await export(filled.database)
     async with Database.open(other_dsn, 2) as elsewhere:
-        with pytest.raises(DocumentError, match="client_secret: is required"):
+        with pytest.raises(FieldError, match="client_secret: is required"):
             await Applier(elsewhere, filled.hasher, filled.operations).apply(parse(document))
 
 

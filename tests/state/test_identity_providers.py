@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from sso.audit.trail import AuditFilter, read
+from sso.core.field_errors import FieldError
 from sso.db.statement import Statement
 from sso.services import Services
 from sso.state.apply import Applier
-from sso.state.document import DocumentError, parse
+from sso.state.document import parse
 from sso.state.export import export
 from sso.state.summary import ApplyCounts
 
@@ -88,7 +89,7 @@ async def test_secret_is_encrypted_and_not_audited(services: Services) -> None:
     ],
 )
 async def test_wrong_record_is_refused(services: Services, record: dict[str, Any], problem: str) -> None:
-    with pytest.raises(DocumentError) as error:
+    with pytest.raises(FieldError) as error:
         await apply(services, record)
     assert str(error.value).startswith(f"identity_providers[0].{problem}")
     assert await services.upstream.providers.list() == []
@@ -98,10 +99,10 @@ async def test_wrong_record_is_refused(services: Services, record: dict[str, Any
 async def test_issuer_and_kind_cannot_be_changed(services: Services, change: dict[str, str]) -> None:
     """The links would belong to other people."""
     await apply(services, GOOGLE)
-    with pytest.raises(DocumentError, match="cannot be changed: remove the provider and its links first"):
+    with pytest.raises(FieldError, match="cannot be changed: remove the provider and its links first"):
         await apply(services, {**GOOGLE, **change})
 
 
 async def test_record_cannot_appear_twice(services: Services) -> None:
-    with pytest.raises(DocumentError, match=r"identity_providers\[1\].id: appears twice"):
+    with pytest.raises(FieldError, match=r"identity_providers\[1\].id: appears twice"):
         await apply(services, STEAM, STEAM)

@@ -7,6 +7,7 @@ from sso.accounts.second_factor.attempts import SecondFactorAttempts, clear_atte
 from sso.accounts.user_record import exportable_fields
 from sso.cli.administration import Fields
 from sso.cli.context import CommandFailure, write_audit_entry
+from sso.core.field_errors import FieldError
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class LocalUsers:
         self._services = services
 
     async def add(self, fields: Fields, *, admin: bool) -> str:
-        from sso.state.document import DocumentError, parse
+        from sso.state.document import parse
 
         login, user_id = fields["login"], fields.get("user_id")
         root = {"user_id": login, "application_id": CENTRAL_APPLICATION_ID, "data": {"roles": [ROOT_ROLE]}}
@@ -30,7 +31,7 @@ class LocalUsers:
             if await users.get_by_login(login) or (user_id and await users.get(user_id)):
                 raise CommandFailure("there is already a user with this login or user id")
             await self._services.applier.apply(document)  # the user and the role in one transaction
-        except DocumentError as error:
+        except FieldError as error:
             message = str(error).removeprefix("users[0].").replace("permissions[0].data.roles", "--admin")
             raise CommandFailure(message) from None
         user = await users.get_by_login(login)

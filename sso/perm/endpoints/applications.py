@@ -4,6 +4,7 @@ from typing import Any
 
 from sso.core.encryption import Keyring
 from sso.core.errors import Forbidden
+from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer, CallerRights
@@ -14,7 +15,7 @@ from sso.perm.delegation import delegated_write
 from sso.perm.endpoints.permission_writes import EndpointWrite, PermissionWrites
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
-from sso.perm.errors import InvalidInput, PermissionConflict
+from sso.perm.errors import PermissionConflict
 from sso.perm.input import validators
 from sso.perm.input.application import read_application_fields
 from sso.perm.input.names import read_application_id
@@ -53,7 +54,7 @@ class ApplicationEndpoint:
 
     async def get(self, request: PermissionRequest) -> dict[str, Any]:
         application_id = self._read_application_id(request)
-        request.warn_unknown(request.options, OPTIONS, "options")
+        request.warn_unknown(request.options, OPTIONS, ("options",))
         full = validators.read_flag(request.options.get("full", False), ("options", "full"))
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         rights.require_on_target(Operation.APPLICATION_GET, allow_removed=True)

@@ -5,6 +5,7 @@ from typing import Any
 
 from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden, NotFound
+from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.transaction import Row, Transaction, run_pure
 from sso.perm.authorization import Authorizer
@@ -14,7 +15,6 @@ from sso.perm.delegation import delegated_write
 from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.engine.required_rights import Operation
-from sso.perm.errors import InvalidInput
 from sso.perm.input.groups import MAX_GROUP_USERS, read_group_conditions, read_group_fields, read_group_users
 from sso.perm.input.names import read_group_id
 from sso.perm.input.tags import read_tags

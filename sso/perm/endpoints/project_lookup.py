@@ -1,6 +1,7 @@
 """Finds the project that a request names by its id or an alias."""
 
 from sso.core.errors import NotFound
+from sso.core.field_errors import FieldPath
 from sso.db.database import Database
 from sso.db.transaction import Row
 from sso.perm.authorization import CallerRights

@@ -10,6 +10,7 @@ import orjson
 
 from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.errors import Forbidden, NotFound
+from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
 from sso.db.database import Database
 from sso.db.transaction import Transaction, run_pure
@@ -23,7 +24,6 @@ from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.records import Assignment, RoleRecord, Schema
 from sso.perm.engine.render import DEFAULT_OPTIONS, Options, as_tree, earliest_role_end, render
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, LIST_TYPES, ROOT_ROLE, SECTIONS
-from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.options import read_user_data_options
 from sso.perm.input.protected_rules import shadowed_private_rules
@@ -65,7 +65,7 @@ class UserDataEndpoint:
         sections = readable_sections(caller, rights, own=is_own)
         if at is not None:
             user = await authorizer.facts.past.load(
-                user_id, application_id, caller.address, at, field="options.at", caller=caller.subject
+                user_id, application_id, caller.address, at, path=("options", "at"), caller=caller.subject
             )
             if not rights.is_root and not (is_own and explain is False):
                 _refuse_other_project(target, user)

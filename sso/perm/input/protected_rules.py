@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.engine.rules import LISTED_SECTIONS, rule_nodes, without_section
-from sso.perm.errors import PermissionConflict
 
 
 def protected_rules(schema: Schema) -> frozenset[str]:
@@ -36,14 +36,13 @@ def includes_protected(role: RoleRecord, schema: Schema) -> bool:
 
 
 def check_schema_protection(schema: Schema, roles: Iterable[RoleRecord]) -> None:
-    """Raises PermissionConflict if a protected rule of the schema is included in a public role."""
+    """Raises FieldError if a protected rule of the schema is included in a public role."""
     protected = protected_rules(schema)
     for role in roles:
         included = () if role.protected else _included(role, protected)
         if included:
-            raise PermissionConflict(
-                f"{included[0]}: the public role {role.name} holds this rule, so it cannot become protected"
-            )
+            expected = f"the public role {role.name} holds this rule, so it cannot become protected"
+            raise FieldError(tuple(included[0].split(".")), expected, status=409)
 
 
 def shadowed_private_rules(public_data: Mapping[str, Any], schema: Schema, roles: Iterable[RoleRecord]) -> list[str]:
