@@ -11,7 +11,6 @@ from sso.admin.errors import InvalidCursor
 from sso.admin.request import AdminRequest, AdminResponse
 from sso.admin.rights import AdminRight
 from sso.config import Settings
-from sso.core.errors import Conflict
 from sso.core.field_errors import FieldError, Forbidden, NotFound
 from sso.perm.caller import Caller
 from sso.services import Services
