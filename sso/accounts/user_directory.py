@@ -40,9 +40,7 @@ _SEARCH_FREQUENT = Statement(
             ORDER BY login_key COLLATE "C" LIMIT :limit"""
     )
 )
-_IS_FREQUENT = Statement(
-    f"SELECT count(*) > {MAX_SORTED} FROM (SELECT {_WITH_NICK} LIMIT {MAX_SORTED + 1}) named"  # noqa: S608 - fixed texts
-)
+_IS_FREQUENT = Statement(f"SELECT count(*) > {MAX_SORTED} FROM (SELECT {_WITH_NICK} LIMIT {MAX_SORTED + 1}) named")
 _ALL = Statement("SELECT * FROM users ORDER BY reg_time, user_id")
 _FIND_ID = Statement("SELECT user_id FROM users WHERE user_id = :name OR login_key = :login_key")
 _LOGINS = Statement("SELECT user_id, login FROM users WHERE user_id = ANY (CAST(:user_ids AS text[]))")

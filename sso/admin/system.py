@@ -38,7 +38,7 @@ _MAIL = Statement(
 _COUNTED = ("users", "applications", "projects", "oauth_clients")
 _TOTAL = f"""SELECT '{{table}}' AS name, CASE WHEN counted.rows <= {MAX_COUNTED} THEN counted.rows ELSE greatest(
         counted.rows, (SELECT reltuples FROM pg_class WHERE oid = CAST('{{table}}' AS regclass))::bigint) END AS rows
-    FROM (SELECT count(*) AS rows FROM (SELECT FROM {{table}} LIMIT {MAX_COUNTED + 1}) t) counted"""  # noqa: S608
+    FROM (SELECT count(*) AS rows FROM (SELECT FROM {{table}} LIMIT {MAX_COUNTED + 1}) t) counted"""
 _TOTALS = Statement(" UNION ALL ".join(_TOTAL.format(table=table) for table in _COUNTED))
 
 

@@ -56,7 +56,7 @@ def count_events(events: str) -> str:
                     FROM {events} WHERE key = t.key
                 ) counter
             ) counted
-        )"""  # noqa: S608 - the parts are constants
+        )"""
 
 
 _COUNT = BatchStatement(
@@ -70,7 +70,7 @@ _COUNT = BatchStatement(
     )
     SELECT item.n, c.failures - item.added + item.position AS count,
         CAST(ceil(extract(epoch FROM c.since + interval '60 s' - now())) AS int) AS left_s
-    FROM item JOIN counted c USING (key)""",  # noqa: S608 - the parts are constants
+    FROM item JOIN counted c USING (key)""",
     columns={"key": "bytea", "max_events": "int", "block_s": "float"},
 )
 
@@ -83,7 +83,7 @@ _CLAIM_TURN = Statement(
     ), claimed AS (
         {count_events("events")} WHERE t.blocked_until <= now() RETURNING key
     )
-    SELECT key FROM claimed"""  # noqa: S608 - the parts are constants
+    SELECT key FROM claimed"""
 )
 _TURN_WAIT = Statement(
     """SELECT CAST(ceil(extract(epoch FROM blocked_until - now())) AS int) FROM throttle

@@ -23,7 +23,7 @@ _FUNNEL = Statement(
         FROM login_funnel WHERE day > CAST(now() AT TIME ZONE 'UTC' AS date) - CAST(:days AS int)
         GROUP BY application_id, store ORDER BY registered DESC, application_id, store LIMIT :limit
     ) f LEFT JOIN applications a ON a.application_id = f.application_id
-    ORDER BY f.registered DESC, f.application_id, f.store"""  # noqa: S608 - the names are constants
+    ORDER BY f.registered DESC, f.application_id, f.store"""
 )
 
 

@@ -32,7 +32,7 @@ _ADD_FUNNEL = Statement(
         {", ".join(f"CAST(:{step} AS bigint[])" for step in STEPS)}
     ) AS item (application_id, store, {", ".join(STEPS)}) ORDER BY item.application_id, item.store
     ON CONFLICT (day, application_id, store) DO UPDATE SET
-        {", ".join(f"{step} = f.{step} + excluded.{step}" for step in STEPS)}"""  # noqa: S608 - the names are constants
+        {", ".join(f"{step} = f.{step} + excluded.{step}" for step in STEPS)}"""
 )
 log = structlog.get_logger()
 

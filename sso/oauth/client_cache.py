@@ -2,11 +2,7 @@
 
 A cached client may have changed since it was read. The statements of the token store therefore compare the points that
 the caller relied on (the secret that matched, the profile, the redirect URIs) with the client's row, and issue nothing
-if they differ. So a request has two paths:
-
-- Fast path: check the request with the cached client; the statement that issues the tokens confirms the client.
-- Slow path: if there is no cached client, a check fails, or the statement issues nothing, read the client, put it into
-  the cache, and check again. Only the slow path refuses a request.
+if they differ. They return the client as it is now, and the request is checked once more with that.
 """
 
 from sso.oauth.client_auth import ClientCredentials, authenticate_client
@@ -21,23 +17,12 @@ class ClientCache:
         self._allow_http = allow_http
         self._clients: dict[str, Client] = {}
 
-    def authenticate_cached(self, credentials: ClientCredentials, redirect_uri: str) -> tuple[Client, str] | None:
-        """Fast path: returns the cached client that the credentials name, and the encrypted secret that matched.
-
-        Returns None if the slow path must decide.
-        """
-        client = self._clients.get(credentials.client_id)
-        if client is None or not self.has_redirect_uri(client, redirect_uri):
-            return None
-        matched_secret = self.authenticate(client, credentials, redirect_uri)
-        return None if matched_secret is None else (client, matched_secret)
-
     def cached(self, client_id: str) -> Client | None:
-        """Fast path: returns the client as it was last read, or None if it was not read yet."""
+        """Returns the client as it was last read, or None if it was not read yet."""
         return self._clients.get(client_id)
 
     async def read(self, client_id: str) -> Client | None:
-        """Slow path: reads the client from the database. Returns None if the client does not exist."""
+        """Reads the client from the database. Returns None if the client does not exist."""
         return await self._store.get(client_id)
 
     def put(self, client: Client) -> None:

@@ -177,11 +177,11 @@ def _check_service(row: dict[str, Any]) -> None:
     is_service = "client_credentials" in row["grant_types"]
     if not is_service and not row["resource_server"]:
         return
-    path, subject = (("grant_types",), "client_credentials needs") if is_service else (("resource_server",), "needs")
+    field, needs = ("grant_types", "client_credentials needs") if is_service else ("resource_server", "needs")
     if row["profile"] != "oidc" or (row["secret_sealed"] is None and not row["jwks"]):
-        raise FieldError(path, f"{subject} the profile oidc, and client_secret or jwks")
+        raise FieldError((field,), f"{needs} the profile oidc, and client_secret or jwks")
     if not row["application_id"]:
-        raise FieldError(path, f"{subject} application_id")
+        raise FieldError((field,), f"{needs} application_id")
 
 
 def _expiry(expires_at: int, old: Row | None, values: dict[str, Any]) -> dict[str, Any]:

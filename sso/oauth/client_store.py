@@ -44,7 +44,7 @@ _SET_DISABLED = Statement("UPDATE oauth_clients SET disabled = :disabled WHERE c
 # The tables with rows that a client was granted, or is about to be granted.
 _GRANT_TABLES = ("oauth_requests", "oauth_codes", "oauth_grants")
 _REVOKE = tuple(
-    Statement(f"DELETE FROM {table} WHERE client_id = :client_id")  # noqa: S608 - constants only
+    Statement(f"DELETE FROM {table} WHERE client_id = :client_id")
     for table in (
         "game_sessions",  # sessions of its devices first: their grants are issued under a lock
         "oauth_pushed_requests",
@@ -53,15 +53,10 @@ _REVOKE = tuple(
     )
 )
 _LIST_GRANTED_URIS = Statement(
-    " UNION ".join(
-        f"SELECT redirect_uri FROM {table} WHERE client_id = :client_id"  # noqa: S608 - constants only
-        for table in _GRANT_TABLES
-    )
+    " UNION ".join(f"SELECT redirect_uri FROM {table} WHERE client_id = :client_id" for table in _GRANT_TABLES)
 )
 _REVOKE_AT_URIS = tuple(
-    Statement(
-        f"DELETE FROM {table} WHERE client_id = :client_id AND redirect_uri = ANY(CAST(:uris AS text[]))"  # noqa: S608 - constants only
-    )
+    Statement(f"DELETE FROM {table} WHERE client_id = :client_id AND redirect_uri = ANY(CAST(:uris AS text[]))")
     for table in _GRANT_TABLES
 )
 MAX_CACHED_SECRETS = 1024

@@ -33,7 +33,7 @@ _NAME = Statement(
             OR EXISTS (SELECT FROM oauth_consents k WHERE k.user_id = :user_id AND k.client_id = c.client_id))"""
 )
 _REMOVE = tuple(
-    Statement(f"DELETE FROM {table} WHERE user_id = :user_id AND client_id = :client_id")  # noqa: S608 - constants only
+    Statement(f"DELETE FROM {table} WHERE user_id = :user_id AND client_id = :client_id")
     for table in ("oauth_codes", "game_sessions", "oauth_grants", "oauth_consents")
 )
 

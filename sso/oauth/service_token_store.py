@@ -24,7 +24,7 @@ _ISSUE = BatchStatement(
             string_to_array(resources, ' ')
         FROM valid_items
     )
-    SELECT n FROM valid_items""",  # noqa: S608 - constants only
+    SELECT n FROM valid_items""",
     columns={
         "digest": "bytea",
         "client_id": "text",

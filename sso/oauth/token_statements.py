@@ -31,7 +31,7 @@ _KEY_MATCHES = """({0}.dpop_jkt IS NULL OR {0}.dpop_jkt = item.dpop_jkt)
 _RESOURCES_MATCH = """(item.resources IS NULL OR cardinality({0}.resources) = 0
                 OR string_to_array(item.resources, ' ') <@ {0}.resources)"""
 
-# The end of a statement that issues the first tokens of a grant. ``redeemed`` has a row for each new grant.
+# Issues the first tokens of grants. ``redeemed`` has a row for each new grant. ISSUED are columns of the result.
 NEW_GRANTS = """new_grants AS (
         -- One grant for each redeemed code. It has a current refresh token only with offline_access.
         INSERT INTO oauth_grants AS g (id, client_id, user_id, redirect_uri, scopes, nonce, auth_time, auth, sid,
@@ -53,23 +53,14 @@ NEW_GRANTS = """new_grants AS (
         SELECT DISTINCT ON (sid, client_id) sid, client_id, user_id, to_timestamp(t + session_s)
         FROM redeemed, clock WHERE is_notified AND sid IS NOT NULL ORDER BY sid, client_id
         ON CONFLICT (sid, client_id) DO UPDATE SET expires = excluded.expires
-    )
-    SELECT redeemed.*, t AS now, t AS issued_at, t + least(access_s, grant_max_s) AS access_exp,
-        new_grants.head_issued AS current_token_issued, new_grants.head_exp AS current_token_exp
-    FROM redeemed JOIN new_grants ON new_grants.id = redeemed.grant_id, clock"""
+    )"""
+ISSUED = """t AS now, t AS issued_at, t + least(access_s, grant_max_s) AS access_exp,
+        new_grants.head_issued AS current_token_issued, new_grants.head_exp AS current_token_exp"""
 
-# The client is the one that the request names; if it names none, the one that the code was issued to.
-FIND_CODE = BatchStatement(
-    """SELECT item.n, c.*, k.client_id AS code_client_id, k.redirect_uri AS code_redirect_uri, k.challenge,
-        k.dpop_jkt, k.resources, k.redeemed IS NOT NULL AS is_redeemed
-    FROM {items}
-    LEFT JOIN oauth_codes k ON k.digest = item.digest AND k.expires > now()
-    JOIN oauth_clients c ON c.client_id = coalesce(nullif(item.client_id, ''), k.client_id)""",
-    columns={"digest": "bytea", "client_id": "text"},
-)
 COUNT_FAILURE = Statement(
     "UPDATE oauth_codes SET failures = failures + 1 WHERE digest = :digest AND redeemed IS NULL RETURNING failures"
 )
+# The client is the one that the request names; if it names none, the one that the code was issued to.
 REDEEM = BatchStatement(
     f"""WITH {CLOCK}, item AS (
         SELECT * FROM {{items}}
@@ -77,28 +68,40 @@ REDEEM = BatchStatement(
         -- Rows are locked in key order, so that two batches cannot deadlock.
         SELECT * FROM oauth_codes WHERE digest = ANY (ARRAY(SELECT digest FROM item))
         ORDER BY digest FOR NO KEY UPDATE
-    ), valid_codes AS (
-        -- The codes whose user, client, redirect URI and PKCE challenge are as the request says, redeemed or not.
+    ), checked AS (
+        -- Each item with the result of every check.
         SELECT k.digest, item.n, item.grant_id, item.access_digest, item.access_s, item.refresh_s, item.grant_max_s,
             CASE WHEN 'offline_access' = ANY (k.scopes) AND 'refresh_token' = ANY (c.grant_types)
                 THEN item.token_id END AS current_token_id,
-            k.client_id, c.profile, c.id_alg, c.access_token_format, k.user_id, {USER_CLAIMS}, k.redirect_uri,
+            c.client_id, c.profile, c.id_alg, c.access_token_format, k.user_id, {USER_CLAIMS}, k.redirect_uri,
             k.scopes, k.nonce, k.auth_time, k.auth, k.sid, k.issued, item.dpop_jkt, item.grant_jkt, item.session_s,
             c.backchannel_logout_uri <> '' AS is_notified, k.resources AS grant_resources,
-            coalesce(string_to_array(item.resources, ' '), k.resources) AS resources
-        FROM item JOIN locked_codes k USING (digest, client_id, redirect_uri)
-            JOIN users u USING (user_id) JOIN oauth_clients c USING (client_id)
-        WHERE k.expires > now() AND k.failures < {MAX_CODE_FAILURES} AND NOT u.disabled AND k.issued >= u.valid_from
-            AND k.challenge IS NOT DISTINCT FROM item.challenge AND {AUTHENTICATED}
-            AND 'authorization_code' = ANY (c.grant_types)
-            AND jsonb_build_array(c.redirect_hosts, c.redirect_uris) = CAST(item.client_redirects AS jsonb)
-            AND {_KEY_MATCHES.format("k")} AND {_RESOURCES_MATCH.format("k")}
+            coalesce(string_to_array(item.resources, ' '), k.resources) AS resources,
+            item.may_redeem AND NOT u.disabled AND k.issued >= u.valid_from AND k.failures < {MAX_CODE_FAILURES}
+                AND 'authorization_code' = ANY (c.grant_types)
+                AND jsonb_build_array(c.redirect_hosts, c.redirect_uris) = CAST(item.client_redirects AS jsonb)
+                AS is_redeemable,
+            k.client_id AS code_client_id, k.redeemed IS NOT NULL AS is_redeemed,
+            coalesce({AUTHENTICATED}, false) AS authenticated,
+            coalesce(k.redirect_uri = item.redirect_uri, false) AS redirect_uri_matches,
+            coalesce(k.client_id = c.client_id AND k.challenge IS NOT DISTINCT FROM item.challenge, false)
+                AS holder_matches,
+            coalesce({_KEY_MATCHES.format("k")}, false) AS key_matches,
+            coalesce({_RESOURCES_MATCH.format("k")}, false) AS resources_match
+        FROM item LEFT JOIN locked_codes k ON k.digest = item.digest AND k.expires > now()
+        JOIN oauth_clients c ON c.client_id = coalesce(nullif(item.client_id, ''), k.client_id)
+        LEFT JOIN users u ON u.user_id = k.user_id
     ), redeemed AS (
         -- The codes that this statement redeems. A redeemed code is kept for a day, to detect a replay.
-        UPDATE oauth_codes k SET redeemed = now(), grant_id = v.grant_id, expires = now() + interval '1 day'
-        FROM valid_codes v WHERE k.digest = v.digest AND k.redeemed IS NULL
-        RETURNING v.*
-    ), {NEW_GRANTS}""",  # noqa: S608 - constants only
+        UPDATE oauth_codes k SET redeemed = now(), grant_id = s.grant_id, expires = now() + interval '1 day'
+        FROM checked s WHERE k.digest = s.digest AND k.redeemed IS NULL AND s.is_redeemable AND s.authenticated
+            AND s.redirect_uri_matches AND s.holder_matches AND s.key_matches AND s.resources_match
+        RETURNING s.*
+    ), {NEW_GRANTS}
+    -- The client is read if nothing was issued. Columns of the item come last, because some have the same names.
+    SELECT c.*, s.*, new_grants.id IS NOT NULL AS is_issued, {ISSUED}
+    FROM clock, checked s LEFT JOIN new_grants ON new_grants.id = s.grant_id
+    LEFT JOIN oauth_clients c ON c.client_id = s.client_id AND new_grants.id IS NULL""",
     columns={
         "digest": "bytea",
         "client_id": "text",
@@ -108,6 +111,7 @@ REDEEM = BatchStatement(
         "client_redirects": "text",
         "redirect_uri": "text",
         "challenge": "text",
+        "may_redeem": "boolean",
         "dpop_jkt": "text",
         "grant_jkt": "text",
         "resources": "text",
@@ -189,7 +193,7 @@ ROTATE = BatchStatement(
         issued.head AS current_token_id, issued.head_issued AS current_token_issued,
         issued.head_exp AS current_token_exp, t AS now, issued_at,
         least(issued_at + s.access_s, issued.ends) AS access_exp
-    FROM clock, checked s JOIN oauth_clients c ON c.client_id = s.client_id LEFT JOIN issued ON issued.n = s.n""",  # noqa: S608
+    FROM clock, checked s JOIN oauth_clients c ON c.client_id = s.client_id LEFT JOIN issued ON issued.n = s.n""",
     columns={
         "client_id": "text",
         "grant_id": "text",
@@ -236,7 +240,7 @@ FIND_ACCESS_TOKEN = BatchStatement(
     FROM clock, {{items}}
     JOIN oauth_access_tokens a ON a.digest = item.digest JOIN oauth_grants g ON g.id = a.grant_id
     JOIN users u ON u.user_id = g.user_id JOIN oauth_clients c ON c.client_id = g.client_id
-    WHERE a.expires > now() AND NOT u.disabled AND g.issued >= u.valid_from AND NOT c.disabled""",  # noqa: S608 - constants only
+    WHERE a.expires > now() AND NOT u.disabled AND g.issued >= u.valid_from AND NOT c.disabled""",
     columns={"digest": "bytea"},
 )
 # For a user JWT that was exchanged for an access token; its verification also checks that the user is not disabled.

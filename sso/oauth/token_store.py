@@ -1,6 +1,5 @@
 """Authorization codes, grants and their tokens in the database. Each method is one transaction."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -16,7 +15,6 @@ from sso.oauth.token_statements import (
     CHECK_ACCESS_TOKEN,
     COUNT_FAILURE,
     FIND_ACCESS_TOKEN,
-    FIND_CODE,
     IS_REFRESHABLE,
     REDEEM,
     REVOKE_ACCESS_TOKEN,
@@ -39,16 +37,17 @@ class TokenLifetimes:
 
 
 @dataclass(frozen=True)
-class StoredCode:
-    """A code and the client that the request is checked against."""
+class RefusedCode:
+    """The flags say which check failed. The code was not redeemed."""
 
-    client: Client
+    client: Client  # as it is in the database now
     code_client_id: str | None  # None if the code does not exist or has expired
-    redirect_uri: str
-    challenge: str | None
+    redirect_uri_matches: bool
+    authenticated: bool
+    holder_matches: bool  # the client and the verifier are those of the code
     is_redeemed: bool
-    dpop_jkt: str | None
-    resources: Sequence[str]
+    key_matches: bool
+    resources_match: bool
 
 
 @dataclass(frozen=True)
@@ -75,29 +74,10 @@ class TokenStore:
         self._database = database
         self.digests = digests
         self.lifetimes = lifetimes
-        self._find_code = Batch(database, FIND_CODE)
         self._redeem = Batch(database, REDEEM)
         self._rotate = Batch(database, ROTATE)
         self._find_access_token = Batch(database, FIND_ACCESS_TOKEN)
         self._check_access_token = Batch(database, CHECK_ACCESS_TOKEN)
-
-    async def find_code(self, code: str, client_id: str) -> StoredCode | None:
-        """Returns the code with the client ``client_id``, or with the client of the code if ``client_id`` is "".
-
-        Returns None if there is no such client.
-        """
-        row = await self._find_code(digest=digest(code), client_id=client_id)
-        if row is None:
-            return None
-        return StoredCode(
-            client=Client.from_row(row),
-            code_client_id=row["code_client_id"],
-            redirect_uri=row["code_redirect_uri"] or "",
-            challenge=row["challenge"],
-            is_redeemed=bool(row["is_redeemed"]),
-            dpop_jkt=row["dpop_jkt"],
-            resources=row["resources"] or (),
-        )
 
     async def count_failure(self, code: str) -> int:
         """Counts a failed attempt to redeem the code and returns the new count.
@@ -108,33 +88,37 @@ class TokenStore:
 
     async def redeem(
         self,
-        client: Client,
-        matched_secret: str,
+        client: Client | None,
+        client_id: str,
+        matched_secret: str | None,
         code: str,
         redirect_uri: str,
         challenge: str | None,
         access_token: str,
         restrictions: TokenRestrictions = UNRESTRICTED,
-    ) -> IssuedTokens | None:
-        """Redeems the code once. Returns None if it cannot be redeemed, or if the client has changed.
+        *,
+        may_redeem: bool,
+    ) -> IssuedTokens | RefusedCode | None:
+        """Redeems the code once, if all checks pass. Returns None if there is no such client.
 
-        The caller has authenticated ``client`` with ``matched_secret`` and checked that ``redirect_uri`` belongs to it;
-        ``challenge`` is the one of the verifier in the request. The statement confirms that nothing of
-        this has changed in the client's row, and that the code was issued with this redirect URI and challenge.
+        ``client_id`` is "" for the client of the code. ``matched_secret`` is the result of authenticating ``client``,
+        and ``challenge`` that of the verifier in the request. The statement confirms that the client has not changed
+        since. ``may_redeem`` is False if nothing may be issued yet: the result then says which checks would fail.
         """
         lifetimes = self.lifetimes
         row = await self._redeem(
             digest=digest(code),
-            client_id=client.client_id,
+            client_id=client_id,
             matched_secret=matched_secret,
-            profile=client.profile,
-            auth_method=client.token_endpoint_auth_method,
-            client_redirects=orjson.dumps((client.redirect_hosts, client.redirect_uris)).decode(),
+            profile=client.profile if client else "",
+            auth_method=client.token_endpoint_auth_method if client else "",
+            client_redirects=orjson.dumps((client.redirect_hosts, client.redirect_uris)).decode() if client else None,
             redirect_uri=redirect_uri,
             challenge=challenge,
+            may_redeem=may_redeem,
             dpop_jkt=restrictions.dpop_jkt,
             # RFC 9449 section 5: the refresh tokens of a public client are bound to its key.
-            grant_jkt=restrictions.dpop_jkt if client.is_public else None,
+            grant_jkt=restrictions.dpop_jkt if client and client.is_public else None,
             resources=restrictions.resource_text,
             grant_id=secret_token(),
             token_id=secret_token(),
@@ -144,7 +128,9 @@ class TokenStore:
             grant_max_s=lifetimes.grant_max_s,
             session_s=lifetimes.session_s,
         )
-        return IssuedTokens.from_row(row) if row else None
+        if row is None:
+            return None
+        return IssuedTokens.from_row(row) if row["is_issued"] else _refused_code(row)
 
     async def revoke_grant_of_code(self, code: str) -> str | None:
         """Revokes the grant that the code was redeemed for, with its tokens. Returns its id, None if there is none."""
@@ -217,6 +203,19 @@ class TokenStore:
         """Returns whether the access token is valid and, with ``first_party``, belongs to a first-party client."""
         row = await self._check_access_token(digest=digest)
         return row is not None and (row["first_party"] or not first_party)
+
+
+def _refused_code(row: Row) -> RefusedCode:
+    return RefusedCode(
+        client=Client.from_row(row),
+        code_client_id=row["code_client_id"],
+        redirect_uri_matches=row["redirect_uri_matches"],
+        authenticated=row["authenticated"],
+        holder_matches=row["holder_matches"],
+        is_redeemed=row["is_redeemed"],
+        key_matches=row["key_matches"],
+        resources_match=row["resources_match"],
+    )
 
 
 def _rotation_result(row: Row, token_id: str) -> RotationResult:

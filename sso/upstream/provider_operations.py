@@ -71,7 +71,7 @@ class ProviderOperations:
         changed = {name: value for name, value in self._values(changes).items() if old[name] != value}
         for name in FIXED:
             if name in changed:
-                raise FieldError((name,), "cannot be changed: remove the provider and its links first", status=409)
+                raise FieldError((name,), "cannot be changed: remove the provider and its links first")
         before = {name: old[name] for name in changed}
         if changes.client_secret is not None and not self._has_secret(provider, changes.client_secret):
             changed["secret_sealed"] = self.keyring.encrypt(secret_purpose(provider_id), changes.client_secret)

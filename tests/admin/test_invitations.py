@@ -11,7 +11,7 @@ from sso.admin.errors import InvalidCursor
 from sso.admin.request import AdminRequest, AdminResponse
 from sso.admin.rights import AdminRight
 from sso.config import Settings
-from sso.core.errors import Conflict, Forbidden, NotFound
+from sso.core.field_errors import FieldError, Forbidden, NotFound
 from sso.perm.caller import Caller
 from sso.services import Services
 from sso.state.apply import Applier
@@ -78,7 +78,7 @@ async def test_invitations_are_listed_page_by_page(services: Services) -> None:
 
 async def test_login_of_a_user_cannot_be_invited(services: Services) -> None:
     user = await add_user(services)
-    with pytest.raises(Conflict, match="login: is used by another user"):
+    with pytest.raises(FieldError, match="login: is used by another user"):
         await call(services, "POST /invitations", {"login": user.login})
 
 

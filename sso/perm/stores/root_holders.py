@@ -17,11 +17,11 @@ _IS_HELD = """a.application_id = :application_id AND a.name = :name AND NOT u.di
     AND (a.ttl > 0 OR a.expired = 0 OR a.expired > extract(epoch FROM now()))"""
 _HOLDING = Statement(
     f"""SELECT coalesce(max(CASE WHEN a.ttl > 0 OR a.expired = 0 THEN 2 ELSE 1 END), 0)
-    FROM role_assignments a JOIN users u USING (user_id) WHERE {_IS_HELD}"""  # noqa: S608 - the parts are ours
+    FROM role_assignments a JOIN users u USING (user_id) WHERE {_IS_HELD}"""
 )
 _HOLDS = Statement(
     f"""SELECT EXISTS (SELECT FROM role_assignments a JOIN users u USING (user_id)
-    WHERE a.user_id = :user_id AND {_IS_HELD})"""  # noqa: S608 - the parts are ours
+    WHERE a.user_id = :user_id AND {_IS_HELD})"""
 )
 
 

@@ -1,4 +1,4 @@
-"""Limits for what the client of a WebSocket may send, on both HTTP servers."""
+"""Limits for what the client of a WebSocket may send."""
 
 import trio
 
