@@ -58,7 +58,7 @@ from sso.keys.store import KeyStore
 from sso.mail.content import mail_logo
 from sso.mail.outbox import Outbox
 from sso.mail.sender import build_mail_sender
-from sso.mail.smtp import Delivery
+from sso.mail.smtp import MAIL_FOLDER, Delivery
 from sso.oauth.device_sites import ClientDeviceSites
 from sso.oauth.service_token_store import ServiceTokenStore
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
@@ -190,7 +190,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
-    delivery = Delivery(smtp_url, settings.data_dir / "mail", settings.smtp_ca_file)
+    delivery = Delivery(smtp_url, settings.data_dir / MAIL_FOLDER, settings.smtp_ca_file)
     known_devices = KnownDevices(database, users, ring)
     sign_in_notices = SignInNotices(database, known_devices, applications, outbox, settings.base_url, brand.name)
     sessions = SessionStore(

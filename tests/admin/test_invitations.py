@@ -11,7 +11,8 @@ from sso.admin.errors import InvalidCursor
 from sso.admin.request import AdminRequest, AdminResponse
 from sso.admin.rights import AdminRight
 from sso.config import Settings
-from sso.core.field_errors import FieldError, Forbidden, NotFound
+from sso.core.errors import Forbidden, NotFound
+from sso.core.field_errors import FieldError
 from sso.perm.caller import Caller
 from sso.services import Services
 from sso.state.apply import Applier
