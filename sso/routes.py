@@ -91,19 +91,12 @@ def all_routes(services: Services, health: Health) -> Iterator[Blueprint]:
     yield brand.brand_routes(services.brand)
     yield language_switcher.switcher_routes()
     yield from _api_routes(services)
-<<<<<<< HEAD
     yield from _login_pages(services, pages)
     yield from _account_pages(services, pages, account)
     yield from _upstream_pages(services, pages, account)
     yield from _site_and_game_pages(services, pages)
-=======
-    yield from _login_pages(services, parts)
-    yield from _account_pages(services, parts, account)
-    yield from _upstream_pages(services, parts, account)
-    yield from _site_and_game_pages(services, parts)
     if is_demo(services.settings):
         yield demo_mail_pages(DemoMailbox(services.settings.data_dir / MAIL_FOLDER))
->>>>>>> main
     can_invite = services.settings.registration != "closed"
     yield from console_routes(
         _console_view(services, pages), _findings(services), services.brand, can_invite=can_invite
