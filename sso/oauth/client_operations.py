@@ -15,12 +15,13 @@ from sso.core.field_errors import FieldError
 from sso.core.ids import secret_token
 from sso.core.records import Outcome
 from sso.db.transaction import Row, Transaction
-from sso.oauth import client_branding, client_store
-from sso.oauth.client_assertions import stored_jwks
 from sso.oauth.client_record import ClientChanges, ClientRecord, client_json, secrets_json
-from sso.oauth.client_store import lock_client, secret_purpose
+from sso.oauth.clients import branding as client_branding
+from sso.oauth.clients import store as client_store
+from sso.oauth.clients.assertions import stored_jwks
+from sso.oauth.clients.redirect_uris import match_redirect_uri
+from sso.oauth.clients.store import lock_client, secret_purpose
 from sso.oauth.model import DEVICE_CODE, Client, expiry_seconds
-from sso.oauth.redirect_uris import match_redirect_uri
 
 # The values of a new client that the checks need.
 _NEW: dict[str, Any] = {"profile": "strict", "token_endpoint_auth_method": "", "secret_sealed": None, "jwks": ""}

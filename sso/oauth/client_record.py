@@ -12,10 +12,10 @@ from sso.core.moments import rfc3339
 from sso.core.outgoing_url import is_outgoing_url
 from sso.core.records import Host, RecordModel, Text, matching, without_control_characters
 from sso.db.transaction import Row
-from sso.oauth import client_branding
-from sso.oauth.client_assertions import stored_jwks
+from sso.oauth.clients import branding as client_branding
+from sso.oauth.clients.assertions import stored_jwks
+from sso.oauth.clients.redirect_uris import browser_origin, is_redirect_uri
 from sso.oauth.model import CLIENT_ID, AccessTokenFormat, AuthMethod, Client, GrantType, Profile, expiry_seconds
-from sso.oauth.redirect_uris import browser_origin, is_redirect_uri
 
 MAX_JWKS = 16 * 1024
 MAX_EXPIRY = 253_402_300_799  # the last second of the year 9999

@@ -8,7 +8,6 @@ from typing import Any
 
 import orjson
 
-from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.errors import Forbidden, NotFound
 from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
@@ -38,6 +37,7 @@ from sso.perm.stores.roles import read_roles
 from sso.perm.stores.root_holders import keep_root_holder
 from sso.perm.stores.schemas import schema_of
 from sso.perm.stores.user_data import read_assigned_roles, save_record
+from sso.telemetry.counters import PERMISSION_CHECKS
 
 
 class UserDataEndpoint:
