@@ -133,7 +133,7 @@ class ClientOperations:
         for index, uri in enumerate(uris):
             reason = match_redirect_uri(uri, hosts, listed, allow_http=self.allow_http)
             if isinstance(reason, str):
-                raise FieldError(("redirect_uris", index), reason.removeprefix("redirect_uri: "))
+                raise FieldError(("redirect_uris", index), reason)
 
 
 def needs_secret(record: ClientRecord) -> bool:
