@@ -68,7 +68,7 @@ class AssignmentResource:
         """
         query: PermissionsQuery = request.query
         user_id = path_user_id(request)
-        if AdminRight.VIEW_USERS in request.caller.rights:
+        if request.caller.sees_users:
             response = await self._details.permissions(request)
             record = await _read(self._database, user_id, query.application_id)
             return replace(response, members={**response.members, "record": record}, headers={"ETag": etag(record)})
@@ -111,7 +111,7 @@ class AssignmentResource:
             raise NotFound("application not found")
         after_name, after_user = read_pair_cursor(query.after)
         rows = await find_holders(self._database, application_id, query.role, after_name, after_user, query.limit + 1)
-        with_login = AdminRight.VIEW_USERS in request.caller.rights
+        with_login = request.caller.sees_users
         records = [_holder(row, with_login=with_login) for row in rows]
         return page_response(records, query.limit, lambda record: f"{record['role']}/{record['user_id']}")
 

@@ -33,10 +33,11 @@ class SecretRotation(AdminModel):
 
 
 class ClientResource(RecordResource[Row]):
+    variable = "client_id"
     kind = RecordKind(
         "client",
         "/clients",
-        "client_id",
+        "/clients/<client_id>",
         AdminRight.VIEW_CLIENTS,
         AdminRight.MANAGE_CLIENTS,
         ClientRecord,

@@ -77,7 +77,7 @@ class ConditionResource:
     async def _facts(self, request: AdminRequest, body: ConditionQuestion) -> UserFacts:
         user = None
         if body.user is not None:
-            if AdminRight.VIEW_USERS not in request.caller.rights:
+            if not request.caller.sees_users:
                 raise Forbidden(NEEDS_VIEW_USERS)
             user = await self._users.find(body.user)
             if user is None:

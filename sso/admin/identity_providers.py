@@ -28,10 +28,11 @@ HARMLESS_FIELDS = frozenset(("name", "position", "secret_id"))
 
 
 class ProviderResource(RecordResource[IdentityProvider]):
+    variable = "provider_id"
     kind = RecordKind(
         "identity provider",
         "/identity-providers",
-        "provider_id",
+        "/identity-providers/<provider_id>",
         AdminRight.VIEW_CLIENTS,
         AdminRight.MANAGE_CLIENTS,
         NewProvider,

@@ -8,10 +8,10 @@ from pydantic import Field
 from sso.accounts.registration.invitations import Invitation
 from sso.accounts.registration.wiring import UserRegistration
 from sso.accounts.user_record import Login
+from sso.admin.record_resource import RecordKind
 from sso.admin.request import (
     AdminRequest,
     AdminResponse,
-    AdminRoute,
     ListQuery,
     list_response,
     read_number_cursor,
@@ -39,6 +39,17 @@ class InvitationRecord(RecordModel):
 
 
 class InvitationResource:
+    kind = RecordKind(
+        "invitation",
+        "/invitations",
+        "/invitations/<invitation_id>",
+        AdminRight.VIEW_USERS,
+        AdminRight.MANAGE_USERS,
+        InvitationRecord,
+        {"login": "bob@example.com", "days": 7},
+        list_query=ListQuery,
+    )
+
     def __init__(self, users: UserResource, registration: UserRegistration, *, sends_mail: bool) -> None:
         self._database = users.database
         self._users = users
@@ -78,7 +89,7 @@ class InvitationResource:
         link = await self._invitations.create(part.login, part.days, part.lang, sends_mail=self._sends_mail)
         return AdminResponse({"data": {"login": part.login, "link": link, "mailed": self._sends_mail}}, 201)
 
-    async def revoke(self, request: AdminRequest) -> AdminResponse:
+    async def delete(self, request: AdminRequest) -> AdminResponse:
         invitation_id = request.path["invitation_id"]
         listed = {invitation.id: invitation for invitation in await self._invitations.list()}
         if invitation_id not in listed:
@@ -97,19 +108,3 @@ def _cursor(invitation: Invitation) -> str:
 def _read_cursor(after: str) -> tuple[int, str]:
     microseconds, invitation_id = read_pair_cursor(after)
     return read_number_cursor(microseconds, MAX_MICROSECONDS), invitation_id
-
-
-def invitation_routes(resource: InvitationResource) -> tuple[AdminRoute, ...]:
-    view, manage = AdminRight.VIEW_USERS, AdminRight.MANAGE_USERS
-    return (
-        AdminRoute("GET", "/invitations", view, resource.list, ListQuery),
-        AdminRoute(
-            "POST",
-            "/invitations",
-            manage,
-            resource.create,
-            body=InvitationRecord,
-            example={"login": "bob@example.com", "days": 7},
-        ),
-        AdminRoute("DELETE", "/invitations/<invitation_id>", manage, resource.revoke),
-    )

@@ -27,6 +27,7 @@ from sso.core.errors import ApiError, Conflict, NotFound
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.transaction import Transaction
+from sso.web.body import SMALL_BODY, BodyLimit
 
 T = TypeVar("T")  # a record as it is stored
 Result = TypeVar("Result")
@@ -36,43 +37,50 @@ Result = TypeVar("Result")
 class RecordKind:
     name: str  # in error texts
     path: str
-    variable: str  # of the path of one record
+    one: str  # the path of one record
     view: AdminRight
     manage: AdminRight
-    new: type[BaseModel]
-    new_example: JsonRecord
-    changes: type[BaseModel]
-    change_example: JsonRecord
-    fixed_fields: Mapping[str, str]  # see AdminRoute
+    new: type[BaseModel] | None = None
+    new_example: JsonRecord | None = None
+    changes: type[BaseModel] | None = None
+    change_example: JsonRecord | None = None
+    fixed_fields: Mapping[str, str] = field(default_factory=dict)  # see AdminRoute
+    list_query: type[AdminModel] = SearchQuery
+    create_query: type[AdminModel] = NoQuery
     change_query: type[AdminModel] = NoQuery
     delete_query: type[AdminModel] = NoQuery
+    by_permissions: bool = False  # see AdminRoute
+    body_limit: BodyLimit = SMALL_BODY
     details: Mapping[str, str] = field(default_factory=dict)  # for the OpenAPI document, by the name of the handler
+
+    def routes(self, resource: object) -> tuple[AdminRoute, ...]:
+        """Returns the routes of those of the handlers list, create, get, change and delete that the resource has."""
+        new: Any = {"body": self.new, "example": self.new_example}
+        changes: Any = {"body": self.changes, "example": self.change_example, "fixed_fields": self.fixed_fields}
+        rows: tuple[tuple[str, str, str, AdminRight, type[AdminModel], Any], ...] = (
+            ("list", "GET", self.path, self.view, self.list_query, {}),
+            ("create", "POST", self.path, self.manage, self.create_query, new),
+            ("get", "GET", self.one, self.view, NoQuery, {}),
+            ("change", "PATCH", self.one, self.manage, self.change_query, changes),
+            ("delete", "DELETE", self.one, self.manage, self.delete_query, {}),
+        )
+        common: Any = {"by_permissions": self.by_permissions, "body_limit": self.body_limit}
+        return tuple(
+            AdminRoute(method, path, right, handler, query, details=self.details.get(name, ""), **common, **more)
+            for name, method, path, right, query, more in rows
+            if (handler := getattr(resource, name, None)) is not None
+        )
 
 
 class RecordResource(ABC, Generic[T]):
     kind: ClassVar[RecordKind]
+    variable: ClassVar[str]  # of the path of one record
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     def routes(self) -> tuple[AdminRoute, ...]:
-        kind, one = self.kind, f"{self.kind.path}/<{self.kind.variable}>"
-        new: Any = {"body": kind.new, "example": kind.new_example}
-        changes: Any = {"body": kind.changes, "example": kind.change_example, "fixed_fields": kind.fixed_fields}
-
-        def route(
-            method: str, path: str, right: AdminRight, name: str, query: Any = NoQuery, **body: Any
-        ) -> AdminRoute:
-            details = kind.details.get(name, "")
-            return AdminRoute(method, path, right, getattr(self, name), query, details=details, **body)
-
-        return (
-            route("GET", kind.path, kind.view, "list", SearchQuery),
-            route("POST", kind.path, kind.manage, "create", **new),
-            route("GET", one, kind.view, "get"),
-            route("PATCH", one, kind.manage, "change", kind.change_query, **changes),
-            route("DELETE", one, kind.manage, "delete", kind.delete_query),
-        )
+        return self.kind.routes(self)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: SearchQuery = request.query
@@ -129,7 +137,7 @@ class RecordResource(ABC, Generic[T]):
         return record
 
     def path_key(self, request: AdminRequest) -> str:
-        return request.path[self.kind.variable]
+        return request.path[self.variable]
 
     # Reading
 

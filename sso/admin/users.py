@@ -48,10 +48,11 @@ class DeletionQuery(AdminModel):
 
 
 class UserResource(RecordResource[User]):
+    variable = "user_id"
     kind = RecordKind(
         "user",
         "/users",
-        "user_id",
+        "/users/<user_id>",
         AdminRight.VIEW_USERS,
         AdminRight.MANAGE_USERS,
         UserCreation,

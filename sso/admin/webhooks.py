@@ -67,10 +67,11 @@ class RetriedEvents(AdminModel):
 
 
 class WebhookResource(RecordResource[Webhook]):
+    variable = "webhook_id"
     kind = RecordKind(
         "webhook",
         "/webhooks",
-        "webhook_id",
+        "/webhooks/<webhook_id>",
         AdminRight.MANAGE_WEBHOOKS,
         AdminRight.MANAGE_WEBHOOKS,
         NewWebhook,

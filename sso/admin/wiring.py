@@ -21,7 +21,7 @@ from sso.admin.export_audit import ExportAudit
 from sso.admin.game_sessions import GameSessionResource, game_session_routes
 from sso.admin.groups import GroupResource, group_routes
 from sso.admin.identity_providers import ProviderResource
-from sso.admin.invitations import InvitationResource, invitation_routes
+from sso.admin.invitations import InvitationResource
 from sso.admin.members import MemberResource, member_routes
 from sso.admin.projects import ProjectResource, project_routes
 from sso.admin.protected_users import ProtectedUsers
@@ -124,11 +124,12 @@ def _routes(s: ManagementServices, visibility: Visibility, protected: ProtectedU
     writer, facts = s.permissions.writer, s.permissions.facts
     users = UserResource(s.database, writer, s.users, s.hasher, s.operations.users, s.deletion, s.erasure, protected)
     details = UserDetails(users, s.support, facts)
+    invitations = InvitationResource(users, s.registration, sends_mail=s.settings.smtp_url is not None)
     return (
         *users.routes(),
         *details.routes(),
         *audit_routes(AuditTrail(s.database)),
-        *invitation_routes(InvitationResource(users, s.registration, sends_mail=s.settings.smtp_url is not None)),
+        *InvitationResource.kind.routes(invitations),
         *_service_routes(s),
         *_permission_routes(s, users, details, visibility),
         *assertion_routes(s.database, writer, facts.stored),

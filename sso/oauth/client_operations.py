@@ -30,6 +30,7 @@ _NEW |= {"backchannel_logout_uri": "", "backchannel_logout_session_required": Fa
 _NEW |= {"logo_uri": "", "redirect_hosts": [], "redirect_uris": []}
 _NO_SECRETS = {"secret_sealed": None, "second_sealed": None, "secret_expires": None, "second_expires": None}
 _WITHOUT_SECRET = ("none", "private_key_jwt")
+_REDIRECTS = frozenset(("redirect_hosts", "redirect_uris"))
 _AUDIT_NAMES = {"secret_sealed": "client_secret", "second_sealed": None}
 
 
@@ -54,7 +55,8 @@ class ClientOperations:
 
     async def _create(self, tx: Transaction, actor: AuditActor, record: ClientRecord) -> None:
         values = self._values(record.client_id, record, None)
-        self._check(record, _NEW | values)
+        _check_attributes(record, _NEW | values)
+        self._check_redirect_uris(_NEW | values)
         await client_store.insert_client(tx, record.client_id, values)
         await trail.write(tx, actor, "client.create", record.client_id, None, _for_audit(values))
 
@@ -62,10 +64,12 @@ class ClientOperations:
         """Changes a client that the caller has locked. Returns False if it has these values already."""
         client_id = client["client_id"]
         values = self._values(client_id, changes, client)
-        self._check(changes, {**client, **values})
+        _check_attributes(changes, {**client, **values})
         changed = {name: value for name, value in values.items() if client[name] != value}
         if not changed:
             return False
+        if changed.keys() & _REDIRECTS:
+            self._check_redirect_uris({**client, **values})
         await client_store.update_client(tx, client_id, changed)
         before = {name: client[name] for name in changed}
         await trail.write(tx, actor, "client.save", client_id, _for_audit(before), _for_audit(changed))
@@ -73,7 +77,7 @@ class ClientOperations:
             await record_changes(tx, [Change(ChangeType.CLIENT_SECRET_ROTATED, data={"client_id": client_id})])
         if changed.get("disabled"):
             await client_store.revoke_grants(tx, client_id)
-        elif changed.keys() & {"redirect_hosts", "redirect_uris"}:
+        elif changed.keys() & _REDIRECTS:
             old, new = Client.from_row(client), Client.from_row({**client, **changed})
             await client_store.revoke_grants_at_removed_uris(tx, old, new)
         return True
@@ -122,19 +126,14 @@ class ClientOperations:
             return False
         return self.keyring.decrypt(secret_purpose(client_id), client["secret_sealed"]) == secret
 
-    def _check(self, changes: ClientChanges, row: dict[str, Any]) -> None:
-        """Raises FieldError if the client would not be valid. ``row`` has its values after the change."""
-        _check_attributes(changes, row)
-        if changes.redirect_uris or changes.redirect_hosts:
-            self._check_redirect_uris(row)
-
     def _check_redirect_uris(self, row: dict[str, Any]) -> None:
+        """Raises FieldError if the client, which has these values after the change, could not use a redirect URI."""
         hosts, uris = frozenset(row["redirect_hosts"]), row["redirect_uris"]
         listed = frozenset(uris)  # there may be thousands
         for index, uri in enumerate(uris):
             reason = match_redirect_uri(uri, hosts, listed, allow_http=self.allow_http)
             if isinstance(reason, str):
-                raise FieldError(("redirect_uris", index), reason.removeprefix("redirect_uri: "))
+                raise FieldError(("redirect_uris", index), reason)
 
 
 def needs_secret(record: ClientRecord) -> bool:
@@ -148,7 +147,7 @@ def client_id_taken() -> FieldError:
 
 
 def _check_attributes(changes: ClientChanges, row: dict[str, Any]) -> None:
-    """Raises FieldError if attributes of the client contradict each other."""
+    """Raises FieldError if attributes of the client, which has these values after the change, contradict each other."""
     if not client_branding.has_own_logo(row):
         raise FieldError(("logo_uri",), client_branding.EXPECTED_LOGO)
     is_oidc, method, has_secret = row["profile"] == "oidc", row["token_endpoint_auth_method"], row["secret_sealed"]
