@@ -194,10 +194,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     known_devices = KnownDevices(database, users, ring)
     sign_in_notices = SignInNotices(database, known_devices, applications, outbox, settings.base_url, brand.name)
     sessions = SessionStore(
-        database,
-        settings.browser_ttl_s,
-        outbox.wake_senders,
-        second_factor_of_all=settings.require_2fa == "all",
+        database, settings.browser_ttl_s, outbox.wake_senders, second_factor_of_all=settings.require_2fa == "all"
     )
     games = SignedInGames(database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
     deletion = AccountDeletion(
