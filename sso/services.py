@@ -43,7 +43,6 @@ from sso.core.brand import Brand
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.core.signature_verification import SignatureVerificationPool
-from sso.core.telemetry import Telemetry
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.db.time_limits import TimeLimits
@@ -59,13 +58,14 @@ from sso.mail.content import mail_logo
 from sso.mail.outbox import Outbox
 from sso.mail.sender import build_mail_sender
 from sso.mail.smtp import MAIL_FOLDER, Delivery
-from sso.oauth.device_sites import ClientDeviceSites
-from sso.oauth.service_token_store import ServiceTokenStore
+from sso.oauth.authorization.device_sites import ClientDeviceSites
+from sso.oauth.tokens.service_token_store import ServiceTokenStore
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
 from sso.state.apply import RecordOperations, build_operations
+from sso.telemetry.spans import Telemetry
 from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
@@ -200,7 +200,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         second_factor_of_all=settings.require_2fa == "all",
     )
     games = SignedInGames(database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
-    deletion = AccountDeletion(database, outbox, brand.name, settings.base_url, settings.deletion_days)
+    deletion = AccountDeletion(
+        database, permissions.writer, outbox, brand.name, settings.base_url, settings.deletion_days
+    )
     erasure = AccountErasure(database)
     password_changes = PasswordChanges(database, outbox, brand.name)
     new_login = NewLogin(users, links, outbox, permissions.writer)
@@ -282,8 +284,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
                 registration,
                 permissions,
                 service_tokens.identity_of,
-                upstream.providers,
-                upstream.connection_test,
+                upstream,
                 key_store,
                 key_rotation,
                 change_reader,

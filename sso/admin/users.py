@@ -1,7 +1,7 @@
 """/api/admin/users: lists, creates, changes, closes and erases accounts."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 
 from sso.accounts.model import User
 from sso.accounts.operations import UserOperations, login_taken
@@ -21,12 +21,12 @@ from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.transaction import Transaction
+from sso.perm.changes.last_administrators import LastAdministrator
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import PermissionWriter, WriteMode, overridable_by
-from sso.personal_data.administrators import keep_administrators
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
-from sso.personal_data.errors import DeletionRefused
+from sso.personal_data.errors import DeletionRefused, only_administrator
 from sso.personal_data.immediate_erasure import BEING_ERASED, erase_at_once
 from sso.web.request_model import Flag
 
@@ -127,8 +127,7 @@ class UserResource(RecordResource[User]):
     async def save(
         self, tx: Transaction, request: AdminRequest, record: User, prepared: tuple[UserChanges, str | None]
     ) -> None:
-        async with keep_administrators(tx, record.user_id) if prepared[0].disabled else nullcontext():
-            await self._operations.change(tx, request.caller.actor, record, *prepared)
+        await self._operations.change(tx, request.caller.actor, record, *prepared)
 
     async def respond_written(
         self,
@@ -145,8 +144,8 @@ class UserResource(RecordResource[User]):
         scope = Scope.account(request.path.get("user_id") or request.body.login)
         try:
             written = await self._writer.write(mode, scope, work)
-        except DeletionRefused as error:
-            raise Conflict(str(error.text)) from None
+        except LastAdministrator as error:
+            raise Conflict(str(only_administrator(error))) from None
         except UniqueViolation:  # a concurrent request was faster
             raise login_taken() from None
         return AdminResponse(written.impact.json()) if dry_run else self.respond(written.result, status)

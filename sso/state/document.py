@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 from sso.accounts.model import login_key
 from sso.accounts.user_record import UserRecord
 from sso.core.records import RecordModel
-from sso.oauth.client_record import ClientRecord
+from sso.oauth.clients.record import ClientRecord
 from sso.state.location import DocumentError
 from sso.state.sections import (
     access_keys,

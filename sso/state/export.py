@@ -9,8 +9,8 @@ from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.db.database import Database
 from sso.db.transaction import Transaction
-from sso.oauth.client_record import exported_client
-from sso.oauth.client_store import list_client_rows
+from sso.oauth.clients.record import exported_client
+from sso.oauth.clients.store import list_client_rows
 from sso.state.apply import APPLY_SECONDS
 from sso.state.sections import (
     applications,

@@ -5,16 +5,16 @@ from typing import Any
 import structlog
 
 from sso.core.ids import secret_token
-from sso.oauth.client_auth import ClientCredentials
-from sso.oauth.client_cache import ClientCache
-from sso.oauth.dpop import DpopProof, DpopProofs
+from sso.oauth.authorization.pkce import code_challenge
+from sso.oauth.clients.authentication import ClientCredentials
+from sso.oauth.clients.cache import ClientCache
 from sso.oauth.errors import InvalidClient, InvalidDpopProof, InvalidGrant, InvalidTarget, UnauthorizedClient
+from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.model import UNRESTRICTED, IssuedTokens, TokenRestrictions
-from sso.oauth.pkce import code_challenge
-from sso.oauth.token_request import TokenRequest
-from sso.oauth.token_statements import MAX_CODE_FAILURES
-from sso.oauth.token_store import RefusedCode, TokenStore
-from sso.oauth.tokens import TokenIssuer
+from sso.oauth.tokens.dpop import DpopProof, DpopProofs
+from sso.oauth.tokens.issuer import TokenIssuer
+from sso.oauth.tokens.statements import MAX_CODE_FAILURES
+from sso.oauth.tokens.store import RefusedCode, TokenStore
 
 log = structlog.get_logger()
 
