@@ -14,12 +14,12 @@ from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.db.transaction import Transaction
 from sso.perm.errors import TooManyAdminRequests
-from sso.upstream.connection_test import ConnectionTest
 from sso.upstream.model import IdentityProvider
 from sso.upstream.provider_operations import ProviderOperations, provider_id_taken
 from sso.upstream.provider_record import NewProvider, ProviderChanges, provider_json
-from sso.upstream.provider_store import TOPIC, ProviderStore, count_links, lock_provider
+from sso.upstream.provider_store import TOPIC, count_links, lock_provider
 from sso.upstream.sign_in import callback_url
+from sso.upstream.wiring import Upstream
 
 TESTS_PER_MINUTE = 10  # of one caller, because each sends several requests to another service
 # A provider can sign in as every user who is linked to it, and the other fields decide which service that is, and whom
@@ -49,18 +49,17 @@ class ProviderResource(RecordResource[IdentityProvider]):
     def __init__(
         self,
         database: Database,
-        store: ProviderStore,
+        upstream: Upstream,
         operations: ProviderOperations,
         bus: Bus,
         base_url: str,
-        connection_test: ConnectionTest,
     ) -> None:
         super().__init__(database)
-        self._store = store
+        self._store = upstream.providers
         self._operations = operations
         self._bus = bus
         self._base_url = base_url
-        self._test = connection_test
+        self._test = upstream.connection_test
         self._test_rate = RateLimiter(database, "connection test", TESTS_PER_MINUTE)
 
     async def page(self, search: str, after: str, limit: int) -> Sequence[IdentityProvider]:

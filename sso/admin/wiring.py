@@ -52,8 +52,7 @@ from sso.perm.wiring import Permissions
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
 from sso.state.apply import RecordOperations
-from sso.upstream.connection_test import ConnectionTest
-from sso.upstream.provider_store import ProviderStore
+from sso.upstream.wiring import Upstream
 from sso.webhooks.wiring import Webhooks
 
 EXPORTS_DIVISOR = 60  # how many times fewer exports than other requests an administrator may make
@@ -76,8 +75,7 @@ class ManagementServices:
     registration: UserRegistration
     permissions: Permissions
     find_service_token: FindServiceToken
-    providers: ProviderStore
-    connection_test: ConnectionTest
+    upstream: Upstream
     key_store: KeyStore
     key_rotation: KeyRotation
     change_reader: ChangeReader
@@ -140,9 +138,7 @@ def _routes(s: ManagementServices, visibility: Visibility, protected: ProtectedU
 
 def _service_routes(s: ManagementServices) -> tuple[AdminRoute, ...]:
     settings, operations = s.settings, s.operations
-    providers = ProviderResource(
-        s.database, s.providers, operations.providers, s.bus, settings.base_url, s.connection_test
-    )
+    providers = ProviderResource(s.database, s.upstream, operations.providers, s.bus, settings.base_url)
     keys = SigningKeyResource(s.key_store, s.key_rotation, longest_token_s(settings))
     sessions = GameSessionResource(s.database, s.bus, settings.token_max_s + EXPIRED_JWT_S)
     state = StateResource(s.database, s.hasher, operations, s.permissions.writer, s.bus)

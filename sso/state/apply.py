@@ -22,7 +22,7 @@ from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.oauth.client_operations import ClientOperations
+from sso.oauth.clients.operations import ClientOperations
 from sso.perm.changes.impact import Impact
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import WRITE, PermissionWriter, WriteMode

@@ -9,7 +9,7 @@ from typing import Any
 
 from sso.admin.permission_bodies import NewGroup
 from sso.console.audit.undo import Undo, Values
-from sso.oauth.client_record import EXPORTED_IF_SET, ClientRecord
+from sso.oauth.clients.record import EXPORTED_IF_SET, ClientRecord
 from sso.upstream.provider_record import ProviderChanges
 
 ROLE, GROUP, PROJECT = "/roles/<application_id>/<name>", "/groups/<group_id>", "/projects/<project_id>"

@@ -15,7 +15,7 @@ from sso.console.audit.undo_deletions import (
     undo_removed_project,
 )
 from sso.console.audit.undo_reasons import NOT_STORED, reason_of
-from sso.oauth.client_record import ClientChanges
+from sso.oauth.clients.record import ClientChanges
 from sso.perm.engine.reserved_names import SECTIONS
 from sso.perm.input.project import ProjectSettings
 from sso.perm.stores.user_data import record_json

@@ -15,10 +15,16 @@ from sso.core.field_errors import FieldError
 from sso.core.ids import secret_token
 from sso.core.records import Outcome
 from sso.db.transaction import Row, Transaction
+<<<<<<< HEAD:sso/oauth/client_operations.py
 from sso.oauth.client_record import ClientChanges, ClientRecord, client_json, secrets_json
 from sso.oauth.clients import branding as client_branding
 from sso.oauth.clients import store as client_store
 from sso.oauth.clients.assertions import stored_jwks
+=======
+from sso.oauth.clients import branding, store
+from sso.oauth.clients.assertions import stored_jwks
+from sso.oauth.clients.record import ClientChanges, ClientRecord, client_json, secrets_json
+>>>>>>> r29-c:sso/oauth/clients/operations.py
 from sso.oauth.clients.redirect_uris import match_redirect_uri
 from sso.oauth.clients.store import lock_client, secret_purpose
 from sso.oauth.model import DEVICE_CODE, Client, expiry_seconds
@@ -57,7 +63,7 @@ class ClientOperations:
         values = self._values(record.client_id, record, None)
         _check_attributes(record, _NEW | values)
         self._check_redirect_uris(_NEW | values)
-        await client_store.insert_client(tx, record.client_id, values)
+        await store.insert_client(tx, record.client_id, values)
         await trail.write(tx, actor, "client.create", record.client_id, None, _for_audit(values))
 
     async def change(self, tx: Transaction, actor: AuditActor, client: Row, changes: ClientChanges) -> bool:
@@ -70,37 +76,37 @@ class ClientOperations:
             return False
         if changed.keys() & _REDIRECTS:
             self._check_redirect_uris({**client, **values})
-        await client_store.update_client(tx, client_id, changed)
+        await store.update_client(tx, client_id, changed)
         before = {name: client[name] for name in changed}
         await trail.write(tx, actor, "client.save", client_id, _for_audit(before), _for_audit(changed))
         if changed.get("secret_sealed"):
             await record_changes(tx, [Change(ChangeType.CLIENT_SECRET_ROTATED, data={"client_id": client_id})])
         if changed.get("disabled"):
-            await client_store.revoke_grants(tx, client_id)
+            await store.revoke_grants(tx, client_id)
         elif changed.keys() & _REDIRECTS:
             old, new = Client.from_row(client), Client.from_row({**client, **changed})
-            await client_store.revoke_grants_at_removed_uris(tx, old, new)
+            await store.revoke_grants_at_removed_uris(tx, old, new)
         return True
 
     async def delete(self, tx: Transaction, actor: AuditActor, client: Row) -> None:
         """Deletes a client that the caller has locked, and everything that it was granted."""
         await trail.write(tx, actor, "client.delete", client["client_id"], client_json(client), None)
-        await client_store.delete_client(tx, client["client_id"])
+        await store.delete_client(tx, client["client_id"])
 
     async def rotate_secret(
         self, tx: Transaction, actor: AuditActor, client: Row, overlap_s: float | None, lifetime_s: float | None
     ) -> str:
-        """Adds a secret and returns it. The overlap and the lifetime are those of `client_store.add_secret`."""
+        """Adds a secret and returns it. The overlap and the lifetime are those of `store.add_secret`."""
         _require_secret(client)
         secret = secret_token()
-        await client_store.add_secret(tx, self.keyring, client, secret, overlap_s, lifetime_s)
+        await store.add_secret(tx, self.keyring, client, secret, overlap_s, lifetime_s)
         await _audit_secrets(tx, actor, "client.rotate_secret", client)
         return secret
 
     async def finish_rotation(self, tx: Transaction, actor: AuditActor, client: Row) -> None:
         """Removes all secrets but the newest."""
         _require_secret(client)
-        await client_store.finish_rotation(tx, client["client_id"])
+        await store.finish_rotation(tx, client["client_id"])
         await _audit_secrets(tx, actor, "client.finish_rotation", client)
 
     def _values(self, client_id: str, changes: ClientChanges, old: Row | None) -> dict[str, Any]:
@@ -148,8 +154,8 @@ def client_id_taken() -> FieldError:
 
 def _check_attributes(changes: ClientChanges, row: dict[str, Any]) -> None:
     """Raises FieldError if attributes of the client, which has these values after the change, contradict each other."""
-    if not client_branding.has_own_logo(row):
-        raise FieldError(("logo_uri",), client_branding.EXPECTED_LOGO)
+    if not branding.has_own_logo(row):
+        raise FieldError(("logo_uri",), branding.EXPECTED_LOGO)
     is_oidc, method, has_secret = row["profile"] == "oidc", row["token_endpoint_auth_method"], row["secret_sealed"]
     if method and not is_oidc:
         raise FieldError(("token_endpoint_auth_method",), "needs the profile oidc")

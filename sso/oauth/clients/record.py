@@ -12,7 +12,11 @@ from sso.core.moments import rfc3339
 from sso.core.outgoing_url import is_outgoing_url
 from sso.core.records import Host, RecordModel, Text, matching, without_control_characters
 from sso.db.transaction import Row
+<<<<<<< HEAD:sso/oauth/client_record.py
 from sso.oauth.clients import branding as client_branding
+=======
+from sso.oauth.clients import branding
+>>>>>>> r29-c:sso/oauth/clients/record.py
 from sso.oauth.clients.assertions import stored_jwks
 from sso.oauth.clients.redirect_uris import browser_origin, is_redirect_uri
 from sso.oauth.model import CLIENT_ID, AccessTokenFormat, AuthMethod, Client, GrantType, Profile, expiry_seconds
@@ -60,7 +64,7 @@ def _usable_jwks(value: dict[str, Any]) -> dict[str, Any]:
 
 Uri = Annotated[str, AfterValidator(_absolute_uri)]
 Origin = Annotated[str, AfterValidator(_origin)]
-Link = Annotated[str, AfterValidator(client_branding.check_link)]
+Link = Annotated[str, AfterValidator(branding.check_link)]
 ClientId = Annotated[str, matching(CLIENT_ID, "1 to 64 letters, digits, dots, dashes, underscores")]
 
 
@@ -87,12 +91,12 @@ class ClientChanges(RecordModel):
     backchannel_logout_uri: Annotated[str, AfterValidator(_logout_uri)] | None = None
     backchannel_logout_session_required: bool | None = None
     origins: list[Origin] | None = None
-    logo_uri: Annotated[str, AfterValidator(client_branding.check_logo_uri)] | None = None
+    logo_uri: Annotated[str, AfterValidator(branding.check_logo_uri)] | None = None
     policy_uri: Link | None = None
     tos_uri: Link | None = None
     support_uri: Link | None = None
-    accent: Annotated[str, AfterValidator(client_branding.check_accent)] | None = None
-    signin_text: Annotated[str, AfterValidator(client_branding.check_signin_text)] | None = None
+    accent: Annotated[str, AfterValidator(branding.check_accent)] | None = None
+    signin_text: Annotated[str, AfterValidator(branding.check_signin_text)] | None = None
     application_id: Annotated[int, Field(ge=0, le=MAX_APPLICATION_ID)] | None = None  # 0: none
     resource_server: bool | None = None
     require_pushed_authorization_requests: bool | None = None
