@@ -22,4 +22,4 @@ def read_condition(text: str, field: str) -> dict[str, Any]:
     An empty field is an empty object. Raises FieldError.
     """
     text = text.strip()
-    return read_object(text, field) if text.startswith("{") else parse_condition(text.split(), field)
+    return read_object(text, field) if text.startswith("{") else parse_condition(text.split(), (field,))
