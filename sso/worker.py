@@ -42,7 +42,7 @@ from sso.telemetry.metrics import (
     prometheus_slow_statement_observer,
 )
 from sso.telemetry.request_figures import RequestFigures
-from sso.web.middleware import to_error_response
+from sso.web.error_response import to_error_response
 from sso.web.security_headers import data_headers
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from sso.cli.progress import Progress
 from sso.cli.records import with_records
 from sso.cli.records.types import Fields
 from sso.client import RequestRefused
-from sso.state.document import DocumentError, parse
+from sso.core.field_errors import FieldError
+from sso.state.document import parse
 from sso.web.body import InvalidBody, parse_body
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _read(file: Path) -> tuple[Fields, bool]:
         parse(document)
     except OSError as error:
         raise CommandFailure(f"cannot read {file}: {error.strerror}") from None
-    except (InvalidBody, DocumentError) as error:
+    except (InvalidBody, FieldError) as error:
         raise CommandFailure(f"{file}: {error}") from None
     return document, len(raw) > LARGE_DOCUMENT
 

@@ -60,7 +60,7 @@ def add(ctx: click.Context, /, client_id: str, *, public: bool, secret_stdin: bo
         raise click.UsageError("expected at least one --host or --redirect-uri")
     secret = None if without_secret else _secret(secret_stdin)
     fields |= {"client_secret": secret} if secret else {}
-    with option_errors(OPTIONS | {name: f"--{name.replace('_', '-')}" for name in options if name not in OPTIONS}):
+    with option_errors(OPTIONS):
         with_records(ctx, lambda records: records.clients.add(fields))
     echo(f"client_id {client_id}")
     if secret and not secret_stdin:
@@ -82,7 +82,7 @@ def set_attributes(ctx: click.Context, /, client_id: str, **options: Any) -> Non
     fields = attributes(options)
     if not fields:
         raise click.UsageError("expected at least one attribute to change")
-    with option_errors(OPTIONS | {name: f"--{name.replace('_', '-')}" for name in options if name not in OPTIONS}):
+    with option_errors(OPTIONS):
         with_records(ctx, lambda records: records.clients.change(client_id, fields))
     echo(f"{client_id} is changed")
 

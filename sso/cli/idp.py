@@ -20,7 +20,6 @@ _OPTIONS = {
     "client_secret": "--client-secret-stdin",
     "scopes": "--scope",
     "claims": "--claim",
-    **{name: f"--{name.replace('_', '-')}" for name in ("issuer", "authorization_url", "token_url", "userinfo_url")},
 }
 
 FLAGS = ("trusted_email", "trusted_second_factor", "keep_tokens", "disabled")

@@ -19,20 +19,10 @@ def option_errors(options: Mapping[str, str], record: str = "") -> Iterator[None
     try:
         yield
     except FieldError as error:
-        raise CommandFailure(f"{_option(error, options)}: {error.expected}") from None
+        option = _option(error, options)
+        raise CommandFailure(f"{option}: {error.expected}" if option else error.message) from None
     except ApiError as error:
-        raise CommandFailure(_describe(error.message, options, record)) from None
-
-
-def _describe(message: str, options: Mapping[str, str], record: str) -> str:
-    if message == "removed":
-        return f"{record} is deleted"
-    for field, option in options.items():
-        match = re.match(rf"{field}(?P<path>(?:\.[\w-]+|\[\d+\])*): (?P<expected>.*)", message, re.DOTALL)
-        if match:
-            path = re.sub(r"\[\d+\]", "", match["path"]).removeprefix(".")
-            return ": ".join(part for part in (option, path, match["expected"]) if part)
-    return message
+        raise CommandFailure(f"{record} is deleted" if error.message == "removed" else error.message) from None
 
 
 def _option(error: FieldError, options: Mapping[str, str]) -> str:
@@ -42,5 +32,4 @@ def _option(error: FieldError, options: Mapping[str, str]) -> str:
         if match := re.match(rf"{field}(?=$|[.\[])", path):
             place = re.sub(r"\[\d+\]", "", path[match.end() :]).lstrip(".")
             return f"{option}: {place}" if place else option
-    name = str(error.path[0]) if error.path else ""
-    return f"--{name.replace('_', '-')}"
+    return f"--{str(error.path[0]).replace('_', '-')}" if error.path else ""

@@ -68,7 +68,7 @@ def _change(ctx: click.Context, user: str, role: str, app_id: int, change: Assig
     async def work(records: "ServiceRecords") -> tuple[str, bool]:
         from sso.perm.input.names import read_segment
 
-        read_segment(role, "roles")
+        read_segment(role, ("roles",))
         account = await records.users.find(user)
         return account["login"], await records.roles.assign(account["user_id"], app_id, role, change)
 

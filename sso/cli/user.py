@@ -221,11 +221,11 @@ for other in (user_data.delete, user_data.restore, user_data.export, invite, inv
 
 def _check(fields: Fields) -> None:
     """Checks a new user before anything is created. Raises FieldError."""
-    from sso.state.sections.users import UserPart
+    from sso.accounts.user_record import UserRecord
     from sso.web.body import ParsedBody
     from sso.web.request_model import validate
 
-    validate(UserPart, ParsedBody(fields))
+    validate(UserRecord, ParsedBody(fields))
 
 
 def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> Fields:

@@ -16,7 +16,7 @@ class ManagedInvitations:
         try:
             created = await self._api.send(invitations.create({"login": login, "days": days, "lang": lang}))
         except RequestRefused as error:
-            if error.status == 409 and error.text.startswith("login:"):
+            if error.status == 409 and error.field == ("login",):
                 raise login_has_account(login) from None
             raise
         return created

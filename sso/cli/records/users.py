@@ -23,7 +23,7 @@ class ManagedUsers:
         try:
             return str((await self._api.send(users.create(fields)))["user_id"])
         except RequestRefused as error:
-            if error.status == 409 and error.text.startswith(("login:", "user_id:")):
+            if error.status == 409 and error.field in (("login",), ("user_id",)):
                 raise USER_EXISTS from None
             raise
 
