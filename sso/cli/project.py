@@ -36,7 +36,6 @@ DOMAIN = click.option(
     help="Only logins of these domains have access; may be given several times.",
 )
 OPTIONS = {
-    "title or aliases": "TITLE or --alias",
     "title": "TITLE",
     "description": "--description",
     "aliases": "--alias",
@@ -175,7 +174,7 @@ def change(ctx: click.Context, /, project: str, **options: Any) -> None:
         await records.projects.change(project_id, lambda old: _changes(old, options))
         return project_id
 
-    with option_errors(OPTIONS | {"title or aliases": "--title or --alias", "title": "--title"}, f"project {project}"):
+    with option_errors(OPTIONS | {"title": "--title"}, f"project {project}"):
         echo(f"project {with_records(ctx, work)} is changed")
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ID_OR_LOGIN = click.argument("id_or_login", callback=utf8_argument)
 MAX_LISTED_USERS = 1_000_000
 _OPTIONS = {
-    "login": "login",
+    r"(users\[0\]\.)?login": "LOGIN",
     r"users\[0\]\.user_id": "--user-id",
     r"permissions\[0\]\.data\.roles": "--admin",
 }
@@ -69,8 +69,8 @@ def add(
     password, generated = read_password(password_stdin, login, nick)
     fields = {"login": login, "nick": nick or login.split("@")[0], "password": password, "email_verified": verified}
     fields |= {"user_id": user_id} if user_id else {}
-    _check(fields)
     with option_errors(_OPTIONS):
+        _check(fields)
         added = with_records(ctx, lambda records: records.users.add(fields, admin=admin), may_create=True)
     if generated:
         echo(f"password {password}")

@@ -62,8 +62,8 @@ def test_project_add_change_and_delete(applied: Sso) -> None:
 FAILURES: list[tuple[tuple[str, ...], str]] = [
     (("add", "a/b"), "TITLE: must be 1 to 32 Latin letters, digits, spaces or underscores"),
     (("add", "Game"), "TITLE: this title is reserved"),
-    (("add", "RED DAWN"), "TITLE or --alias: already used by another project"),
-    (("add", "New", "--alias", "Red-Dawn"), "TITLE or --alias: already used by another project"),
+    (("add", "RED DAWN"), "title or aliases: already used by another project"),
+    (("add", "New", "--alias", "Red-Dawn"), "title or aliases: already used by another project"),
     (("add", "New", "--alias", "a.b"), "--alias: a name must be 1 to 64 letters, digits, underscores or dashes"),
     (("add", "New", "--domain", "a@b"), "--domain: must be a domain, the part of a login after the @"),
     (("add", "New", "--admin", "none@example.com"), "there is no user none@example.com"),
