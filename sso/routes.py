@@ -30,14 +30,14 @@ from sso.accounts.registration.pages import registration_pages
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
 from sso.accounts.second_factor.qr_codes import QrCodes
 from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
-from sso.accounts.second_factor.section import SecondFactorSection
+from sso.accounts.second_factor.recovery_codes import SecondFactorSection
 from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import Visitor
 from sso.admin.routes import admin_routes
 from sso.console.account_link import ConsoleLink
 from sso.console.confirmation import ConsoleConfirmation
 from sso.console.routes import console_routes
-from sso.console.system.findings import InstallationFindings
+from sso.console.system_pages import InstallationFindings
 from sso.console.view import ConsoleView
 from sso.db.rate_limit import RateLimiter
 from sso.demo.mail_pages import demo_mail_pages

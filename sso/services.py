@@ -33,7 +33,7 @@ from sso.accounts.users import UserStore
 from sso.admin.change_wiring import ChangeParts
 from sso.admin.service_wiring import ServiceParts
 from sso.admin.wiring import AccountServices, ManagementApi, build_management
-from sso.backchannel_logout.wiring import build_logout_sender
+from sso.backchannel_logout.sender import build_logout_sender
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
 from sso.change_stream.permission_changes import PermissionChangeRecorder

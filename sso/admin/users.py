@@ -30,8 +30,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import PermissionWriter, WriteMode, Written, overridable_by
-from sso.personal_data.administrators import keep_administrators
-from sso.personal_data.errors import DeletionRefused
+from sso.personal_data.administrators import DeletionRefused, keep_administrators
 from sso.state.location import DocumentError
 from sso.state.sections import users
 from sso.state.sections.users import UserChanges, UserPart

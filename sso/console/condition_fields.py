@@ -1,9 +1,19 @@
-"""Conditions in fields of forms: a short text such as ``domain=studio.example tag=beta``, or JSON."""
+"""Fields of forms with JSON, which follows the rules for bodies of the management API, or with a condition in short."""
 
 from typing import Any
 
-from sso.console.json_fields import read_object
+from sso.core.field_errors import FieldError
 from sso.perm.input.condition_notation import parse_condition
+from sso.web.body import SCHEMA_BODY, InvalidBody, parse_body
+
+
+def read_object(text: str, field: str) -> dict[str, Any]:
+    """Returns the object of a field; an empty field is an empty object. Raises FieldError."""
+    try:
+        return dict(parse_body(text.strip().encode(), "application/json", forms=False, **SCHEMA_BODY._asdict()).fields)
+    except InvalidBody as error:
+        problem = f"{error.position}: this is not JSON" if error.position else error.problem
+    raise FieldError((field,), problem)
 
 
 def read_condition(text: str, field: str) -> dict[str, Any]:

@@ -7,29 +7,27 @@ from quart import Blueprint
 from sso.console.applications.editor_pages import editor_pages
 from sso.console.applications.holder_pages import holder_pages
 from sso.console.applications.pages import application_pages
-from sso.console.applications.tester_pages import role_tester_pages
 from sso.console.audit.pages import audit_pages
 from sso.console.branding.client_pages import client_branding_pages
 from sso.console.branding.pages import branding_pages
 from sso.console.clients.pages import client_pages
 from sso.console.explorer.pages import explorer_pages
-from sso.console.game_sessions.pages import game_session_pages
+from sso.console.game_session_pages import game_session_pages
 from sso.console.identity_providers.pages import identity_provider_pages
 from sso.console.overview.pages import overview_pages
 from sso.console.projects.group_pages import group_pages
 from sso.console.projects.member_pages import member_pages
 from sso.console.projects.pages import project_pages
 from sso.console.projects.service_pages import service_pages
-from sso.console.projects.tester_pages import project_tester_pages
-from sso.console.signing_keys.pages import signing_key_pages
-from sso.console.state.pages import state_pages
-from sso.console.system.findings import InstallationFindings
-from sso.console.system.pages import system_pages
+from sso.console.signing_key_pages import signing_key_pages
+from sso.console.state_pages import state_pages
+from sso.console.system_pages import InstallationFindings, system_pages
+from sso.console.tester_pages import project_tester_pages, role_tester_pages
 from sso.console.users.detail_pages import user_detail_pages
 from sso.console.users.pages import user_list_pages
 from sso.console.users.role_pages import user_role_pages
 from sso.console.view import ConsoleView
-from sso.console.webhooks.pages import webhook_pages
+from sso.console.webhook_pages import webhook_pages
 from sso.core.brand import Brand
 
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from sso.core.errors import ApiError
 from sso.core.language import Text
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -11,7 +12,6 @@ from sso.perm.errors import PermissionConflict
 from sso.perm.stores.administrators import AdministratorGuard
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.root_holders import RootGuard, holds_root
-from sso.personal_data.errors import DeletionRefused
 
 _NOW = Statement("SELECT CAST(floor(extract(epoch FROM clock_timestamp())) AS bigint)")
 _PROJECTS = Statement(
@@ -20,6 +20,17 @@ _PROJECTS = Statement(
 )
 # Also keeps others from assigning a role to the user, which references the row.
 _LOCK_USER = Statement("SELECT 1 FROM users WHERE user_id = :user_id FOR UPDATE")
+
+
+class DeletionRefused(ApiError):
+    """The service or a project would be left without an administrator."""
+
+    status = 409
+    code = "conflict"
+
+    def __init__(self, text: Text) -> None:
+        super().__init__(text)
+        self.text = text
 
 
 @asynccontextmanager
