@@ -199,7 +199,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         second_factor_of_all=settings.require_2fa == "all",
     )
     games = SignedInGames(database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
-    deletion = AccountDeletion(database, outbox, brand.name, settings.base_url, settings.deletion_days)
+    deletion = AccountDeletion(
+        database, permissions.writer, outbox, brand.name, settings.base_url, settings.deletion_days
+    )
     erasure = AccountErasure(database)
     password_changes = PasswordChanges(database, outbox, brand.name)
     new_login = NewLogin(users, links, outbox, permissions.writer)

@@ -10,9 +10,9 @@ from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRout
 from sso.admin.rights import AdminRight
 from sso.admin.users import UserResource, user_json
 from sso.db.database import Database
-from sso.personal_data.administrators import DeletionRefused
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import BEING_ERASED, AccountErasure, erase_at_once
+from sso.personal_data.errors import DeletionRefused
 from sso.personal_data.export import export_user
 from sso.web.request_model import Flag
 

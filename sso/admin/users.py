@@ -1,7 +1,7 @@
 """/api/admin/users: lists, creates and changes accounts."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 
 from sso.accounts.model import User, login_key
 from sso.accounts.users import UserStore
@@ -28,9 +28,10 @@ from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
+from sso.perm.changes.last_administrators import LastAdministrator
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import PermissionWriter, WriteMode, Written, overridable_by
-from sso.personal_data.administrators import DeletionRefused, keep_administrators
+from sso.personal_data.errors import only_administrator
 from sso.state.location import DocumentError
 from sso.state.sections import users
 from sso.state.sections.users import UserChanges, UserPart
@@ -113,8 +114,7 @@ class UserResource:
             request.check_version(user_json(locked))
             await _refuse_taken_login(tx, changes.login, user.user_id)
             part = UserPart.model_validate({"login": locked.login, **given, "user_id": user.user_id})
-            async with keep_administrators(tx, user.user_id) if part.disabled else nullcontext():
-                await users.apply(tx, request.caller.actor, self._keyring, "", part, password_hash)
+            await users.apply(tx, request.caller.actor, self._keyring, "", part, password_hash)
             await self._protected.require_manageable(request.caller, user.user_id, tx)
             return User.from_row(await tx.row(_LOCK, user_id=user.user_id))
 
@@ -168,8 +168,8 @@ class UserResource:
             return await self._writer.write(mode, scope, work)
         except DocumentError as error:
             raise ApiError(str(error).removeprefix(".")) from None
-        except DeletionRefused as error:
-            raise Conflict(str(error.text)) from None
+        except LastAdministrator as error:
+            raise Conflict(str(only_administrator(error))) from None
         except UniqueViolation:  # a concurrent request was faster
             raise Conflict(LOGIN_TAKEN) from None
 

@@ -14,8 +14,8 @@ from sso.accounts.login.messages import retry_problem
 from sso.accounts.sessions import Session
 from sso.db.database import Database
 from sso.db.rate_limit import WindowLimiter
-from sso.personal_data.administrators import DeletionRefused
 from sso.personal_data.deletion import AccountDeletion
+from sso.personal_data.errors import DeletionRefused
 from sso.personal_data.export import export_user
 from sso.web.cookies import SESSION_COOKIE, delete_cookie
 from sso.web.language import _

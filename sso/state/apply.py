@@ -23,7 +23,6 @@ from sso.perm.stores.applications import NAME_TAKEN
 from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.seed import seed, seed_central_application
 from sso.state.document import Document
-from sso.state.last_administrators import keep_last_administrators
 from sso.state.location import DocumentError, with_location
 from sso.state.scope import document_scope
 from sso.state.sections import (
@@ -122,10 +121,6 @@ class DocumentApplication:
         return await document_scope(tx, self._document)
 
     async def apply(self, tx: Transaction) -> ApplyCounts:
-        async with keep_last_administrators(tx, self._document):
-            return await self._apply(tx)
-
-    async def _apply(self, tx: Transaction) -> ApplyCounts:
         document = self._document
         self.summary = summary = ApplySummary(
             warnings=list(document.warnings),

@@ -1,6 +1,5 @@
 """Users in the database of this machine."""
 
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from sso.accounts.second_factor.attempts import SecondFactorAttempts, clear_attempts
@@ -54,16 +53,21 @@ class LocalUsers:
         return record
 
     async def set_disabled(self, user: Fields, *, disabled: bool) -> None:
-        from sso.personal_data.administrators import keep_administrators
+        from sso.cli.local.permission_write import write_permissions
+        from sso.perm.changes.last_administrators import LastAdministrator
+        from sso.perm.changes.scope import Scope
+        from sso.personal_data.errors import DeletionRefused
         from sso.state.sections import users
 
         part = users.UserPart(user_id=user["user_id"], login=user["login"], disabled=disabled)
 
         async def work(tx: "Transaction") -> None:
-            async with keep_administrators(tx, user["user_id"]) if disabled else nullcontext():
-                await users.apply(tx, self._services.actor, self._services.keyring, "", part, None)
+            await users.apply(tx, self._services.actor, self._services.keyring, "", part, None)
 
-        await self._services.database.transaction(work)
+        try:
+            await write_permissions(self._services, Scope.account(user["user_id"]), work)
+        except LastAdministrator as error:
+            raise DeletionRefused(error) from None
 
     async def set_password(self, user: Fields, password: str) -> None:
         password_hash = await self._services.hasher.hash(password)

@@ -14,7 +14,6 @@ from sso.perm.engine.required_rights import Operation
 from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input.schema import read_schema, read_schema_roles
 from sso.perm.request import PermissionRequest
-from sso.perm.stores.administrators import keep_administrators
 from sso.perm.stores.builtin_roles import complete_schema
 from sso.perm.stores.compilation import is_large_json
 from sso.perm.stores.locks import lock_application
@@ -76,9 +75,8 @@ async def _save(
     schema = complete_schema(old, changes)
     roles = await read_roles(tx, application_id)
     # Roles come first, because the new schema is checked against the roles as they are then.
-    async with keep_administrators(tx, application_id, [role["name"] for role in role_changes]):
-        for role in role_changes:
-            await save_role(tx, caller.actor, application_id, old["project_id"], schema, roles, role)
+    for role in role_changes:
+        await save_role(tx, caller.actor, application_id, old["project_id"], schema, roles, role)
     return schema_json(await save_schema(tx, caller.actor, old, schema, roles), roles)
 
 

@@ -1,7 +1,6 @@
 """POST /api/permissions/meta/data: a user's permissions and own record at an application (§2.9, §4.5)."""
 
 from collections.abc import Collection
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -34,7 +33,6 @@ from sso.perm.stores.facts_reader import FactsReader
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.locks import ANY_PROJECT, lock_application
 from sso.perm.stores.roles import read_roles
-from sso.perm.stores.root_holders import keep_root_holder
 from sso.perm.stores.schemas import schema_of
 from sso.perm.stores.user_data import read_assigned_roles, save_record
 from sso.telemetry.counters import PERMISSION_CHECKS
@@ -220,11 +218,9 @@ async def _save(
     is_own = user_id == caller.user_id
     if "public_data" in sections and "private_data" not in rights.granted.writable_sections(own=is_own):
         _refuse_shadows(sections["public_data"], schema_of(application), roles)
-    assigns_centrally = application_id == CENTRAL_APPLICATION_ID and assigned is not None
-    if assigns_centrally and not rights.is_root:
-        await _refuse_root_change(tx, user_id, assigned or ())
-    async with keep_root_holder(tx) if assigns_centrally else nullcontext():
-        return await save_record(tx, caller.actor, user_id, application, roles, sections, assigned)
+    if application_id == CENTRAL_APPLICATION_ID and assigned is not None and not rights.is_root:
+        await _refuse_root_change(tx, user_id, assigned)
+    return await save_record(tx, caller.actor, user_id, application, roles, sections, assigned)
 
 
 def _refuse_shadows(public_data: dict[str, Any], schema: Schema, roles: dict[str, RoleRecord]) -> None:
