@@ -6,8 +6,9 @@ At some endpoints a service JWT or an access key replaces the factor. Headers ta
 
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from sso.accounts.token_holder import TokenHolder
 from sso.accounts.user_jwt import UserJwts
-from sso.accounts.user_jwt_claims import TokenHolder, has_factor, has_used_second_factor, is_from_game
+from sso.accounts.user_jwt_claims import has_factor, has_used_second_factor, is_from_game
 from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden, Unauthorized
 from sso.core.jwt import ExpiredToken, InvalidToken, looks_like_jwt

@@ -6,8 +6,9 @@ key. What it returns is used only for these credentials, and only in this reques
 
 from typing import Any
 
+from sso.accounts.token_holder import TokenHolder
 from sso.accounts.user_jwt import UserJwts
-from sso.accounts.user_jwt_claims import TokenHolder, sign_in_of
+from sso.accounts.user_jwt_claims import sign_in_of
 from sso.core.ids import digest, is_user_id
 from sso.perm.accepted_credentials import EndpointRule, Subject
 from sso.perm.caller import EXPIRED_FOR_S, PresentedCredentials
