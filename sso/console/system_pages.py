@@ -1,4 +1,7 @@
-"""The page about the installation. Its findings are loaded after the rest, because the checks take a moment."""
+"""The page about the installation, with the findings of ``sso doctor``.
+
+They are loaded after the rest, because the checks take a second or two. They run in a thread.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sso.console.state_pages import digest
+from sso.console.state.document import digest
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.console.test_rights import PAYLOAD
 from tests.kit.browser import query

@@ -1,85 +1,24 @@
 """The editors of schemas, roles and assertions of an application."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import orjson
-from quart import Blueprint, Response
+from quart import Blueprint, request
 
-from sso.console.applications.pages import APPLICATION, path_of
-from sso.console.condition_fields import read_condition, read_object
-from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
+from sso.console.applications.editors import assertions_body, json_text, role_body, schema_body
+from sso.console.applications.examples import SCHEMA_EXAMPLE, role_example, rule_names
+from sso.console.applications.pages import APPLICATION, own_page, path_of
+from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
+from sso.console.form_pages import Action, Form, add_actions
+from sso.console.list_pages import Record, Variables
 from sso.console.sections import APPLICATIONS
-from sso.console.view import ConsoleView, done
+from sso.console.tester_pages import add_tester
+from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import ApiError
 from sso.perm.input.condition_notation import condition_text
 
-SCHEMA_SECTIONS = ("public_data", "private_data", "secret_data", "login")
-RULE_SECTIONS = ("private_data", "public_data")  # whose rules roles give
-_EXAMPLE_RULE = ("private_data", "chat", "kick")  # if the schema has no rules
 ROLE, SCHEMA = "/roles/<application_id>/<name>", "/schemas/<application_id>"
-
-
-def json_text(value: Any) -> str:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() if value else ""
-
-
-SCHEMA_EXAMPLE = json_text({"chat": {"write": {"value": True}, "kick": {"value": False}}})
-
-
-def schema_body(form: dict[str, str]) -> dict[str, Any]:
-    return {name: read_object(form[name], name) for name in SCHEMA_SECTIONS if name in form} | override(form)
-
-
-def role_body(form: dict[str, str]) -> dict[str, Any]:
-    limit = form.get("user_limit", "").strip() or "0"
-    return {
-        "description": form.get("description", "").strip(),
-        "default": "default" in form,
-        "params": form.get("params", "").strip(),
-        "user_limit": int(limit) if limit.isascii() and limit.isdecimal() and len(limit) < 10 else limit,
-        "condition": read_condition(form.get("condition", ""), "condition"),
-        "meta": read_object(form.get("meta", ""), "meta"),
-        **override(form),
-    }
-
-
-def assertions_body(form: dict[str, str]) -> dict[str, Any]:
-    lines = [line.strip() for line in form.get("assertions", "").splitlines()]
-    return {"assertions": [line for line in lines if line], **override(form)}
-
-
-def override(form: dict[str, str]) -> dict[str, Any]:
-    return {"override": True} if "override" in form else {}
-
-
-def rule_paths(schema: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Returns the rules of the schema, each with its section: those first that users do not have without a role."""
-    found = [item for section in RULE_SECTIONS for item in _rules(schema.get(section, {}), (section,))]
-    return [path for path, _ in sorted(found, key=lambda item: bool(item[1]))]
-
-
-def rule_names(schema: dict[str, Any]) -> list[str]:
-    return [".".join(path) for path in rule_paths(schema)]
-
-
-def role_example(schema: dict[str, Any]) -> str:
-    """Returns the rules of a role that gives the first rule of the schema."""
-    example: Any = {"value": True}
-    for name in reversed(next(iter(rule_paths(schema)), _EXAMPLE_RULE)):
-        example = {name: example}
-    return json_text(example)
-
-
-def _rules(node: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    if not isinstance(node, dict):
-        return
-    if "value" in node and not isinstance(node["value"], dict):
-        yield path, node["value"]
-        return
-    for name, child in node.items():
-        yield from _rules(child, (*path, name))
 
 
 def application_editor(
@@ -104,7 +43,6 @@ def application_editor(
         }
 
     return RecordEditor(
-        key,
         APPLICATIONS,
         f"/<application_id>/{path}",
         method,
@@ -114,7 +52,7 @@ def application_editor(
         read,
         read_form,
         page,
-        lambda variables: path_of(variables["application_id"]),
+        own_page,
         body_needs_record=False,
     )
 
@@ -129,12 +67,18 @@ EDITORS = (
 def editor_pages(console: ConsoleView, routes: Blueprint) -> None:
     for editor in EDITORS:
         add_editor(console, routes, editor)
+    delete_role = Action("/<application_id>/roles/<name>/delete", "DELETE", ROLE, "role-deleted", own_page)
+    add_actions(console, routes, APPLICATIONS, delete_role)
+    test_path = "/<application_id>/roles/<name>/test"
+    add_tester(console, routes, APPLICATIONS, test_path, "applications/tester.html", _tester)
 
-    @routes.post("/<application_id>/roles/<name>/delete")
-    async def delete_role(application_id: str, name: str) -> Response:
-        visit, _ = await console.submitted(APPLICATIONS, "DELETE", ROLE)
-        await visit.call("DELETE", ROLE, application_id=application_id, name=name)
-        return done(path_of(application_id), "role-deleted")
+
+async def _tester(visit: ConsoleVisit, variables: Variables) -> tuple[Record, Form]:
+    role = await visit.data("GET", ROLE, **variables)
+    base, name = own_page(variables), variables["name"]
+    crumbs = [(base, f"Application {variables['application_id']}"), (f"{base}/roles/{name}", name)]
+    form = {"condition": condition_text(role["condition"]), "user": request.args.get("user", "")}
+    return {"title": "Test the condition", "crumbs": crumbs}, form
 
 
 async def _application_name(visit: ConsoleVisit, application_id: str) -> str:

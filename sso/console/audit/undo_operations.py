@@ -1,8 +1,9 @@
 """The operations that undo the entries of the audit trail, by the kind of the entry."""
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Set
 from typing import Any
 
+from sso.accounts.user_record import UserChanges
 from sso.admin.permission_bodies import GroupChanges, ProjectChanges, RoleChanges, SchemaChanges
 from sso.console.audit.undo import CannotUndo, Undo, Values, changed_fields, restorable
 from sso.console.audit.undo_deletions import (
@@ -13,52 +14,11 @@ from sso.console.audit.undo_deletions import (
     role_variables,
     undo_removed_project,
 )
+from sso.console.audit.undo_reasons import NOT_STORED, reason_of
+from sso.oauth.clients.record import ClientChanges
 from sso.perm.engine.reserved_names import SECTIONS
 from sso.perm.input.project import ProjectSettings
 from sso.perm.stores.user_data import record_json
-from sso.state.sections.clients import ClientChanges
-from sso.state.sections.users import UserChanges
-
-NOT_STORED = "the audit trail does not have all its values, because secrets and very large values are left out"
-DEFAULT = "there is no operation that stores the values before it again"
-_SECRET = "a secret cannot be brought back, because the audit trail does not contain it"  # noqa: S105 - no secret
-_FOLLOWED = "it followed from another change, which is the entry before or after it"
-_REASONS: Mapping[str, str] = {
-    "access_key.create": "delete the key on the page of its application instead",
-    "access_key.delete": _SECRET,
-    "application.create": "nothing would be restored; an application without roles and keys does nothing",
-    "application.delete": "a deleted application does not come back; create a new one",
-    "application.email_secret": _SECRET,
-    "application.service_jwt": "a JWT that was handed out stays valid until its key is retired",
-    "assertions.override": "it records that a change was made although an assertion fails; undo that change",
-    "client.create": "delete or disable the client on its page instead",
-    "client.finish_rotation": _SECRET,
-    "client.rotate_secret": _SECRET,
-    "game_session.terminate": "the login is over; the player begins a new one in the game",
-    "identity_provider.create": "delete or disable the provider on its page instead",
-    "invitation.create": "revoke the invitation on the page “Invitations” instead",
-    "invitation.delete": "its link cannot be brought back; invite the user again",
-    "membership.cascade": _FOLLOWED,
-    "membership.save": "it changed several members at once; change them on the page of the project",
-    "permissions.cascade": _FOLLOWED,
-    "project.cascade": _FOLLOWED,
-    "project.publish": "delete the project on its page instead",
-    "project.restore": "delete the project on its page instead",
-    "signing_key.retire": "a retired key does not come back; create a new one",
-    "signing_key.rotate": "the new key signs already; retire it after another rotation",
-    "user.create": "disable or delete the user on their page instead",
-    "user.delete": "the page of the user has a button to keep the account until it is erased",
-    "user.end_game": "the user signs in to the game again",
-    "user.end_session": "the user signs in again",
-    "user.end_sessions": "the user signs in again",
-    "user.erase": "the data of the user is erased",
-    "user.reset_2fa": "second factors are secrets; the user sets them up again",
-    "user.restore": "disable or delete the user on their page instead",
-    "user.set_password": _SECRET,
-    "webhook.create": "delete or disable the webhook on its page instead",
-    "webhook.delete": "its secret cannot be brought back; create a new webhook",
-    "webhook.retry": "the events were sent again",
-}
 
 ROLE_FIELDS = RoleChanges.model_fields.keys() - {"override"}
 SCHEMA_FIELDS = SchemaChanges.model_fields.keys() - {"override", "roles"}
@@ -204,7 +164,3 @@ _OF_CHANGE: dict[str, Builder] = {
     "webhook.save": _restore("/webhooks/<webhook_id>", "webhook_id", WEBHOOK_FIELDS, has_dry_run=False),
 }
 _OF_CREATION: dict[str, Builder] = {"role.save": _undo_new_role, "group.create": _undo_new_group}
-
-
-def reason_of(operation: str) -> str:
-    return _REASONS.get(operation, DEFAULT)

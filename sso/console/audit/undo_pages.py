@@ -5,48 +5,18 @@ from typing import Any
 
 from quart import Blueprint, Response
 
-from sso.admin.caller import AdminCaller
-from sso.admin.client_protection import require_rights_of_client
-from sso.admin.identity_providers import require_rights_of_provider, require_root
-from sso.admin.permission_access import AT_CENTRAL_APPLICATION
 from sso.admin.request import AdminResponse
 from sso.console.audit.differences import differences
 from sso.console.audit.undo import CannotUndo, Undo, Values
 from sso.console.audit.undo_operations import undo_of
+from sso.console.audit.undo_rights import require_undo_rights
 from sso.console.form_error import FormError
 from sso.console.sections import AUDIT
-from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError, Forbidden, NotFound
-from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
-
-_NEW_CLIENT: Values = {"application_id": None, "first_party": False}
 
 ENTRY = "/audit/<entry_id>"
-
-
-def require_undo_rights(caller: AdminCaller, undo: Undo, current: Values | None) -> None:
-    """Raises Forbidden. ``current``: the record as it is now."""
-    if caller.is_root:
-        return
-    match undo.path:
-        case "/clients":
-            require_rights_of_client(caller, {**_NEW_CLIENT, **undo.body})
-        case "/clients/<client_id>" if current is not None:
-            require_rights_of_client(caller, current)
-            require_rights_of_client(caller, {**current, **undo.body})
-        case "/identity-providers":
-            require_root(caller, "to add an identity provider")
-        case "/identity-providers/<provider_id>" if current is not None:
-            require_rights_of_provider(caller, current, {**current, **undo.body})
-        case "/projects/<project_id>/restore":
-            raise Forbidden("the role root is required to restore a project: its members get their rights back")
-        case "/schemas/<application_id>" if "secret_data" in undo.body:
-            raise Forbidden("the role root is required to change secret_data")
-    application_id = undo.variables.get("application_id") or undo.body.get("application_id")
-    if str(application_id) == str(CENTRAL_APPLICATION_ID) and not undo.path.startswith("/clients"):
-        raise Forbidden(AT_CENTRAL_APPLICATION)
 
 
 @dataclass(frozen=True)
@@ -115,7 +85,7 @@ def undo_pages(console: ConsoleView, routes: Blueprint) -> None:
             version=current.version,
             impact=impact,
             can_undo=can_undo,
-            **problem(error),
+            **(error.values if error else {}),
         )
 
 

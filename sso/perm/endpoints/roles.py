@@ -37,7 +37,7 @@ class RoleEndpoint:
         application_id = request.application_id()
         data = request.required_data()
         request.warn_unknown(data, FIELDS)
-        name = read_segment(data["name"], "data.name") if "name" in data else None
+        name = read_segment(data["name"], ("data", "name")) if "name" in data else None
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         target = rights.require_on_target(Operation.ROLE_READ if name else Operation.ROLE_LIST)
         roles = target.application.roles
@@ -63,7 +63,7 @@ class RoleEndpoint:
         application_id = request.application_id()
         data = request.required_data()
         request.warn_unknown(data, FIELDS)
-        name = read_segment(data.get("name"), "data.name")
+        name = read_segment(data.get("name"), ("data", "name"))
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         rights.require_on_target(Operation.ROLE_MODIFY)
         scope = Scope.role(application_id, name, removed=True)

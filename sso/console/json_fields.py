@@ -1,4 +1,4 @@
-"""Fields of forms with JSON, which follows the rules for bodies of the management API, or with a condition in short."""
+"""JSON and conditions in fields of forms, with the rules for bodies of the management API: all of it can be stored."""
 
 from typing import Any
 
@@ -17,6 +17,9 @@ def read_object(text: str, field: str) -> dict[str, Any]:
 
 
 def read_condition(text: str, field: str) -> dict[str, Any]:
-    """Returns the condition, unchecked; an empty field is an empty object. Raises FieldError."""
+    """Returns a condition, unchecked: a short text such as ``domain=studio.example tag=beta``, or JSON.
+
+    An empty field is an empty object. Raises FieldError.
+    """
     text = text.strip()
-    return read_object(text, field) if text.startswith("{") else parse_condition(text.split(), field)
+    return read_object(text, field) if text.startswith("{") else parse_condition(text.split(), (field,))

@@ -1,80 +1,23 @@
 """The state of the service as a document: download it, compare one with the service, and apply it."""
 
-import hashlib
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
-import trio
 from quart import Blueprint, Response, current_app, request
 
 from sso.admin.request import AdminResponse
-from sso.admin.state import DOCUMENT_BODY
-from sso.console.audit.differences import FieldDifference, differences
 from sso.console.form_error import FormError
 from sso.console.progress_pages import OperationProgress, stream_page
 from sso.console.sections import STATE
-from sso.console.users.pages import problem
+from sso.console.state.document import MANY_RECORDS, MAX_FORM, count_records, digest, read_document, record_changes
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
-from sso.core.field_errors import FieldError
 from sso.db.errors import DatabaseError
 from sso.state.export import SECTIONS
-from sso.web.body import InvalidBody, parse_body
-
-MAX_FORM = 3 * DOCUMENT_BODY.max_bytes  # the quotation marks and brackets of JSON take three bytes in a form
-MAX_RECORDS = 200  # differences that are shown
-MAX_FIELDS = 20  # of one record
-MANY_RECORDS = 200  # a document with as many is applied with a page that shows how far it is
 
 DIFF, APPLY = "/state/diff", "/state/apply"
 NOT_COMPARED = "The document was changed since it was compared. Compare it again, and then apply it."
-
-
-class RecordChange(NamedTuple):
-    operation: str
-    target: str
-    fields: list[FieldDifference]
-    more: int  # fields that are not shown
-
-
-def digest(text: str) -> str:
-    """Returns a value by which the page that compares a document and the form that applies it know the same text."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-async def read_document(text: str) -> dict[str, Any]:
-    """Returns the document of a form. Raises FieldError with the line and column of an error."""
-    if not text.strip():
-        raise FieldError(("document",), "choose a file, or paste the document")
-    try:
-        return await trio.to_thread.run_sync(_parse, text.encode())
-    except InvalidBody as error:
-        raise FieldError(("document",), error.problem) from None
-
-
-def _parse(raw: bytes) -> dict[str, Any]:
-    return dict(parse_body(raw, "application/json", forms=False, **DOCUMENT_BODY._asdict()).fields)
-
-
-def count_records(document: Mapping[str, Any]) -> int:
-    """Returns about how many records a document has: the items of its sections, and of lists by application."""
-    count = 0
-    for section in document.values():
-        parts = section.values() if isinstance(section, dict) else (section,)
-        count += sum(len(part) if isinstance(part, list) else 1 for part in parts)
-    return count
-
-
-def record_changes(members: Mapping[str, Any]) -> list[RecordChange]:
-    """Returns the records that a document would change, from the response of a comparison."""
-    changes = []
-    for change in members["data"]["changes"][:MAX_RECORDS]:
-        fields = differences(change["before"], change["after"])
-        shown = fields[:MAX_FIELDS]
-        changes.append(RecordChange(change["operation"], change["target"], shown, len(fields) - len(shown)))
-    return changes
 
 
 def state_pages(console: ConsoleView) -> Blueprint:
@@ -102,7 +45,7 @@ def state_pages(console: ConsoleView) -> Blueprint:
         try:
             document = await visit.data("GET", "/state", query={"sections": sections})
         except ApiError as error:
-            return await state_page(visit, **problem(FormError.of(error)))
+            return await state_page(visit, **FormError.of(error).values)
         headers = {"Content-Disposition": 'attachment; filename="sso-state.json"'}
         text = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
         return Response(text, 200, headers, content_type="application/json; charset=utf-8")
@@ -115,7 +58,7 @@ def state_pages(console: ConsoleView) -> Blueprint:
         try:
             found = await _compare(visit, await read_document(text))
         except ApiError as error:
-            return await state_page(visit, text, **problem(FormError.of(error)))
+            return await state_page(visit, text, **FormError.of(error).values)
         return await state_page(
             visit,
             text,
@@ -131,14 +74,14 @@ def state_pages(console: ConsoleView) -> Blueprint:
         visit, form = await console.submitted(STATE, "POST", APPLY, max_bytes=MAX_FORM)
         text = form.get("document", "")
         if form.get("compared") != digest(text):
-            return await state_page(visit, text, **problem(FormError(NOT_COMPARED, 409, "document")))
+            return await state_page(visit, text, **FormError(NOT_COMPARED, 409, "document").values)
         try:
             body = await read_document(text) | ({"override": True} if "override" in form else {})
             if count_records(body) >= MANY_RECORDS:
                 return await apply_in_parts(visit, body)
             applied = await visit.call("POST", APPLY, body=body)
         except ApiError as error:
-            return await state_page(visit, text, **problem(FormError.of(error)))
+            return await state_page(visit, text, **FormError.of(error).values)
         return await state_page(visit, notice=_notice(applied), warnings=applied.members["warnings"])
 
     async def apply_in_parts(visit: ConsoleVisit, body: dict[str, Any]) -> Response:

@@ -1,0 +1,1 @@
+"""The section "Webhooks": the addresses that changes are sent to."""

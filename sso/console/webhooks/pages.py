@@ -1,0 +1,113 @@
+"""Webhooks: the list with a form for a new one, and the page of a webhook with the events that were not delivered."""
+
+from typing import Any
+
+import orjson
+from quart import Blueprint, Response, request
+
+from sso.admin.request import AdminResponse
+from sso.console.form_pages import Form, FormPage, add_actions, add_form, record_actions
+from sso.console.list_pages import ListPage, Record, Variables, add_list
+from sso.console.sections import WEBHOOKS
+from sso.console.users.form import split_list
+from sso.console.view import ConsoleView, done
+from sso.console.visit import ConsoleVisit, version_of
+from sso.console.webhooks.event_texts import ALL_TEXTS
+from sso.core.ids import secret_token
+
+WEBHOOK = "/webhooks/<webhook_id>"
+CSV_COLUMNS = ("id", "url", "events", "disabled", "created")
+
+
+def webhook_pages(console: ConsoleView) -> Blueprint:
+    routes = console.blueprint(WEBHOOKS)
+
+    async def list_values(_visit: ConsoleVisit, _variables: Variables) -> Record:
+        return {"event_texts": ALL_TEXTS, "values": {}}
+
+    webhooks = ListPage(WEBHOOKS, "/webhooks", "webhooks", "webhooks/list.html", CSV_COLUMNS, (), page=list_values)
+    show_list = add_list(console, routes, webhooks)
+
+    async def show_refused(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
+        return await show_list(visit, variables, values=form, **problem)
+
+    async def show_secret(visit: ConsoleVisit, found: AdminResponse, _: Variables, form: Form) -> Response:
+        """A secret is generated if none is given. It is shown once."""
+        warnings = found.members.get("warnings", ())
+        webhook = found.members["data"]
+        return await webhook_page(console, visit, webhook, new_secret=form["secret"], warnings=warnings, is_new=True)
+
+    add_form(
+        console, routes, FormPage(WEBHOOKS, "", "POST", "/webhooks", _new_webhook, show_refused, result=show_secret)
+    )
+    webhook_detail_pages(console, routes)
+    return routes
+
+
+def webhook_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
+    async def show_webhook(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
+        return await webhook_page(console, visit, await visit.data("GET", WEBHOOK, **variables), form, **problem)
+
+    add_form(
+        console,
+        routes,
+        FormPage(
+            WEBHOOKS,
+            "/<webhook_id>",
+            "PATCH",
+            WEBHOOK,
+            lambda form, _: _body(form) | ({"secret": form["secret"]} if form.get("secret") else {}),
+            show_webhook,
+            "webhook-saved",
+            lambda _, variables: path_of(variables["webhook_id"]),
+            opens=True,
+        ),
+    )
+    add_actions(console, routes, WEBHOOKS, *record_actions(WEBHOOKS, WEBHOOK, "webhook"))
+
+    @routes.post("/<webhook_id>/retry")
+    async def retry(webhook_id: str) -> Response:
+        """Sends one failed event again, or all of them."""
+        visit, form = await console.submitted(WEBHOOKS, "POST", f"{WEBHOOK}/failed/retry", recent="never")
+        body = {"ids": [form["id"]]} if form.get("id") else {}
+        await visit.call("POST", f"{WEBHOOK}/failed/retry", webhook_id=webhook_id, body=body)
+        return done(path_of(webhook_id), "webhook-retried")
+
+
+def _new_webhook(form: Form, _variables: Variables) -> Record:
+    form["secret"] = form.get("secret") or secret_token()  # the next page shows it
+    return _body(form) | {"secret": form["secret"]}
+
+
+def _body(form: Form) -> Record:
+    return {"url": form.get("url", "").strip(), "events": split_list(form.get("events", ""))}
+
+
+async def webhook_page(
+    console: ConsoleView,
+    visit: ConsoleVisit,
+    webhook: dict[str, Any],
+    form: Form | None = None,
+    **context: Any,
+) -> Response:
+    query = {"after": request.args.get("after", "")} if request.method == "GET" else {}
+    failed = await visit.call("GET", f"{WEBHOOK}/failed", webhook_id=webhook["id"], query=query)
+    stored = {name: value for name, value in webhook.items() if name != "delivery"}
+    values = {"url": webhook["url"], "events": " ".join(webhook["events"])}
+    return await console.show(
+        visit,
+        "webhooks/webhook.html",
+        title=webhook["url"],
+        webhook=webhook,
+        base=path_of(webhook["id"]),
+        failed=[one | {"content": orjson.dumps(one["event"]).decode()} for one in failed.members["data"]],
+        next=failed.members.get("next"),
+        event_texts=ALL_TEXTS,
+        values=values | ({name: form[name] for name in values if name in form} if form else {}),
+        version=form["version"] if form and "version" in form else version_of(stored),
+        **context,
+    )
+
+
+def path_of(webhook_id: str) -> str:
+    return f"{WEBHOOKS.path}/{webhook_id}"
