@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sso.app import build_app
 from sso.config import Settings
-from sso.console.state.pages import MAX_FORM as MAX_STATE_FORM
+from sso.console.state.document import MAX_FORM as MAX_STATE_FORM
 from sso.console.view import MAX_CONSOLE_FORM
 from sso.core.encryption import Keyring, MasterKey
 from sso.db.database import Database
