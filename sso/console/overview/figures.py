@@ -5,7 +5,7 @@ from typing import Any
 
 from sso.telemetry.login_funnel import STEPS
 
-BARS = 30  # of a chart: two minutes each
+BARS = 30  # in a chart: two minutes each
 STEP_TITLES = {
     "registered": "Registered",
     "opened": "Opened",
