@@ -10,8 +10,8 @@ the row of the stream first, so one numbers at a time, and its events appear tog
 A reader that has read up to a position has seen every event that will ever have a smaller one. Changes wait for
 nothing, and those that are committed meanwhile share the next transaction.
 
-Events are in the order of the commits. Changes that commit within the same few milliseconds keep the order in which they
-were recorded, so two changes of one user, of which the second waits for the first, stay in order.
+Events are in the order of the commits. Changes that commit within the same few milliseconds keep the order in which
+they were recorded, so two changes of one user, of which the second waits for the first, stay in order.
 
 A position is the time in microseconds, or the previous position plus one if that is later. A database that was restored
 from a backup therefore does not use the positions of events that were lost again.
