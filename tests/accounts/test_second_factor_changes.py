@@ -9,9 +9,9 @@ import trio
 
 from sso.core.encryption import Keyring
 from sso.services import Services
-from tests.accounts.test_account_pages import displayed_secret
 from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, mail_text, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
+from tests.kit.second_factors import displayed_secret
 from tests.kit.server import Server, until
 
 LOGIN = "/proxy/api/login"
