@@ -247,6 +247,7 @@ def _account_pages(s: Services, parts: PageParts, account: AccountView) -> Itera
         QrCodes(s.database),
         shown,
         parts.completion,
+        passkeys.authentication,
     )
     yield recovery_code_pages(account, s.recovery_codes, shown)
     yield email_pages(account, s.email_verification, s.email_change, s.email_undo, s.sign_in_notices)
