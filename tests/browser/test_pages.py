@@ -210,7 +210,7 @@ def test_user_signs_out_other_sessions(page: Page, chromium: Browser, server: Se
 
 def test_unknown_page_shows_an_error(page: Page, server: Server) -> None:
     page.goto(f"{server.base_url}/nothing")
-    expect(page.get_by_text("Error 404")).to_be_visible()
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     assert_fits(page)
     page.get_by_role("link", name="Go to the start page").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
