@@ -11,13 +11,13 @@ from sso.accounts.errors import InvalidCredentials
 from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import LoginOptions, SignedIn, User
 from sso.accounts.user_jwt import InheritedLimits
-from sso.core.domain_counters import LOGINS
 from sso.core.errors import ApiError
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address, intersection, parse_address, parse_network
 from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
+from sso.telemetry.counters import LOGINS
 
 BOUND_S = 300
 MAX_USER_TOKENS = 100  # session tokens of one user; the least recently used end

@@ -24,6 +24,7 @@ from sso.admin.request import (
 )
 from sso.admin.rights import AdminRight
 from sso.core.errors import NotFound
+from sso.core.field_errors import FieldError
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
@@ -32,7 +33,6 @@ from sso.db.transaction import Runner
 from sso.perm.endpoints.access_keys import AccessKeyEndpoint
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import is_segment
-from sso.perm.errors import PermissionConflict
 from sso.perm.input.field_types import ApplicationId
 from sso.perm.request import Handler as PermissionHandler
 from sso.perm.stores.access_keys import access_key_json, read_access_key
@@ -90,7 +90,7 @@ class AccessKeyResource:
             try:
                 members = await call_endpoint(request, partial(self._endpoint.save, value=value), fields)
             except UniqueViolation:
-                raise PermissionConflict("hash: is used by another access key") from None
+                raise FieldError(("hash",), "is used by another access key", status=409) from None
         key = members["data"]
         stored = {name: value for name, value in key.items() if name != "hash"}
         return AdminResponse(members, 201, {"ETag": etag(stored)})

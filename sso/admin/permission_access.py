@@ -14,12 +14,12 @@ import orjson
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, record_response
 from sso.admin.rights import AdminRight
 from sso.core.errors import Forbidden, NotFound
+from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
 from sso.db.database import Database
 from sso.db.transaction import Runner, Transaction
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, is_application_key, is_segment
-from sso.perm.errors import InvalidInput
 from sso.perm.request import Handler as PermissionHandler
 from sso.perm.request import PermissionRequest, Precondition
 from sso.perm.visibility import Visibility, Visible
@@ -96,8 +96,8 @@ async def call_endpoint(
         fields = {**fields, "override": True}
     try:
         response = await endpoint(PermissionRequest(fields, request.caller.permissions, precondition=precondition))
-    except InvalidInput as error:
-        raise InvalidInput(error.message.removeprefix("data.")) from None
+    except FieldError as error:
+        raise error.without("data") from None
     members: JsonRecord = orjson.loads(response) if isinstance(response, bytes) else response
     return {name: value for name, value in members.items() if name != "status"}
 

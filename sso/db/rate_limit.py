@@ -8,7 +8,6 @@ counts.
 
 from typing import NamedTuple
 
-from sso.core.domain_counters import THROTTLED_REQUESTS
 from sso.core.ids import digest
 from sso.core.net import SITE_FACTOR, Address, Network, client_networks
 from sso.db.batch.statement import BatchStatement
@@ -16,6 +15,7 @@ from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
+from sso.telemetry.counters import THROTTLED_REQUESTS
 
 NO_LIMIT = 2**31 - 1
 MAX_BACKOFF_S = 60

@@ -2,7 +2,7 @@
 
 A poll subscribes, reads, waits, then claims. A confirmation after the read wakes the wait, so none is missed, and no
 database connection is held while waiting. A poll that finds the login claimed by an earlier poll waits until the answer
-of that one was written, which is a violation of this one's client, or until its lease has ended (``claim_leases.py``).
+of that one was written, which is a violation of this one's client, or until its lease has ended (``claim_renewal.py``).
 """
 
 from collections.abc import Awaitable
@@ -16,11 +16,10 @@ from sso.accounts.errors import InvalidCredentials, LoginNotAllowed
 from sso.bus.bus import Bus
 from sso.bus.subscriptions import Rescans
 from sso.core.ids import record_id
-from sso.core.login_funnel import LOGIN_FUNNEL
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
 from sso.gsid.backpressure import Backpressure
-from sso.gsid.claim_leases import ClaimLeases
+from sso.gsid.claim_renewal import ClaimLeases
 from sso.gsid.held_polls import HeldPolls
 from sso.gsid.login_issuer import LoginIssuer
 from sso.gsid.model import (
@@ -47,6 +46,7 @@ from sso.gsid.rate_limit import GameRateLimiter
 from sso.gsid.session_auth import SessionAuthenticator
 from sso.gsid.session_request import SessionRequest
 from sso.gsid.topics import poll_topic
+from sso.telemetry.login_funnel import LOGIN_FUNNEL
 
 DELIVERED_RECHECK_S = 0.3  # a delivered login is read again then: a worker without leases may be releasing it
 MIN_LEASE_WAIT_S = 0.05

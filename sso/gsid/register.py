@@ -4,12 +4,12 @@ import uuid
 from dataclasses import dataclass, field
 
 from sso.accounts.model import LoginOptions
-from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.core.ids import secret_token
 from sso.core.keys import UnusableKey, load_rsa_public, public_der
-from sso.core.login_funnel import LOGIN_FUNNEL
 from sso.gsid.match_code import new_match_code
 from sso.gsid.session_store import GameSessionStore
+from sso.telemetry.login_funnel import LOGIN_FUNNEL
 
 
 @dataclass(frozen=True)
@@ -37,4 +37,4 @@ def _parse_key(text: str | None) -> bytes | None:
     try:
         return public_der(load_rsa_public(text)) if text is not None else None
     except UnusableKey as error:
-        raise ApiError(f"public_key: {error}") from None
+        raise FieldError(("public_key",), str(error)) from None

@@ -7,13 +7,13 @@ import trio
 
 from sso.accounts.model import LoginOptions, User
 from sso.bus.bus import Bus
-from sso.core.domain_counters import LOGINS
 from sso.core.ids import digest
 from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.gsid.model import GameSessionData, LinkValues, SessionSnapshot
 from sso.gsid.topics import publish_poll, publish_socket
+from sso.telemetry.counters import LOGINS
 
 NO_VALUES = LinkValues()
 DELETED_AFTER_S = 600  # a row is deleted this long after the latest possible end of its session

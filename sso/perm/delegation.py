@@ -4,7 +4,7 @@ Only rules that the service itself interprets count (`PROJECT_RULES`). All other
 a caller who may save a membership, a group or the settings of a project may give them there.
 
 The check compares the project before and after the write, inside the transaction of the write, so all endpoints share
-it. Writes of the operator are not checked: ``sso apply``, and commands, for which `keep_administrator` is enough.
+it. Writes of the operator are not checked.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -25,10 +25,10 @@ from sso.perm.engine.rights import Rights
 from sso.perm.engine.secret_rights import ALL, secret_rights
 from sso.perm.engine.user_facts import UserFacts
 from sso.perm.input.membership import MemberRole
-from sso.perm.stores.administrators import AdministratorGuard
 from sso.perm.stores.compilation import read_application
 from sso.perm.stores.facts import read_facts
-from sso.perm.stores.project_state import KnownUser, ProjectState, read_resources, read_users
+from sso.perm.stores.locks import lock_active_project
+from sso.perm.stores.project_state import KnownUser, ProjectState, read_resources, read_states, read_users
 
 NOT_HELD = "role %s: only a caller who has all its rules over the project may give it or take it away"
 # The name of the role may be hidden from the caller.
@@ -43,7 +43,7 @@ async def delegated_write(
     """Lock the project, and check the writes inside this block when it ends.
 
     ``applications`` are those whose roles the write names. Raises Forbidden if the write gives or takes rights that the
-    caller does not hold, and PermissionConflict if it leaves the project without an administrator.
+    caller does not hold.
     """
     delegation = await Delegation.begin(tx, caller, project_id, applications)
     yield
@@ -57,7 +57,8 @@ class Delegation:
     tx: Transaction
     caller: Caller
     project_id: str
-    guard: AdministratorGuard
+    central: CompiledApplication
+    before: ProjectState
     rights: Rights
     held_rules: HeldRules
     held_roles: dict[tuple[str, str, str, int | None], bool] = field(default_factory=dict)
@@ -70,23 +71,18 @@ class Delegation:
         cls, tx: Transaction, caller: Caller, project_id: str, applications: Iterable[int] = ()
     ) -> "Delegation":
         """Lock the applications whose roles the write names, then the project, and read the state before the write."""
-        guard = await AdministratorGuard.begin(tx, project_id, caller.now, applications)
+        await lock_active_project(tx, project_id, applications)
+        central = await read_application(tx, CENTRAL_APPLICATION_ID)
+        assert central is not None
+        before = (await read_states(tx, [project_id]))[project_id]
         facts = await read_facts(tx, caller.user_id, CENTRAL_APPLICATION_ID, caller.connection_address)
         assert facts is not None
-        rights = rights_of(caller, compute_permissions(guard.central, facts, caller.now))
+        rights = rights_of(caller, compute_permissions(central, facts, caller.now))
         access = next((item for item in rights.central.projects if item.project.id == project_id), None)
-        held_rules = HeldRules(guard.central, access, held_in_projects(rights.management))
-        delegation = cls(tx, caller, project_id, guard, rights, held_rules)
+        held_rules = HeldRules(central, access, held_in_projects(rights.management))
+        delegation = cls(tx, caller, project_id, central, before, rights, held_rules)
         await delegation._read_before(applications)
         return delegation
-
-    @property
-    def before(self) -> ProjectState:
-        return self.guard.before
-
-    @property
-    def central(self) -> CompiledApplication:
-        return self.guard.central
 
     async def _read_before(self, applications: Iterable[int]) -> None:
         """Read the state that the write may change. The caller's own rights count as they are before the write."""
@@ -122,12 +118,12 @@ class Delegation:
         return frozenset(member.user_id for member in self.before.members if not self._may_remove(member))
 
     async def check(self) -> None:
-        after = await self.guard.read_after()
-        if not self.rights.is_root:
-            self._check_members(after)
-            self._check_actions(after)
-            await self._check_access(after)
-        await self.guard.check(after)
+        if self.rights.is_root:
+            return
+        after = (await read_states(self.tx, [self.project_id]))[self.project_id]
+        self._check_members(after)
+        self._check_actions(after)
+        await self._check_access(after)
 
     def _check_members(self, after: ProjectState) -> None:
         for member in self.before.members - after.members:

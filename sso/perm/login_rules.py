@@ -2,9 +2,8 @@
 
 from sso.accounts.errors import LoginNotAllowed
 from sso.accounts.model import User
-from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.encryption import Keyring
-from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.core.jwt import InvalidToken
 from sso.core.net import Address
 from sso.db.database import Database
@@ -18,6 +17,7 @@ from sso.perm.engine.rights import Rights
 from sso.perm.stores.builtin_roles import ROOT_RULES
 from sso.perm.stores.email_secret import email_secret_matches
 from sso.perm.stores.facts_reader import FactsReader
+from sso.telemetry.counters import PERMISSION_CHECKS
 
 _NAME = Statement("SELECT name FROM applications WHERE application_id = :application_id")
 _HAS_SECRET_DATA = Statement(
@@ -48,16 +48,16 @@ class LoginRules:
         try:
             service_id = (await self._service_jwts.verify(service_jwt, client)).application_id
         except InvalidToken:
-            raise ApiError("service_jwt: invalid token") from None
+            raise FieldError(("service_jwt",), "invalid token") from None
         if application_ids and service_id not in application_ids:
-            raise ApiError("service_jwt: is of another application")
+            raise FieldError(("service_jwt",), "is of another application")
         return application_ids or (service_id,)
 
     async def require_existing(self, application_ids: tuple[int, ...]) -> None:
         for application_id in application_ids:
             loaded = await self._facts.load("", application_id, None)
             if loaded is None or loaded.is_removed:
-                raise ApiError("app_id: there is no such application")
+                raise FieldError(("app_id",), "there is no such application")
 
     async def client_address(
         self, peer: Address, claimed: str | None, signature: str | None, application_ids: tuple[int, ...]

@@ -17,7 +17,10 @@ from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
-from sso.personal_data.administrators import keep_administrators
+from sso.perm.changes.last_administrators import LastAdministrator
+from sso.perm.changes.scope import Scope
+from sso.perm.changes.writer import WRITE, PermissionWriter
+from sso.personal_data.errors import DeletionRefused
 
 BY_USER = "user"  # only they can keep the account themselves
 
@@ -56,8 +59,17 @@ _MAKE_DUE = Statement(
 
 
 class AccountDeletion:
-    def __init__(self, database: Database, outbox: Outbox, service_name: str, base_url: str, days: int) -> None:
+    def __init__(
+        self,
+        database: Database,
+        writer: PermissionWriter,
+        outbox: Outbox,
+        service_name: str,
+        base_url: str,
+        days: int,
+    ) -> None:
         self._database = database
+        self._writer = writer
         self._outbox = outbox
         self._service_name = service_name
         self._base_url = base_url
@@ -82,11 +94,10 @@ class AccountDeletion:
         days = self.days if days is None else days
 
         async def work(tx: Transaction) -> datetime | None:
-            async with keep_administrators(tx, user.user_id):
-                if (row := await tx.row(_LOCK, user_id=user.user_id)) is not None:
-                    precondition(User.from_row(row))
-                values = {"user_id": user.user_id, "valid_from": valid_from, "days": days, "by": by}
-                due: datetime | None = await tx.value(_CLOSE, **values)
+            if (row := await tx.row(_LOCK, user_id=user.user_id)) is not None:
+                precondition(User.from_row(row))
+            values = {"user_id": user.user_id, "valid_from": valid_from, "days": days, "by": by}
+            due: datetime | None = await tx.value(_CLOSE, **values)
             if due is None:
                 return None
             await revoke_everything(tx, user.user_id)
@@ -99,7 +110,10 @@ class AccountDeletion:
                 await self._outbox.put(tx, user.login, self._closed_mail(user, due, by), user.lang)
             return due
 
-        due = await self._database.transaction(work)
+        try:
+            due = (await self._writer.write(WRITE, Scope.account(user.user_id), work)).result
+        except LastAdministrator as error:
+            raise DeletionRefused(error) from None
         self._outbox.wake_senders()
         return due
 

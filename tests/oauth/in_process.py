@@ -5,10 +5,10 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from sso.accounts.authentication_context import by_password
-from sso.oauth.authorization_request import Parameters
-from sso.oauth.authorize import RedirectTo
-from sso.oauth.client_auth import ClientCredentials, sha1_bearer
-from sso.oauth.token_request import TokenRequest
+from sso.oauth.authorization.authorize import RedirectTo
+from sso.oauth.authorization.request import Parameters
+from sso.oauth.clients.authentication import ClientCredentials, sha1_bearer
+from sso.oauth.grant_types.token_request import TokenRequest
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
@@ -24,7 +24,7 @@ async def apply_client(services: Services, **fields: Any) -> None:
     """Creates or changes the client "shop". A field that is None is left out."""
     client = {"client_id": "shop", "client_secret": SECRET, "redirect_hosts": ["shop.example.com"]} | fields
     section = {name: value for name, value in client.items() if value is not None}
-    await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": [section]}))
+    await Applier(services.database, services.hasher, services.operations).apply(parse({"clients": [section]}))
 
 
 async def redeem(

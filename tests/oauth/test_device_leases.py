@@ -11,12 +11,11 @@ from sso.config import Settings
 from sso.core.ids import secret_token
 from sso.core.net import parse_address
 from sso.db.database import Database
-from sso.device.errors import AuthorizationPending
-from sso.device.grant import DeviceGrant
-from sso.oauth.client_auth import ClientCredentials
+from sso.device.grant import AuthorizationPending, DeviceGrant
+from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.errors import InvalidGrant
-from sso.oauth.held_grant import HeldAnswer
-from sso.oauth.token_request import TokenRequest
+from sso.oauth.grant_types.token_endpoint import HeldAnswer
+from sso.oauth.grant_types.token_request import TokenRequest
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
@@ -39,7 +38,7 @@ def settings(settings: Settings) -> Settings:
 
 @pytest.fixture
 async def grant(services: Services) -> DeviceGrant:
-    await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": [CLIENT]}))
+    await Applier(services.database, services.hasher, services.operations).apply(parse({"clients": [CLIENT]}))
     return services.device_login.grant
 
 

@@ -9,16 +9,17 @@ import trio
 
 from sso.audit import trail
 from sso.audit.trail import AuditActor, AuditFilter
+from sso.core.field_errors import FieldError
 from sso.core.keys import GENERATE, key_id, private_pem, public_pem
 from sso.core.net import parse_address
 from sso.db.statement import Statement
+from sso.perm.changes.last_administrators import LastAdministrator
 from sso.perm.stores.applications import create_application, private_key, read_application_row
 from sso.perm.stores.memberships import read_membership
 from sso.perm.stores.projects import read_project as read_project
 from sso.perm.stores.projects import remove_project
 from sso.perm.stores.user_data import read_record
 from sso.services import Services
-from sso.state.document import DocumentError
 from sso.state.summary import ApplyCounts
 from tests.state.studio import ANN, BOB, SECRET, TESTERS, apply, rules, studio, traces
 
@@ -29,7 +30,7 @@ _KEYS = Statement("SELECT application_id, comment, modified > created AS describ
 
 async def refused(services: Services, document: dict[str, Any]) -> str:
     """Returns the error text of a refused document."""
-    with pytest.raises(DocumentError) as caught:
+    with pytest.raises(FieldError) as caught:
         await apply(services, document)
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -96,7 +97,7 @@ async def test_records_and_fields_that_are_not_named_are_kept(services: Services
             "projects": [{"title": "Red Dawn"}],
             "applications": [{"application_id": 40, "name": "Tanks 2"}],
             "groups": [{"group_id": TESTERS, "tags": ["project", "more"]}],
-            "memberships": [{"id": "red_dawn", "disallow": [TESTERS]}],
+            "memberships": [{"id": "red_dawn", "allow": []}],
             "permissions": [{"user_id": BOB, "application_id": 40, "data": {"public_data": {}}}],
             "roles": {"40": [{"name": "moderator", "params": "x"}]},
         },
@@ -110,7 +111,7 @@ async def test_records_and_fields_that_are_not_named_are_kept(services: Services
     assert project["settings"]["allowed_domains"] == ["example.com"]
     assert project["aliases"] == ["rd"]
     membership = await read_membership(services.database, "red_dawn")
-    assert (len(membership["users"]), membership["allow"], membership["disallow"]) == (2, [TESTERS], [TESTERS])
+    assert (len(membership["users"]), membership["allow"], membership["disallow"]) == (2, [], [])
     record = await read_record(services.database, BOB, 40)
     assert (record["public_data"], record["roles"]) == ({}, [{"name": "moderator", "ttl": 60}])
     role = await services.database.row(_ROLE, application_id=40, name="moderator")
@@ -362,10 +363,20 @@ async def test_members_must_exist(services: Services) -> None:
     assert await refused(services, document) == "memberships[0].users: there is no user 5009"
 
 
-async def test_document_may_leave_a_project_without_an_administrator(services: Services) -> None:
+async def test_document_keeps_an_administrator_of_a_project(services: Services) -> None:
     await apply(services, studio())
-    await apply(services, {"memberships": [{"id": "red_dawn", "users": []}]})
-    assert (await read_membership(services.database, "red_dawn"))["users"] == []
+    without = {"memberships": [{"id": "red_dawn", "users": []}]}
+    with pytest.raises(LastAdministrator, match="the project would have no administrator with access to it"):
+        await apply(services, without)
+    await apply(services, without | {"projects": [{"title": "Red Dawn", "admins": ["bob@example.com"]}]})
+    membership = await read_membership(services.database, "red_dawn")
+    assert membership["users"] == [{"user_id": BOB, "roles": {"project": ["admin"]}}]
+
+
+async def test_document_keeps_the_role_of_administrators(services: Services) -> None:
+    await apply(services, studio())
+    with pytest.raises(LastAdministrator, match="no administrator with access"):
+        await apply(services, {"roles": {"1": [{"name": "admin", "condition": {"tag": "nobody"}}]}})
 
 
 async def test_application_settings_are_merged_by_key(services: Services) -> None:

@@ -13,7 +13,6 @@ import trio
 from sso.accounts.errors import TooManyAttempts
 from sso.accounts.history.events import FAILED_ATTEMPT, EventKind, record_failure
 from sso.accounts.model import User
-from sso.core.domain_counters import THROTTLED_REQUESTS
 from sso.core.ids import digest
 from sso.core.net import SITE_FACTOR, Address, client_networks
 from sso.db.batch.statement import BatchStatement
@@ -21,6 +20,7 @@ from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.rate_limit import count_events
 from sso.db.statement import Statement
+from sso.telemetry.counters import THROTTLED_REQUESTS
 
 FREE_FAILURES = 5  # of an account; the fifth and each further one blocks it, for a second at first
 

@@ -64,28 +64,28 @@ class LocalGroups:
 
 
 async def _create(tx: "Transaction", actor: "AuditActor", project_id: str, group_id: str, fields: Fields) -> "Row":
-    from sso.perm.stores.administrators import keep_administrator
+    from sso.perm.stores.locks import lock_active_project
 
-    async with keep_administrator(tx, project_id):
-        return await create_group(tx, actor, project_id, group_id, fields)
+    await lock_active_project(tx, project_id)
+    return await create_group(tx, actor, project_id, group_id, fields)
 
 
 async def _save(tx: "Transaction", actor: "AuditActor", group_id: str, project_id: str, change: RecordChange) -> None:
-    from sso.perm.stores.administrators import keep_administrator
+    from sso.perm.stores.locks import lock_active_project
 
-    async with keep_administrator(tx, project_id):
-        row = await lock_group(tx, group_id, project_id)
-        fields = change(group_json(row))
-        if fields.keys() & {"title", "description"}:
-            row = await save_group(tx, actor, row, fields)
-        if "tags" in fields:
-            row = await set_group_tags(tx, actor, row, fields["tags"])
-        if fields.keys() & {"users", "conditions"}:
-            await set_group_access(tx, actor, row, fields.get("users"), fields.get("conditions"))
+    await lock_active_project(tx, project_id)
+    row = await lock_group(tx, group_id, project_id)
+    fields = change(group_json(row))
+    if fields.keys() & {"title", "description"}:
+        row = await save_group(tx, actor, row, fields)
+    if "tags" in fields:
+        row = await set_group_tags(tx, actor, row, fields["tags"])
+    if fields.keys() & {"users", "conditions"}:
+        await set_group_access(tx, actor, row, fields.get("users"), fields.get("conditions"))
 
 
 async def _delete(tx: "Transaction", actor: "AuditActor", group_id: str, project_id: str) -> None:
-    from sso.perm.stores.administrators import keep_administrator
+    from sso.perm.stores.locks import lock_active_project
 
-    async with keep_administrator(tx, project_id):
-        await delete_group(tx, actor, await lock_group(tx, group_id, project_id))
+    await lock_active_project(tx, project_id)
+    await delete_group(tx, actor, await lock_group(tx, group_id, project_id))

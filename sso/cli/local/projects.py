@@ -86,26 +86,26 @@ async def _read(runner: "Runner", project_id: str) -> Fields:
 async def _save(
     tx: "Transaction", actor: "AuditActor", project_id: str, change: RecordChange, applications: list[int]
 ) -> None:
-    from sso.perm.stores.administrators import keep_administrator
+    from sso.perm.stores.locks import lock_active_project
 
     named = {*applications, *(referenced_applications(await _read(tx, project_id)) if applications else ())}
-    async with keep_administrator(tx, project_id, named):  # locks applications before the project
-        changes = change(await _read(tx, project_id))
-        if lists := {name: changes[name] for name in _LISTS if name in changes}:
-            await save_membership(tx, actor, project_id, lists)
-        if fields := {name: value for name, value in changes.items() if name not in _LISTS}:
-            await save_project(tx, actor, project_id, fields)
+    await lock_active_project(tx, project_id, named)
+    changes = change(await _read(tx, project_id))
+    if lists := {name: changes[name] for name in _LISTS if name in changes}:
+        await save_membership(tx, actor, project_id, lists)
+    if fields := {name: value for name, value in changes.items() if name not in _LISTS}:
+        await save_project(tx, actor, project_id, fields)
 
 
 async def _save_member(
     tx: "Transaction", actor: "AuditActor", project_id: str, user_id: str, change: MemberChange
 ) -> bool:
-    from sso.perm.stores.administrators import keep_administrator
+    from sso.perm.stores.locks import lock_active_project
 
-    async with keep_administrator(tx, project_id):
-        before = await read_membership(tx, project_id)
-        others = [member for member in before["users"] if member["user_id"] != user_id]
-        roles = next((dict(member["roles"]) for member in before["users"] if member["user_id"] == user_id), {})
-        users = [{"user_id": user_id, "roles": changed}, *others] if (changed := change(roles)) else others
-        after, _ = await save_membership(tx, actor, project_id, {"users": users})
+    await lock_active_project(tx, project_id)
+    before = await read_membership(tx, project_id)
+    others = [member for member in before["users"] if member["user_id"] != user_id]
+    roles = next((dict(member["roles"]) for member in before["users"] if member["user_id"] == user_id), {})
+    users = [{"user_id": user_id, "roles": changed}, *others] if (changed := change(roles)) else others
+    after, _ = await save_membership(tx, actor, project_id, {"users": users})
     return after != before

@@ -1,6 +1,5 @@
 """Roles, and their assignments to users, in the database of this machine."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,6 @@ from sso.cli.local.permission_write import write_permissions
 from sso.cli.lookups import require_role
 from sso.perm.changes.scope import Scope
 from sso.perm.engine.records import RoleRecord
-from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.applications import refuse_removed_application
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import delete_role, read_roles, save_role
@@ -46,28 +44,25 @@ class LocalRoles:
 
 async def _save(tx: "Transaction", actor: "AuditActor", application_id: int, name: str, change: RoleChange) -> bool:
     from sso.perm.input.roles import read_role
-    from sso.perm.stores.administrators import keep_administrators
     from sso.perm.stores.schemas import schema_of
 
     row = await lock_application(tx, application_id)
     await refuse_removed_application(tx, row)
     roles = await read_roles(tx, application_id)
     fields = change(roles)
-    async with keep_administrators(tx, application_id, [name]):
-        if fields is None:
-            await delete_role(tx, actor, application_id, row["project_id"], roles[name])
-            return True
-        changes, _ = read_role({"name": name, **fields})
-        if name in roles and replace(roles[name], **changes) == roles[name]:
-            return False
-        await save_role(tx, actor, application_id, row["project_id"], schema_of(row), roles, changes)
+    if fields is None:
+        await delete_role(tx, actor, application_id, row["project_id"], roles[name])
+        return True
+    changes, _ = read_role({"name": name, **fields})
+    if name in roles and replace(roles[name], **changes) == roles[name]:
+        return False
+    await save_role(tx, actor, application_id, row["project_id"], schema_of(row), roles, changes)
     return True
 
 
 async def _assign(
     tx: "Transaction", actor: "AuditActor", user_id: str, application_id: int, role: str, change: AssignmentChange
 ) -> bool:
-    from sso.perm.stores.root_holders import keep_root_holder
     from sso.perm.stores.user_data import read_assigned_roles, read_record, save_record
 
     row = await lock_application(tx, application_id)
@@ -76,5 +71,4 @@ async def _assign(
     old = await read_record(tx, user_id, application_id)
     assigned = tuple(change(list(await read_assigned_roles(tx, user_id, application_id))))
     require_role(known, role, application_id)
-    async with keep_root_holder(tx) if application_id == CENTRAL_APPLICATION_ID else nullcontext():
-        return await save_record(tx, actor, user_id, row, known, {}, assigned) != old
+    return await save_record(tx, actor, user_id, row, known, {}, assigned) != old

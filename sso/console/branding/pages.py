@@ -7,13 +7,12 @@ from quart import Blueprint, Response, current_app, request
 from sso.console.branding.preview import PAGES, PreviewBrand, previews, read_page
 from sso.console.form_error import FormError
 from sso.console.sections import BRANDING
-from sso.console.users.pages import problem
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core import setting_values
 from sso.core.brand import MAX_NAME, MAX_TEXT, Brand
 from sso.core.colour import Colour
-from sso.oauth.client_branding import check_logo_uri
+from sso.oauth.clients.branding import check_logo_uri
 from sso.web.brand import PageBrand, named_links, page_brand, style_path
 
 # The field of the form → the setting, and how its value is checked.
@@ -68,7 +67,7 @@ def branding_pages(console: ConsoleView, brand: Brand) -> Blueprint:
             pages=[(key, title) for key, (title, _) in PAGES.items()],
             previews=shown,
             settings="\n".join(changed),
-            **(problem(error) | ({"status": 200} if part else {})),
+            **((error.values if error else {}) | ({"status": 200} if part else {})),
         )
 
     return routes

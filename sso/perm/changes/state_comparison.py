@@ -41,14 +41,14 @@ class StateComparison:
     scope: Scope
     now: int
     unevaluated: dict[int, int] = field(default_factory=dict)  # see `Impact`
-    _accounts: dict[str, UserAccount] = field(default_factory=dict)  # before the write, by user id
+    accounts_before: dict[str, UserAccount] = field(default_factory=dict)  # by user id
     _records: dict[tuple[str, int], UserRow] = field(default_factory=dict)  # before the write
     _evaluations: int = 0
     _work: int = 0  # see `MAX_WORK`
 
     async def lock_accounts(self, tx: Transaction) -> None:
         """Lock the users in the scope. Users are locked before applications, as by the creation of projects."""
-        self._accounts = await self._read_accounts(tx, lock=bool(self.scope.accounts))
+        self.accounts_before = await self._read_accounts(tx, lock=bool(self.scope.accounts))
 
     async def begin(self, tx: Transaction) -> None:
         scope = self.scope
@@ -57,14 +57,17 @@ class StateComparison:
         for application_id, name in scope.removed_roles:
             rows = await tx.rows(_HOLDERS, application_id=application_id, name=name, limit=MAX_EXACT_USERS + 1)
             await self._keep_records(tx, application_id, [row["user_id"] for row in rows])
-        for application_id, user_ids in _by_application(self._user_pairs(self._accounts)):
+        for application_id, user_ids in _by_application(self._user_pairs(self.accounts_before)):
             await self._keep_records(tx, application_id, user_ids)
 
-    async def finish(self, tx: Transaction) -> Impact:
-        accounts = await self._read_accounts(tx)
+    async def read_after(self, tx: Transaction) -> None:
+        self.accounts_after = await self._read_accounts(tx)
         self.after = await self._read_state(tx)
         self._share_unchanged()
         await self.after.compile(tx, self.facts, self.scope.applications)
+
+    async def finish(self, tx: Transaction) -> Impact:
+        accounts = self.accounts_after
         await self._check_sizes(tx)
         explicit = await self._explicit_candidates(tx, accounts)
         changes: list[PermissionChange] = []
@@ -107,8 +110,7 @@ class StateComparison:
         }
 
     def _applications_to_check(self) -> list[int]:
-        """Applications of which all users must be checked: not all affected ones were evaluated, or the assertions
-        are new."""
+        """Returns those of which all users must be checked: not all were evaluated, or the assertions are new."""
         return [
             application_id
             for application_id, statements in sorted(self._assertions.items())
@@ -162,14 +164,14 @@ class StateComparison:
         candidates: dict[int, set[str]] = {}
         applications: dict[frozenset[str], set[int]] = {}
         for user_id, attributes in attributes_that_differ(
-            self._accounts, accounts, creates_accounts=bool(self.scope.accounts)
+            self.accounts_before, accounts, creates_accounts=bool(self.scope.accounts)
         ):
             if not applications:
                 await lock_conditions(tx)
             if attributes not in applications:
                 applications[attributes] = await applications_with_conditions(tx, attributes)
             # At the central application, projects may admit a member or not. A new user is a member of none.
-            central = {CENTRAL_APPLICATION_ID} if user_id in self._accounts else set()
+            central = {CENTRAL_APPLICATION_ID} if user_id in self.accounts_before else set()
             for application_id in applications[attributes] | central:
                 candidates.setdefault(application_id, set()).add(user_id)
         return candidates
@@ -230,7 +232,7 @@ class StateComparison:
                 if (same := known[key]) is not None:
                     changes.append(same._replace(user_id=user_id))
                 continue
-            is_created = user_id in accounts and user_id not in self._accounts
+            is_created = user_id in accounts and user_id not in self.accounts_before
             before = None if is_created else self._evaluate_before(application_id, row)
             after = self._evaluate(self.after, application_id, row)
             if after is not None:
@@ -254,7 +256,7 @@ class StateComparison:
         self, application_id: int, user_ids: list[str], accounts: dict[str, UserAccount]
     ) -> list[str]:
         """Leave out users whose record is in the scope, but too many are, so that it was not read before the write."""
-        pairs = {pair for pair in self._user_pairs(accounts) if pair[0] in self._accounts} - self._records.keys()
+        pairs = {pair for pair in self._user_pairs(accounts) if pair[0] in self.accounts_before} - self._records.keys()
         return [user_id for user_id in user_ids if (user_id, application_id) not in pairs]
 
     async def _compile_unchanged(self, tx: Transaction, application_id: int) -> None:
@@ -270,8 +272,7 @@ class StateComparison:
 
     @property
     def _only_scope_matters(self) -> bool:
-        """Whether projects outside the scope give the same permissions before and after the write, and no assertion
-        needs them."""
+        """Returns whether projects outside the scope change no permissions, and no assertion needs them."""
         compiled = [state.compiled.get(CENTRAL_APPLICATION_ID) for state in (self.before, self.after)]
         has_assertions = bool(self.after.applications[CENTRAL_APPLICATION_ID].assertions)
         return compiled[0] is compiled[1] and not self.scope.accounts and not has_assertions
@@ -279,8 +280,8 @@ class StateComparison:
     def _evaluate_before(self, application_id: int, row: UserRow) -> EffectivePermissions | None:
         user_id = row.user.user_id
         row = self._records.get((user_id, application_id), row)
-        if user_id in self._accounts:
-            row = row._replace(user=self._accounts[user_id].facts)
+        if user_id in self.accounts_before:
+            row = row._replace(user=self.accounts_before[user_id].facts)
         return self._evaluate(self.before, application_id, row)
 
     def _evaluate(self, state: PermissionState, application_id: int, row: UserRow) -> EffectivePermissions | None:

@@ -2,7 +2,7 @@
 
 A write is compared with the state before it, in its own transaction and under its locks. Who gains or loses permissions
 is recorded for the change stream. A dry run does the same and is rolled back. Conditions on the address of a client
-count as not met, because a write has no client.
+count as not met, because a write has no client. No write takes the last administrator from the service or a project.
 
 A write that may affect many users uses the share of the database's connections for evaluations, one write at a time for
 each project and application. A write that waits for the locks of another gives its connection back meanwhile.
@@ -20,6 +20,7 @@ from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.changes.assertion_check import AssertionFailed
 from sso.perm.changes.impact import FailedAssertion, Impact
+from sso.perm.changes.last_administrators import LastAdministrators, RootGuard
 from sso.perm.changes.record_comparison import RecordComparison
 from sso.perm.changes.recorder import ChangeRecorder, NoRecorder
 from sso.perm.changes.scope import Scope
@@ -149,7 +150,10 @@ class PermissionWriter:
         assertions = await lock_applications(tx, scope.changed_applications | scope.read_applications)
         comparison = RecordComparison(self._facts, sorted(scope.records), self._now)
         await comparison.begin(tx)
+        guard = RootGuard(scope)
+        await guard.begin(tx)
         result = await work(tx)
+        await guard.check(tx)
         return Written(result, await comparison.finish(tx, assertions))
 
     async def _compare_states(
@@ -159,7 +163,11 @@ class PermissionWriter:
         await comparison.lock_accounts(tx)
         await lock_scope(tx, scope)
         await comparison.begin(tx)
+        guards = LastAdministrators(self._facts, scope, self._now)
+        await guards.begin(tx, comparison.before)
         result = await work(tx)
+        await comparison.read_after(tx)
+        await guards.check(tx, comparison)
         return Written(result, await comparison.finish(tx))
 
     @property

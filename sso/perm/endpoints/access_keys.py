@@ -60,7 +60,7 @@ class AccessKeyEndpoint:
         application_id = request.application_id()
         data = request.required_data()
         comment = self._read_comment(request, data)
-        key_id = validators.read_text(data.get("id"), "data.id", 64, min_length=1)
+        key_id = validators.read_text(data.get("id"), ("data", "id"), 64, min_length=1)
         target = await self._authorize(request, application_id)
         write = await self._write(
             request,
@@ -73,7 +73,7 @@ class AccessKeyEndpoint:
         application_id = request.application_id()
         data = request.required_data()
         self._read_comment(request, data)
-        key_id = validators.read_text(data.get("id"), "data.id", 64, min_length=1)
+        key_id = validators.read_text(data.get("id"), ("data", "id"), 64, min_length=1)
         target = await self._authorize(request, application_id)
         write = await self._write(
             request,
@@ -99,7 +99,7 @@ class AccessKeyEndpoint:
 
     def _read_comment(self, request: PermissionRequest, data: dict[str, Any]) -> str:
         request.warn_unknown(data, FIELDS)
-        return validators.read_text(data.get("comment", ""), "data.comment", 256)
+        return validators.read_text(data.get("comment", ""), ("data", "comment"), 256)
 
     async def _authorize(
         self, request: PermissionRequest, application_id: int, operation: Operation = Operation.ACCESS_KEY

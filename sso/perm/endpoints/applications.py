@@ -4,6 +4,7 @@ from typing import Any
 
 from sso.core.encryption import Keyring
 from sso.core.errors import Forbidden
+from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer, CallerRights
@@ -14,7 +15,7 @@ from sso.perm.delegation import delegated_write
 from sso.perm.endpoints.permission_writes import EndpointWrite, PermissionWrites
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
-from sso.perm.errors import InvalidInput, PermissionConflict
+from sso.perm.errors import PermissionConflict
 from sso.perm.input import validators
 from sso.perm.input.application import read_application_fields
 from sso.perm.input.names import read_application_id
@@ -53,8 +54,8 @@ class ApplicationEndpoint:
 
     async def get(self, request: PermissionRequest) -> dict[str, Any]:
         application_id = self._read_application_id(request)
-        request.warn_unknown(request.options, OPTIONS, "options")
-        full = validators.read_flag(request.options.get("full", False), "options.full")
+        request.warn_unknown(request.options, OPTIONS, ("options",))
+        full = validators.read_flag(request.options.get("full", False), ("options", "full"))
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         rights.require_on_target(Operation.APPLICATION_GET, allow_removed=True)
         row = await read_application_row(self._database, application_id)
@@ -72,7 +73,7 @@ class ApplicationEndpoint:
         request.warnings.extend(warnings)
         if "application_id" not in data:
             return (await self._create(request, changes)).response(_data)
-        application_id = read_application_id(data["application_id"], "data.application_id")
+        application_id = read_application_id(data["application_id"], ("data", "application_id"))
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         if "service_meta" in changes:
             rights.require_on_target(Operation.APPLICATION_SERVICE_META)
@@ -107,7 +108,7 @@ class ApplicationEndpoint:
         application_id = request.application_id()
         data = request.required_data()
         request.warn_unknown(data, frozenset(("tags",)))
-        tags = read_tags(data.get("tags"), "data.tags")
+        tags = read_tags(data.get("tags"), ("data", "tags"))
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         rights.require_on_target(Operation.APPLICATION_SERVICE_META)
         return (await self._update(request, rights, application_id, {"service_meta": {"tags": tags}})).response(_data)
@@ -115,13 +116,13 @@ class ApplicationEndpoint:
     def _read_application_id(self, request: PermissionRequest) -> int:
         data = request.required_data()
         request.warn_unknown(data, FIELDS)
-        return read_application_id(data.get("application_id"), "data.application_id")
+        return read_application_id(data.get("application_id"), ("data", "application_id"))
 
     async def _create(
         self, request: PermissionRequest, fields: dict[str, Any], application_id: int | None = None
     ) -> EndpointWrite[Row]:
         if "name" not in fields:
-            raise InvalidInput("name: is required")
+            raise FieldError(("name",), "is required")
         rights = await self._authorizer.caller_rights(request.caller)
         project_id = fields.get("project_id")
         operation = Operation.APPLICATION_CREATE_IN_PROJECT if project_id else Operation.APPLICATION_CREATE

@@ -5,6 +5,7 @@ from typing import Any
 
 from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden, NotFound
+from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.transaction import Row, Transaction, run_pure
 from sso.perm.authorization import Authorizer
@@ -14,7 +15,6 @@ from sso.perm.delegation import delegated_write
 from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.engine.required_rights import Operation
-from sso.perm.errors import InvalidInput
 from sso.perm.input.groups import MAX_GROUP_USERS, read_group_conditions, read_group_fields, read_group_users
 from sso.perm.input.names import read_group_id
 from sso.perm.input.tags import read_tags
@@ -49,7 +49,7 @@ class GroupEndpoint:
         """The groups of a project that the caller manages, an empty list if there are none."""
         data = request.required_data()
         request.warn_unknown(data, FIELDS)
-        project_id = await self._projects.read_project_id(data.get("project_id"), "data.project_id")
+        project_id = await self._projects.read_project_id(data.get("project_id"), ("data", "project_id"))
         rights = await self._authorizer.caller_rights(request.caller)
         groups = [
             group_json(row)
@@ -65,8 +65,8 @@ class GroupEndpoint:
         if "group_id" in request.fields:
             return await self._update(request, fields, data)
         if "title" not in fields:
-            raise InvalidInput("title: is required")
-        project_id = await self._projects.read_project_id(data.get("project_id"), "data.project_id")
+            raise FieldError(("title",), "is required")
+        project_id = await self._projects.read_project_id(data.get("project_id"), ("data", "project_id"))
         rights = await self._authorizer.caller_rights(request.caller)
         project = await self._projects.require(rights, project_id, Operation.GROUP_SAVE)
         if project["removed"]:
@@ -87,10 +87,10 @@ class GroupEndpoint:
     ) -> dict[str, Any]:
         project_id = None
         if "project_id" in data:
-            project_id = await self._projects.read_project_id(data["project_id"], "data.project_id")
+            project_id = await self._projects.read_project_id(data["project_id"], ("data", "project_id"))
         group = await self.authorize(request, Operation.GROUP_SAVE)
         if project_id is not None and project_id != group["project_id"]:
-            raise InvalidInput("data.project_id: a group cannot move to another project")
+            raise FieldError(("data", "project_id"), "a group cannot move to another project")
         write = await self._writes.run(request, _scope(group), _save, request.caller.actor, group, changes)
         return write.response(lambda row: {"data": group_json(row)})
 
@@ -115,14 +115,14 @@ class GroupEndpoint:
     async def save_tags(self, request: PermissionRequest) -> dict[str, Any]:
         data = request.required_data()
         request.warn_unknown(data, FIELDS)
-        tags = read_tags(data.get("tags"), "data.tags")
+        tags = read_tags(data.get("tags"), ("data", "tags"))
         group = await self.authorize(request, Operation.GROUP_SAVE)
         write = await self._writes.run(request, _scope(group), _set_tags, request.caller.actor, group, tags)
         return write.response(lambda row: {"data": group_json(row)})
 
     async def authorize(self, request: PermissionRequest, operation: Operation) -> Row:
         """The group of the request, if the caller may do this to it. Only root learns that a group does not exist."""
-        group_id = read_group_id(request.fields.get("group_id"), "group_id")
+        group_id = read_group_id(request.fields.get("group_id"), ("group_id",))
         rights = await self._authorizer.caller_rights(request.caller)
         row = await read_group(self._database, group_id)
         if row is None:

@@ -4,6 +4,7 @@ import secrets
 from typing import Any
 
 from sso.core.errors import Forbidden
+from sso.core.field_errors import FieldError
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
@@ -14,7 +15,6 @@ from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.engine.management_rights import MANAGE_PROJECTS
 from sso.perm.engine.required_rights import Operation
-from sso.perm.errors import InvalidInput
 from sso.perm.input.groups import read_group_conditions, read_group_fields, read_group_users
 from sso.perm.input.tags import read_tags
 from sso.perm.request import PermissionRequest
@@ -44,15 +44,15 @@ class ManagedGroupEndpoint:
         """Creates a group. A new group gives no rights to its users."""
         fields = _read_fields(request)
         if "title" not in fields:
-            raise InvalidInput("title: is required")
-        project_id = await self._projects.read_project_id(request.required_data().get("project_id"), "project_id")
+            raise FieldError(("title",), "is required")
+        project_id = await self._projects.read_project_id(request.required_data().get("project_id"), ("project_id",))
         rights = await self._authorizer.caller_rights(request.caller)
         project = await self._projects.require(rights, project_id, Operation.GROUP_SAVE)
         if project["removed"]:
             raise Forbidden("removed")
         group_id = request.required_data().get("group_id")
         if group_id and not (rights.is_root or MANAGE_PROJECTS in rights.granted.management):
-            raise Forbidden(f"group_id: {MANAGE_PROJECTS} is required to choose it")
+            raise FieldError(("group_id",), f"{MANAGE_PROJECTS} is required to choose it", status=403)
         group_id = group_id or secrets.token_hex(12)
         scope = Scope.project(project_id)
         with group_id_conflicts():

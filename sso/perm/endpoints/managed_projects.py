@@ -3,7 +3,8 @@
 from typing import Any
 
 from sso.audit.trail import AuditActor
-from sso.core.errors import Forbidden, NotFound
+from sso.core.errors import Forbidden
+from sso.core.field_errors import FieldError
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.caller import Caller
@@ -16,7 +17,6 @@ from sso.perm.endpoints.projects import require_second_factor
 from sso.perm.engine.management_rights import MANAGE_PROJECTS
 from sso.perm.engine.project_quota import project_quota
 from sso.perm.engine.required_rights import Operation
-from sso.perm.errors import InvalidInput
 from sso.perm.input.membership import check_membership_shape
 from sso.perm.input.names import project_id_from_title
 from sso.perm.input.project import read_project_fields
@@ -51,11 +51,11 @@ class ManagedProjectEndpoint:
         A caller who may only create projects is always an administrator, and the others need a second factor (§4.6).
         """
         data = request.required_data()
-        project_id = project_id_from_title(data.get("title"), "title")
+        project_id = project_id_from_title(data.get("title"), ("title",))
         fields, warnings = read_project_fields(project_id, data)
         request.warnings.extend(warnings)
         if fields.get("settings", {}).get("services"):
-            raise InvalidInput("settings.services: a new project has no applications")
+            raise FieldError(("settings", "services"), "a new project has no applications")
         rights = await self._authorizer.caller_rights(request.caller)
         rights.require(Operation.PUBLISH)
         manages = rights.is_root or MANAGE_PROJECTS in rights.granted.management
@@ -123,7 +123,7 @@ class ManagedProjectEndpoint:
         await self._authorize(request, await self._projects.read_project_id(project_id), Operation.MEMBERSHIP_SAVE)
         user = await self._accounts.find(request.caller.actor, login)
         if user is None:
-            raise NotFound("login: there is no user with this login")
+            raise FieldError(("login",), "there is no user with this login", status=404)
         return user.user_id
 
     async def _authorize(self, request: PermissionRequest, project_id: str, operation: Operation) -> CallerRights:
@@ -138,9 +138,9 @@ class ManagedProjectEndpoint:
         for index, name in enumerate(names):
             user = await self._accounts.find(request.caller.actor, name)
             if user is None or user.disabled:
-                raise NotFound(f"admins[{index}]: user not found")
+                raise FieldError(("admins", index), "user not found", status=404)
             if need_factor:
-                require_second_factor(user, f"admins[{index}]")
+                require_second_factor(user, ("admins", index))
             user_ids.append(user.user_id)
         return user_ids
 
@@ -178,8 +178,8 @@ async def _save_member(tx: Transaction, caller: Caller, project_id: str, member:
             saved, warnings = await save_membership(
                 tx, caller.actor, project_id, {"users": [member, *others] if "roles" in member else others}
             )
-        except InvalidInput as error:
-            raise InvalidInput(error.message.removeprefix("users[0].")) from None
+        except FieldError as error:
+            raise error.without("users", 0) from None
         if "roles" in member and all(user["user_id"] != user_id for user in saved["users"]):
-            raise InvalidInput("roles: must have a role")
+            raise FieldError(("roles",), "must have a role")
         return [warning.removeprefix("users[0].") for warning in warnings]

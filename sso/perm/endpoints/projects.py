@@ -4,6 +4,7 @@ from typing import Any
 
 from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden, NotFound
+from sso.core.field_errors import FieldError, FieldPath
 from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer
@@ -15,7 +16,6 @@ from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.engine.project_quota import project_quota
 from sso.perm.engine.required_rights import Operation
-from sso.perm.errors import PermissionConflict
 from sso.perm.input import validators
 from sso.perm.input.names import project_id_from_title
 from sso.perm.input.project import read_project_fields
@@ -60,7 +60,7 @@ class ProjectEndpoint:
         project_id = project_id_from_title(title)
         target_name = None
         if "user" in request.fields:
-            target_name = validators.read_text(request.fields["user"], "user", 320, min_length=1)
+            target_name = validators.read_text(request.fields["user"], ("user",), 320, min_length=1)
         rights = await self._authorizer.caller_rights(request.caller)
         rights.require(Operation.PUBLISH)
         target = await self._require_user(request, target_name) if target_name is not None else None
@@ -122,14 +122,14 @@ class ProjectEndpoint:
         user = await self._accounts.find(request.caller.actor, name)
         if user is None or user.disabled:
             raise NotFound("user not found")
-        require_second_factor(user, "user")
+        require_second_factor(user, ("user",))
         return user
 
 
-def require_second_factor(user: TargetUser, where: str) -> None:
-    """Raises PermissionConflict. Codes by e-mail do not count (§4.6)."""
+def require_second_factor(user: TargetUser, path: FieldPath) -> None:
+    """Raises FieldError. Codes by e-mail do not count (§4.6)."""
     if not set(user.second_factors) - {"email"}:
-        raise PermissionConflict(f"{where}: has no second factor (codes by e-mail do not count)")
+        raise FieldError(path, "has no second factor (codes by e-mail do not count)", status=409)
 
 
 async def _publish(

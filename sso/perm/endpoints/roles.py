@@ -18,7 +18,6 @@ from sso.perm.input.protected_rules import includes_protected
 from sso.perm.input.roles import read_role
 from sso.perm.request import PermissionRequest
 from sso.perm.stores import roles as role_store
-from sso.perm.stores.administrators import keep_administrators
 from sso.perm.stores.compilation import is_large_json
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import delete_role, read_roles, role_json, save_role
@@ -38,7 +37,7 @@ class RoleEndpoint:
         application_id = request.application_id()
         data = request.required_data()
         request.warn_unknown(data, FIELDS)
-        name = read_segment(data["name"], "data.name") if "name" in data else None
+        name = read_segment(data["name"], ("data", "name")) if "name" in data else None
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         target = rights.require_on_target(Operation.ROLE_READ if name else Operation.ROLE_LIST)
         roles = target.application.roles
@@ -64,7 +63,7 @@ class RoleEndpoint:
         application_id = request.application_id()
         data = request.required_data()
         request.warn_unknown(data, FIELDS)
-        name = read_segment(data.get("name"), "data.name")
+        name = read_segment(data.get("name"), ("data", "name"))
         rights = await self._authorizer.caller_rights(request.caller, application_id)
         rights.require_on_target(Operation.ROLE_MODIFY)
         scope = Scope.role(application_id, name, removed=True)
@@ -85,8 +84,7 @@ async def _save(
     schema = schema_of(row)
     roles = await read_roles(tx, application_id)
     _require_schema_right(rights, roles.get(changes["name"]), changes, schema)
-    async with keep_administrators(tx, application_id, [changes["name"]]):
-        return await save_role(tx, caller.actor, application_id, row["project_id"], schema, roles, changes)
+    return await save_role(tx, caller.actor, application_id, row["project_id"], schema, roles, changes)
 
 
 async def _delete(tx: Transaction, caller: Caller, rights: CallerRights, application_id: int, name: str) -> None:
@@ -96,8 +94,7 @@ async def _delete(tx: Transaction, caller: Caller, rights: CallerRights, applica
         raise NotFound("role not found")
     if role.protected:
         rights.require_on_target(Operation.SCHEMA_MODIFY)
-    async with keep_administrators(tx, application_id, [name]):
-        await delete_role(tx, caller.actor, application_id, row["project_id"], role)
+    await delete_role(tx, caller.actor, application_id, row["project_id"], role)
 
 
 def _require_schema_right(

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.transaction import Transaction, run_pure
 from sso.perm.authorization import Authorizer
@@ -11,10 +12,8 @@ from sso.perm.changes.scope import Scope
 from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.endpoints.roles import require_root_for_root_role
 from sso.perm.engine.required_rights import Operation
-from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input.schema import read_schema, read_schema_roles
 from sso.perm.request import PermissionRequest
-from sso.perm.stores.administrators import keep_administrators
 from sso.perm.stores.builtin_roles import complete_schema
 from sso.perm.stores.compilation import is_large_json
 from sso.perm.stores.locks import lock_application
@@ -72,13 +71,12 @@ async def _save(
 ) -> dict[str, Any]:
     old = await lock_application(tx, application_id)
     if expected_version is not None and old["version"] != expected_version:
-        raise PermissionConflict(f"If-Match: the schema has version {old['version']}")
+        raise FieldError(("If-Match",), f"the schema has version {old['version']}", status=409)
     schema = complete_schema(old, changes)
     roles = await read_roles(tx, application_id)
     # Roles come first, because the new schema is checked against the roles as they are then.
-    async with keep_administrators(tx, application_id, [role["name"] for role in role_changes]):
-        for role in role_changes:
-            await save_role(tx, caller.actor, application_id, old["project_id"], schema, roles, role)
+    for role in role_changes:
+        await save_role(tx, caller.actor, application_id, old["project_id"], schema, roles, role)
     return schema_json(await save_schema(tx, caller.actor, old, schema, roles), roles)
 
 
@@ -88,5 +86,5 @@ def _read_version(if_match: str | None) -> int | None:
         return None
     match = _VERSION.fullmatch(if_match.strip())
     if match is None:
-        raise InvalidInput("If-Match: must be a version number or *")
+        raise FieldError(("If-Match",), "must be a version number or *")
     return int(match[1])

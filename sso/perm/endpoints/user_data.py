@@ -1,15 +1,14 @@
 """POST /api/permissions/meta/data: a user's permissions and own record at an application (§2.9, §4.5)."""
 
 from collections.abc import Collection
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import orjson
 
-from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.errors import Forbidden, NotFound
+from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
 from sso.db.database import Database
 from sso.db.transaction import Transaction, run_pure
@@ -23,7 +22,6 @@ from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.records import Assignment, RoleRecord, Schema
 from sso.perm.engine.render import DEFAULT_OPTIONS, Options, as_tree, earliest_role_end, render
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, LIST_TYPES, ROOT_ROLE, SECTIONS
-from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.options import read_user_data_options
 from sso.perm.input.protected_rules import shadowed_private_rules
@@ -35,9 +33,9 @@ from sso.perm.stores.facts_reader import FactsReader
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.perm.stores.locks import ANY_PROJECT, lock_application
 from sso.perm.stores.roles import read_roles
-from sso.perm.stores.root_holders import keep_root_holder
 from sso.perm.stores.schemas import schema_of
 from sso.perm.stores.user_data import read_assigned_roles, save_record
+from sso.telemetry.counters import PERMISSION_CHECKS
 
 
 class UserDataEndpoint:
@@ -51,7 +49,7 @@ class UserDataEndpoint:
         request.warn_unknown(data, USER_DATA_FIELDS)
         list_type = data.get("type", "list")
         if list_type not in LIST_TYPES:
-            raise InvalidInput(f"data.type: must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
+            raise FieldError(("data", "type"), f"must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
         options, explain, at = _read_options(request)
         application_id = request.application_id()
         caller = request.caller
@@ -65,7 +63,7 @@ class UserDataEndpoint:
         sections = readable_sections(caller, rights, own=is_own)
         if at is not None:
             user = await authorizer.facts.past.load(
-                user_id, application_id, caller.address, at, field="options.at", caller=caller.subject
+                user_id, application_id, caller.address, at, path=("options", "at"), caller=caller.subject
             )
             if not rights.is_root and not (is_own and explain is False):
                 _refuse_other_project(target, user)
@@ -90,7 +88,7 @@ class UserDataEndpoint:
         data = request.required_data()
         application_id = request.application_id()
         user_id = _read_user_id(data.get("user_id"))
-        default_expired = validators.read_number(request.fields.get("expired", 0), "expired")
+        default_expired = validators.read_number(request.fields.get("expired", 0), ("expired",))
         given = {name: data[name] for name in SECTIONS if name in data}
         takes_long = is_large_json(given)
         sections, warnings = await run_pure(self._database, takes_long, read_own_data, given, default_expired)
@@ -173,9 +171,9 @@ def _default_options(sections: frozenset[str]) -> Options:
 
 def _read_user_id(value: object) -> str:
     if value is None:
-        raise InvalidInput("data.user_id: is required")
+        raise FieldError(("data", "user_id"), "is required")
     if not isinstance(value, str):
-        raise InvalidInput("data.user_id: must be a string")
+        raise FieldError(("data", "user_id"), "must be a string")
     if not is_user_id(value):
         raise NotFound("user not found")
     return value
@@ -220,17 +218,15 @@ async def _save(
     is_own = user_id == caller.user_id
     if "public_data" in sections and "private_data" not in rights.granted.writable_sections(own=is_own):
         _refuse_shadows(sections["public_data"], schema_of(application), roles)
-    assigns_centrally = application_id == CENTRAL_APPLICATION_ID and assigned is not None
-    if assigns_centrally and not rights.is_root:
-        await _refuse_root_change(tx, user_id, assigned or ())
-    async with keep_root_holder(tx) if assigns_centrally else nullcontext():
-        return await save_record(tx, caller.actor, user_id, application, roles, sections, assigned)
+    if application_id == CENTRAL_APPLICATION_ID and assigned is not None and not rights.is_root:
+        await _refuse_root_change(tx, user_id, assigned)
+    return await save_record(tx, caller.actor, user_id, application, roles, sections, assigned)
 
 
 def _refuse_shadows(public_data: dict[str, Any], schema: Schema, roles: dict[str, RoleRecord]) -> None:
     hidden = shadowed_private_rules(public_data, schema, roles.values())
     if hidden:
-        raise InvalidInput(f"public_data: {hidden[0]} is a private rule")
+        raise FieldError(("public_data",), f"{hidden[0]} is a private rule")
 
 
 async def _refuse_root_change(tx: Transaction, user_id: str, assigned: tuple[Assignment, ...]) -> None:

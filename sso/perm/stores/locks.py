@@ -6,9 +6,10 @@ projects by id.
 
 from collections.abc import Iterable
 
-from sso.core.errors import NotFound
+from sso.core.errors import Forbidden, NotFound
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import PermissionConflict
 
 ANY_PROJECT = object()  # the application may be in any project, or in none
@@ -49,6 +50,13 @@ async def lock_project(tx: Runner, project_id: str) -> Row:
     if row is None:
         raise NotFound("project not found")
     return row
+
+
+async def lock_active_project(tx: Runner, project_id: str, applications: Iterable[int] = ()) -> None:
+    """Locks the applications whose roles a write names, then the project. Raises Forbidden if it is removed."""
+    await share_lock_applications(tx, {CENTRAL_APPLICATION_ID, *applications})
+    if (await lock_project(tx, project_id))["removed"]:
+        raise Forbidden("removed")
 
 
 async def lock_projects(tx: Runner, project_ids: Iterable[str | None]) -> dict[str, Row]:

@@ -4,13 +4,13 @@ from typing import Any
 
 from sso.audit import trail
 from sso.audit.trail import AuditActor
+from sso.core.field_errors import FieldError
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.engine.decode import decode_assignments
 from sso.perm.engine.records import Assignment, RoleRecord
 from sso.perm.engine.render import render_assignment
 from sso.perm.engine.reserved_names import SECTIONS
-from sso.perm.errors import PermissionConflict
 from sso.perm.input.references import check_roles_exist, encode_assignments
 from sso.perm.stores.roles import count_holders
 
@@ -128,4 +128,4 @@ async def _check_user_limits(
         if role.user_limit and role.name not in held:
             others = await count_holders(tx, application_id, role.name, except_user=user_id)
             if others >= role.user_limit:
-                raise PermissionConflict(f"roles: {role.name} can have at most {role.user_limit} users")
+                raise FieldError(("roles",), f"{role.name} can have at most {role.user_limit} users", status=409)

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from sso.core.field_errors import FieldError
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
-from sso.perm.errors import PermissionConflict
 from sso.perm.stores import roles as role_store
 
 _LIMITED = Statement(
@@ -38,8 +38,8 @@ async def lock_limited_roles(tx: Transaction, names: Iterable[str]) -> list[Limi
 
 
 async def require_limits(tx: Transaction, limited_roles: Iterable[LimitedRole]) -> None:
-    """Raise PermissionConflict if a role got users beyond its limit since `lock_limited_roles`."""
+    """Raise FieldError if a role got users beyond its limit since `lock_limited_roles`."""
     for role in limited_roles:
         holders = await role_store.count_holders(tx, CENTRAL_APPLICATION_ID, role.name)
         if holders > max(role.user_limit, role.holders):
-            raise PermissionConflict(f"roles: {role.name} can have at most {role.user_limit} users")
+            raise FieldError(("roles",), f"{role.name} can have at most {role.user_limit} users", status=409)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
+from sso.core.field_errors import FieldError, FieldPath
 from sso.core.jwt import looks_like_jwt
 from sso.db.transaction import Transaction
-from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
 from sso.perm.stores.access_keys import add_access_key, lock_access_key, set_access_key_comment
@@ -23,7 +23,7 @@ _KEY_VALUE = re.compile(r"[!-~]{32,512}")
 
 @dataclass(frozen=True)
 class AccessKeyPart:
-    location: str
+    location: FieldPath
     application_id: int
     secret: str
     comment: str | None
@@ -35,15 +35,15 @@ class AccessKeyPart:
 def read(value: object) -> list[AccessKeyPart]:
     parts = []
     unique = UniqueKeys()
-    for location, item in read_records(SECTION, value, FIELDS):
+    for location, item in read_records((SECTION,), value, FIELDS):
         with error_location(location):
             part = AccessKeyPart(
                 location,
-                read_application_id(item.get("application_id"), "application_id"),
+                read_application_id(item.get("application_id"), ("application_id",)),
                 read_key_value(item.get("hash")),
-                validators.read_text(item["comment"], "comment", 256) if "comment" in item else None,
+                validators.read_text(item["comment"], ("comment",), 256) if "comment" in item else None,
             )
-        unique.add(f"{location}.hash", part.secret)
+        unique.add((*location, "hash"), part.secret)
         parts.append(part)
     return parts
 
@@ -51,9 +51,9 @@ def read(value: object) -> list[AccessKeyPart]:
 def read_key_value(value: object) -> str:
     """Returns the value of a key. Clients send it as a bearer token, where it must not look like a JWT."""
     if not isinstance(value, str) or not _KEY_VALUE.fullmatch(value):
-        raise InvalidInput("hash: must be 32 to 512 printable ASCII characters without spaces")
+        raise FieldError(("hash",), "must be 32 to 512 printable ASCII characters without spaces")
     if looks_like_jwt(value):
-        raise InvalidInput("hash: must not contain exactly two dots, which would make it look like a JWT")
+        raise FieldError(("hash",), "must not contain exactly two dots, which would make it look like a JWT")
     return value
 
 
@@ -72,7 +72,7 @@ async def apply(
                 summary.record(part.location, CREATED)
                 continue
             if old["application_id"] != part.application_id:
-                raise PermissionConflict("hash: this key belongs to another application")
+                raise FieldError(("hash",), "this key belongs to another application")
             changed = part.comment not in (None, old["comment"])
             if changed:
                 await set_access_key_comment(tx, actor, old, project_id, part.comment or "")
