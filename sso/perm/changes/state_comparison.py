@@ -110,7 +110,7 @@ class StateComparison:
         }
 
     def _applications_to_check(self) -> list[int]:
-        """Returns the applications of which all users must be checked: not all were evaluated, or it has new assertions."""
+        """Returns those of which all users must be checked: not all were evaluated, or the assertions are new."""
         return [
             application_id
             for application_id, statements in sorted(self._assertions.items())

@@ -1,0 +1,98 @@
+"""Roles of applications: read, save, delete (§2.7)."""
+
+from dataclasses import replace
+from typing import Any
+
+from sso.core.errors import Forbidden, NotFound
+from sso.db.database import Database
+from sso.db.transaction import Transaction, run_pure
+from sso.perm.authorization import Authorizer, CallerRights
+from sso.perm.caller import Caller
+from sso.perm.changes.scope import Scope
+from sso.perm.engine.records import RoleRecord, Schema
+from sso.perm.engine.required_rights import Operation
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE
+from sso.perm.input.protected_rules import includes_protected
+from sso.perm.input.roles import read_role
+from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
+from sso.perm.stores.compilation import is_large_json
+from sso.perm.stores.locks import lock_application
+from sso.perm.stores.roles import delete_role, read_roles, save_role
+from sso.perm.stores.schemas import schema_of
+
+
+class RoleOperations:
+    def __init__(self, database: Database, writes: PermissionWrites, authorizer: Authorizer) -> None:
+        self._database = database
+        self._writes = writes
+        self._authorizer = authorizer
+
+    async def read(self, caller: Caller, application_id: int, name: str) -> RoleRecord:
+        rights = await self._authorizer.caller_rights(caller, application_id)
+        role = rights.require_on_target(Operation.ROLE_READ).application.roles.get(name)
+        if role is None:
+            raise NotFound("role not found")
+        return role.record
+
+    async def read_all(self, caller: Caller, application_id: int) -> list[RoleRecord]:
+        """Returns the roles of the application by their names."""
+        rights = await self._authorizer.caller_rights(caller, application_id)
+        roles = rights.require_on_target(Operation.ROLE_LIST).application.roles
+        return [role.record for _, role in sorted(roles.items())]
+
+    async def parse(self, context: OperationContext, data: dict[str, Any]) -> dict[str, Any]:
+        """Returns the fields of a role that were given. Raises InvalidInput."""
+        changes, warnings = await run_pure(self._database, is_large_json(data), read_role, data)
+        context.warnings.extend(warnings)
+        return changes
+
+    async def save(
+        self, context: OperationContext, application_id: int, changes: dict[str, Any]
+    ) -> OperationResult[RoleRecord]:
+        """Creates the role, or saves the fields in ``changes``."""
+        rights = await self._authorizer.caller_rights(context.caller, application_id)
+        rights.require_on_target(Operation.ROLE_MODIFY)
+        require_root_for_root_role(rights, application_id, changes["name"])
+        scope = Scope.role(application_id, changes["name"])
+        return await self._writes.run(context, scope, _save, context.caller, rights, application_id, changes)
+
+    async def delete(self, context: OperationContext, application_id: int, name: str) -> OperationResult[None]:
+        rights = await self._authorizer.caller_rights(context.caller, application_id)
+        rights.require_on_target(Operation.ROLE_MODIFY)
+        scope = Scope.role(application_id, name, removed=True)
+        return await self._writes.run(context, scope, _delete, context.caller, rights, application_id, name)
+
+
+def require_root_for_root_role(rights: CallerRights, application_id: int, name: str) -> None:
+    """Only root may change the role root of the central application, which has every right everywhere."""
+    if application_id == CENTRAL_APPLICATION_ID and name == ROOT_ROLE and not rights.is_root:
+        raise Forbidden("the role root is required")
+
+
+async def _save(
+    tx: Transaction, caller: Caller, rights: CallerRights, application_id: int, changes: dict[str, Any]
+) -> RoleRecord:
+    row = await lock_application(tx, application_id, rights.target.project_id)
+    schema = schema_of(row)
+    roles = await read_roles(tx, application_id)
+    _require_schema_right(rights, roles.get(changes["name"]), changes, schema)
+    return await save_role(tx, caller.actor, application_id, row["project_id"], schema, roles, changes)
+
+
+async def _delete(tx: Transaction, caller: Caller, rights: CallerRights, application_id: int, name: str) -> None:
+    row = await lock_application(tx, application_id, rights.target.project_id)
+    role = (await read_roles(tx, application_id)).get(name)
+    if role is None:
+        raise NotFound("role not found")
+    if role.protected:
+        rights.require_on_target(Operation.SCHEMA_MODIFY)
+    await delete_role(tx, caller.actor, application_id, row["project_id"], role)
+
+
+def _require_schema_right(
+    rights: CallerRights, old: RoleRecord | None, changes: dict[str, Any], schema: Schema
+) -> None:
+    """Protected roles, and roles with protected rules, are created and changed with canModifySchema only."""
+    new = replace(old or RoleRecord(changes["name"]), **changes)
+    if new.protected or (old is not None and old.protected) or includes_protected(new, schema):
+        rights.require_on_target(Operation.SCHEMA_MODIFY)
