@@ -7,18 +7,23 @@ by which it is recognised. It uses no database, configuration or key of others, 
 import os
 import pwd
 import shlex
+import shutil
+import time
 from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 
 from sso.config import ConfigError, load
 from sso.core.bind_address import parse_binds
+from sso.db.embedded import EmbeddedError
+from sso.db.embedded.paths import has_database, postgres_directory
+from sso.db.embedded.temporary_server import unused
+from sso.demo.mark import MARK, MARK_TEXT, has_mark
 from sso.settings import Settings
 
-MARK = "demo"
-MARK_TEXT = "scripts/run created this data directory. It has an administrator with a public password.\n"
 PUBLIC = "the password of the demo is public, so only this machine may reach it"
 ANOTHER = "which may be that of another installation; scripts/run would add an administrator with a public password"
+STOPPING_S = 10.0  # how long PostgreSQL may take to stop after the service
 NEW_DIRECTORY = "Set SSO_DATA_DIR to a new directory"
 # Settings that lead to something outside of the data directory, which another service may use.
 OTHERS = ("SSO_CONFIG", "SSO_DATABASE_URL", "SSO_SECRET_KEY", "SSO_WAL_ARCHIVE", "SSO_BUS_URL", "SSO_SMTP_URL")
@@ -26,6 +31,15 @@ OTHERS = ("SSO_CONFIG", "SSO_DATABASE_URL", "SSO_SECRET_KEY", "SSO_WAL_ARCHIVE",
 
 class NotTheDemo(Exception):
     """The environment names an installation that is not the demo's. The text is the reason and the way out."""
+
+
+def demo_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """The settings of the demo that the environment does not have: browsers offer passkeys at localhost only."""
+    settings = {"SSO_REGISTRATION": "open"}
+    host, _, port = environment.get("SSO_BIND", "127.0.0.1:8000").rpartition(":")
+    if host == "127.0.0.1" and port.isdecimal():
+        settings["SSO_BASE_URL"] = f"http://localhost:{port}"
+    return {name: value for name, value in settings.items() if not environment.get(name)}
 
 
 def check_installation(environment: Mapping[str, str]) -> Path:
@@ -74,7 +88,7 @@ def _check_links(data_dir: Path) -> None:
 
 def _check_mark(data_dir: Path, accounts: set[int]) -> None:
     mark = data_dir / MARK
-    if not mark.is_file() or mark.read_bytes() != MARK_TEXT.encode():
+    if not has_mark(data_dir):
         raise NotTheDemo(
             f"SSO_DATA_DIR: {data_dir} was not created by scripts/run, which would add an administrator with a public "
             f"password. {NEW_DIRECTORY}. If it has demo data only, run "
@@ -94,6 +108,30 @@ def _accounts(settings: Settings) -> set[int]:
 
 def _is_empty(folder: Path) -> bool:
     return not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+
+
+def delete_data_directory(data_dir: Path) -> None:
+    """Deletes everything that `check_installation` has found to be the demo's. Raises NotTheDemo if it is in use."""
+    try:
+        if has_database(data_dir):
+            _delete_database(postgres_directory(data_dir))
+    except EmbeddedError as error:
+        raise NotTheDemo(f"--reset: {error}") from None
+    if data_dir.exists():
+        shutil.rmtree(data_dir)
+
+
+def _delete_database(home: Path) -> None:
+    """Waits for a PostgreSQL that is stopping, because the service has just ended."""
+    deadline = time.monotonic() + STOPPING_S
+    while True:
+        try:
+            with unused(home):
+                return shutil.rmtree(home)
+        except EmbeddedError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
 
 
 def claim_data_directory(data_dir: Path) -> None:

@@ -20,9 +20,9 @@ BOXES = {
     "client": "client\nfor Python programs",
     "app": "app, routes, worker, services, doctor\nputs the parts together",
     "openapi": "openapi\nthe OpenAPI document",
+    "demo": "demo\nmails of the demo",
     "console": "console\nadmin console",
     "admin": "admin\nmanagement API",
-    "otel": "otel\nOpenTelemetry export",
     "personal_data": "personal_data\nexport, deletion, erasure",
     "device": "device\ndevice authorization",
     "oauth": "oauth\nOAuth 2.0, OpenID Connect",
@@ -35,7 +35,6 @@ BOXES = {
     "delivery": "delivery\nqueue with retries",
     "webhooks": "webhooks\nsends changes to addresses",
     "change_stream": "change_stream\nchanges for other programs",
-    "figures": "figures\nsums for the console",
     "audit": "audit\nthe audit trail",
     "nodes": "nodes\nheartbeats of the nodes",
     "keys": "keys\nsigning keys",
@@ -43,7 +42,8 @@ BOXES = {
     "web": "web\nmiddleware, bodies, pages",
     "bus": "bus\nwake-ups between workers",
     "db": "db\nPostgreSQL, batches, migrations",
-    "config": "config, log, metrics",
+    "config": "config, log",
+    "telemetry": "telemetry\nmetrics, traces, counters",
     "core": "core\ntokens, keys, passwords, addresses",
 }
 MODULES = {
@@ -54,7 +54,6 @@ MODULES = {
     "services": "app",
     "health": "app",
     "log": "config",
-    "metrics": "config",
     "settings": "config",
 }
 

@@ -17,17 +17,27 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import IO
 
-from scripts.demo_installation import NotTheDemo, check_installation, claim_data_directory
+from scripts.demo_installation import (
+    NotTheDemo,
+    check_installation,
+    claim_data_directory,
+    delete_data_directory,
+    demo_settings,
+)
 
 ROOT = Path(__file__).parents[1]
 READY = re.compile(r"sso is ready at (\S+)")
 LINKS = """
   Admin console  {service}/console
   Account page   {service}/account
+  New account    {service}/register
+  Mails          {service}/demo/mail
   Demo web site  {site}/
   Demo game      {game}    (in a second terminal)
-  Sign in as     demo@example.com with the password demo-password
-  Stop           Ctrl-C"""
+  Administrator  demo@example.com with the password demo-password
+  Player         player@example.com with the password player-password
+  Stop           Ctrl-C
+  Start afresh   scripts/run --reset"""
 UNIX_ONLY = "\nThe service listens on {bind} only. To open it in a browser, set SSO_BIND={bind},127.0.0.1:8000."
 
 
@@ -90,8 +100,13 @@ def run_beside_service(reader: int, writer: int, listener: socket.socket) -> Non
 
 
 def main() -> None:
+    if sys.argv[1:] not in ([], ["--reset"]):
+        sys.exit("scripts/run: the only option is --reset, which deletes the data of the demo first")
+    os.environ |= demo_settings(os.environ)
     try:
         data_dir = check_installation(os.environ)
+        if "--reset" in sys.argv:
+            delete_data_directory(data_dir)
     except NotTheDemo as reason:
         sys.exit(f"scripts/run: {reason}")
     listener = listen()

@@ -13,10 +13,10 @@ from sso.core.fair_thread import FairThread
 from sso.core.language import install_translations
 from sso.health import Health
 from sso.keys.routes import static_key_responses
-from sso.metrics import Metrics
 from sso.oauth.routes import CROSS_ORIGIN_PATHS
 from sso.routes import all_routes
 from sso.services import Services
+from sso.telemetry.metrics import Metrics
 from sso.web import brand, language_switcher, pages
 from sso.web.access_log import AccessLog
 from sso.web.allowed_hosts import AllowedHosts

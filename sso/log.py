@@ -13,9 +13,9 @@ from structlog.typing import EventDict, WrappedLogger
 
 from sso.config import allows_colour
 from sso.core.background import current_task_name
-from sso.core.domain_counters import TASK_FAILURES
 from sso.core.printable import printable
-from sso.core.telemetry import current_span
+from sso.telemetry.counters import TASK_FAILURES
+from sso.telemetry.spans import current_span
 
 # fmt: off
 SECRET_NAMES = frozenset({

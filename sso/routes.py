@@ -40,6 +40,9 @@ from sso.console.routes import console_routes
 from sso.console.system.findings import InstallationFindings
 from sso.console.view import ConsoleView
 from sso.db.rate_limit import RateLimiter
+from sso.demo.mail_pages import demo_mail_pages
+from sso.demo.mailbox import DemoMailbox
+from sso.demo.mark import is_demo
 from sso.device.pages import device_pages
 from sso.device.routes import device_routes
 from sso.doctor.checks import check as check_installation
@@ -48,6 +51,7 @@ from sso.gsid.routes import game_routes
 from sso.gsid.sockets import game_sockets
 from sso.health import Health, health_routes
 from sso.keys.routes import key_routes
+from sso.mail.smtp import MAIL_FOLDER
 from sso.oauth.logout_pages import logout_pages
 from sso.oauth.pages import authorize_pages
 from sso.oauth.routes import discovery_routes, oauth_routes
@@ -91,6 +95,8 @@ def all_routes(services: Services, health: Health) -> Iterator[Blueprint]:
     yield from _account_pages(services, parts, account)
     yield from _upstream_pages(services, parts, account)
     yield from _site_and_game_pages(services, parts)
+    if is_demo(services.settings):
+        yield demo_mail_pages(DemoMailbox(services.settings.data_dir / MAIL_FOLDER))
     can_invite = services.settings.registration != "closed"
     yield from console_routes(
         _console_view(services, parts), _findings(services), services.brand, can_invite=can_invite

@@ -44,7 +44,6 @@ from sso.core.brand import Brand
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.core.signature_verification import SignatureVerificationPool
-from sso.core.telemetry import Telemetry
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.db.time_limits import TimeLimits
@@ -59,13 +58,14 @@ from sso.keys.store import KeyStore
 from sso.mail.content import mail_logo
 from sso.mail.outbox import Outbox
 from sso.mail.sender import build_mail_sender
-from sso.mail.smtp import Delivery
-from sso.oauth.device_sites import ClientDeviceSites
-from sso.oauth.service_token_store import ServiceTokenStore
+from sso.mail.smtp import MAIL_FOLDER, Delivery
+from sso.oauth.authorization.device_sites import ClientDeviceSites
+from sso.oauth.tokens.service_token_store import ServiceTokenStore
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
+from sso.telemetry.spans import Telemetry
 from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
@@ -189,7 +189,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
-    delivery = Delivery(smtp_url, settings.data_dir / "mail", settings.smtp_ca_file)
+    delivery = Delivery(smtp_url, settings.data_dir / MAIL_FOLDER, settings.smtp_ca_file)
     known_devices = KnownDevices(database, users, ring)
     sign_in_notices = SignInNotices(database, known_devices, applications, outbox, settings.base_url, brand.name)
     sessions = SessionStore(

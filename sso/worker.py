@@ -13,23 +13,13 @@ from sso.app import build_app
 from sso.config import Settings
 from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS
 from sso.core.background import keep_running
-from sso.core.domain_counters import DomainCounter
 from sso.core.urls import parse_header_list
 from sso.db import cleanup, clock_sync
 from sso.db.clock_sync import measure_clock
 from sso.db.errors import DatabaseError
-from sso.figures.request_figures import RequestFigures
-from sso.figures.writer import FigureWriter
+from sso.db.figures import FigureWriter
 from sso.health import Health
 from sso.mail.queue_monitor import MailQueueMonitor
-from sso.metrics import (
-    Metrics,
-    RequestObserver,
-    WorkerGauge,
-    export_to_prometheus,
-    prometheus_request_observer,
-    prometheus_slow_statement_observer,
-)
 from sso.nodes.heartbeat import Heartbeat, WorkerLoad
 from sso.perm.stores.seed import seed_central_application
 from sso.serve.http1.balance import WorkerSlot
@@ -38,10 +28,20 @@ from sso.serve.hypercorn_server import serve_with_hypercorn
 from sso.serve.process_tuning import tune_process
 from sso.serve.server_limits import ServerLimits
 from sso.services import Services, open_services
+from sso.telemetry.counters import DomainCounter
+from sso.telemetry.metrics import (
+    Metrics,
+    RequestObserver,
+    WorkerGauge,
+    export_to_prometheus,
+    prometheus_request_observer,
+    prometheus_slow_statement_observer,
+)
+from sso.telemetry.request_figures import RequestFigures
 from sso.web.security_headers import data_headers
 
 if TYPE_CHECKING:
-    from sso.otel.export import OtelExport
+    from sso.telemetry.otel.export import OtelExport
 
 RETRY_S = 0.2
 log = structlog.get_logger()
@@ -74,7 +74,7 @@ async def _open_export(settings: Settings) -> AsyncIterator["OtelExport | None"]
     if settings.otlp_endpoint is None:
         yield None
         return
-    from sso.otel.export import ExportOptions, open_export
+    from sso.telemetry.otel.export import ExportOptions, open_export
 
     options = ExportOptions(
         settings.otlp_endpoint,

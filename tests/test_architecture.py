@@ -25,10 +25,10 @@ PERM_INTERFACE = (
     "changes", "stores", "input", "errors", "engine.reserved_names", "engine.records", "engine.explanation.text",
     "api_operations",
 )  # fmt: skip
-# The management API authenticates its callers, reads their rights, and passes requests to the endpoints of perm.
+# The management API authenticates its callers, reads their rights, and calls the operations of perm.
 PERM_FOR_ADMIN = (
     "accepted_credentials", "authorization", "caller", "credentials.application_keys", "credentials.service_jwt",
-    "endpoints", "engine.required_rights", "engine.rights", "engine.user_facts", "request", "visibility", "wiring",
+    "engine.required_rights", "engine.rights", "engine.user_facts", "operations", "visibility", "wiring",
 )  # fmt: skip
 PERM_BUILDERS = {"routes.py", "services.py"}  # these also import its routes and its wiring
 
@@ -114,12 +114,12 @@ def test_no_module_for_everything() -> None:
     assert [name for name in FILES if Path(name).stem in ("utils", "util", "helpers", "common", "misc")] == []
 
 
-def test_core_imports_no_other_package() -> None:
+@pytest.mark.parametrize("lowest", ["core", "telemetry"])
+def test_core_and_telemetry_import_no_other_package(lowest: str) -> None:
     for name in FILES:
-        if package(name) == "core":
-            assert [
-                target for target in imports(name) if target.startswith("sso.") and "sso.core" not in target
-            ] == [], name
+        if package(name) == lowest:
+            others = [target for target in imports(name) if target.startswith("sso.")]
+            assert [target for target in others if not target.startswith(("sso.core.", f"sso.{lowest}."))] == [], name
 
 
 def test_the_audit_trail_imports_only_the_database_and_core() -> None:
@@ -148,8 +148,8 @@ def test_one_file_imports_the_jwt_library() -> None:
 
 def test_only_one_package_imports_opentelemetry() -> None:
     """The packages of OpenTelemetry are optional, and slow to import."""
-    assert {package(name) for name in importers("opentelemetry")} == {"otel"}
-    assert {name for name in importers("sso.otel") if package(name) != "otel"} == {"worker.py"}
+    assert {Path(name).parent.as_posix() for name in importers("opentelemetry")} == {"telemetry/otel"}
+    assert {name for name in importers("sso.telemetry.otel") if package(name) != "telemetry"} == {"worker.py"}
 
 
 def test_one_file_imports_the_nats_client() -> None:
@@ -160,9 +160,9 @@ def test_one_file_imports_the_http_parser() -> None:
     assert importers("httptools") == {"serve/http1/head.py"}
 
 
-def test_only_core_and_the_game_client_import_cryptography() -> None:
+def test_only_core_backups_and_the_game_client_import_cryptography() -> None:
     """The game client is a separate program, which shares no code with the service."""
-    assert {package(name) for name in importers("cryptography")} == {"core", "play"}
+    assert {package(name) for name in importers("cryptography")} == {"backup", "core", "play"}
 
 
 def test_the_game_client_imports_nothing_of_the_service() -> None:
@@ -215,6 +215,11 @@ def test_other_packages_import_only_the_interface_of_perm() -> None:
             assert [target for target in targets if not target.startswith(allowed + more)] == [], name
 
 
+def test_endpoints_of_permissions_are_adapters() -> None:
+    """They translate between their input and the operations, so only their own package needs them."""
+    assert {package(name) for name in importers("sso.perm.endpoints")} == {"perm"}
+
+
 def test_permission_engine_imports_only_itself_and_core() -> None:
     for name in FILES:
         if name.startswith("perm/engine/"):
@@ -228,8 +233,9 @@ def test_permission_engine_imports_only_itself_and_core() -> None:
     ("part", "forbidden"),
     [
         ("input", ("endpoints", "stores", "credentials")),
-        ("stores", ("changes", "endpoints", "routes", "wiring", "authorization", "caller", "request")),
-        ("changes", ("endpoints", "routes", "wiring", "authorization", "caller", "request")),
+        ("stores", ("changes", "operations", "endpoints", "routes", "wiring", "authorization", "caller", "request")),
+        ("operations", ("endpoints", "routes", "wiring", "request")),
+        ("changes", ("operations", "endpoints", "routes", "wiring", "authorization", "caller", "request")),
         ("credentials", ("endpoints", "routes", "wiring")),
     ],
 )
@@ -275,7 +281,7 @@ def test_only_one_module_reads_the_environment() -> None:
         if (isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv", "putenv"))
         or (isinstance(node, ast.ImportFrom) and node.module == "os" and any("env" in n.name for n in node.names))
     }
-    assert readers == {"config.py", "metrics.py", "serve/privileges.py", "db/embedded/binaries.py"}
+    assert readers == {"config.py", "telemetry/metrics.py", "serve/privileges.py", "db/embedded/binaries.py"}
 
 
 def calls_of(function: str) -> set[str]:

@@ -12,7 +12,7 @@ import pytest
 from scripts.reference_tables.route_limits import FAMILIES, body_limits, family_of, offline_services, usual_limit
 from sso.app import build_app
 from sso.health import Health
-from sso.metrics import Metrics
+from sso.telemetry.metrics import Metrics
 from tests.accounts.test_password_reset import ask_for_link, mailed_link, open_link
 from tests.kit.browser import AuthenticatorApp, Browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET

@@ -1,8 +1,8 @@
 // Game login: show a link and wait until the player has signed in with a browser.
 //
 //     g++ -std=c++17 game_login.cpp -lcurl -lcrypto -o game_login
-//     ./game_login http://127.0.0.1:8000
-//     ./game_login http://127.0.0.1:8000 game.pem      requests signed with that RSA key
+//     ./game_login http://localhost:8000
+//     ./game_login http://localhost:8000 game.pem      requests signed with that RSA key
 //
 // Needs libcurl for HTTP and OpenSSL for signatures. A game would use its own JSON library and a thread.
 

@@ -1,7 +1,7 @@
 // Game login: show a link and wait until the player has signed in with a browser.
 //
-//     dotnet run http://127.0.0.1:8000
-//     dotnet run http://127.0.0.1:8000 game.pem      requests signed with that RSA key
+//     dotnet run http://localhost:8000
+//     dotnet run http://localhost:8000 game.pem      requests signed with that RSA key
 //
 // Needs only .NET 6 or newer. In Unity, use the class GameLogin and pass the link to Application.OpenURL.
 

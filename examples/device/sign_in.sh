@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Signs the user of a device without a browser in: the user confirms on a phone or computer. Needs curl and jq.
 set -euo pipefail
-issuer=http://127.0.0.1:8000
+issuer=http://localhost:8000
 client_id=tv
 
 started=$(curl -sS $issuer/proxy/oauth/device_authorization -d client_id=$client_id -d scope="openid email profile")

@@ -45,7 +45,7 @@ SOCIALACCOUNT_PROVIDERS = {
                 "name": "Single sign-on",
                 "client_id": "django-site",
                 "secret": os.environ["CLIENT_SECRET"],
-                "settings": {"server_url": "http://127.0.0.1:8000"},
+                "settings": {"server_url": "http://localhost:8000"},
             }
         ],
     }

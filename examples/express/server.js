@@ -6,7 +6,7 @@ import * as oidc from "openid-client";
 
 const SITE = "http://127.0.0.1:3000";
 const config = await oidc.discovery(
-  new URL("http://127.0.0.1:8000"), "express-site", process.env.CLIENT_SECRET, undefined,
+  new URL("http://localhost:8000"), "express-site", process.env.CLIENT_SECRET, undefined,
   { execute: [oidc.allowInsecureRequests] }, // http, for this machine only: remove it elsewhere
 );
 

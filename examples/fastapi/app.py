@@ -9,7 +9,7 @@ from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import RedirectResponse
 from starlette.middleware.sessions import SessionMiddleware
 
-ISSUER = "http://127.0.0.1:8000"
+ISSUER = "http://localhost:8000"
 
 app = FastAPI()
 app.add_middleware(SessionMiddleware, secret_key=secrets.token_hex())  # in production a value that stays the same

@@ -6,7 +6,7 @@ import secrets
 from authlib.integrations.flask_client import OAuth
 from flask import Flask, redirect, render_template_string, session, url_for
 
-ISSUER = "http://127.0.0.1:8000"
+ISSUER = "http://localhost:8000"
 PAGE = """
 <h1>Flask site</h1>
 {% if user %}

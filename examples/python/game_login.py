@@ -1,7 +1,7 @@
 """Game login: show a link and wait until the player has signed in with a browser.
 
-    python game_login.py http://127.0.0.1:8000
-    python game_login.py http://127.0.0.1:8000 game.pem
+    python game_login.py http://localhost:8000
+    python game_login.py http://localhost:8000 game.pem
 
 Only the standard library is needed. With a private RSA key as second argument the requests are signed, so that the
 client's address may change; that needs the package `cryptography`.
@@ -114,11 +114,11 @@ def sign(key, body: bytes) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("base_url", help="address of the service, such as http://127.0.0.1:8000")
+    parser.add_argument("base_url", help="address of the service, such as http://localhost:8000")
     parser.add_argument("key_file", nargs="?", help="PEM file with a private RSA key that signs the requests")
     arguments = parser.parse_args()
     if not arguments.base_url.startswith(("http://", "https://")):
-        parser.error("base_url: expected an address such as http://127.0.0.1:8000")
+        parser.error("base_url: expected an address such as http://localhost:8000")
     try:
         login = GameLogin(arguments.base_url, arguments.key_file)
     except (OSError, ValueError, ImportError) as error:

@@ -5,7 +5,7 @@ import os
 import requests
 from authlib.integrations.requests_client import OAuth2Session
 
-ISSUER = "http://127.0.0.1:8000"
+ISSUER = "http://localhost:8000"
 
 metadata = requests.get(f"{ISSUER}/.well-known/openid-configuration", timeout=10).json()
 client = OAuth2Session("game-server", os.environ["CLIENT_SECRET"])

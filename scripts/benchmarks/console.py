@@ -25,8 +25,8 @@ from sso.config import load
 from sso.db import embedded
 from sso.db.migrate import migrate
 from sso.health import Health
-from sso.metrics import Metrics
 from sso.services import open_services
+from sso.telemetry.metrics import Metrics
 from tests.console.conftest import ConsoleBrowser
 from tests.kit.server import SSO, Server, running
 from tests.perm.endpoints.conftest import Studio

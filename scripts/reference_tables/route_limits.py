@@ -14,11 +14,11 @@ from sso.console.view import MAX_CONSOLE_FORM
 from sso.core.encryption import Keyring, MasterKey
 from sso.db.database import Database
 from sso.health import Health
-from sso.metrics import Metrics
 from sso.oauth.pages import AUTHORIZE_PATH, RESUME_PATH
 from sso.oauth.routes import INTROSPECT, MAX_BODY, MAX_PUSHED_BODY, PAR, REVOKE, TOKEN, USERINFO
 from sso.perm.routes import endpoint_table
 from sso.services import Services, build
+from sso.telemetry.metrics import Metrics
 from sso.web.body import MAX_BYTES, BodyLimit
 from sso.web.pages import MAX_FORM
 

@@ -28,5 +28,5 @@ def guarded_by_user(database: Database, name: str, issue: str, columns: Mapping[
         ), valid_items AS (
             -- The items whose user has not been revoked since the caller read it.
             SELECT item.* FROM item JOIN valid_users USING (user_id, valid_from)
-        ) {issue}"""  # noqa: S608 - constant SQL
+        ) {issue}"""
     return SkipLockedBatch(database, BatchStatement(sql, {"user_id": "text", "valid_from": "bigint", **columns}, name))

@@ -4,6 +4,7 @@ They follow the CTEs of :func:`sso.accounts.issue_guard.guarded_by_user`.
 """
 
 from sso.accounts.login.rate_limit import COUNT_SUCCESSES
+from sso.db.batch.statement import by_index
 
 MAX_SESSIONS = 50  # of one user; the oldest end
 NEW_SESSION_COLUMNS = {
@@ -30,7 +31,7 @@ _NEW_SESSIONS = f""", owners AS (
     ), surplus_sessions AS (
         -- The oldest sessions beyond the limit, counting the new ones, which are not visible here yet.
         SELECT s.digest FROM owners CROSS JOIN LATERAL (
-            SELECT digest FROM browser_sessions WHERE user_id = ANY (ARRAY[owners.user_id])
+            SELECT digest FROM browser_sessions WHERE {by_index("user_id", "owners.user_id")}
             ORDER BY created DESC, digest OFFSET greatest(0, {MAX_SESSIONS} - owners.added)
         ) s
     ), dropped_sessions AS (
@@ -54,15 +55,15 @@ _NEW_SESSIONS = f""", owners AS (
     ), new_events AS (
         INSERT INTO account_events (user_id, kind, address, device, detail)
         SELECT user_id, 'signed_in', address, device, jsonb_build_object('auth', auth) FROM new_items WHERE is_sign_in
-    )"""  # noqa: S608 - a constant number
+    )"""
 START = f""", new_items AS (
         SELECT * FROM valid_items
     ) {_NEW_SESSIONS}
     SELECT n, new_sessions.created, new_sessions.authenticated, CAST(NULL AS float) AS wait
-    FROM new_items JOIN new_sessions USING (digest)"""  # noqa: S608 - constants
+    FROM new_items JOIN new_sessions USING (digest)"""
 # With a correct password: no session starts while a counter of the login is blocked.
 START_AND_COUNT = f"""{COUNT_SUCCESSES}, new_items AS (
         SELECT * FROM attempts WHERE wait IS NULL
     ) {_NEW_SESSIONS}
     SELECT n, new_sessions.created, new_sessions.authenticated, wait
-    FROM attempts LEFT JOIN new_sessions USING (digest)"""  # noqa: S608 - constants
+    FROM attempts LEFT JOIN new_sessions USING (digest)"""

@@ -11,13 +11,13 @@ from sso.accounts.errors import InvalidCredentials
 from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import LoginOptions, SignedIn, User
 from sso.accounts.user_jwt import InheritedLimits
-from sso.core.domain_counters import LOGINS
 from sso.core.errors import ApiError
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address, intersection, parse_address, parse_network
-from sso.db.batch.statement import BatchStatement
+from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
+from sso.telemetry.counters import LOGINS
 
 BOUND_S = 300
 MAX_USER_TOKENS = 100  # session tokens of one user; the least recently used end
@@ -41,7 +41,7 @@ _LOOK_UP = BatchStatement(
                 WHERE newer.user_id = t.user_id AND (newer.used, newer.digest) > (t.used, t.digest)
                     AND newer.expires > now() LIMIT {MAX_USER_TOKENS}
             ) counted
-        )""",  # noqa: S608 - constant numbers
+        )""",
     columns={"digest": "bytea", "max_s": "float"},
 )
 _ISSUE_COLUMNS = {
@@ -68,7 +68,7 @@ _ISSUE = f""", live_sign_ins AS (
     ), renewed_sign_ins AS (
         UPDATE sign_ins s SET last_used = now(), address = i.address,
             expires = s.created + make_interval(secs => i.max_s)
-        FROM valid_items i WHERE s.id = ANY (ARRAY[i.sign_in]) AND s.id = ANY (ARRAY(SELECT id FROM live_sign_ins))
+        FROM valid_items i WHERE {by_index("s.id", "i.sign_in")} AND s.id = ANY (ARRAY(SELECT id FROM live_sign_ins))
     ), new_sign_ins AS (
         INSERT INTO sign_ins (id, user_id, last_used, expires, address, auth, auth_time, second_factor, app_id, gapp_id)
         SELECT sign_in, user_id, now(), now() + make_interval(secs => max_s), address, auth, auth_time, second_factor,
@@ -123,7 +123,7 @@ _ISSUE = f""", live_sign_ins AS (
     ), deleted_sign_ins AS (
         DELETE FROM sign_ins WHERE id = ANY (ARRAY(SELECT id FROM dropped_sign_ins))
     )
-    SELECT n, {NOW} AS validated_at FROM accepted"""  # noqa: S608 - constant SQL
+    SELECT n, {NOW} AS validated_at FROM accepted"""
 
 
 class OtherApplication(ApiError):

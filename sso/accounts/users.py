@@ -76,7 +76,7 @@ _DELETE_ISSUED = tuple(
     Statement(
         f"""DELETE FROM {table} WHERE {key} IN (
             SELECT {key} FROM {table} WHERE user_id = :user_id ORDER BY {key} FOR UPDATE
-        )"""  # noqa: S608 - constant names
+        )"""
     )
     for table, key in (
         ("sign_ins", "id"),
@@ -99,7 +99,7 @@ _REVALIDATE = f""", stale_sign_ins AS (
     ), touched_sign_ins AS (
         UPDATE sign_ins SET last_used = now() WHERE id = ANY (ARRAY(SELECT id FROM stale_sign_ins))
     )
-    SELECT n, {NOW} AS validated_at FROM valid_items"""  # noqa: S608 - constant SQL
+    SELECT n, {NOW} AS validated_at FROM valid_items"""
 
 
 class UserStore:

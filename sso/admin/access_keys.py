@@ -33,12 +33,12 @@ from sso.db.transaction import Runner
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import is_segment
 from sso.perm.errors import PermissionConflict
+from sso.perm.input.access_keys import read_key_value
 from sso.perm.input.field_types import ApplicationId
 from sso.perm.operations.access_keys import AccessKeyOperations
 from sso.perm.operations.writes import ManagementContext, OperationResult
 from sso.perm.stores.access_keys import access_key_json, read_access_key
 from sso.perm.visibility import Visibility
-from sso.state.sections.access_keys import read_key_value
 
 _PAGE = Statement(
     """SELECT k.id, k.application_id, k.comment, k.created, k.modified, k.last_used

@@ -29,9 +29,9 @@ from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
-from sso.oauth.client_store import ClientStore, delete_client, finish_rotation, lock_client
+from sso.oauth.clients.redirect_uris import match_redirect_uri
+from sso.oauth.clients.store import ClientStore, delete_client, finish_rotation, lock_client
 from sso.oauth.model import CLIENT_ID, Client, expiry_seconds
-from sso.oauth.redirect_uris import match_redirect_uri
 from sso.perm.stores.applications import read_application_row
 from sso.state.location import DocumentError
 from sso.state.sections import clients

@@ -19,7 +19,7 @@ from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.keys.rotation import KeyRotation, longest_token_s
 from sso.keys.store import KeyStore
-from sso.oauth.client_store import ClientStore
+from sso.oauth.clients.store import ClientStore
 from sso.perm.changes.writer import PermissionWriter
 from sso.upstream.connection_test import ConnectionTest
 from sso.upstream.provider_store import ProviderStore

@@ -1,21 +1,22 @@
 """/api/admin/system and /api/admin/figures: the state of the installation, and what the service has done."""
 
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 
+import trio
 from pydantic import Field
 
 import sso
 from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute
 from sso.admin.rights import AdminRight
 from sso.db.database import Database
+from sso.db.figures import NAMES, FigureStore, FunnelRow
 from sso.db.migrate import HEAD
 from sso.db.statement import Statement
-from sso.figures.recent_value import RecentValue
-from sso.figures.request_figures import LATENCY_NAMES, quantile_ms
-from sso.figures.store import NAMES, FigureStore, FunnelRow
 from sso.nodes.node_list import Node, load_nodes, notes_on
 from sso.nodes.problems import node_problems
+from sso.telemetry.request_figures import LATENCY_NAMES, quantile_ms
 from sso.web.request_model import WholeNumber
 
 MAX_DAYS = 30
@@ -38,8 +39,30 @@ _MAIL = Statement(
 _COUNTED = ("users", "applications", "projects", "oauth_clients")
 _TOTAL = f"""SELECT '{{table}}' AS name, CASE WHEN counted.rows <= {MAX_COUNTED} THEN counted.rows ELSE greatest(
         counted.rows, (SELECT reltuples FROM pg_class WHERE oid = CAST('{{table}}' AS regclass))::bigint) END AS rows
-    FROM (SELECT count(*) AS rows FROM (SELECT FROM {{table}} LIMIT {MAX_COUNTED + 1}) t) counted"""  # noqa: S608
+    FROM (SELECT count(*) AS rows FROM (SELECT FROM {{table}} LIMIT {MAX_COUNTED + 1}) t) counted"""
 _TOTALS = Statement(" UNION ALL ".join(_TOTAL.format(table=table) for table in _COUNTED))
+
+
+T = TypeVar("T")
+
+
+class RecentValue(Generic[T]):
+    """A value that takes long to read, and may be some seconds old."""
+
+    def __init__(self, read: Callable[[], Awaitable[T]], max_age_s: float) -> None:
+        self._read = read
+        self._max_age_s = max_age_s
+        self._lock = trio.Lock()  # concurrent callers wait for one statement
+        self._value: T | None = None
+        self._read_at = 0.0
+
+    async def get(self) -> T:
+        async with self._lock:
+            if self._value is None or trio.current_time() - self._read_at >= self._max_age_s:
+                started = trio.current_time()
+                self._value = await self._read()
+                self._read_at = started
+            return self._value
 
 
 class FiguresQuery(AdminModel):

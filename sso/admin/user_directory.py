@@ -40,9 +40,7 @@ _SEARCH_FREQUENT = Statement(
             ORDER BY login_key COLLATE "C" LIMIT :limit"""
     )
 )
-_IS_FREQUENT = Statement(
-    f"SELECT count(*) > {MAX_SORTED} FROM (SELECT {_WITH_NICK} LIMIT {MAX_SORTED + 1}) named"  # noqa: S608 - fixed texts
-)
+_IS_FREQUENT = Statement(f"SELECT count(*) > {MAX_SORTED} FROM (SELECT {_WITH_NICK} LIMIT {MAX_SORTED + 1}) named")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from typing import Any
 
 import structlog
 
-from sso.core.domain_counters import DELIVERIES
 from sso.core.ids import secret_token
 from sso.core.outgoing_http import OutgoingClient, OutgoingLimits
 from sso.core.outgoing_url import is_outgoing_url
@@ -15,6 +14,7 @@ from sso.db.transaction import Row
 from sso.delivery.due_queue import LEASE_S, Due, Failure, QueuedDelivery, RetryPolicy, origin_fields
 from sso.delivery.http import post
 from sso.keys.keyset import KeySet
+from sso.telemetry.counters import DELIVERIES
 
 MAX_TRIES = 9
 LIMITS = OutgoingLimits(timeout_s=5.0, max_bytes=0, max_requests=32)

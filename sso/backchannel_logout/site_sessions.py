@@ -19,7 +19,7 @@ _IS_AFFECTED = """user_id = :user_id AND (CAST(:sids AS text[]) IS NULL OR sid =
 _DELETE_CODES = Statement(
     f"""DELETE FROM oauth_codes WHERE redeemed IS NULL AND digest IN (
         SELECT digest FROM oauth_codes WHERE {_IS_AFFECTED} ORDER BY digest FOR UPDATE
-    )"""  # noqa: S608 - constants only
+    )"""
 )
 _END = Statement(
     f"""WITH ended AS (
@@ -29,7 +29,7 @@ _END = Statement(
     )
     INSERT INTO logout_notifications (client_id, sub, sid, expires, request_id, trace_id)
     SELECT ended.client_id, ended.user_id, ended.sid, now() + interval '{KEPT_DAYS} days', :request_id, :trace_id
-    FROM ended JOIN oauth_clients c USING (client_id) WHERE c.backchannel_logout_uri <> '' AND NOT c.disabled"""  # noqa: S608
+    FROM ended JOIN oauth_clients c USING (client_id) WHERE c.backchannel_logout_uri <> '' AND NOT c.disabled"""
 )
 
 

@@ -16,10 +16,10 @@ from sso.backup.authentication import (
     check_digest,
     parse_digests,
 )
+from sso.backup.chunk_encryption import DamagedStream, decrypt_stream
 from sso.backup.errors import BackupError
 from sso.backup.manifest import MANIFEST, UNAUTHENTICATED_FORMAT, parse_manifest
 from sso.backup.secrets import SECRETS, Secrets
-from sso.core.chunk_encryption import DamagedStream, decrypt_stream
 
 T = TypeVar("T")
 

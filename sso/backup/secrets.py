@@ -4,11 +4,11 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from sso.backup import chunk_encryption
 from sso.backup.errors import BackupError
+from sso.backup.passphrase import WrongPassphrase, decrypt, encrypt
 from sso.config import Settings
-from sso.core import chunk_encryption
 from sso.core.encryption import Keyring
-from sso.core.passphrase import WrongPassphrase, decrypt, encrypt
 
 SECRETS = "secrets.enc"
 

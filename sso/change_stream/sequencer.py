@@ -50,7 +50,7 @@ _NUMBER = Statement(
         FROM (SELECT max(position) AS position FROM numbered) AS newest
         WHERE id = 1 AND newest.position IS NOT NULL
     )
-    SELECT count(*) FROM numbered"""  # noqa: S608 - a constant number
+    SELECT count(*) FROM numbered"""
 )
 
 log = structlog.get_logger()

@@ -19,7 +19,6 @@ import structlog
 import trio
 
 import sso
-from sso import metrics
 from sso.accounts.registration.challenge import check_challenge_setting
 from sso.cli.context import FAILURES, migrated_database, settings_of
 from sso.cli.data_directory import is_missing
@@ -39,6 +38,7 @@ from sso.serve.http1.balance import WorkerSlots
 from sso.serve.privileges import drop_privileges
 from sso.serve.service_listeners import ServiceListeners, open_listeners
 from sso.serve.supervisor import Supervisor
+from sso.telemetry import metrics
 
 DATABASE_CHECK_SECONDS = 0.3
 log = structlog.get_logger()
@@ -126,7 +126,7 @@ def _require_telemetry_packages(settings: Settings) -> None:
     """Imports the packages of OpenTelemetry before the fork, if they are needed."""
     if settings.otlp_endpoint:
         try:
-            importlib.import_module("sso.otel.export")
+            importlib.import_module("sso.telemetry.otel.export")
         except ModuleNotFoundError as error:
             raise ConfigError(
                 f"SSO_OTLP_ENDPOINT: the package {error.name} is not installed; "

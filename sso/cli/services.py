@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sso.db.database import Database
     from sso.keys.rotation import KeyRotation
     from sso.keys.store import KeyStore
-    from sso.oauth.client_store import ClientStore
+    from sso.oauth.clients.store import ClientStore
     from sso.perm.changes.writer import PermissionWriter
     from sso.perm.stores.facts import StoredFacts
     from sso.services import Services
@@ -102,7 +102,7 @@ class CommandServices:
 
     @cached_property
     def clients(self) -> "ClientStore":
-        from sso.oauth.client_store import ClientStore
+        from sso.oauth.clients.store import ClientStore
 
         return ClientStore(self.database, self.keyring)
 

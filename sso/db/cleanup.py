@@ -51,7 +51,7 @@ _DELETE_EXPIRED = {
     table: Statement(
         f"""WITH expired AS (SELECT ctid FROM {table} WHERE {_EXPIRED} LIMIT {MAX_ROWS} FOR UPDATE SKIP LOCKED),
         deleted AS (DELETE FROM {table} WHERE ctid IN (SELECT ctid FROM expired) RETURNING 1)
-        SELECT count(*) FROM deleted"""  # noqa: S608 - the names are constants
+        SELECT count(*) FROM deleted"""
     )
     for table in TABLES
 }
@@ -64,7 +64,7 @@ _DELETE_OLD = {
             WHERE id = ANY (ARRAY(SELECT id FROM oldest WHERE at < now() - make_interval(days => :days)))
             FOR UPDATE SKIP LOCKED),
         deleted AS (DELETE FROM {table} WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING 1)
-        SELECT count(*) FROM deleted"""  # noqa: S608 - the name and the number are constants
+        SELECT count(*) FROM deleted"""
     )
     for table in ("audit", "account_events")
 }
@@ -89,7 +89,7 @@ _DELETE_HISTORY = Statement(
     deleted_commits AS (
         DELETE FROM permission_commits WHERE (SELECT count(*) FROM versions) < {MAX_ROWS}
             AND id = ANY (ARRAY(SELECT id FROM old)) RETURNING 1)
-    SELECT (SELECT count(*) FROM deleted_versions) + (SELECT count(*) FROM deleted_commits)"""  # noqa: S608
+    SELECT (SELECT count(*) FROM deleted_versions) + (SELECT count(*) FROM deleted_commits)"""
 )
 # The stream remembers up to where it was deleted: a program that continues from there has missed events. Positions are
 # times in microseconds.
@@ -104,7 +104,7 @@ _DELETE_OLD_CHANGES = Statement(
         UPDATE change_stream SET trimmed_to = newest.position
         FROM (SELECT max(position) AS position FROM deleted) AS newest WHERE id = 1 AND newest.position > trimmed_to
     )
-    SELECT count(*) FROM deleted"""  # noqa: S608 - the number is a constant
+    SELECT count(*) FROM deleted"""
 )
 log = structlog.get_logger()
 

@@ -17,7 +17,6 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, TypeVarTuple
 
 import trio
 
-from sso.core.telemetry import Telemetry
 from sso.core.thread_pool import ThreadPool
 from sso.db.asyncio_loop import FastAsyncioLoop
 from sso.db.batch.scheduler import BatchScheduler
@@ -35,6 +34,7 @@ from sso.db.statement_name import function_name
 from sso.db.time_limits import USUAL, TimeLimits
 from sso.db.transaction import Row, Transaction, run_in_transaction
 from sso.db.transaction_retries import retry_conflicts, retry_lock_timeouts
+from sso.telemetry.spans import Telemetry
 
 Arguments = TypeVarTuple("Arguments")
 P = ParamSpec("P")

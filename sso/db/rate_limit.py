@@ -8,7 +8,6 @@ counts.
 
 from typing import NamedTuple
 
-from sso.core.domain_counters import THROTTLED_REQUESTS
 from sso.core.ids import digest
 from sso.core.net import SITE_FACTOR, Address, Network, client_networks
 from sso.db.batch.statement import BatchStatement
@@ -16,6 +15,7 @@ from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
+from sso.telemetry.counters import THROTTLED_REQUESTS
 
 NO_LIMIT = 2**31 - 1
 MAX_BACKOFF_S = 60
@@ -56,7 +56,7 @@ def count_events(events: str) -> str:
                     FROM {events} WHERE key = t.key
                 ) counter
             ) counted
-        )"""  # noqa: S608 - the parts are constants
+        )"""
 
 
 _COUNT = BatchStatement(
@@ -70,7 +70,7 @@ _COUNT = BatchStatement(
     )
     SELECT item.n, c.failures - item.added + item.position AS count,
         CAST(ceil(extract(epoch FROM c.since + interval '60 s' - now())) AS int) AS left_s
-    FROM item JOIN counted c USING (key)""",  # noqa: S608 - the parts are constants
+    FROM item JOIN counted c USING (key)""",
     columns={"key": "bytea", "max_events": "int", "block_s": "float"},
 )
 
@@ -83,7 +83,7 @@ _CLAIM_TURN = Statement(
     ), claimed AS (
         {count_events("events")} WHERE t.blocked_until <= now() RETURNING key
     )
-    SELECT key FROM claimed"""  # noqa: S608 - the parts are constants
+    SELECT key FROM claimed"""
 )
 _TURN_WAIT = Statement(
     """SELECT CAST(ceil(extract(epoch FROM blocked_until - now())) AS int) FROM throttle

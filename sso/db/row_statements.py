@@ -18,10 +18,10 @@ def update_statement(table: str, key: str, columns: Iterable[str]) -> Statement:
 @lru_cache(100)
 def _insert(table: str, columns: tuple[str, ...]) -> Statement:
     placeholders = ", ".join(f":{name}" for name in columns)
-    return Statement(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({placeholders})", f"insert_{table}")  # noqa: S608 - names of our columns
+    return Statement(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({placeholders})", f"insert_{table}")
 
 
 @lru_cache(100)
 def _update(table: str, key: str, columns: tuple[str, ...]) -> Statement:
     changes = ", ".join(f"{name} = :{name}" for name in columns)
-    return Statement(f"UPDATE {table} SET {changes} WHERE {key} = :{key}", f"update_{table}")  # noqa: S608 - names of our columns
+    return Statement(f"UPDATE {table} SET {changes} WHERE {key} = :{key}", f"update_{table}")

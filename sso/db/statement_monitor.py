@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from sso.core.telemetry import Telemetry
+from sso.telemetry.spans import Telemetry
 
 T = TypeVar("T")
 _NO_SPAN = nullcontext()

@@ -1,4 +1,4 @@
-"""Names statements for logs and traces, such as ``oauth.token_statements.ROTATE``.
+"""Names statements for logs and traces, such as ``oauth.tokens.statements.ROTATE``.
 
 A statement is named after the constant that holds it, or after the function that builds it if there is no constant.
 """

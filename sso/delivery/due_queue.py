@@ -16,10 +16,10 @@ import structlog
 import trio
 
 from sso.bus.bus import Bus
-from sso.core.domain_counters import DELIVERIES
 from sso.core.encryption import EncryptionError
 from sso.db.errors import DatabaseError
 from sso.db.transaction import Row
+from sso.telemetry.counters import DELIVERIES
 
 LEASE_S = 60.0  # longer than an attempt may take
 RELEASE_S = 2.0

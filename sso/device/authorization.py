@@ -7,8 +7,8 @@ from sso.device.clients import DeviceClients
 from sso.device.session_store import INTERVAL_S, DeviceSessionStore
 from sso.device.user_code import format_user_code
 from sso.gsid.rate_limit import GameRateLimiter
-from sso.oauth.authorization_request import parse_scopes
-from sso.oauth.client_auth import ClientCredentials
+from sso.oauth.authorization.request import parse_scopes
+from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.errors import AuthorizationError, InvalidScope
 
 PAGE = "/device"

@@ -1,7 +1,7 @@
 """Authenticates the clients of devices, as the token endpoint does."""
 
-from sso.oauth.client_auth import ClientCredentials
-from sso.oauth.client_cache import ClientCache
+from sso.oauth.clients.authentication import ClientCredentials
+from sso.oauth.clients.cache import ClientCache
 from sso.oauth.errors import InvalidClient, UnauthorizedClient
 from sso.oauth.model import DEVICE_CODE, Client
 

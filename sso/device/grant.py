@@ -9,13 +9,13 @@ from sso.device.session_store import DeviceSessionStore
 from sso.device.token_issuer import DeviceTokenIssuer, DeviceTokens
 from sso.gsid.model import DENIED, END_ERRORS, SESSION_EXPIRED, Cancelled, Failed, LoginReady, Retry
 from sso.gsid.poll import AlreadyDelivered, PollHandler
-from sso.oauth.client_auth import ClientCredentials
-from sso.oauth.dpop import DpopProof, DpopProofs
+from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.errors import InvalidDpopProof, InvalidGrant
-from sso.oauth.held_grant import HeldAnswer
+from sso.oauth.grant_types.held_grant import HeldAnswer
+from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.model import Client, TokenRestrictions
-from sso.oauth.resources import ResourceServers
-from sso.oauth.token_request import TokenRequest
+from sso.oauth.tokens.dpop import DpopProof, DpopProofs
+from sso.oauth.tokens.resources import ResourceServers
 
 _ERRORS = {SESSION_EXPIRED: DeviceCodeExpired, END_ERRORS[DENIED]: AccessDenied}
 

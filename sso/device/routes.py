@@ -3,7 +3,7 @@
 from quart import Blueprint, Response
 
 from sso.device.authorization import DeviceAuthorization
-from sso.oauth.client_assertions import ClientAssertions
+from sso.oauth.clients.assertions import ClientAssertions
 from sso.oauth.routes import NO_STORE, ClientAuthenticationFields, read_credentials
 from sso.web.request import client_address, read_model
 from sso.web.response import reply

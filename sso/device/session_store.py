@@ -40,9 +40,9 @@ _COUNT_REQUEST = Statement(
     )
     UPDATE game_sessions s SET polled_at = CASE WHEN :held THEN s.polled_at ELSE now() END,
         interval_s = s.interval_s + CASE WHEN locked.early THEN {INTERVAL_S} ELSE 0 END
-    FROM locked WHERE s.gsid = locked.gsid RETURNING locked.early"""  # noqa: S608 - constants only
+    FROM locked WHERE s.gsid = locked.gsid RETURNING locked.early"""
 )
-_SLOW_DOWN = Statement(f"UPDATE game_sessions SET interval_s = interval_s + {INTERVAL_S} WHERE gsid = :gsid")  # noqa: S608
+_SLOW_DOWN = Statement(f"UPDATE game_sessions SET interval_s = interval_s + {INTERVAL_S} WHERE gsid = :gsid")
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from sso.core.ids import digest, secret_token
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.gsid.model import Claim, Claimed
-from sso.oauth.dpop import DpopProof, DpopProofs
 from sso.oauth.model import DEVICE_CODE, Client, IssuedTokens, TokenRestrictions
-from sso.oauth.token_statements import CLOCK, NEW_GRANTS, USER_CLAIMS
-from sso.oauth.token_store import TokenLifetimes
-from sso.oauth.tokens import TokenIssuer
+from sso.oauth.tokens.dpop import DpopProof, DpopProofs
+from sso.oauth.tokens.issuer import TokenIssuer
+from sso.oauth.tokens.statements import CLOCK, ISSUED, NEW_GRANTS, USER_CLAIMS
+from sso.oauth.tokens.store import TokenLifetimes
 
 # The user is locked before the session, as in all statements that issue something.
 _ISSUE = Statement(
@@ -47,7 +47,8 @@ _ISSUE = Statement(
             greatest((SELECT t FROM clock), u.valid_from) AS issued, CAST(:dpop_jkt AS text) AS dpop_jkt,
             CAST(:grant_jkt AS text) AS grant_jkt, CAST('{{}}' AS text[]) AS grant_resources,
             CAST(:resources AS text[]) AS resources
-    ), {NEW_GRANTS}"""  # noqa: S608 - constants only
+    ), {NEW_GRANTS}
+    SELECT redeemed.*, {ISSUED} FROM redeemed JOIN new_grants ON new_grants.id = redeemed.grant_id, clock"""
 )
 _REVOKE = Statement("DELETE FROM oauth_grants WHERE id = :claim_id")
 

@@ -60,7 +60,7 @@ def proxies(settings: Settings, dsn: str | None) -> Iterator[Finding]:
 def _untrusted_proxies(settings: Settings, dsn: str) -> list[str]:
     """Returns the peers that workers have recorded and that the current settings still do not trust."""
     latest = "SELECT peer, header FROM untrusted_proxies WHERE expires > now() ORDER BY last_seen DESC LIMIT 5"
-    rows = orjson.loads(fetch_value(dsn, f"SELECT coalesce(json_agg(r), '[]')::text FROM ({latest}) r"))  # noqa: S608
+    rows = orjson.loads(fetch_value(dsn, f"SELECT coalesce(json_agg(r), '[]')::text FROM ({latest}) r"))
     return [f"{row['peer']} ({row['header']})" for row in rows if not _is_trusted(settings, row["peer"], row["header"])]
 
 

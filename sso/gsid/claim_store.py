@@ -15,7 +15,7 @@ import trio
 
 from sso.accounts.model import User
 from sso.bus.bus import Bus
-from sso.db.batch.statement import BatchStatement
+from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -44,7 +44,7 @@ _CLAIM = BatchStatement(
     ), claimable AS ( -- the sessions, locked in key order
         SELECT item.n, item.claim_id, s.gsid, nullif(s.claim_id, item.claim_id) AS old_claim_id,
             s.claimed_until <= now() AS lease_ended
-        FROM item JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) AND s.poll = item.number
+        FROM item JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")} AND s.poll = item.number
         WHERE {POLL_STATUS} = 'confirmed'
             AND (s.claimed_until IS NULL OR s.claimed_until <= now() OR s.claim_id = item.claim_id)
         ORDER BY item.gsid FOR UPDATE OF s
@@ -52,8 +52,8 @@ _CLAIM = BatchStatement(
         UPDATE game_sessions s SET status = 'delivered', claimed_poll = s.poll, claim_id = claimable.claim_id,
             claimed_until = {_LEASE_END}
         FROM claimable, users u
-        WHERE s.gsid = ANY (ARRAY[claimable.gsid]) AND s.ends > now()
-            AND u.user_id = ANY (ARRAY[s.user_id]) AND u.valid_from = s.valid_from AND NOT u.disabled
+        WHERE {by_index("s.gsid", "claimable.gsid")} AND s.ends > now()
+            AND {by_index("u.user_id", "s.user_id")} AND u.valid_from = s.valid_from AND NOT u.disabled
         RETURNING claimable.n, {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, {SOCKET_WORKER} AS socket_worker,
             claimable.old_claim_id, claimable.lease_ended, s.auth AS browser_auth, s.auth_time AS browser_auth_time, u.*
     ), voided AS ( -- the sign-ins of the claims before
@@ -68,28 +68,28 @@ _CLAIM = BatchStatement(
         (s.status = 'confirmed' OR s.claimed_until <= now()) AND (
             SELECT u.valid_from = s.valid_from AND NOT u.disabled FROM users u WHERE u.user_id = s.user_id
         ) IS NOT TRUE, {LEASE_LEFT}
-    FROM item JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) LEFT JOIN users no_user ON false
+    FROM item JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")} LEFT JOIN users no_user ON false
     WHERE item.n NOT IN (SELECT n FROM claimed)
-    """,  # noqa: S608 - fixed texts
+    """,
     columns={"gsid": "text", "number": "int", "claim_id": "text"},
 )
 # A poll that is held meanwhile is woken, and is refused.
 _MARK_DELIVERED = BatchStatement(
     f"""WITH locked AS ( -- the sessions that still have this claim
-        SELECT item.n, s.gsid FROM {{items}} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
+        SELECT item.n, s.gsid FROM {{items}} JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")}
         WHERE s.claim_id = item.claim_id AND s.status = 'delivered' ORDER BY item.gsid FOR UPDATE OF s
     )
-    UPDATE game_sessions s SET claimed_until = NULL FROM locked WHERE s.gsid = ANY (ARRAY[locked.gsid])
-    RETURNING locked.n, CASE WHEN s.poll <> s.claimed_poll THEN {POLL_WORKER} END AS poll_worker""",  # noqa: S608
+    UPDATE game_sessions s SET claimed_until = NULL FROM locked WHERE {by_index("s.gsid", "locked.gsid")}
+    RETURNING locked.n, CASE WHEN s.poll <> s.claimed_poll THEN {POLL_WORKER} END AS poll_worker""",
     columns={"gsid": "text", "claim_id": "text"},
 )
 _RENEW = BatchStatement(
     f"""UPDATE game_sessions s SET claimed_until = {_LEASE_END}
     FROM (
-        SELECT s.gsid, item.n FROM {{items}} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
+        SELECT s.gsid, item.n FROM {{items}} JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")}
         WHERE s.claim_id = item.claim_id AND s.claimed_until IS NOT NULL ORDER BY item.gsid FOR UPDATE OF s
     ) locked
-    WHERE s.gsid = ANY (ARRAY[locked.gsid]) RETURNING locked.n""",  # noqa: S608 - fixed texts
+    WHERE {by_index("s.gsid", "locked.gsid")} RETURNING locked.n""",
     columns={"gsid": "text", "claim_id": "text"},
 )
 # The poll's number is used up, so that a claim which may still be running finds nothing. A session that the game has
@@ -100,7 +100,7 @@ _RELEASE = Statement(
         status = CASE WHEN status <> 'delivered' THEN status WHEN state <> '' THEN 'closed' ELSE 'confirmed' END
     WHERE gsid = :gsid AND (
         (status = 'delivered' AND claim_id = :claim_id) OR (status IN ('pending', 'confirmed') AND poll = :number))
-    RETURNING {POLL_WORKER} AS poll_worker"""  # noqa: S608 - fixed texts
+    RETURNING {POLL_WORKER} AS poll_worker"""
 )
 _DENY = Statement(
     """UPDATE game_sessions SET status = 'denied', claimed_until = NULL

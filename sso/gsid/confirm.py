@@ -10,12 +10,12 @@ from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.sessions import Session
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.core.errors import ApiError
-from sso.core.login_funnel import LOGIN_FUNNEL
 from sso.core.net import Address, client_network, parse_address
 from sso.gsid.errors import BadLink, NoSession
 from sso.gsid.login_link import EMPTY_LINK, LoginLink
 from sso.gsid.model import CONFIRMED, DELIVERED, GSID, PENDING, GameSessionData, LinkValues
 from sso.gsid.session_store import NO_VALUES, GameSessionStore, SessionOnPage
+from sso.telemetry.login_funnel import LOGIN_FUNNEL
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from urllib.parse import parse_qs, quote, urlencode
 
 from sso.accounts.login.flow import LoginFlow
 from sso.accounts.sessions import Session
-from sso.core.login_funnel import LOGIN_FUNNEL
 from sso.core.net import Address
 from sso.gsid.confirm import Confirmation, ConfirmationView
 from sso.gsid.errors import NoSession
 from sso.gsid.login_link import LoginLink
 from sso.gsid.model import OPENED
+from sso.telemetry.login_funnel import LOGIN_FUNNEL
 from sso.web.brand import SiteBrand
 
 NO_PARAMETERS: Mapping[str, str] = {}

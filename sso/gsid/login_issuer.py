@@ -6,8 +6,8 @@ from sso.accounts.authentication_context import by_browser
 from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.errors import InvalidCredentials, LoginNotAllowed
 from sso.accounts.model import SignedIn
-from sso.core.domain_counters import LOGINS
 from sso.gsid.model import Claim, Claimed
+from sso.telemetry.counters import LOGINS
 
 
 class LoginIssuer(Protocol):

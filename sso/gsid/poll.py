@@ -16,7 +16,6 @@ from sso.accounts.errors import InvalidCredentials, LoginNotAllowed
 from sso.bus.bus import Bus
 from sso.bus.subscriptions import Rescans
 from sso.core.ids import record_id
-from sso.core.login_funnel import LOGIN_FUNNEL
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
 from sso.gsid.backpressure import Backpressure
@@ -47,6 +46,7 @@ from sso.gsid.rate_limit import GameRateLimiter
 from sso.gsid.session_auth import SessionAuthenticator
 from sso.gsid.session_request import SessionRequest
 from sso.gsid.topics import poll_topic
+from sso.telemetry.login_funnel import LOGIN_FUNNEL
 
 DELIVERED_RECHECK_S = 0.3  # a delivered login is read again then: a worker without leases may be releasing it
 MIN_LEASE_WAIT_S = 0.05

@@ -1,14 +1,13 @@
 """The store of polls. Concurrent polls share a statement.
 
-A batch may hold many polls, and the plan may have been made while the table was empty. Therefore these statements look
-up each item by itself (``= ANY (ARRAY[…])`` allows no other plan), and each step passes on what the next one needs:
-joining an earlier step again would take quadratic time.
+A batch may hold many polls. Therefore these statements look up each item by itself (`by_index`), and each step passes
+on what the next one needs: joining an earlier step again would take quadratic time.
 """
 
 from collections.abc import Collection
 
 from sso.bus.bus import Bus
-from sso.db.batch.statement import BatchStatement
+from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -24,22 +23,22 @@ MAX_SCAN = 5000  # polls in one statement
 # order to avoid deadlocks. An older poll that may still be held is woken. A poll with an address is authenticated
 # here, as session_auth.py would: the session is bound to that address and has no key.
 _START = BatchStatement(
-    """
+    f"""
     WITH locked AS ( -- the sessions, one row per poll
-        SELECT item.n, s.gsid, {poll_status} AS status, s.ends > now() AS alive,
-            {poll_worker} AS older_worker, coalesce(s.retry_at > now() AND s.client_id IS NULL, false) AS early
-        FROM {items} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
-        WHERE s.ends > now() - {retention} AND (item.address IS NULL OR (
+        SELECT item.n, s.gsid, {{poll_status}} AS status, s.ends > now() AS alive,
+            {{poll_worker}} AS older_worker, coalesce(s.retry_at > now() AND s.client_id IS NULL, false) AS early
+        FROM {{items}} JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")}
+        WHERE s.ends > now() - {{retention}} AND (item.address IS NULL OR (
             s.public_key IS NULL AND s.address = item.address
             AND (SELECT t.blocked_until > now() FROM throttle t WHERE t.key = item.early_poll_key) IS NOT TRUE))
         ORDER BY item.gsid FOR UPDATE OF s
     ), extended AS ( -- the open sessions, one row per session, with the polls of this batch counted
         UPDATE game_sessions s SET
             poll = s.poll + batched.poll_count,
-            poll_holder = s.poll + batched.poll_count || '@{worker}',
+            poll_holder = s.poll + batched.poll_count || '@{{worker}}',
             ends = CASE WHEN s.client_id IS NOT NULL THEN s.ends -- a device knows when its session ends
-                ELSE least(s.ends + make_interval(secs => {ttl_s}), s.created + make_interval(secs => {max_s})) END,
-            held_until = now() + make_interval(secs => {hold_s}),
+                ELSE least(s.ends + make_interval(secs => {{ttl_s}}), s.created + make_interval(secs => {{max_s}})) END,
+            held_until = now() + make_interval(secs => {{hold_s}}),
             retry_at = NULL,
             burst = CASE WHEN s.burst_since > now() - interval '1 s' THEN s.burst ELSE 0 END + batched.poll_count,
             burst_since = CASE WHEN s.burst_since > now() - interval '1 s' THEN s.burst_since ELSE now() END
@@ -48,12 +47,12 @@ _START = BatchStatement(
                 max(older_worker) AS older_worker, bool_or(early) AS early
             FROM locked WHERE alive AND status IN ('pending', 'confirmed') GROUP BY gsid
         ) batched
-        WHERE s.gsid = ANY (ARRAY[batched.gsid])
+        WHERE {by_index("s.gsid", "batched.gsid")}
         RETURNING batched.*, s.burst, CAST(extract(epoch FROM s.ends - now()) AS float) AS left_s,
-            {lease_left} AS lease_left_s, {snapshot_columns}
+            {{lease_left}} AS lease_left_s, {{snapshot_columns}}
     )
     SELECT item.n, true AS extended, newest_poll - poll_count + batch_position AS number, left_s, lease_left_s,
-        early OR burst > {max_polls} AS early, older_worker,
+        early OR burst > {{max_polls}} AS early, older_worker,
         status, alive, newest_poll, cancels, started, last_seen, ts
     FROM extended, unnest(items) WITH ORDINALITY AS item (n, batch_position)
     UNION ALL
@@ -63,20 +62,20 @@ _START = BatchStatement(
     columns={"gsid": "text", "address": "text", "early_poll_key": "bytea"},
 )
 _SET_RETRY_TIME = BatchStatement(
-    """UPDATE game_sessions s SET retry_at = now() + make_interval(secs => locked.delay)
+    f"""UPDATE game_sessions s SET retry_at = now() + make_interval(secs => locked.delay)
     FROM (
         SELECT s.gsid, item.delay, item.n
-        FROM {items} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) AND s.poll = item.number
+        FROM {{items}} JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")} AND s.poll = item.number
         ORDER BY item.gsid FOR UPDATE OF s
     ) locked
-    WHERE s.gsid = ANY (ARRAY[locked.gsid]) RETURNING locked.n""",
+    WHERE {by_index("s.gsid", "locked.gsid")} RETURNING locked.n""",
     columns={"gsid": "text", "number": "int", "delay": "float"},
 )
 _FIND_CHANGED = Statement(
-    """SELECT item.gsid
+    f"""SELECT item.gsid
     FROM unnest(CAST(:gsids AS text[]), CAST(:numbers AS int[]), CAST(:cancels AS int[]))
         AS item (gsid, number, cancels)
-    LEFT JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
+    LEFT JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")}
     WHERE s.gsid IS NULL OR s.status <> 'pending' OR s.poll <> item.number OR s.cancels <> item.cancels"""
 )
 

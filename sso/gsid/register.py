@@ -7,9 +7,9 @@ from sso.accounts.model import LoginOptions
 from sso.core.errors import ApiError
 from sso.core.ids import secret_token
 from sso.core.keys import UnusableKey, load_rsa_public, public_der
-from sso.core.login_funnel import LOGIN_FUNNEL
 from sso.gsid.match_code import new_match_code
 from sso.gsid.session_store import GameSessionStore
+from sso.telemetry.login_funnel import LOGIN_FUNNEL
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from quart import Blueprint, Response
 
 from sso.accounts.login.options import LoginOptionFields, parse_login_options
 from sso.core.errors import Forbidden
-from sso.core.login_funnel import LOGIN_FUNNEL
 from sso.core.net import Address, contains
 from sso.gsid.client_proof import ProofFailure
 from sso.gsid.model import SESSION_EXPIRED, Cancelled, Failed, LoginReady, PollOutcome, Retry, SessionSnapshot
@@ -22,6 +21,7 @@ from sso.gsid.session_request import (
     single_address,
 )
 from sso.gsid.wiring import BASE, GameLogin
+from sso.telemetry.login_funnel import LOGIN_FUNNEL
 from sso.web.client_connection import ClientConnection, client_connection
 from sso.web.deferred_response import DeferredResponse
 from sso.web.request import (

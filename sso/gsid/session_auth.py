@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 from sso.accounts.ports import ApplicationDirectory
-from sso.core.domain_counters import THROTTLED_REQUESTS
 from sso.core.errors import Forbidden
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.gsid.client_proof import ProofFailure, verify_proof
@@ -13,6 +12,7 @@ from sso.gsid.rate_limit import AddressKeys
 from sso.gsid.session_request import SessionRequest, single_address
 from sso.gsid.session_store import GameSessionStore, SessionLookup
 from sso.gsid.violations import Violations
+from sso.telemetry.counters import THROTTLED_REQUESTS
 
 
 @dataclass(frozen=True)

@@ -31,14 +31,14 @@ _SELECT = f"""SELECT s.gsid, s.location, {_ID} AS id, {_STAGE} AS stage, s.creat
     s.gapp_id, s.distr, s.user_id,
     s.status IN ('pending', 'confirmed') AND coalesce(s.held_until > now(), false) AS is_polled,
     s.socket IS NOT NULL AS has_socket, CAST(extract(epoch FROM now() - s.created) AS int) AS age
-    FROM game_sessions s"""  # noqa: S608 - fixed texts
+    FROM game_sessions s"""
 # Sessions of one moment are ordered by the digest of their secret, which a cursor may show. The digest of the gsid is
 # computed for the rows of the page only.
 _PAGE = f"""WITH newest AS (
         SELECT * FROM game_sessions s WHERE s.client_id IS NULL AND s.expires > now() {{conditions}}
         ORDER BY s.created DESC, s.location DESC LIMIT :limit
     )
-    {_SELECT.replace("game_sessions", "newest")} ORDER BY s.created DESC, s.location DESC"""  # noqa: S608 - fixed texts
+    {_SELECT.replace("game_sessions", "newest")} ORDER BY s.created DESC, s.location DESC"""
 _CONDITIONS = {
     "created": "(s.created, s.location) < (:created, :location)",
     "stage": f"s.status = ANY (CAST(:statuses AS text[])) AND {_STAGE} = :stage",  # the first part is cheap

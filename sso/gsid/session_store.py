@@ -7,13 +7,13 @@ import trio
 
 from sso.accounts.model import LoginOptions, User
 from sso.bus.bus import Bus
-from sso.core.domain_counters import LOGINS
 from sso.core.ids import digest
-from sso.db.batch.statement import BatchStatement
+from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.gsid.model import GameSessionData, LinkValues, SessionSnapshot
 from sso.gsid.topics import publish_poll, publish_socket
+from sso.telemetry.counters import LOGINS
 
 NO_VALUES = LinkValues()
 DELETED_AFTER_S = 600  # a row is deleted this long after the latest possible end of its session
@@ -46,8 +46,8 @@ _FIND = BatchStatement(
             ELSE item.early_poll_key END
         ) IS TRUE AS blocked
     FROM {{items}}
-    LEFT JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
-        AND s.ends > now() - {RETENTION} AND s.client_id IS NULL""",  # noqa: S608 - fixed texts
+    LEFT JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")}
+        AND s.ends > now() - {RETENTION} AND s.client_id IS NULL""",
     columns={"gsid": "text", "early_poll_key": "bytea", "signs": "boolean"},
 )
 _CREATE = BatchStatement(
@@ -84,7 +84,7 @@ _CREATE = BatchStatement(
 # If a batch has several requests to close a session, the last one sets the state, and all of them get a row.
 _CLOSE = BatchStatement(
     f"""WITH locked AS ( -- the sessions, unless they had expired, in key order
-        SELECT item.n, item.state, s.gsid FROM {{items}} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
+        SELECT item.n, item.state, s.gsid FROM {{items}} JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")}
         WHERE s.ends > now() OR s.status NOT IN ('pending', 'confirmed') ORDER BY item.gsid FOR UPDATE OF s
     ), closed AS ( -- one row per session
         UPDATE game_sessions s SET state = batched.state,
@@ -92,12 +92,12 @@ _CLOSE = BatchStatement(
         FROM (
             SELECT gsid, array_agg(n) AS items, (array_agg(state ORDER BY n DESC))[1] AS state FROM locked GROUP BY gsid
         ) batched
-        WHERE s.gsid = ANY (ARRAY[batched.gsid]) RETURNING batched.items, {_WORKERS}
+        WHERE {by_index("s.gsid", "batched.gsid")} RETURNING batched.items, {_WORKERS}
     )
-    SELECT n, poll_worker, socket_worker FROM closed, unnest(items) AS n""",  # noqa: S608 - fixed texts
+    SELECT n, poll_worker, socket_worker FROM closed, unnest(items) AS n""",
     columns={"gsid": "text", "state": "text"},
 )
-_PENDING = """SELECT item.* FROM {items} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
+_PENDING = f"""SELECT item.* FROM {{items}} JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")}
         WHERE s.status = 'pending' AND s.ends > now() ORDER BY item.gsid FOR UPDATE OF s"""
 # If a batch has several decisions of one kind about a session, only one of them gets a row.
 _CONFIRM = BatchStatement(
@@ -112,9 +112,9 @@ _CONFIRM = BatchStatement(
         with_meta = s.with_meta OR (locked.meta AND NOT s.meta_given),
         bound_apps = CASE WHEN locked.app_id > 0 OR locked.gapp_id > 0 THEN ARRAY[s.app_id, s.gapp_id] END
     FROM locked, users u
-    WHERE s.gsid = ANY (ARRAY[locked.gsid])
-        AND u.user_id = ANY (ARRAY[locked.user_id]) AND u.valid_from = locked.valid_from AND NOT u.disabled
-    RETURNING locked.n, {_WORKERS}""",  # noqa: S608 - fixed texts
+    WHERE {by_index("s.gsid", "locked.gsid")}
+        AND {by_index("u.user_id", "locked.user_id")} AND u.valid_from = locked.valid_from AND NOT u.disabled
+    RETURNING locked.n, {_WORKERS}""",
     columns={
         "gsid": "text",
         "user_id": "text",
@@ -131,30 +131,30 @@ _DENY = BatchStatement(
     f"""WITH locked AS ( -- the pending sessions, in key order
         {_PENDING}
     )
-    UPDATE game_sessions s SET status = 'denied', stage = 'denied' FROM locked WHERE s.gsid = ANY (ARRAY[locked.gsid])
-    RETURNING locked.n, {_WORKERS}""",  # noqa: S608 - fixed texts
+    UPDATE game_sessions s SET status = 'denied', stage = 'denied' FROM locked WHERE {by_index("s.gsid", "locked.gsid")}
+    RETURNING locked.n, {_WORKERS}""",
     columns={"gsid": "text"},
 )
 # If a batch has several stages of a session, the last one is stored.
 _SET_STAGE = BatchStatement(
     f"""WITH locked AS ( -- the sessions whose stage changes, in key order
-        SELECT item.* FROM {{items}} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
+        SELECT item.* FROM {{items}} JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")}
         WHERE s.status = 'pending' AND s.ends > now() AND s.stage <> item.stage
             AND (item.stage <> 'opened' OR s.stage = '')
         ORDER BY item.gsid FOR UPDATE OF s
     )
     UPDATE game_sessions s SET stage = latest.stage
     FROM (SELECT DISTINCT ON (gsid) * FROM locked ORDER BY gsid, n DESC) latest
-    WHERE s.gsid = ANY (ARRAY[latest.gsid])
-    RETURNING latest.n, NULL AS poll_worker, {SOCKET_WORKER} AS socket_worker""",  # noqa: S608 - fixed texts
+    WHERE {by_index("s.gsid", "latest.gsid")}
+    RETURNING latest.n, NULL AS poll_worker, {SOCKET_WORKER} AS socket_worker""",
     columns={"gsid": "text", "stage": "text"},
 )
 _READ_FOR_PAGE = BatchStatement(
     f"""SELECT item.n, {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, s.state, s.user_id,
         coalesce(s.held_until > now() - interval '5 s', false)
             OR coalesce(s.last_seen > now() - interval '15 s', false) AS waiting
-    FROM {{items}} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
-        AND s.ends > now() - {RETENTION}""",  # noqa: S608 - fixed texts
+    FROM {{items}} JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")}
+        AND s.ends > now() - {RETENTION}""",
     columns={"gsid": "text"},
 )
 

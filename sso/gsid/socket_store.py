@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sso.bus.bus import Bus
-from sso.db.batch.statement import BatchStatement
+from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -17,7 +17,7 @@ from sso.gsid.topics import publish_poll, publish_socket
 _ATTACH = BatchStatement(
     f"""WITH locked AS ( -- the sessions that have not ended, one row per socket
         SELECT item.n, item.socket, s.gsid, {SOCKET_WORKER} AS previous_worker
-        FROM {{items}} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])
+        FROM {{items}} JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")}
         WHERE s.ends > now() AND s.status IN ('pending', 'confirmed') AND (item.address IS NULL OR (
             s.client_id IS NULL AND s.address = item.address
             AND (SELECT t.blocked_until > now() FROM throttle t WHERE t.key = item.early_poll_key) IS NOT TRUE))
@@ -26,16 +26,16 @@ _ATTACH = BatchStatement(
         SELECT DISTINCT ON (gsid) gsid, socket FROM locked ORDER BY gsid, n DESC
     ), attached AS (
         UPDATE game_sessions s SET socket = latest.socket, last_seen = now() FROM latest
-        WHERE s.gsid = ANY (ARRAY[latest.gsid])
+        WHERE {by_index("s.gsid", "latest.gsid")}
         RETURNING s.gsid, s.stage, s.socket, {SNAPSHOT_COLUMNS}
     )
     SELECT locked.n, locked.previous_worker, attached.*
-    FROM locked JOIN attached ON attached.gsid = locked.gsid""",  # noqa: S608 - fixed texts
+    FROM locked JOIN attached ON attached.gsid = locked.gsid""",
     columns={"gsid": "text", "socket": "text", "address": "text", "early_poll_key": "bytea"},
 )
 _READ = BatchStatement(
     f"""SELECT item.n, s.stage, s.socket, {SNAPSHOT_COLUMNS}
-    FROM {{items}} JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid])""",  # noqa: S608 - fixed texts
+    FROM {{items}} JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")}""",
     columns={"gsid": "text"},
 )
 # Returns the time, and only the sessions that have changed: in another stage, ended, or with another socket. The lists
@@ -47,10 +47,10 @@ _HEARTBEAT = Statement(
     ), locked AS (
         SELECT item.socket AS heartbeat_of, s.gsid, s.stage, s.socket, {SNAPSHOT_COLUMNS},
             s.socket = item.socket AND s.ends > now() AND s.status IN ('pending', 'confirmed') AS is_current
-        FROM item JOIN game_sessions s ON s.gsid = ANY (ARRAY[item.gsid]) ORDER BY item.gsid FOR UPDATE OF s
+        FROM item JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")} ORDER BY item.gsid FOR UPDATE OF s
     ), updated AS (
         UPDATE game_sessions s SET last_seen = now() FROM locked
-        WHERE s.gsid = ANY (ARRAY[locked.gsid]) AND locked.is_current
+        WHERE {by_index("s.gsid", "locked.gsid")} AND locked.is_current
     ), changed AS (
         SELECT item.socket AS heartbeat_of, locked.gsid, locked.stage, locked.socket, locked.status, locked.alive,
             locked.newest_poll, locked.cancels, locked.started, locked.last_seen
@@ -58,12 +58,12 @@ _HEARTBEAT = Statement(
         WHERE locked.is_current IS NOT TRUE OR locked.stage <> coalesce(item.stage, '')
     )
     SELECT changed.*, CAST(floor(extract(epoch FROM now())) AS bigint) AS ts
-    FROM (SELECT 1) AS always LEFT JOIN changed ON true"""  # noqa: S608 - fixed texts
+    FROM (SELECT 1) AS always LEFT JOIN changed ON true"""
 )
 _CANCEL = Statement(
     f"""UPDATE game_sessions s SET socket = NULL, cancels = cancels + 1
     WHERE gsid = :gsid AND socket = :socket
-    RETURNING {POLL_WORKER} AS poll_worker"""  # noqa: S608 - fixed texts
+    RETURNING {POLL_WORKER} AS poll_worker"""
 )
 
 

@@ -17,7 +17,7 @@ _CLOSE = Statement(
         status = CASE WHEN s.status = 'delivered' AND s.claimed_until IS NULL THEN 'delivered' ELSE 'closed' END
     WHERE s.gsid = :gsid AND (s.status = 'delivered' OR (s.status IN ('pending', 'confirmed') AND s.ends > now()))
     RETURNING s.status, s.user_id, s.claim_id, s.app_id, s.gapp_id, {POLL_WORKER} AS poll_worker,
-        {SOCKET_WORKER} AS socket_worker"""  # noqa: S608 - fixed texts
+        {SOCKET_WORKER} AS socket_worker"""
 )
 # Stored as ended even if it does not exist yet, as in ``claim_store.py``: a late worker then cannot start it.
 _END_SIGN_IN = Statement(

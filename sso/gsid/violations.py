@@ -36,7 +36,7 @@ _RECORD = BatchStatement(
         SELECT id, gsid, reason, expected, found, address, now() + interval '{RETENTION_DAYS} days'
         FROM item RETURNING id
     )
-    SELECT item.n FROM item JOIN recorded USING (id)""",  # noqa: S608 - fixed texts
+    SELECT item.n FROM item JOIN recorded USING (id)""",
     columns={"id": "text", "gsid": "text", "reason": "text", "expected": "text", "found": "text", "address": "text"},
 )
 _READ = Statement("SELECT * FROM game_violations WHERE id = :id AND expires > now()")

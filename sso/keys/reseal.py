@@ -155,7 +155,7 @@ def _page_statement(table: Table, column: Column[Any], *, has_previous: bool = F
             ORDER BY {key.name} LIMIT {PAGE_ROWS}
         )
         SELECT key, CASE WHEN split_part(sealed, '.', 2) <> :first THEN sealed END AS sealed
-        FROM page ORDER BY key"""  # noqa: S608 - constant names
+        FROM page ORDER BY key"""
     )
 
 
@@ -174,7 +174,7 @@ def _replace_statement(table: Table, column: Column[Any]) -> Statement:
             UPDATE {table.name} t SET {column.name} = item.new FROM item JOIN unlocked ON unlocked.key = item.key
             WHERE t.{key.name} = item.key AND unlocked.sealed = item.old RETURNING 1
         )
-        SELECT count(*) FROM replaced"""  # noqa: S608 - constant names
+        SELECT count(*) FROM replaced"""
     )
 
 

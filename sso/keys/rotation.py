@@ -28,7 +28,7 @@ VERIFY_EXPIRED_S = 30 * 86400  # some operations accept JWTs that have expired t
 _LOCK = Statement("SELECT pg_advisory_xact_lock(7350912)")
 _CHAIN = "side = CAST(:side AS boolean) AND (NOT side OR algorithm = CAST(:algorithm AS text))"
 _COUNT_SIGNERS = Statement(
-    f"SELECT count(*) FROM signing_keys WHERE retired IS NULL AND published_until IS NULL AND {_CHAIN}"  # noqa: S608 - constant SQL
+    f"SELECT count(*) FROM signing_keys WHERE retired IS NULL AND published_until IS NULL AND {_CHAIN}"
 )
 _ADD = Statement(
     """INSERT INTO signing_keys (kid, algorithm, side, public_pem, private_sealed, signs_from)
@@ -36,7 +36,7 @@ _ADD = Statement(
 )
 _SUPERSEDE = Statement(
     f"""UPDATE signing_keys SET published_until = now() + make_interval(secs => :keep)
-    WHERE kid <> :kid AND published_until IS NULL AND {_CHAIN}"""  # noqa: S608 - constant SQL
+    WHERE kid <> :kid AND published_until IS NULL AND {_CHAIN}"""
 )
 _COUNT_OTHER_SIGNERS = Statement(
     """SELECT count(*) FROM signing_keys k, signing_keys other

@@ -3,7 +3,6 @@
 import structlog
 import trio
 
-from sso.core.domain_counters import DELIVERIES
 from sso.core.encryption import Keyring
 from sso.core.logo import Logo
 from sso.db.database import Database
@@ -12,6 +11,7 @@ from sso.db.transaction import Row
 from sso.delivery.due_queue import LEASE_S, Due, DueQueue, Failure, QueuedDelivery, RetryPolicy, origin_fields
 from sso.mail.outbox import TOPIC, body_purpose, html_purpose
 from sso.mail.smtp import Delivery, build_message
+from sso.telemetry.counters import DELIVERIES
 
 MAX_TRIES = 8
 

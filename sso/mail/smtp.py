@@ -15,6 +15,7 @@ from sso.core.mail_address import ascii_domain, check_mail_address
 from sso.mail.content import LOGO_CID
 
 SMTP_TIMEOUT_S = 20
+MAIL_FOLDER = "mail"  # in the data directory
 
 
 def build_message(

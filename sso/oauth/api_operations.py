@@ -1,5 +1,6 @@
 """Describes the endpoints of OAuth 2.0 and OpenID Connect."""
 
+from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.logout import PARAMETERS as LOGOUT_PARAMETERS
 from sso.oauth.logout_pages import PATH as LOGOUT
 from sso.oauth.pages import AUTHORIZE_PATH, RESUME_PATH
@@ -15,7 +16,6 @@ from sso.oauth.routes import (
     RevokeRequest,
     UserinfoRequest,
 )
-from sso.oauth.token_request import TokenRequest
 from sso.web.api_description import (
     FORM_BODY,
     HTML,

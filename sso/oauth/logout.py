@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from sso.accounts.sessions import Session
-from sso.oauth.authorization_request import MAX_STATE, Parameters
-from sso.oauth.client_store import ClientStore
+from sso.oauth.authorization.request import MAX_STATE, Parameters
+from sso.oauth.clients.redirect_uris import Redirect, match_post_logout_redirect_uri
+from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import InvalidRedirectUri, InvalidRequest
 from sso.oauth.model import Client
-from sso.oauth.redirect_uris import Redirect, match_post_logout_redirect_uri
-from sso.oauth.tokens import IdTokenHint, TokenIssuer
+from sso.oauth.tokens.issuer import IdTokenHint, TokenIssuer
 
 PARAMETERS = ("id_token_hint", "client_id", "post_logout_redirect_uri", "state", "ui_locales")
 

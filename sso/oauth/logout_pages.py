@@ -6,7 +6,7 @@ from quart import Blueprint, Response, request
 
 from sso.accounts.sessions import Session, SessionStore
 from sso.accounts.visitor import Visitor
-from sso.oauth.authorization_request import Parameters, ui_locales
+from sso.oauth.authorization.request import Parameters, ui_locales
 from sso.oauth.logout import PARAMETERS, Logout, LogoutRequest
 from sso.web import language
 from sso.web.cookies import SESSION_COOKIE, delete_cookie

@@ -7,7 +7,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
-from sso.oauth.redirect_uris import Redirect
+from sso.oauth.clients.redirect_uris import Redirect
 
 CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 # Tokens and responses list scopes in this order.

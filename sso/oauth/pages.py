@@ -14,8 +14,7 @@ from sso.accounts.visitor import Visitor
 from sso.core.field_errors import FieldError
 from sso.db.errors import DatabaseError
 from sso.db.rate_limit import RateLimiter
-from sso.oauth.authorization_request import Parameters, error_response_mode, ui_locales
-from sso.oauth.authorize import (
+from sso.oauth.authorization.authorize import (
     AskConsent,
     Authorize,
     Outcome,
@@ -25,12 +24,13 @@ from sso.oauth.authorize import (
     asks_each_time,
     error_answer,
 )
-from sso.oauth.client_branding import site_brand
+from sso.oauth.authorization.login_flow import PATH, SiteLoginFlow, form_targets
+from sso.oauth.authorization.pushed_requests import PushedAuthorizationRequests, has_request_uri
+from sso.oauth.authorization.request import Parameters, error_response_mode, ui_locales
+from sso.oauth.clients.branding import site_brand
+from sso.oauth.clients.redirect_uris import Redirect
 from sso.oauth.errors import AuthorizationError, InvalidRedirectUri, TooManyAuthorizations
-from sso.oauth.login_flow import PATH, SiteLoginFlow, form_targets
 from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
-from sso.oauth.pushed_requests import PushedAuthorizationRequests, has_request_uri
-from sso.oauth.redirect_uris import Redirect
 from sso.web import language
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _

@@ -2,24 +2,24 @@
 
 from quart import Blueprint, Response, request
 
-from sso.core.domain_counters import TOKENS_ISSUED
 from sso.keys.keyset import KeySet
 from sso.keys.routes import PATHS as KEY_PATHS
-from sso.oauth.client_assertions import ClientAssertions
-from sso.oauth.client_auth import ClientCredentials, bearer_token, client_credentials
+from sso.oauth.authorization.pushed_requests import PushedAuthorizationRequests
+from sso.oauth.clients.assertions import ClientAssertions
+from sso.oauth.clients.authentication import ClientCredentials, bearer_token, client_credentials
 from sso.oauth.discovery import discovery_document
-from sso.oauth.dpop import AUTHORIZATION, DpopProof, DpopProofs
 from sso.oauth.errors import InvalidBoundToken, InvalidDpopProof, InvalidRequest
-from sso.oauth.held_grant import HeldGrant
-from sso.oauth.introspection import Introspection
+from sso.oauth.grant_types.held_grant import HeldGrant
+from sso.oauth.grant_types.token_endpoint import TokenEndpoint
+from sso.oauth.grant_types.token_exchange import TokenExchange
+from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.model import DEVICE_CODE
-from sso.oauth.pushed_requests import PushedAuthorizationRequests
-from sso.oauth.revocation import Revocation
-from sso.oauth.token_endpoint import TokenEndpoint
-from sso.oauth.token_exchange import TokenExchange
-from sso.oauth.token_request import TokenRequest
-from sso.oauth.token_store import TokenStore
-from sso.oauth.userinfo import require_access_token, require_bound_token, userinfo_claims
+from sso.oauth.tokens.dpop import AUTHORIZATION, DpopProof, DpopProofs
+from sso.oauth.tokens.introspection import Introspection
+from sso.oauth.tokens.revocation import Revocation
+from sso.oauth.tokens.store import TokenStore
+from sso.oauth.tokens.userinfo import require_access_token, require_bound_token, userinfo_claims
+from sso.telemetry.counters import TOKENS_ISSUED
 from sso.web.body import ParsedBody
 from sso.web.client_connection import ClientConnection, client_connection
 from sso.web.deferred_response import DeferredResponse

@@ -13,29 +13,29 @@ from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.keys.keyset import KeySet
 from sso.keys.signing_pool import SigningPool
-from sso.oauth.authorization_store import AuthorizationStore
-from sso.oauth.authorize import Authorize
-from sso.oauth.browser_origins import BrowserOrigins
-from sso.oauth.client_assertions import ClientAssertions
-from sso.oauth.client_cache import ClientCache
-from sso.oauth.client_store import ClientStore
-from sso.oauth.connected_sites import ConnectedSites
-from sso.oauth.dpop import DpopProofs
+from sso.oauth.authorization.authorize import Authorize
+from sso.oauth.authorization.connected_sites import ConnectedSites
+from sso.oauth.authorization.login_flow import SiteLoginFlows
+from sso.oauth.authorization.pushed_requests import PushedAuthorizationRequests
+from sso.oauth.authorization.store import AuthorizationStore
+from sso.oauth.clients.assertions import ClientAssertions
+from sso.oauth.clients.browser_origins import BrowserOrigins
+from sso.oauth.clients.cache import ClientCache
+from sso.oauth.clients.store import ClientStore
 from sso.oauth.grant_types.authorization_code import AuthorizationCodeGrant
 from sso.oauth.grant_types.client_credentials import ClientCredentialsGrant
 from sso.oauth.grant_types.refresh_token import RefreshTokenGrant
-from sso.oauth.introspection import Introspection
-from sso.oauth.jwt_access_tokens import AccessTokenDigests
-from sso.oauth.login_flow import SiteLoginFlows
+from sso.oauth.grant_types.token_endpoint import TokenEndpoint
+from sso.oauth.grant_types.token_exchange import TokenExchange
 from sso.oauth.logout import Logout
-from sso.oauth.pushed_requests import PushedAuthorizationRequests
-from sso.oauth.resources import ResourceServers
-from sso.oauth.revocation import Revocation
-from sso.oauth.service_token_store import ServiceTokenStore
-from sso.oauth.token_endpoint import TokenEndpoint
-from sso.oauth.token_exchange import TokenExchange
-from sso.oauth.token_store import TokenLifetimes, TokenStore
-from sso.oauth.tokens import TokenIssuer
+from sso.oauth.tokens.dpop import DpopProofs
+from sso.oauth.tokens.introspection import Introspection
+from sso.oauth.tokens.issuer import TokenIssuer
+from sso.oauth.tokens.jwt_access_tokens import AccessTokenDigests
+from sso.oauth.tokens.resources import ResourceServers
+from sso.oauth.tokens.revocation import Revocation
+from sso.oauth.tokens.service_token_store import ServiceTokenStore
+from sso.oauth.tokens.store import TokenLifetimes, TokenStore
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.errors import Forbidden, NotFound
 from sso.core.net import Address
 from sso.perm.caller import Caller
@@ -15,6 +14,7 @@ from sso.perm.engine.rights import META_NAMES, Rights
 from sso.perm.engine.secret_rights import NO_SECRET_RIGHTS, SecretRights
 from sso.perm.stores.facts_reader import FactsReader
 from sso.perm.stores.loaded_facts import LoadedFacts
+from sso.telemetry.counters import PERMISSION_CHECKS
 
 
 class CallerRights(NamedTuple):

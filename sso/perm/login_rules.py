@@ -2,7 +2,6 @@
 
 from sso.accounts.errors import LoginNotAllowed
 from sso.accounts.model import User
-from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.encryption import Keyring
 from sso.core.errors import ApiError
 from sso.core.jwt import InvalidToken
@@ -18,6 +17,7 @@ from sso.perm.engine.rights import Rights
 from sso.perm.stores.builtin_roles import ROOT_RULES
 from sso.perm.stores.email_secret import email_secret_matches
 from sso.perm.stores.facts_reader import FactsReader
+from sso.telemetry.counters import PERMISSION_CHECKS
 
 _NAME = Statement("SELECT name FROM applications WHERE application_id = :application_id")
 _HAS_SECRET_DATA = Statement(

@@ -45,16 +45,13 @@ _SCRUB_AUDIT = Statement(
         after = CASE WHEN {_ABOUT_USER} THEN CAST('{{"erased"\\: true}}' AS jsonb)
             ELSE CAST(regexp_replace(CAST(after AS text), :pattern, 'erased', 'g') AS jsonb) END
     WHERE id >= :first AND id < :end AND (user_id = :user_id OR {_ABOUT_USER}
-        OR position(:login IN CAST(before AS text)) > 0 OR position(:login IN CAST(after AS text)) > 0)"""  # noqa: S608
+        OR position(:login IN CAST(before AS text)) > 0 OR position(:login IN CAST(after AS text)) > 0)"""
 )
 _LOCK_CLAIMED = Statement(
     """SELECT user_id FROM users WHERE user_id = :user_id AND deletion_by = 'erasing' AND deletion_due = :lease
     FOR UPDATE"""
 )
-_DELETE_ROWS = tuple(
-    Statement(f"DELETE FROM {table} WHERE user_id = :user_id")  # noqa: S608 - constant names
-    for table in WITHOUT_FOREIGN_KEY
-)
+_DELETE_ROWS = tuple(Statement(f"DELETE FROM {table} WHERE user_id = :user_id") for table in WITHOUT_FOREIGN_KEY)
 _DELETE_MAILS = Statement(
     """WITH codes AS (DELETE FROM registration_codes WHERE login = :login)
     DELETE FROM outbox WHERE recipient = :login"""

@@ -48,7 +48,7 @@ def _statement(columns: tuple[str, ...], rows: str, order: str, *, ascending: bo
         )
         SELECT coalesce('[' || string_agg(json, ',' ORDER BY place {"DESC" if ascending else ""})
                 FILTER (WHERE fits) || ']', '[]') AS entries, coalesce(bool_and(fits), true) AS is_complete
-        FROM measured""",  # noqa: S608 - the parts are constants
+        FROM measured""",
         name=name,
     )
 
@@ -63,14 +63,14 @@ def _table_statement(table: str) -> Statement:
     columns = EXPORTED[table]
     name = f"personal_data.{table}"
     if table == "account_events":  # the newest ones, and the last of them at the end
-        rows = f"SELECT id, {', '.join(columns)} FROM account_events WHERE user_id = :user_id"  # noqa: S608 - constants
+        rows = f"SELECT id, {', '.join(columns)} FROM account_events WHERE user_id = :user_id"
         return _statement(columns, rows, "id DESC", ascending=True, name=name)
     if table in ("oauth_consents", "oauth_grants"):
         listed = ", ".join(f"t.{column}" for column in columns)
         rows = f"""SELECT coalesce(c.name, '') AS name, {listed} FROM {table} t
-            LEFT JOIN oauth_clients c USING (client_id) WHERE t.user_id = :user_id"""  # noqa: S608 - constants
+            LEFT JOIN oauth_clients c USING (client_id) WHERE t.user_id = :user_id"""
         return _statement(("name", *columns), rows, columns[0], name=name)
-    rows = f"SELECT {', '.join(columns)} FROM {table} WHERE user_id = :user_id"  # noqa: S608 - constants
+    rows = f"SELECT {', '.join(columns)} FROM {table} WHERE user_id = :user_id"
     return _statement(columns, rows, columns[0], name=name)
 
 
@@ -105,7 +105,7 @@ _PERMISSION_HISTORY = _statement(
     ("at", "kind", "key", "before"),
     f"""SELECT v.id, c.at, v.kind, v.key, v.image AS before
     FROM permission_versions v JOIN permission_commits c ON c.id = v.commit_id
-    WHERE v.owner = :user_id AND v.kind IN ({", ".join(f"'{kind}'" for kind in VERSIONS_OF_USERS)})""",  # noqa: S608
+    WHERE v.owner = :user_id AND v.kind IN ({", ".join(f"'{kind}'" for kind in VERSIONS_OF_USERS)})""",
     "id DESC",
     name="personal_data.exported_lists.PERMISSION_HISTORY",
 )

@@ -35,15 +35,15 @@ class ResponseBytes:
         if self._end is not None:
             self._end += count
 
-    async def are_acknowledged(self, *, may_read: bool) -> bool:
+    async def are_acknowledged(self) -> bool:
         """Waits until the client has acknowledged everything. Returns False if it does not.
 
         After a reset, the acknowledged bytes decide. Where the kernel does not tell them, a reset counts as not
-        acknowledged. ``may_read`` says that no other task reads from the socket. The client's next request then ends
-        the pause. A socket that the server has closed counts as acknowledged: the kernel still sends what was written
-        before.
+        acknowledged. The client's next request ends the pause, so no other task may read from the socket meanwhile. A
+        socket that the server has closed counts as acknowledged: the kernel still sends what was written before.
         """
         sock, pause_s, end = self._sock, FIRST_PAUSE_S, trio.current_time() + WAIT_S
+        nothing_arrived = True
         while not _is_closed(sock):
             if _is_reset(sock):
                 return self._are_all_acknowledged()
@@ -52,11 +52,12 @@ class ResponseBytes:
             if trio.current_time() >= end:
                 return False
             with trio.move_on_after(pause_s) as pause:
-                if may_read:
+                if nothing_arrived:
                     await trio.lowlevel.wait_readable(sock)
                 else:
                     await trio.sleep_forever()
-            may_read = may_read and pause.cancelled_caught  # what has arrived stays readable, and would end every pause
+            # What has arrived stays readable, and would end every pause.
+            nothing_arrived = nothing_arrived and pause.cancelled_caught
             pause_s = min(2 * pause_s, MAX_PAUSE_S)
         return True
 

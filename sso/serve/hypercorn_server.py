@@ -20,10 +20,10 @@ from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
-from sso.core.telemetry import Span, current_span
 from sso.log import current_request_id
 from sso.serve.rate_limited_log import RateLimitedLog
 from sso.serve.server_limits import ServerLimits
+from sso.telemetry.spans import Span, current_span
 from sso.web.client_connection import CONNECTION_EXTENSION
 from sso.web.websocket import MAX_MESSAGE_BYTES
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import trio
 
-from sso.metrics import forget_gauges_of_ended_workers
 from sso.serve.http1 import server
 from sso.serve.server_limits import ServerLimits
+from sso.telemetry.metrics import forget_gauges_of_ended_workers
 
 MAX_CONNECTIONS = 64  # per client address
 CACHE_S = 1.0

@@ -12,7 +12,7 @@ from sso.accounts.authentication_context import UPSTREAM_AUTH
 from sso.accounts.errors import AccountClosed
 from sso.accounts.model import User
 from sso.accounts.sessions import Session
-from sso.core.domain_counters import LOGINS
+from sso.telemetry.counters import LOGINS
 from sso.upstream.attempts import AttemptStore, BegunAttempt
 from sso.upstream.errors import AccountDisabled, AttemptExpired, UnknownProvider, UpstreamError
 from sso.upstream.linked_identities import IdentityTaken, LinkedIdentities

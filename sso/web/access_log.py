@@ -4,8 +4,8 @@ import time
 
 import structlog
 
-from sso.core.telemetry import RequestSpan
-from sso.metrics import Metrics
+from sso.telemetry.metrics import Metrics
+from sso.telemetry.spans import RequestSpan
 from sso.web.request_tracing import RequestTracing
 
 MAX_METHOD = 20  # characters of a method in the log: a client may send any

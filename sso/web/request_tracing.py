@@ -7,7 +7,7 @@ client could add spans to the traces of others, and decide which of its requests
 from typing import Any
 
 from sso.core.net import Network, contains
-from sso.core.telemetry import RequestSpan, Telemetry, current_span
+from sso.telemetry.spans import RequestSpan, Telemetry, current_span
 from sso.web.client_address import UnknownAddress, peer_address
 
 SPAN = "sso.span"  # a key in the ASGI scope

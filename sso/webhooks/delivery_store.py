@@ -61,7 +61,7 @@ _STORE_FAILED = Statement(
         UPDATE webhooks SET position = (SELECT max(position) FROM failed)
         WHERE webhook_id IN (SELECT webhook_id FROM webhook) AND EXISTS (SELECT FROM failed)
     )
-    SELECT count(*) FROM failed"""  # noqa: S608 - constant numbers
+    SELECT count(*) FROM failed"""
 )
 _CLAIM_FAILED = Statement(
     """UPDATE webhook_failures f SET retry_at = now() + make_interval(secs => :lease_s)

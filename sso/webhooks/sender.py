@@ -13,12 +13,12 @@ import structlog
 
 from sso.change_stream.reader import ChangeReader, ExpiredCursor, StreamEvent, StreamPage
 from sso.change_stream.sequencer import TOPIC
-from sso.core.domain_counters import DELIVERIES
 from sso.core.outgoing_http import OutgoingClient, OutgoingLimits
 from sso.core.outgoing_url import EXPECTED, is_outgoing_url
 from sso.db.clock import DatabaseClock
 from sso.delivery.due_queue import Due, DueQueue, Failure, QueuedDelivery, RetryPolicy
 from sso.delivery.http import post
+from sso.telemetry.counters import DELIVERIES
 from sso.webhooks.delivery_store import DeliveryStore
 from sso.webhooks.model import ClaimedWebhook
 from sso.webhooks.signature import signature

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from sso.backup import chunk_encryption, passphrase
 from sso.backup.archive import new_file, write_archive
 from sso.backup.archive_reader import open_archive
+from sso.backup.chunk_encryption import CHUNK_BYTES, TAG_BYTES, DamagedStream, decrypt_stream, encrypt_stream
 from sso.backup.errors import BackupError
 from sso.backup.manifest import Manifest
 from sso.backup.secrets import Secrets
-from sso.core import chunk_encryption, passphrase
-from sso.core.chunk_encryption import CHUNK_BYTES, TAG_BYTES, DamagedStream, decrypt_stream, encrypt_stream
 from tests.backup.archives import members, rewritten
 
 PASSPHRASE = "correct horse battery"

@@ -18,8 +18,8 @@ from sso.config import load
 from sso.console.sections import OVERVIEW, SECTIONS
 from sso.console.visit import ConsoleVisit, RecentQuestion
 from sso.health import Health
-from sso.metrics import Metrics
 from sso.services import open_services
+from sso.telemetry.metrics import Metrics
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.kit.browser import query
 from tests.kit.server import Server

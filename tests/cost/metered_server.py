@@ -16,10 +16,10 @@ from sso.app import build_app
 from sso.config import load
 from sso.db.clock_sync import measure_clock
 from sso.health import Health
-from sso.metrics import Metrics
 from sso.perm.stores.seed import seed_central_application
 from sso.serve.http1.server import serve
 from sso.services import Services, open_services
+from sso.telemetry.metrics import Metrics
 from tests.cost.queue_meter import QueueMeter
 from tests.kit.server import Server
 

@@ -12,8 +12,8 @@ import pytest
 from scripts.reference_tables.route_limits import body_limits, usual_limit
 from sso.app import build_app
 from sso.health import Health
-from sso.metrics import Metrics
 from sso.openapi.document import all_operations
+from sso.telemetry.metrics import Metrics
 from sso.web.api_description import ApiOperation
 from sso.web.body import BodyLimit
 from tests.cost.callers import Caller, Records

@@ -15,7 +15,7 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.statement_name import function_name
 from sso.db.transaction import Transaction
-from sso.oauth.token_statements import ROTATE
+from sso.oauth.tokens.statements import ROTATE
 
 SLOW_MS = 50
 SLEEP = Statement("SELECT CAST(:label AS text), pg_sleep(0.06)")
@@ -41,7 +41,7 @@ def test_statement_is_named_after_its_constant() -> None:
     assert SLEEP.name == f"{module}.SLEEP"
     assert _LISTED[0].name == f"{module}.LISTED"
     assert _BY_TABLE["users"].name == f"{module}.BY_TABLE"
-    assert ROTATE.name == ROTATE.statement.name == "oauth.token_statements.ROTATE"
+    assert ROTATE.name == ROTATE.statement.name == "oauth.tokens.statements.ROTATE"
 
 
 def test_statement_without_constant_is_named_after_its_function() -> None:

@@ -169,9 +169,9 @@ def test_metrics_and_routes_of_rules_and_dashboard_exist() -> None:
 ALERTS = {
     "SsoDatabaseDown": ('sso_database_circuit_open{job="sso", instance="a"}', "0x4 1x10", {"instance": "a"}),
     "SsoSlowStatements": (
-        'sso_database_slow_statements_total{job="sso", statement="oauth.token_statements.ROTATE"}',
+        'sso_database_slow_statements_total{job="sso", statement="oauth.tokens.statements.ROTATE"}',
         "0+30x30",
-        {"statement": "oauth.token_statements.ROTATE"},
+        {"statement": "oauth.tokens.statements.ROTATE"},
     ),
     "SsoMailsWait": ('sso_mail_queue_oldest_seconds{job="sso", instance="a"}', "0 600+60x30", {}),
     "SsoBackgroundTasksFail": (

@@ -1,5 +1,6 @@
 """scripts/run: the service and the demo site, started by one command."""
 
+import html
 import os
 import re
 import signal
@@ -7,15 +8,19 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from unittest import mock
 
 import httpx
 import pytest
 
-from scripts.demo_installation import NotTheDemo, check_installation, claim_data_directory
+from scripts import demo_installation
+from scripts.demo_installation import NotTheDemo, check_installation, claim_data_directory, delete_data_directory
 from scripts.run_demo import links, listen
+from sso.db.embedded import join
 from tests.faults import open_folder
+from tests.kit.browser import Forms
 from tests.kit.long_tests import takes_long
 from tests.kit.ports import free_port
 from tests.kit.prepared_data import join_prepared
@@ -67,25 +72,47 @@ def started(environment: dict[str, str]) -> "Iterator[subprocess.Popen[str]]":
                 process.terminate()
 
 
+def check_mails(service: str) -> None:
+    """A player asks for a new password, and opens the link of the mail on the page with the demo's mails."""
+    with httpx.Client(base_url=service, timeout=60, follow_redirects=True) as browser:
+        assert "There is no mail yet." in browser.get("/demo/mail").text
+        form = Forms(browser.get("/forgot").text).by_action["/forgot"][0]
+        answer = browser.post("/forgot", data={**form, "login": "player@example.com"}, headers={"Origin": service})
+        assert answer.status_code < 400, answer.text
+        mails = until(lambda: re.findall(r'href="(/demo/mail/[0-9a-f]{16})"', browser.get("/demo/mail").text))
+        mail = html.unescape(browser.get(mails[0]).text)
+        link = re.search(rf'href="({re.escape(service)}/reset[^"]+)"', mail)
+        assert link is not None, mail
+        assert "New password" in browser.get(link[1]).text
+        assert browser.get("/demo/mail/0000000000000000").status_code == 404
+
+
 @pytest.mark.parametrize("stop", [pytest.param("SIGTERM", marks=takes_long), "Ctrl-C"])
 def test_links_are_printed_when_both_answer_and_both_stop_together(prepared: dict[str, str], stop: str) -> None:
     environment = prepared
-    service, site = f"http://{environment['SSO_BIND']}", f"http://127.0.0.1:{environment['DEMO_SITE_PORT']}"
+    _, _, port = environment["SSO_BIND"].partition(":")
+    service, site = f"http://localhost:{port}", f"http://127.0.0.1:{environment['DEMO_SITE_PORT']}"
     with started(environment) as process:
         assert process.stdout is not None
-        lines = [process.stdout.readline().rstrip() for _ in range(9)]
+        lines = [process.stdout.readline().rstrip() for _ in range(13)]
         assert lines == [
             "created 9, changed 3, unchanged 1",
             f"sso is ready at {service} (1 worker, data directory {environment['SSO_DATA_DIR']})",
             "",
             f"  Admin console  {service}/console",
             f"  Account page   {service}/account",
+            f"  New account    {service}/register",
+            f"  Mails          {service}/demo/mail",
             f"  Demo web site  {site}/",
             f"  Demo game      {ROOT}/scripts/sso play {service}    (in a second terminal)",
-            "  Sign in as     demo@example.com with the password demo-password",
+            "  Administrator  demo@example.com with the password demo-password",
+            "  Player         player@example.com with the password player-password",
             "  Stop           Ctrl-C",
+            "  Start afresh   scripts/run --reset",
         ]
         assert answers(f"{service}/readyz")
+        assert answers(f"{service}/register")
+        check_mails(service)
         assert f"{service}/proxy/oauth/authorize" in httpx.get(f"{site}/sign-in", timeout=60).headers["Location"]
         if stop == "Ctrl-C":
             os.killpg(process.pid, signal.SIGINT)  # the terminal sends it to all processes of the group
@@ -95,6 +122,21 @@ def test_links_are_printed_when_both_answer_and_both_stop_together(prepared: dic
         assert process.stdout.read() == ""  # the end of the output: the demo site has ended as well
     assert not answers(site)
     assert not answers(f"{service}/readyz")
+
+
+def test_reset_deletes_the_data_of_the_demo_and_of_nothing_else(prepared: dict[str, str]) -> None:
+    data_dir = Path(prepared["SSO_DATA_DIR"])
+    with (
+        closing(join(data_dir)),
+        mock.patch.object(demo_installation, "STOPPING_S", 0),
+        pytest.raises(NotTheDemo, match="is running: stop the service"),
+    ):
+        delete_data_directory(data_dir)
+    delete_data_directory(check_installation(prepared))
+    assert not data_dir.exists()
+    (data_dir / "postgres").mkdir(parents=True)
+    with pytest.raises(NotTheDemo, match="was not created by scripts/run"):
+        check_installation(prepared)
 
 
 def refusal(environment: dict[str, str]) -> str:

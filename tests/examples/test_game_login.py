@@ -99,7 +99,7 @@ def log_in(server: Server, command: Sequence[str], *arguments: str) -> Game:
 def test_python_example_explains_its_arguments(python_game: Command) -> None:
     shown = subprocess.run([*python_game, "--help"], capture_output=True, text=True, check=True).stdout
     assert "base_url" in shown
-    assert "http://127.0.0.1:8000" in shown
+    assert "http://localhost:8000" in shown
 
 
 def test_cpp_example_builds_with_cmake(cpp_game: Command, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_denial_ends_the_example(server: Server, language: str, request: pytest.
 
 def test_python_example_reports_wrong_arguments_in_one_line(python_game: Command, server: Server) -> None:
     for arguments, error in (
-        (("file:///etc",), "base_url: expected an address such as http://127.0.0.1:8000"),
+        (("file:///etc",), "base_url: expected an address such as http://localhost:8000"),
         ((f"{server.base_url}/login",), "login failed: this is not the address of a sign-on service"),
         ((server.base_url, "/missing.pem"), "/missing.pem: [Errno 2] No such file or directory: '/missing.pem'"),
     ):

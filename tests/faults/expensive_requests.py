@@ -27,8 +27,10 @@ RULES = (
     "can_view_state",
     "can_manage_state",
 )
+# Each user has a tag that no other has: users with the same attributes are evaluated once for all of them.
 _ADD_USERS = """INSERT INTO users (user_id, login, login_key, tags)
-    SELECT CAST(8000000 + n AS text), 'many' || n || '@example.com', 'many' || n || '@example.com', '{many}'
+    SELECT CAST(8000000 + n AS text), 'many' || n || '@example.com', 'many' || n || '@example.com',
+        ARRAY['many', 'tag' || n]
     FROM generate_series(1, $1::int) AS n"""
 _ADD_ROLES = """INSERT INTO roles (application_id, name, meta, condition)
     SELECT $1::int, 'role' || n,

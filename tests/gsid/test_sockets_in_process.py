@@ -15,10 +15,10 @@ from sso.accounts.model import User
 from sso.app import build_app
 from sso.db.errors import Unavailable
 from sso.health import Health
-from sso.metrics import Metrics
 from sso.serve.http1 import server as http_server
 from sso.serve.server_limits import ServerLimits
 from sso.services import Services
+from sso.telemetry.metrics import Metrics
 from tests.kit.builders import add_user
 from tests.kit.held import SOCKET, Game, connect, new_game, receive_all
 

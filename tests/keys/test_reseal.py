@@ -26,7 +26,7 @@ from sso.keys import reseal as reseal_module
 from sso.keys.reseal import Reseal, ResealIncomplete, SealedValue, sealed_columns
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
-from sso.oauth.client_store import secret_purpose
+from sso.oauth.clients.store import secret_purpose
 from sso.perm.stores.access_keys import add_access_key
 from sso.perm.stores.email_secret import get_or_create_email_secret
 from sso.services import Services, build

@@ -202,8 +202,8 @@ def _build_app() -> None:
     from sso.core.encryption import Keyring, MasterKey
     from sso.db.database import Database
     from sso.health import Health
-    from sso.metrics import Metrics
     from sso.services import build
+    from sso.telemetry.metrics import Metrics
 
     with tempfile.TemporaryDirectory() as folder:
         services = build(

@@ -11,8 +11,8 @@ from sso.accounts.authentication_context import by_password
 from sso.accounts.sessions import Session
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.oauth.authorization_request import Parameters
-from sso.oauth.authorize import AskConsent, Outcome, RedirectTo, ShowSignIn
+from sso.oauth.authorization.authorize import AskConsent, Outcome, RedirectTo, ShowSignIn
+from sso.oauth.authorization.request import Parameters
 from sso.oauth.model import AuthorizationRequest
 from sso.services import Services
 from tests.kit.builders import add_user

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sso.oauth.client_auth import ClientCredentials, authenticate_client, sha1_bearer
+from sso.oauth.clients.authentication import ClientCredentials, authenticate_client, sha1_bearer
 from sso.oauth.model import Client
 from tests.kit.oauth import Browser, Site
 from tests.kit.timing import welch

@@ -14,7 +14,7 @@ import trio
 from sso.core.errors import ApiError
 from sso.db.batch.statement_batch import SLOW_BATCH_S
 from sso.db.database import Database
-from sso.oauth.client_auth import ClientCredentials, sha1_bearer
+from sso.oauth.clients.authentication import ClientCredentials, sha1_bearer
 from sso.oauth.errors import InvalidClient, InvalidGrant
 from sso.services import Services
 from tests.kit.oauth import pkce

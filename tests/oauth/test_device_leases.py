@@ -13,10 +13,10 @@ from sso.core.net import parse_address
 from sso.db.database import Database
 from sso.device.errors import AuthorizationPending
 from sso.device.grant import DeviceGrant
-from sso.oauth.client_auth import ClientCredentials
+from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.errors import InvalidGrant
-from sso.oauth.held_grant import HeldAnswer
-from sso.oauth.token_request import TokenRequest
+from sso.oauth.grant_types.held_grant import HeldAnswer
+from sso.oauth.grant_types.token_request import TokenRequest
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse

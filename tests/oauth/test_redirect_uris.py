@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sso.oauth.redirect_uris import (
+from sso.oauth.clients.redirect_uris import (
     Redirect,
     is_redirect_uri,
     match_post_logout_redirect_uri,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sso.db.database import Database
-from sso.oauth.client_auth import ClientCredentials, sha1_bearer
+from sso.oauth.clients.authentication import ClientCredentials, sha1_bearer
 from sso.services import Services
 from tests.oauth.in_process import BEARER_ONLY, CREDENTIALS, URI, new_code, redeem, refresh
 

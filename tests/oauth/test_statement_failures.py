@@ -14,9 +14,9 @@ from quart.wrappers import Response
 from sso.app import build_app
 from sso.db.database import Database
 from sso.health import Health
-from sso.metrics import Metrics
-from sso.oauth.client_auth import sha1_bearer
+from sso.oauth.clients.authentication import sha1_bearer
 from sso.services import Services
+from sso.telemetry.metrics import Metrics
 from tests.kit.long_tests import usual_part
 from tests.oauth.in_process import SECRET, URI, new_code
 

@@ -10,9 +10,9 @@ import pytest
 
 from sso.app import build_app
 from sso.health import Health
-from sso.metrics import Metrics
 from sso.openapi.document import build_document, document_path
 from sso.services import Services
+from sso.telemetry.metrics import Metrics
 from tests.kit.server import Server
 
 # Metrics have a listener of their own, which is not the application's.

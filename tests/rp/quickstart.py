@@ -19,7 +19,7 @@ from tests.kit.server import Server, until
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = ROOT / ".rp"
-SERVICE = "127.0.0.1:8000"
+SERVICE = "localhost:8000"
 _BLOCK = re.compile(r"^\.\. code-block:: shell\n\n((?:    .*\n|\n)+)", re.MULTILINE)
 # Commands whose work scripts/rp or the constructor has done.
 _INSTALLATION = ("python3 -m venv", ".venv/bin/pip", "npm install", "sudo apt-get", "export CLIENT_SECRET=", "cd ")

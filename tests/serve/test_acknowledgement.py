@@ -64,7 +64,7 @@ async def test_socket_that_is_closed_meanwhile_ends_the_wait(pair: Pair) -> None
     pair.write(bytes(MORE_THAN_THE_RECEIVER_TAKES))
 
     async def wait() -> None:
-        outcomes.append(await pair.response.are_acknowledged(may_read=False))
+        outcomes.append(await pair.response.are_acknowledged())
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait)
@@ -77,7 +77,7 @@ async def test_reset_after_everything_was_acknowledged_is_a_delivery(pair: Pair)
     pair.write(RESPONSE)
     pair.read(len(RESPONSE))
     await pair.reset()
-    assert await pair.response.are_acknowledged(may_read=True)
+    assert await pair.response.are_acknowledged()
 
 
 async def test_earlier_responses_of_the_connection_do_not_count(pair: Pair) -> None:
@@ -86,16 +86,15 @@ async def test_earlier_responses_of_the_connection_do_not_count(pair: Pair) -> N
     pair.response = ResponseBytes(pair.server)
     pair.write(bytes(MORE_THAN_THE_RECEIVER_TAKES))
     await pair.reset()
-    assert not await pair.response.are_acknowledged(may_read=True)
+    assert not await pair.response.are_acknowledged()
 
 
-@pytest.mark.parametrize("may_read", [True, False])
-async def test_reset_before_everything_was_acknowledged_is_no_delivery(pair: Pair, may_read: bool) -> None:
+async def test_reset_before_everything_was_acknowledged_is_no_delivery(pair: Pair) -> None:
     pair.write(bytes(MORE_THAN_THE_RECEIVER_TAKES))
     pair.read(1000)
     await pair.reset()
     with trio.fail_after(acknowledgement.WAIT_S / 2):  # nothing more will be acknowledged
-        assert not await pair.response.are_acknowledged(may_read=may_read)
+        assert not await pair.response.are_acknowledged()
 
 
 async def test_response_to_a_client_that_has_closed_is_no_delivery(pair: Pair) -> None:
@@ -103,7 +102,7 @@ async def test_response_to_a_client_that_has_closed_is_no_delivery(pair: Pair) -
     pair.client.close()
     await trio.lowlevel.wait_readable(pair.server)
     pair.write(RESPONSE)
-    assert not await pair.response.are_acknowledged(may_read=False)
+    assert not await pair.response.are_acknowledged()
 
 
 async def test_reset_counts_where_the_kernel_does_not_tell_the_acknowledged_bytes(
@@ -113,9 +112,9 @@ async def test_reset_counts_where_the_kernel_does_not_tell_the_acknowledged_byte
     pair.response = ResponseBytes(pair.server)
     pair.write(RESPONSE)
     pair.read(len(RESPONSE))
-    assert await pair.response.are_acknowledged(may_read=False)
+    assert await pair.response.are_acknowledged()
     await pair.reset()
-    assert not await pair.response.are_acknowledged(may_read=False)
+    assert not await pair.response.are_acknowledged()
 
 
 async def test_unix_socket_is_acknowledged_when_it_was_read() -> None:
@@ -123,5 +122,5 @@ async def test_unix_socket_is_acknowledged_when_it_was_read() -> None:
     pair.write(RESPONSE)
     pair.read(len(RESPONSE))
     pair.client.close()
-    assert await pair.response.are_acknowledged(may_read=False)
+    assert await pair.response.are_acknowledged()
     pair.close()

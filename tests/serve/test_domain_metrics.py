@@ -8,7 +8,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from sso.core.domain_counters import DomainCounter
+from sso.telemetry.counters import DomainCounter
 from tests.kit.browser import fresh_browser, new_user
 from tests.kit.builders import PASSWORD
 from tests.kit.game import Game, press_continue

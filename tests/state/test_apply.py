@@ -10,7 +10,7 @@ from sso.accounts.model import LoginOptions, User
 from sso.accounts.second_factor.codes import totp_purpose
 from sso.core.net import parse_address
 from sso.db.statement import Statement
-from sso.oauth.client_store import secret_purpose
+from sso.oauth.clients.store import secret_purpose
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import DocumentError, parse

@@ -8,8 +8,8 @@ import trio
 
 from sso.app import build_app
 from sso.health import Health
-from sso.metrics import Metrics
 from sso.services import Services
+from sso.telemetry.metrics import Metrics
 from sso.web import request
 from sso.web.body import CHEAP_BYTES, MAX_SCHEMA_VALUES, MAX_VALUES, ParsedBody, is_cheap, parse_body
 from tests.kit.server import Server

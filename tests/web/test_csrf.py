@@ -7,8 +7,8 @@ import pytest
 
 from sso.app import build_app
 from sso.health import Health
-from sso.metrics import Metrics
 from sso.services import Services
+from sso.telemetry.metrics import Metrics
 from sso.web.csrf import csrf_token
 from sso.web.error_format import ErrorFormat, error_format_for
 from tests.kit.browser import VISIT, AuthenticatorApp, Browser, fresh_browser, new_user, query

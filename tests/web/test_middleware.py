@@ -11,8 +11,8 @@ import pytest
 
 from sso.app import build_app
 from sso.health import Health
-from sso.metrics import Metrics
 from sso.services import Services
+from sso.telemetry.metrics import Metrics
 from sso.web.csrf import csrf_token
 from sso.web.fast_quart.app import FastQuart
 from tests.kit.browser import OWN_SCRIPTS, SESSION, VISIT, Browser, fresh_browser, new_user

@@ -7,8 +7,8 @@ from opentelemetry.metrics import NoOpMeter
 from opentelemetry.sdk.trace import TracerProvider
 
 from sso.core.net import parse_networks
-from sso.core.telemetry import current_span
-from sso.otel.spans import OtelTelemetry
+from sso.telemetry.otel.spans import OtelTelemetry
+from sso.telemetry.spans import current_span
 from sso.web.request_tracing import RequestTracing, started_span
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"

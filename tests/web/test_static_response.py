@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.metrics import Metrics
+from sso.telemetry.metrics import Metrics
 from sso.web.access_log import AccessLog
 from sso.web.static_response import StaticResponse
 from tests.kit.server import Server, until

@@ -72,7 +72,7 @@ FAILED_ATTEMPT = f"""newest_events AS MATERIALIZED (
         INSERT INTO account_events (user_id, kind, address)
         SELECT user_id, :failed_kind, :failed_address FROM users WHERE user_id = CAST(:failed_user_id AS text)
             AND NOT EXISTS (SELECT FROM joined_failure) AND {{condition}}
-    )"""  # noqa: S608 - a constant number
+    )"""
 _RECORD_FAILURE = Statement(f"WITH {FAILED_ATTEMPT.format(condition='true')} SELECT 1")
 
 

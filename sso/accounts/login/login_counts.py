@@ -5,8 +5,8 @@ from typing import TypeVar
 
 from sso.accounts.errors import AccountClosed, InvalidCredentials, LoginBusy, SecondFactorBlocked, TooManyAttempts
 from sso.accounts.model import SecondFactorRequired
-from sso.core.domain_counters import LOGINS
 from sso.core.errors import ApiError
+from sso.telemetry.counters import LOGINS
 
 T = TypeVar("T")
 

@@ -13,7 +13,6 @@ import trio
 from sso.accounts.errors import TooManyAttempts
 from sso.accounts.history.events import FAILED_ATTEMPT, EventKind, record_failure
 from sso.accounts.model import User
-from sso.core.domain_counters import THROTTLED_REQUESTS
 from sso.core.ids import digest
 from sso.core.net import SITE_FACTOR, Address, client_networks
 from sso.db.batch.statement import BatchStatement
@@ -21,6 +20,7 @@ from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.rate_limit import count_events
 from sso.db.statement import Statement
+from sso.telemetry.counters import THROTTLED_REQUESTS
 
 FREE_FAILURES = 5  # of an account; the fifth and each further one blocks it, for a second at first
 
@@ -62,7 +62,7 @@ _CHARGE = Statement(
     ), {FAILED_ATTEMPT.format(condition=_ALL_CHARGED)}
     SELECT CASE WHEN wait IS NOT NULL THEN wait
                 WHEN (SELECT count(*) FROM charged) < (SELECT count(*) FROM counters) THEN 0 END
-    FROM blocked"""  # noqa: S608 - the parts are constants
+    FROM blocked"""
 )
 # Takes back the charge of a correct attempt: the counter of the account is deleted, the others lose one event.
 _REFUND = Statement(
@@ -76,7 +76,7 @@ _REFUND = Statement(
     UPDATE throttle t SET failures = greatest(failures - 1, 0), blocked_until = CASE
         WHEN failures <= max_events THEN '-infinity' ELSE blocked_until END
     FROM counters WHERE NOT counters.backoff AND t.key = counters.key
-        AND t.key = ANY (ARRAY(SELECT key FROM locked))"""  # noqa: S608 - the parts are constants
+        AND t.key = ANY (ARRAY(SELECT key FROM locked))"""
 )
 _SUCCESS_KEYS = """ARRAY(
             SELECT account_key FROM valid_items UNION SELECT address_key FROM valid_items
@@ -103,7 +103,7 @@ COUNT_SUCCESSES = f""", locked AS (
         FROM attempts WHERE logins_key IS NOT NULL AND wait IS NULL GROUP BY logins_key
     ), counted AS (
         {count_events("logins")}
-    )"""  # noqa: S608 - the parts are constants
+    )"""
 SUCCESS_COLUMNS = {
     "account_key": "bytea",
     "logins_key": "bytea",
@@ -113,7 +113,7 @@ SUCCESS_COLUMNS = {
     "max_logins": "int",
 }
 _SUCCEEDED = BatchStatement(
-    f"WITH valid_items AS (SELECT * FROM {{items}}) {COUNT_SUCCESSES} SELECT n, wait FROM attempts",  # noqa: S608 - constants
+    f"WITH valid_items AS (SELECT * FROM {{items}}) {COUNT_SUCCESSES} SELECT n, wait FROM attempts",
     columns=SUCCESS_COLUMNS,
 )
 

@@ -25,7 +25,7 @@ _USE_CHALLENGE_AND_FIND = Statement(
     f"""WITH used_challenge AS ({_INSERT_CHALLENGE})
     SELECT u.*, p.public_key, p.created AS passkey_created FROM passkeys p JOIN users u USING (user_id)
     WHERE p.credential_id = :credential_id AND (NOT u.disabled OR u.deletion_by = 'user')
-        AND EXISTS (SELECT FROM used_challenge)"""  # noqa: S608 - the part is a constant
+        AND EXISTS (SELECT FROM used_challenge)"""
 )
 # The counter of a passkey that counts must have advanced.
 _RECORD_USE = Statement(

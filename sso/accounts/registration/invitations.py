@@ -20,11 +20,11 @@ DAY_S = 86400
 _LIST = Statement(
     f"""SELECT data, created, expires FROM mailed_links WHERE purpose = '{PURPOSE}' AND expires > now()
         AND (created, data ->> 'id') > (to_timestamp(0) + :after_us * interval '1 microsecond', :after_id)
-    ORDER BY created, data ->> 'id' LIMIT CAST(:limit AS bigint)"""  # noqa: S608 - a constant
+    ORDER BY created, data ->> 'id' LIMIT CAST(:limit AS bigint)"""
 )
 _REVOKE = Statement(
     f"""DELETE FROM mailed_links WHERE purpose = '{PURPOSE}' AND expires > now()
-        AND data ->> 'id' = ANY (CAST(:ids AS text[])) RETURNING digest"""  # noqa: S608 - a constant
+        AND data ->> 'id' = ANY (CAST(:ids AS text[])) RETURNING digest"""
 )
 
 

@@ -63,7 +63,7 @@ class LocalClients:
         await self._services.clients.set_disabled(client_id, disabled)
 
     async def _apply(self, document: "Document") -> None:
-        from sso.oauth.redirect_uris import is_redirect_uri
+        from sso.oauth.clients.redirect_uris import is_redirect_uri
         from sso.state.document import DocumentError
 
         (part,) = document.clients

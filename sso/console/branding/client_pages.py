@@ -15,7 +15,7 @@ from sso.console.visit import ConsoleVisit, version_of
 from sso.core.brand import Brand, parse_accent
 from sso.core.errors import ApiError
 from sso.core.field_errors import FieldError
-from sso.oauth.client_branding import EXPECTED_LOGO, has_own_logo
+from sso.oauth.clients.branding import EXPECTED_LOGO, has_own_logo
 from sso.web.body import ParsedBody
 from sso.web.brand import SiteBrand, named_links, page_brand, style_path
 from sso.web.request_model import validate

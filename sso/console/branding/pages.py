@@ -13,7 +13,7 @@ from sso.console.visit import ConsoleVisit
 from sso.core import setting_values
 from sso.core.brand import MAX_NAME, MAX_TEXT, Brand
 from sso.core.colour import Colour
-from sso.oauth.client_branding import check_logo_uri
+from sso.oauth.clients.branding import check_logo_uri
 from sso.web.brand import PageBrand, named_links, page_brand, style_path
 
 # The field of the form → the setting, and how its value is checked.

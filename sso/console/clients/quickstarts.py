@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "programs"
-EXAMPLE_ISSUER = "http://127.0.0.1:8000"
+EXAMPLE_ISSUER = "http://localhost:8000"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sso.core.login_funnel import STEPS
+from sso.telemetry.login_funnel import STEPS
 
 BARS = 30  # of a chart: two minutes each
 STEP_TITLES = {

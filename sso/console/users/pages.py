@@ -45,8 +45,9 @@ def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
     @routes.post("/new")
     async def create() -> Response:
         visit, form = await console.submitted(USERS, "POST", "/users")
+        filled = {name: value for name, value in typed_fields(form).items() if value}
         try:
-            user = await visit.data("POST", "/users", body=typed_fields(form))
+            user = await visit.data("POST", "/users", body=filled)
         except ApiError as error:
             return await show_new(visit, form, FormError.of(error))
         return done(f"{USERS.path}/{user['user_id']}", "user-created")

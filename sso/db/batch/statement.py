@@ -69,6 +69,15 @@ class BatchStatement:
         return self.statement.names
 
 
+def by_index(column: str, value: str) -> str:
+    """Returns a comparison for which PostgreSQL looks up each value of a batch in the index of ``column``.
+
+    A plan may have been made while the table was empty, and is kept for a while. With ``=`` it may read the whole table
+    for a batch, although thousands of rows have arrived since; a comparison with an array allows no such plan.
+    """
+    return f"{column} = ANY (ARRAY[{value}])"
+
+
 def mismatch(names: Iterable[str], values: Iterable[str]) -> str:
     """Returns the text of the TypeError for an item whose values do not have the names of the columns."""
     missing = sorted(set(names).difference(values))

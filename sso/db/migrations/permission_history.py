@@ -144,7 +144,7 @@ def _function(kind: str) -> str:
                 END IF;
             END IF;
             RETURN NULL;
-        END $$"""  # noqa: S608 - the parts are ours
+        END $$"""
 
 
 def _identity(row: str, kind: str) -> str:
@@ -173,7 +173,7 @@ def _erase_with_users() -> None:
         BEGIN
             DELETE FROM permission_versions WHERE kind IN ({kinds}) AND owner = OLD.user_id;
             RETURN NULL;
-        END $$"""  # noqa: S608 - the parts are ours
+        END $$"""
     )
     op.execute(
         """CREATE TRIGGER users_history_erasure AFTER DELETE ON users

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from sso.oauth.client_auth import ClientCredentials
-from sso.oauth.client_cache import ClientCache
-from sso.oauth.dpop import DpopProof, DpopProofs
+from sso.oauth.clients.authentication import ClientCredentials
+from sso.oauth.clients.cache import ClientCache
 from sso.oauth.errors import (
     InvalidClient,
     InvalidDpopProof,
@@ -13,9 +12,10 @@ from sso.oauth.errors import (
     UnauthorizedClient,
     UnsupportedGrantType,
 )
+from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.model import UNRESTRICTED, Client, TokenRestrictions
-from sso.oauth.service_token_store import ServiceTokenStore
-from sso.oauth.token_request import TokenRequest
+from sso.oauth.tokens.dpop import DpopProof, DpopProofs
+from sso.oauth.tokens.service_token_store import ServiceTokenStore
 
 
 class ClientCredentialsGrant:

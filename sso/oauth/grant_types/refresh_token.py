@@ -7,9 +7,8 @@ import structlog
 from sso.accounts.authentication_context import has_second_factor
 from sso.core.encryption import Keyring
 from sso.core.errors import ApiError
-from sso.oauth.client_auth import ClientCredentials
-from sso.oauth.client_cache import ClientCache
-from sso.oauth.dpop import DpopProof, DpopProofs
+from sso.oauth.clients.authentication import ClientCredentials
+from sso.oauth.clients.cache import ClientCache
 from sso.oauth.errors import (
     InvalidClient,
     InvalidDpopProof,
@@ -18,11 +17,12 @@ from sso.oauth.errors import (
     InvalidTarget,
     UnauthorizedClient,
 )
+from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.model import UNRESTRICTED, Client, Profile, TokenRestrictions
-from sso.oauth.successor_tokens import SuccessorTokens, successor_tokens
-from sso.oauth.token_request import TokenRequest
-from sso.oauth.token_store import RotationResult, TokenStore
-from sso.oauth.tokens import PresentedRefreshToken, TokenIssuer
+from sso.oauth.tokens.dpop import DpopProof, DpopProofs
+from sso.oauth.tokens.issuer import PresentedRefreshToken, TokenIssuer
+from sso.oauth.tokens.store import RotationResult, TokenStore
+from sso.oauth.tokens.successor_tokens import SuccessorTokens, successor_tokens
 
 log = structlog.get_logger()
 

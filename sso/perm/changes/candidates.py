@@ -31,10 +31,8 @@ _CANDIDATES = """WITH named AS (
         UNION SELECT u.user_id FROM users u WHERE :by_attribute AND (
             u.tags && CAST(:tags AS text[]) OR u.purchases && CAST(:purchases AS text[])
             OR substring(u.login_key FROM '@([^@]*)$') = ANY(CAST(:domains AS text[]))))"""
-_FIND = Statement(
-    f"{_CANDIDATES} SELECT u.user_id FROM named JOIN users u USING (user_id) LIMIT :limit"  # noqa: S608 - ours
-)
-_COUNT = Statement(f"{_CANDIDATES} SELECT count(*) FROM named JOIN users u USING (user_id)")  # noqa: S608 - ours
+_FIND = Statement(f"{_CANDIDATES} SELECT u.user_id FROM named JOIN users u USING (user_id) LIMIT :limit")
+_COUNT = Statement(f"{_CANDIDATES} SELECT count(*) FROM named JOIN users u USING (user_id)")
 
 
 @dataclass

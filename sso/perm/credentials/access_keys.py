@@ -12,12 +12,12 @@ from sso.perm.stores.access_keys import VALID_KEY_SQL, access_key_purpose
 
 _FIND_BY_DIGEST = BatchStatement(
     f"""SELECT item.n, key.id, key.application_id, key.is_stale
-    FROM {{items}} JOIN LATERAL ({VALID_KEY_SQL} AND k.digest = item.digest) key ON true""",  # noqa: S608 - constants
+    FROM {{items}} JOIN LATERAL ({VALID_KEY_SQL} AND k.digest = item.digest) key ON true""",
     columns={"digest": "bytea"},
 )
 _FIND_BY_ID = BatchStatement(
     f"""SELECT item.n, key.id, key.application_id, key.hash_sealed, key.is_stale
-    FROM {{items}} JOIN LATERAL ({VALID_KEY_SQL} AND k.id = item.key_id) key ON true""",  # noqa: S608 - constants
+    FROM {{items}} JOIN LATERAL ({VALID_KEY_SQL} AND k.id = item.key_id) key ON true""",
     columns={"key_id": "text"},
 )
 _SET_LAST_USED = Statement("UPDATE access_keys SET last_used = now() WHERE id = :id")

@@ -23,25 +23,25 @@ _NOT_OF_THIS_NODE = "(k.source <> 'file' OR k.node <> :node)"
 _KEYS_OF_APPLICATION = Statement(
     f"""SELECT k.id, k.pem FROM application_keys k {_VALID_ONLY} AND k.application_id = :application_id
         AND {_NOT_OF_THIS_NODE}
-    ORDER BY k.source DESC, k.created, k.id"""  # noqa: S608 - constants only
+    ORDER BY k.source DESC, k.created, k.id"""
 )
 _APPLICATION_EXISTS = Statement("SELECT 1 FROM applications WHERE application_id = :application_id")
 _KEY_OF_APPLICATION = BatchStatement(
     f"""SELECT item.n, key.pem FROM {{items}} JOIN LATERAL (
         SELECT k.pem FROM application_keys k {_VALID_ONLY} AND k.application_id = item.application_id
-            AND k.id = item.id AND (k.source <> 'file' OR k.node <> item.node) LIMIT 1) key ON true""",  # noqa: S608 - constants only
+            AND k.id = item.id AND (k.source <> 'file' OR k.node <> item.node) LIMIT 1) key ON true""",
     columns={"application_id": "int", "id": "text", "node": "text"},
 )
 _KEY_BY_ID = Statement(
-    f"SELECT k.pem FROM application_keys k {_VALID_ONLY} AND k.id = :id AND {_NOT_OF_THIS_NODE} LIMIT 1"  # noqa: S608
+    f"SELECT k.pem FROM application_keys k {_VALID_ONLY} AND k.id = :id AND {_NOT_OF_THIS_NODE} LIMIT 1"
 )
 _ACTIVE_APPLICATIONS = Statement(
-    f"SELECT application_id FROM (SELECT unnest(CAST(:ids AS int[])) AS application_id) k {_VALID_ONLY}"  # noqa: S608
+    f"SELECT application_id FROM (SELECT unnest(CAST(:ids AS int[])) AS application_id) k {_VALID_ONLY}"
 )
 
 _IS_IMPORTED = Statement(
     f"""SELECT EXISTS (SELECT FROM application_keys k WHERE application_id = :application_id AND source = 'file'
-        AND {_NOT_OF_THIS_NODE})"""  # noqa: S608 - constants only
+        AND {_NOT_OF_THIS_NODE})"""
 )
 
 MAX_LOADED_KEYS = 1000

@@ -10,7 +10,6 @@ from typing import Any
 import orjson
 import trio
 
-from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.errors import ApiError, Forbidden, NotFound
 from sso.perm.authorization import Authorizer, CallerRights, missing_sections
 from sso.perm.caller import Caller
@@ -22,6 +21,7 @@ from sso.perm.operations.explain import explain_json
 from sso.perm.operations.user_data import readable_sections, require_target
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.loaded_facts import LoadedFacts
+from sso.telemetry.counters import PERMISSION_CHECKS
 
 QUESTIONS_PER_TURN = 20  # then other requests have a turn
 

@@ -36,7 +36,7 @@ class UserDataEndpoint:
         application_id = request.application_id()
         user_id = _read_user_id(data.get("user_id", request.caller.user_id or None))
         question = UserDataQuestion(user_id, application_id, list_type, options, explain, at)
-        answer = await self._operations.read(request.caller, question, request.facts, as_json=not request.warnings)
+        answer = await self._operations.answer(request.caller, question, request.facts, as_json=not request.warnings)
         return answer if isinstance(answer, bytes) else request.response(**answer)
 
     async def save(self, request: PermissionRequest) -> dict[str, Any]:
@@ -51,10 +51,9 @@ class UserDataEndpoint:
         own, readable, caller = decode_own_record(write.result.record), write.result.readable, request.caller
         user = await load_facts(self._facts, user_id, application_id, caller)
         facts = replace(user.facts, own=own)
-        effective = await run_pure(
-            self._database, changes.is_large, compute_permissions, user.application, facts, caller.now
-        )
-        tree = await run_pure(self._database, changes.is_large, as_tree, user.application.schema, own, readable)
+        application, takes_long = user.application, changes.is_large
+        effective = await run_pure(self._database, takes_long, compute_permissions, application, facts, caller.now)
+        tree = await run_pure(self._database, takes_long, as_tree, application.schema, own, readable)
         return request.response(
             data=tree, user_id=user_id, expired=earliest_role_end(effective, Options(sections=readable))
         )

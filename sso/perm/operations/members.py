@@ -1,6 +1,5 @@
 """Memberships of projects: the roles of users, and the allow and disallow lists (§4.6)."""
 
-from dataclasses import replace
 from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
@@ -46,7 +45,7 @@ class MemberOperations:
         scope = Scope.project(project_id)
         write = await self._writes.run(context, scope, _save, context.caller, project_id, data)
         context.warnings.extend(write.result[1])
-        return replace(write, result=write.result[0])
+        return write.with_result(write.result[0])
 
     async def save_member(
         self, context: OperationContext, project_id: str, user_id: str, roles: dict[str, Any] | None
@@ -56,7 +55,7 @@ class MemberOperations:
         scope = Scope.project(project_id)
         write = await self._writes.run(context, scope, _save_member, context.caller, project_id, user_id, roles)
         context.warnings.extend(write.result)
-        return replace(write, result=None)
+        return write.with_result(None)
 
     async def find_user_id(self, caller: Caller, project_id: str, login: str) -> str:
         """Returns the id of the user with this login, for callers who may give users roles in the project."""

@@ -64,12 +64,10 @@ class ProjectOperations:
         rights.require(Operation.PUBLISH)
         manages = rights.is_root or MANAGE_PROJECTS in rights.granted.management
         is_strict = publishes or not manages
-        user_ids = [
-            await self._find_administrator(
-                caller.actor, name, "" if publishes else f"admins[{index}]", strict=is_strict
-            )
-            for index, name in enumerate(admins)
-        ]
+        user_ids = []
+        for index, name in enumerate(admins):
+            field = "" if publishes else f"admins[{index}]"
+            user_ids.append(await self._find_administrator(caller.actor, name, field, strict=is_strict))
         if is_strict or not user_ids:
             user_ids = [caller.user_id, *user_ids]
         quota = None if manages else (project_quota(rights.granted.central), MAX_REMOVED_PROJECTS)

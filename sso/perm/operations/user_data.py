@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from sso.core.domain_counters import PERMISSION_CHECKS
 from sso.core.errors import Forbidden, NotFound
 from sso.db.database import Database
 from sso.db.transaction import Transaction, run_pure
@@ -31,6 +30,7 @@ from sso.perm.stores.locks import ANY_PROJECT, lock_application
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.schemas import schema_of
 from sso.perm.stores.user_data import read_assigned_roles, save_record
+from sso.telemetry.counters import PERMISSION_CHECKS
 
 
 class UserDataQuestion(NamedTuple):
@@ -64,10 +64,16 @@ class UserDataOperations:
         self._writes = writes
         self._authorizer = authorizer
 
-    async def read(
-        self, caller: Caller, question: UserDataQuestion, facts: FactsReader | None = None, *, as_json: bool = False
+    async def read(self, caller: Caller, question: UserDataQuestion) -> dict[str, Any]:
+        """Returns the members of the response."""
+        members = await self.answer(caller, question, as_json=False)
+        assert isinstance(members, dict)
+        return members
+
+    async def answer(
+        self, caller: Caller, question: UserDataQuestion, facts: FactsReader | None = None, *, as_json: bool
     ) -> dict[str, Any] | bytes:
-        """Returns the members of the response; with ``as_json``, the whole response if it is one that is kept."""
+        """Like `read`. With ``as_json``, returns the whole response where it is kept for the next request."""
         user_id, application_id, list_type, options, explain, at = question
         is_own = bool(caller.user_id) and user_id == caller.user_id
         authorizer = self._authorizer.with_facts(facts)
@@ -124,7 +130,7 @@ class UserDataOperations:
         write = await self._writes.run(
             context, scope, _save, caller, rights, user_id, application_id, sections, assigned
         )
-        return replace(write, result=SavedRecord(write.result, rights.granted.readable_sections(own=is_own)))
+        return write.with_result(SavedRecord(write.result, rights.granted.readable_sections(own=is_own)))
 
     async def _authorize_save(self, rights: CallerRights, user_id: str, sections: set[str], *, own: bool) -> None:
         target = require_target(rights, "canWrite", sections)

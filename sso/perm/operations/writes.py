@@ -24,6 +24,7 @@ from sso.perm.engine.rules import LISTED_SECTIONS, section_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
+R = TypeVar("R")
 
 HIDDEN_USERS = "users whose permissions you may not read are neither shown nor counted"
 _PROJECT_PREFIX = f"private_data.{PROJECT_ACCESS}."
@@ -72,6 +73,9 @@ class OperationResult(Generic[T]):
     impact: Impact  # as far as the caller may see it
     is_dry_run: bool
     of_one_application: bool
+
+    def with_result(self, result: R) -> "OperationResult[R]":
+        return OperationResult(self.context, result, self.impact, self.is_dry_run, self.of_one_application)
 
     def members(self, render: Callable[[T], dict[str, Any]] = lambda _: {}) -> dict[str, Any]:
         """Returns what ``render`` makes of the result, or the impact of a dry run, with the warnings."""

@@ -34,14 +34,14 @@ _READ = BatchStatement(
     LEFT JOIN applications a ON a.application_id = item.application_id
     LEFT JOIN users u ON u.user_id = item.user_id
     LEFT JOIN users t ON t.user_id = item.target_id
-    LEFT JOIN LATERAL ({VALID_KEY_SQL} AND k.digest = item.digest) key ON true""",  # noqa: S608 - constants only
+    LEFT JOIN LATERAL ({VALID_KEY_SQL} AND k.digest = item.digest) key ON true""",
     columns={"user_id": "text", "sign_in": "text", "digest": "bytea", "application_id": "int", "target_id": "text"},
 )
 
 
 _READ_AUTHOR = BatchStatement(
     f"""SELECT item.n, u.disabled, u.valid_from, {_IS_HOLDER} AS is_holder, {AUTHORED_SQL} AS authored
-    FROM {{items}} LEFT JOIN users u ON u.user_id = item.user_id""",  # noqa: S608 - constants only
+    FROM {{items}} LEFT JOIN users u ON u.user_id = item.user_id""",
     columns={"user_id": "text", "sign_in": "text"},
 )
 

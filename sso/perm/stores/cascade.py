@@ -32,7 +32,7 @@ def _update_settings(settings: str, where: str) -> Statement:
         updated AS (
             UPDATE projects p SET settings = {settings} FROM locked WHERE p.id = locked.id RETURNING p.id, p.settings)
         SELECT updated.id, locked.settings AS before, updated.settings AS after
-        FROM updated JOIN locked USING (id) ORDER BY updated.id"""  # noqa: S608 - the parts are ours
+        FROM updated JOIN locked USING (id) ORDER BY updated.id"""
     )
 
 

@@ -32,7 +32,7 @@ _VERSION = BatchStatement(
     f"""SELECT item.n, a.revision, {version_sql("item.user_id")} AS version
     FROM {{items}}
     JOIN applications a ON a.application_id = item.application_id
-    LEFT JOIN users u ON u.user_id = item.user_id""",  # noqa: S608 - the parts are ours
+    LEFT JOIN users u ON u.user_id = item.user_id""",
     columns=_COLUMNS,
 )
 

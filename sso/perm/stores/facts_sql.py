@@ -28,7 +28,7 @@ def facts_sql(items: str, suffix: str = "", more: str = "") -> str:
         'members', (
             SELECT coalesce(jsonb_agg(jsonb_build_array(m.level, m.resource, m.role, m.expired, m.ttl)
                 ORDER BY m.position), '[]')
-            FROM project_members{suffix} m WHERE m.project_id = p.id AND m.user_id = item.user_id))"""  # noqa: S608 - the parts are ours
+            FROM project_members{suffix} m WHERE m.project_id = p.id AND m.user_id = item.user_id))"""
     return f"""SELECT item.n, u.login, u.tags, u.purchases, u.user_id IS NOT NULL AS known, a.removed, a.revision,
         a.settings AS app_settings, a.name AS app_name,
         (SELECT jsonb_build_object('login', r.login, 'public_data', r.public_data, 'private_data', r.private_data,
@@ -45,7 +45,7 @@ def facts_sql(items: str, suffix: str = "", more: str = "") -> str:
         END AS projects{more}
     FROM {items}
     JOIN applications{suffix} a ON a.application_id = item.application_id
-    LEFT JOIN users{suffix} u ON u.user_id = item.user_id"""  # noqa: S608 - the parts are ours
+    LEFT JOIN users{suffix} u ON u.user_id = item.user_id"""
 
 
 def version_sql(user_id: str, user: str = "u", application: str = "a") -> str:
@@ -59,7 +59,7 @@ def version_sql(user_id: str, user: str = "u", application: str = "a") -> str:
         (SELECT string_agg(CAST(x.xmin AS text), ',') FROM applications x WHERE x.project_id = p.id), ':',
         (SELECT string_agg(CAST(g.xmin AS text), ',') FROM user_groups g WHERE g.project_id = p.id), ':',
         (SELECT string_agg(CAST(m.xmin AS text), ',') FROM project_members m
-         WHERE m.project_id = p.id AND m.user_id = {user_id}))"""  # noqa: S608 - the parts are ours
+         WHERE m.project_id = p.id AND m.user_id = {user_id}))"""
     return f"""concat({user}.xmin, ';', {application}.xmin, ';',
         (SELECT r.xmin FROM user_records r
          WHERE r.user_id = {user_id} AND r.application_id = {application}.application_id), ';',
@@ -70,7 +70,7 @@ def version_sql(user_id: str, user: str = "u", application: str = "a") -> str:
         CASE WHEN {application}.application_id = 1 THEN
             (SELECT string_agg({project}, ' ') FROM projects p
              WHERE p.id IN (SELECT m.project_id FROM project_members m WHERE m.user_id = {user_id}))
-        END)"""  # noqa: S608 - the parts are ours
+        END)"""
 
 
 def application_sql(application_id: str, suffix: str = "") -> str:
@@ -82,4 +82,4 @@ def application_sql(application_id: str, suffix: str = "") -> str:
         CAST(a.secret_data AS text),
         ARRAY(SELECT CAST(to_jsonb(r) - 'application_id' AS text) FROM roles{suffix} r
             WHERE r.application_id = a.application_id ORDER BY r.name) AS roles
-    FROM applications{suffix} a WHERE a.application_id = {application_id}"""  # noqa: S608 - the parts are ours
+    FROM applications{suffix} a WHERE a.application_id = {application_id}"""

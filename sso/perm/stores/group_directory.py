@@ -22,14 +22,14 @@ _WITH_TITLE = """lower(title) COLLATE "C" >= lower(:search)
     AND lower(title) COLLATE "C" < lower(:search) || chr(1114111)"""  # the last character of Unicode
 _PAGE_OF_RARE_TITLE = Statement(
     f"""{_SELECT} AND g.id = ANY (ARRAY(SELECT id FROM user_groups WHERE {_WITH_TITLE}))
-    ORDER BY g.id LIMIT :limit"""  # noqa: S608 - fixed texts
+    ORDER BY g.id LIMIT :limit"""
 )
 _PAGE_OF_FREQUENT_TITLE = Statement(
     f"""{_SELECT} AND left(lower(g.title), length(lower(:search))) = lower(:search) ORDER BY g.id LIMIT :limit"""
 )
 _IS_FREQUENT = Statement(
     f"""SELECT count(*) > {MAX_SORTED_GROUPS}
-    FROM (SELECT FROM user_groups WHERE {_WITH_TITLE} LIMIT {MAX_SORTED_GROUPS + 1}) titled"""  # noqa: S608 - fixed texts
+    FROM (SELECT FROM user_groups WHERE {_WITH_TITLE} LIMIT {MAX_SORTED_GROUPS + 1}) titled"""
 )
 
 
@@ -38,7 +38,7 @@ async def find_group_page(
     search: str,
     project_id: str | None,
     after: str,
-    ids: Collection[int] | Collection[str] | None,
+    ids: Collection[object] | None,
     limit: int,
 ) -> list[Row]:
     """Returns the groups after the id ``after`` in the order of ids, of all projects or of one of them.

@@ -22,7 +22,7 @@ def _versions(kind: str, owners: str) -> str:
         SELECT DISTINCT ON (v.owner, v.key) v.owner, v.key, v.image
         FROM permission_versions v JOIN permission_commits c ON c.id = v.commit_id
         WHERE v.kind = '{kind}' AND v.owner = ANY ({owners}) AND c.at >= to_timestamp(CAST(:at AS bigint) + 1)
-        ORDER BY v.owner, v.key, v.id)"""  # noqa: S608 - the parts are ours
+        ORDER BY v.owner, v.key, v.id)"""
 
 
 def _at(table: str, owners: str, condition: str, owner: str, key: str) -> str:
@@ -33,7 +33,7 @@ def _at(table: str, owners: str, condition: str, owner: str, key: str) -> str:
             SELECT FROM {table}_versions v WHERE v.owner = {owner} AND v.key = {key})
         UNION ALL
         SELECT t.* FROM {table}_versions v, jsonb_populate_record(CAST(NULL AS {table}), v.image) t
-        WHERE v.image IS NOT NULL)"""  # noqa: S608 - the parts are ours
+        WHERE v.image IS NOT NULL)"""
 
 
 def _at_user(table: str, key: str) -> str:
@@ -55,7 +55,7 @@ _PROJECT_APPLICATIONS_AT = f"""{_versions("project_applications", _PROJECTS)},
         UNION ALL
         SELECT t.* FROM project_applications_versions v, jsonb_to_record(v.image) AS t (
             project_id text, application_id int, name text, removed boolean, is_service boolean)
-        WHERE v.image IS NOT NULL)"""  # noqa: S608 - the parts are ours
+        WHERE v.image IS NOT NULL)"""
 
 _ITEM = "(SELECT 1 AS n, CAST(:user_id AS text) AS user_id, CAST(:application_id AS int) AS application_id) item"
 
@@ -87,7 +87,7 @@ PAST_FACTS = Statement(
         {_APPLICATION_COMMIT} AS application_commit,
         CAST(floor(extract(epoch FROM clock_timestamp())) AS bigint) AS now,
         CAST(floor(extract(epoch FROM history.since)) AS bigint) AS since
-    FROM permission_history history LEFT JOIN facts ON true"""  # noqa: S608 - the parts are ours
+    FROM permission_history history LEFT JOIN facts ON true"""
 )
 # The schema and the roles at the moment; no row if the application did not exist.
 PAST_APPLICATION = Statement(

@@ -32,7 +32,7 @@ _BY_NAME = Statement(
 _LOCK_AUTHOR = Statement("SELECT pg_advisory_xact_lock(hashtextextended('author:' || :user_id, 0))")
 AUTHORED_SQL = "(SELECT count(*) FROM projects p WHERE p.author = item.user_id AND NOT p.removed)"
 _COUNT_AUTHORED = Statement(
-    f"SELECT {AUTHORED_SQL} FROM (VALUES (:user_id)) item (user_id)",  # noqa: S608 - constants only
+    f"SELECT {AUTHORED_SQL} FROM (VALUES (:user_id)) item (user_id)",
 )
 _COUNT_REMOVED = Statement("SELECT count(*) FROM projects WHERE author = :user_id AND removed")
 _CREATE = Statement(

@@ -11,7 +11,6 @@ import structlog
 import trio
 from trio.lowlevel import checkpoint, wait_readable, wait_writable
 
-from sso.core.telemetry import current_span
 from sso.log import current_request_id
 from sso.serve.http1.connection_interface import SilenceObserver
 from sso.serve.http1.exchange import HttpExchange
@@ -19,6 +18,7 @@ from sso.serve.http1.head import head_end, read_head
 from sso.serve.http1.rejections import RequestRejected
 from sso.serve.http1.server_context import ServerContext
 from sso.serve.http1.websocket import WebSocketExchange
+from sso.telemetry.spans import current_span
 
 Address = tuple[str, int]
 NEVER = float("inf")

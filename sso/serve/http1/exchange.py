@@ -90,7 +90,7 @@ class HttpExchange(ResponseWriter):
 
     async def _are_bytes_acknowledged(self) -> bool:
         written = self._bytes or ResponseBytes(self._connection.sock)  # the callback was set after the first byte
-        return await written.are_acknowledged(may_read=True)
+        return await written.are_acknowledged()
 
     def cancel_on_disconnect(self) -> AbstractContextManager[None]:
         return self._connection.cancel_on_disconnect()

@@ -28,8 +28,8 @@ from sso.serve.http1.head import Header, RequestHead
 from sso.serve.http1.rejections import RequestRejected
 from sso.serve.http1.response import InvalidResponse
 from sso.serve.http1.response_writer import ResponseWriter
+from sso.serve.http1.websocket_limits import FRAMES_S, MAX_FRAMES, ReadRateLimit
 from sso.serve.http1.websocket_output import WebSocketOutput
-from sso.serve.websocket_limits import FRAMES_S, MAX_FRAMES, ReadRateLimit
 from sso.web.client_connection import FAST_EXTENSION
 from sso.web.websocket import CLIENT_FLOODED, MAX_MESSAGE_BYTES
 

@@ -16,9 +16,10 @@ from sso.core.outgoing_url import is_outgoing_url
 from sso.db.row_statements import insert_statement, update_statement
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.oauth import client_branding
-from sso.oauth.client_assertions import stored_jwks
-from sso.oauth.client_store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
+from sso.oauth.clients import branding as client_branding
+from sso.oauth.clients.assertions import stored_jwks
+from sso.oauth.clients.redirect_uris import browser_origin, is_redirect_uri
+from sso.oauth.clients.store import revoke_grants, revoke_grants_at_removed_uris, secret_purpose
 from sso.oauth.model import (
     CLIENT_ID,
     DEVICE_CODE,
@@ -29,7 +30,6 @@ from sso.oauth.model import (
     Profile,
     expiry_seconds,
 )
-from sso.oauth.redirect_uris import browser_origin, is_redirect_uri
 from sso.state.location import DocumentError, with_location
 from sso.state.summary import CHANGED, CREATED, UNCHANGED
 from sso.state.values import AccountPart, Host, Text, matching, without_control_characters

@@ -27,7 +27,7 @@ _ALL = Statement(
     f"""SELECT user_id, application_id FROM (
         SELECT user_id, application_id FROM user_records UNION SELECT user_id, application_id FROM role_assignments) r
     JOIN users USING (user_id) JOIN (SELECT a.application_id {ACTIVE_APPLICATIONS}) a USING (application_id)
-    ORDER BY application_id, length(user_id), user_id"""  # noqa: S608 - the parts are ours
+    ORDER BY application_id, length(user_id), user_id"""
 )
 
 

@@ -12,8 +12,8 @@ from sso.serve.http1 import head as heads
 from sso.serve.http1.body import MAX_CHUNKS_PER_CALL, MAX_SMALL_CHUNKS, ChunkedBody
 from sso.serve.http1.head import MAX_PATH
 from sso.serve.http1.rejections import RequestRejected
+from sso.serve.http1.websocket_limits import MAX_FRAMES
 from sso.serve.server_limits import ServerLimits
-from sso.serve.websocket_limits import MAX_FRAMES
 from tests.kit.raw_http import read_body, reply, serving
 
 POST = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"

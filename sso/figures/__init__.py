@@ -1,1 +1,0 @@
-"""Figures of the service for the admin console: small sums in the database, which all workers add to."""

@@ -1,0 +1,258 @@
+"""GET /proxy/oauth/authorize: decides whether the user must sign in or consent before the client gets a code."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from sso.accounts.authentication_context import SEVERAL_FACTORS
+from sso.accounts.model import login_key
+from sso.accounts.sessions import Session
+from sso.db.clock import DatabaseClock
+from sso.db.errors import DatabaseError
+from sso.oauth.authorization.request import Parameters, as_form_text, validate
+from sso.oauth.authorization.store import AuthorizationStore
+from sso.oauth.clients.redirect_uris import Redirect, match_redirect_uri
+from sso.oauth.clients.store import ClientStore
+from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri, InvalidTarget
+from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization, ResponseMode
+from sso.oauth.tokens.issuer import TokenIssuer
+from sso.oauth.tokens.resources import ResourceServers
+
+
+@dataclass(frozen=True)
+class RedirectTo:
+    """Redirect the browser to the client."""
+
+    url: str
+
+
+@dataclass(frozen=True)
+class PostForm:
+    """Show a page whose form posts the answer to the client (OAuth 2.0 Form Post Response Mode)."""
+
+    client: Client
+    redirect: Redirect
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ShowSignIn:
+    """Show the sign-in form; the authorization resumes after the sign-in."""
+
+    pending: PendingAuthorization
+
+
+@dataclass(frozen=True)
+class AskConsent:
+    """Ask the user to confirm the account, and with ``consent`` also the scopes."""
+
+    pending: PendingAuthorization
+    session: Session
+    consent: bool
+
+
+Outcome = RedirectTo | PostForm | ShowSignIn | AskConsent
+
+
+class Authorize:
+    def __init__(
+        self,
+        clients: ClientStore,
+        authorizations: AuthorizationStore,
+        token_issuer: TokenIssuer,
+        resource_servers: ResourceServers,
+        clock: DatabaseClock,
+        *,
+        allow_http: bool,
+    ) -> None:
+        self._clients = clients
+        self._resource_servers = resource_servers
+        self._authorizations = authorizations
+        self._token_issuer = token_issuer
+        self._clock = clock
+        self._allow_http = allow_http
+
+    async def find_client(self, parameters: Parameters | None) -> tuple[Client, Redirect]:
+        """Returns the client and its redirect URI, or raises InvalidRedirectUri.
+
+        Errors are sent to the redirect URI only when both are known to be valid (RFC 6749 section 4.1.2.1).
+        """
+        if parameters is None:
+            raise InvalidRedirectUri("the query has too many parameters")
+        client_id, uri = parameters.ascii_text("client_id"), parameters.ascii_text("redirect_uri")
+        for name, value in (("client_id", client_id), ("redirect_uri", uri)):
+            if not value:
+                raise InvalidRedirectUri(f"{name} is missing, repeated or not ASCII")
+        client = await self._clients.get(client_id)
+        if client is None:
+            raise InvalidRedirectUri("there is no client with this client_id")
+        if client.disabled:
+            raise InvalidRedirectUri("the client is disabled")
+        redirect = match_redirect_uri(uri, client.redirect_hosts, client.redirect_uris, allow_http=self._allow_http)
+        if isinstance(redirect, str):
+            raise InvalidRedirectUri(redirect)
+        return client, redirect
+
+    async def validate(
+        self, parameters: Parameters, client: Client, redirect: Redirect, *, is_pushed: bool = False
+    ) -> AuthorizationRequest:
+        """Returns the validated request, or raises AuthorizationError."""
+
+        def subject_of(id_token: str) -> str | None:
+            hint = self._token_issuer.read_id_token_hint(id_token)
+            return hint.sub if hint and hint.client_id == client.client_id else None
+
+        request = validate(parameters, client, redirect, subject_of, is_pushed=is_pushed)
+        if request.resources:
+            try:
+                await self._resource_servers.require(request.resources)
+            except InvalidTarget as error:
+                raise AuthorizationError(error.code, str(error)) from None
+        return request
+
+    async def begin(self, request: AuthorizationRequest, session: Session | None) -> Outcome:
+        """Starts the authorization. Raises AuthorizationError if prompt=none forbids a page that is needed."""
+        no_prompt = "none" in request.prompts
+        consent = session is not None and await self._must_consent(request, session)
+        if no_prompt and consent:
+            # Before anything else, so that the site does not learn who is signed in, or since when.
+            raise AuthorizationError("consent_required", "the user must consent")
+        if session is None or not _satisfies(session, request, self._clock.utc()):
+            if no_prompt:
+                raise AuthorizationError("login_required", "the user must sign in")
+            return ShowSignIn(await self._authorizations.save(request))
+        if no_prompt and not _is_hinted_user(request, session):
+            raise AuthorizationError("account_selection_required", "another user than that of login_hint is signed in")
+        if not no_prompt and _can_sign_in_with_more_factors(request, session):
+            stepped_up = replace(request, prompts=request.prompts | {"login"})
+            return ShowSignIn(await self._authorizations.save(stepped_up))
+        if consent or "select_account" in request.prompts:
+            return AskConsent(await self._authorizations.save(request), session, consent)
+        return await self._finish(request, session, None, consented=False)
+
+    async def get_pending(self, request_id: str) -> PendingAuthorization:
+        """Raises AuthorizationFinished if the authorization is finished or has expired."""
+        pending = await self._authorizations.find(request_id)
+        if pending is None:
+            raise AuthorizationFinished
+        return pending
+
+    async def resume(self, pending: PendingAuthorization, session: Session | None) -> Outcome:
+        """Continues after a sign-in."""
+        if session is None or not accepts(pending, session):
+            if session and session.created >= pending.created and not _is_requested_user(pending.request, session):
+                await self._authorizations.finish(pending.id)
+                raise AuthorizationError("login_required", "another user signed in")
+            return ShowSignIn(pending)
+        consent = await self._must_consent(pending.request, session)
+        must_confirm_account = "select_account" in pending.request.prompts and session.created < pending.created
+        if consent or must_confirm_account:
+            return AskConsent(pending, session, consent)
+        return await self._finish(pending.request, session, pending, consented=False)
+
+    async def decide(self, pending: PendingAuthorization, session: Session, decision: str) -> Outcome:
+        """Continues after the user's decision: "allow", or "other" to use another account. Any other value denies."""
+        if decision == "other":
+            await self._authorizations.require_new_login(pending.id)
+            return ShowSignIn(pending)
+        if decision != "allow":
+            await self._authorizations.finish(pending.id)
+            raise AuthorizationError("access_denied", "the user denied the request")
+        if not accepts(pending, session):
+            return ShowSignIn(pending)
+        consented = pending.request.client.consent or "consent" in pending.request.prompts
+        return await self._finish(pending.request, session, pending, consented=consented)
+
+    async def _must_consent(self, request: AuthorizationRequest, session: Session) -> bool:
+        if "consent" in request.prompts or asks_each_time(request):
+            return True
+        if not request.client.consent:
+            return False
+        consented = await self._authorizations.consented_scopes(session.user.user_id, request.client.client_id)
+        return not consented.issuperset(request.scopes)
+
+    async def _finish(
+        self, request: AuthorizationRequest, session: Session, pending: PendingAuthorization | None, *, consented: bool
+    ) -> Outcome:
+        if consented:
+            await self._authorizations.save_consent(session, request.client, request.scopes)
+        code = await self._authorizations.issue_code(request, session, pending)
+        if code is None:
+            return ShowSignIn(pending or await self._authorizations.save(request))
+        return _answer(request.client, request.redirect, request.response_mode, code=code, state=request.state)
+
+
+def error_url(redirect: Redirect, error: AuthorizationError | DatabaseError, state: bytes | None) -> str:
+    """Returns the URL that sends the error to the client."""
+    return redirect.with_parameters(**_error_parameters(error), state=state)
+
+
+def error_answer(
+    client: Client,
+    redirect: Redirect,
+    response_mode: ResponseMode,
+    error: AuthorizationError | DatabaseError,
+    state: bytes | None,
+) -> RedirectTo | PostForm:
+    """Returns the outcome that sends the error to the client."""
+    return _answer(client, redirect, response_mode, **_error_parameters(error), state=state)
+
+
+def _answer(
+    client: Client, redirect: Redirect, response_mode: ResponseMode, **parameters: str | bytes | None
+) -> RedirectTo | PostForm:
+    if response_mode == "query":
+        return RedirectTo(redirect.with_parameters(**parameters))
+    texts = {name: as_form_text(value) if isinstance(value, bytes) else value for name, value in parameters.items()}
+    return PostForm(client, redirect, {name: text for name, text in texts.items() if text is not None})
+
+
+def _error_parameters(error: AuthorizationError | DatabaseError) -> dict[str, str]:
+    if isinstance(error, DatabaseError):
+        error = AuthorizationError("server_error", "the service is temporarily unavailable, try again")
+    return {"error": error.error, "error_description": error.description}
+
+
+def asks_each_time(request: AuthorizationRequest) -> bool:
+    """Returns whether an earlier consent does not count.
+
+    Any program on the user's machine can listen on a port of its own and use the id of a public client, so nothing
+    tells a first-party program from another one (RFC 8252 section 8.6).
+    """
+    client = request.client
+    return client.first_party and client.is_public and request.redirect.loopback_port is not None
+
+
+def accepts(pending: PendingAuthorization, session: Session) -> bool:
+    """Returns whether the session satisfies prompt=login, max_age and id_token_hint of the request.
+
+    If not, the user must sign in again.
+    """
+    is_recent = pending.login_after is None or (session.created >= pending.login_after and session.is_proven)
+    return is_recent and _is_requested_user(pending.request, session)
+
+
+def _is_requested_user(request: AuthorizationRequest, session: Session) -> bool:
+    return request.sub in (None, session.user.user_id)
+
+
+def _satisfies(session: Session, request: AuthorizationRequest, now: datetime) -> bool:
+    if "login" in request.prompts or not _is_requested_user(request, session):
+        return False
+    if request.max_age is None:
+        return True
+    return session.is_proven and now - session.created <= timedelta(seconds=request.max_age)
+
+
+def _is_hinted_user(request: AuthorizationRequest, session: Session) -> bool:
+    hint, user = request.login_hint, session.user
+    return not hint or request.client.profile == "strict" or hint == user.user_id or login_key(hint) == user.login_key
+
+
+def _can_sign_in_with_more_factors(request: AuthorizationRequest, session: Session) -> bool:
+    """Returns whether acr_values asks for several factors, and the user has them but did not use them.
+
+    acr_values is a wish (OpenID Connect Core section 3.1.2.1): a user without a second factor continues with one.
+    """
+    wants_more = request.acr_values[:1] == (SEVERAL_FACTORS,) and not session.has_second_factor
+    return wants_more and bool(session.user.second_factors)

@@ -1,0 +1,65 @@
+"""The sites with access to a user's account."""
+
+from collections.abc import Callable
+
+from sso.accounts.history.events import EventKind, record_event
+from sso.accounts.ports import ConnectedSite
+from sso.backchannel_logout.site_sessions import end_site_sessions
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Transaction
+
+# A site has access by a valid grant or by a consent. A password change ends grants, but not consents.
+_LIST = Statement(
+    """SELECT c.client_id, coalesce(nullif(c.name, ''), c.client_id) AS name,
+        ARRAY(SELECT DISTINCT unnest(a.scopes) FROM (
+            SELECT scopes FROM oauth_grants g WHERE g.user_id = u.user_id AND g.client_id = c.client_id
+                AND g.expires > now() AND g.issued >= u.valid_from
+            UNION ALL SELECT scopes FROM oauth_consents k WHERE k.user_id = u.user_id AND k.client_id = c.client_id
+        ) a) AS scopes,
+        least(grants.since, consent.created) AS since, grants.last_used
+    FROM users u CROSS JOIN oauth_clients c
+    LEFT JOIN oauth_consents consent ON consent.user_id = u.user_id AND consent.client_id = c.client_id
+    LEFT JOIN LATERAL (
+        SELECT min(g.created) AS since, max(g.last_used) AS last_used FROM oauth_grants g
+        WHERE g.user_id = u.user_id AND g.client_id = c.client_id AND g.expires > now() AND g.issued >= u.valid_from
+    ) grants ON true
+    WHERE u.user_id = :user_id AND NOT c.disabled AND (grants.since IS NOT NULL OR consent.created IS NOT NULL)
+    ORDER BY name, c.client_id"""
+)
+_NAME = Statement(
+    """SELECT coalesce(nullif(c.name, ''), c.client_id) FROM oauth_clients c WHERE c.client_id = :client_id
+        AND (EXISTS (SELECT FROM oauth_grants g WHERE g.user_id = :user_id AND g.client_id = c.client_id)
+            OR EXISTS (SELECT FROM oauth_consents k WHERE k.user_id = :user_id AND k.client_id = c.client_id))"""
+)
+_REMOVE = tuple(
+    Statement(f"DELETE FROM {table} WHERE user_id = :user_id AND client_id = :client_id")
+    for table in ("oauth_codes", "game_sessions", "oauth_grants", "oauth_consents")
+)
+
+
+class ConnectedSites:
+    def __init__(self, database: Database, wake_senders: Callable[[], None]) -> None:
+        self._database = database
+        self._wake_senders = wake_senders
+
+    async def list(self, user_id: str) -> list[ConnectedSite]:
+        rows = await self._database.rows(_LIST, user_id=user_id)
+        return [ConnectedSite(**{**row, "scopes": tuple(row["scopes"])}) for row in rows]
+
+    async def remove(self, user_id: str, client_id: str) -> None:
+        """Removes the site's codes, the sessions of its devices, its grants with all their tokens, and the consent.
+
+        The site must ask again. It is notified that the user's sessions have ended, if it wants to be.
+        """
+        await self._database.transaction(_remove, user_id, client_id)
+        self._wake_senders()
+
+
+async def _remove(tx: Transaction, user_id: str, client_id: str) -> None:
+    name = await tx.value(_NAME, user_id=user_id, client_id=client_id)
+    await end_site_sessions(tx, user_id, client_id=client_id)
+    for statement in _REMOVE:
+        await tx.value(statement, user_id=user_id, client_id=client_id)
+    if name is not None:
+        await record_event(tx, user_id, EventKind.SITE_REMOVED, name=name)

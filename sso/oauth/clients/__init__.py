@@ -1,0 +1,1 @@
+"""Clients: what they may do, how they authenticate, and their redirect URIs."""

@@ -1,0 +1,104 @@
+"""Client authentication with private_key_jwt (RFC 7523, OpenID Connect Core section 9)."""
+
+from functools import lru_cache, partial
+from typing import Any
+
+import orjson
+
+from sso.core.ids import digest
+from sso.core.jwks import read_jwks
+from sso.core.jwt import SKEW_S, Claims, InvalidToken, signed_claims, unverified_parts
+from sso.core.keys import PublicKey
+from sso.core.net import Address
+from sso.core.signature_verification import SignatureVerificationPool
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.oauth.clients.authentication import ClientCredentials
+from sso.oauth.clients.store import ClientStore
+from sso.oauth.errors import InvalidClient, InvalidRequest
+from sso.oauth.model import CLIENT_ID, Client
+
+ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+MAX_LIFETIME_S = 3600
+MAX_LENGTH = 4096  # an assertion is parsed before it is verified, to find the client
+MAX_JTI = 256
+METHOD = "private_key_jwt"
+TOKEN_PATH = "/proxy/oauth/token"  # noqa: S105 - a path
+
+# Of several requests with the same assertion, the one that inserts the row wins.
+_USE_JTI = Statement(
+    """INSERT INTO oauth_used_jtis (digest, expires) VALUES (:digest, to_timestamp(:expires))
+    ON CONFLICT DO NOTHING RETURNING digest"""
+)
+
+
+class ClientAssertions:
+    def __init__(
+        self, clients: ClientStore, database: Database, verifications: SignatureVerificationPool, issuer: str
+    ) -> None:
+        self._clients = clients
+        self._database = database
+        self._verifications = verifications
+        self._issuer = issuer
+        self._read_keys = lru_cache(256)(lambda jwks: read_jwks(orjson.loads(jwks)))
+
+    async def verify(
+        self, assertion_type: str, assertion: str, client_id: str, address: Address, path: str = TOKEN_PATH
+    ) -> ClientCredentials:
+        """Returns the credentials of the client that signed the assertion, which is used up. Raises InvalidClient.
+
+        ``path`` is that of the endpoint, whose address the assertion may have as its audience.
+        """
+        if assertion_type != ASSERTION_TYPE:
+            raise InvalidRequest(f"client_assertion_type: expected {ASSERTION_TYPE}")
+        try:
+            kid, claims = unverified_parts(assertion, MAX_LENGTH)
+            client = await self._find_client(claims.get("sub"), client_id)
+            key = _find_key(self._read_keys(client.jwks), kid)
+            claims = await self._verifications.run(address, key, partial(signed_claims, assertion, key))
+            await self._check(claims, client.client_id, path)
+        except InvalidToken:
+            raise InvalidClient from None
+        return ClientCredentials(client.client_id, verified_keys=client.jwks)
+
+    async def _find_client(self, subject: Any, client_id: str) -> Client:
+        if not isinstance(subject, str) or not CLIENT_ID.fullmatch(subject) or client_id not in ("", subject):
+            raise InvalidToken("bad sub")
+        client = await self._clients.get(subject)
+        if client is None or client.disabled or client.token_endpoint_auth_method != METHOD:
+            raise InvalidToken("unknown client")
+        return client
+
+    async def _check(self, claims: Claims, client_id: str, path: str) -> None:
+        now = self._database.clock.now()
+        exp, jti, audience = claims.get("exp"), claims.get("jti"), claims.get("aud")
+        audiences = audience if isinstance(audience, list) else [audience]
+        if claims.get("iss") != client_id:
+            raise InvalidToken("bad iss")
+        accepted = {self._issuer, self._issuer + TOKEN_PATH, self._issuer + path}
+        if not audiences or not all(isinstance(item, str) and item in accepted for item in audiences):
+            raise InvalidToken("bad aud")
+        if type(exp) is not int or not now < exp <= now + MAX_LIFETIME_S + SKEW_S:
+            raise InvalidToken("bad exp")
+        for name in ("iat", "nbf"):
+            if name in claims and (type(claims[name]) is not int or not 0 <= claims[name] <= min(now + SKEW_S, exp)):
+                raise InvalidToken(f"bad {name}")
+        if not isinstance(jti, str) or not 0 < len(jti) <= MAX_JTI:
+            raise InvalidToken("bad jti")
+        used = digest(f"{METHOD} {client_id} {jti}")
+        if await self._database.value(_USE_JTI, digest=used, expires=exp + SKEW_S) is None:
+            raise InvalidToken("used before")
+
+
+def _find_key(keys: dict[str, PublicKey], kid: str) -> PublicKey:
+    """Returns the key that the header names. Without a name, the client must have only one key."""
+    if kid in keys:
+        return keys[kid]
+    if len(keys) == 1 and (not kid or "" in keys):  # either of both has no name
+        return next(iter(keys.values()))
+    raise InvalidToken("unknown kid")
+
+
+def stored_jwks(value: dict[str, Any]) -> str:
+    """Returns a JWK set as it is stored, "" for one without keys. Raises UnusableKey if a key is not accepted."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode() if read_jwks(value) else ""

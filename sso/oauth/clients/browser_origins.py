@@ -1,0 +1,72 @@
+"""The origins of browser apps: those of the redirect URIs of oidc clients, and those that the clients list.
+
+They are kept in memory for a few seconds. A new origin is found at once, because an unknown one is looked up in the
+database; these look-ups share a statement and run at most five times in a second, whatever the number of requests.
+"""
+
+import structlog
+import trio
+
+from sso.db.database import Database
+from sso.db.errors import DatabaseError
+from sso.db.statement import Statement
+from sso.oauth.clients.redirect_uris import Redirect, browser_origin, match_redirect_uri
+
+MAX_AGE_S = 5.0  # how long a removed origin stays allowed
+MIN_INTERVAL_S = 0.2
+MAX_ORIGIN_LENGTH = 300
+
+_LIST = Statement(
+    """SELECT redirect_hosts, redirect_uris, origins FROM oauth_clients WHERE profile = 'oidc' AND NOT disabled"""
+)
+log = structlog.get_logger()
+
+
+class BrowserOrigins:
+    def __init__(self, database: Database, *, allow_http: bool) -> None:
+        self._database = database
+        self._allow_http = allow_http
+        self._lock = trio.Lock()
+        self._origins: frozenset[str] = frozenset()
+        self._hosts: frozenset[str] = frozenset()  # of clients without redirect_uris: any port is allowed
+        self._read_at = float("-inf")
+
+    async def is_allowed(self, origin: str) -> bool:
+        now = trio.current_time()
+        if len(origin) > MAX_ORIGIN_LENGTH:
+            return False
+        if now - self._read_at < MAX_AGE_S and self._has(origin):
+            return True
+        try:
+            await self._read_after(now)
+        except DatabaseError as error:
+            log.warning("oauth.origin_lookup_failed", reason=str(error))  # those of the last time still count
+        return self._has(origin)
+
+    def _has(self, origin: str) -> bool:
+        if origin in self._origins:
+            return True
+        if not self._hosts or browser_origin(origin) != origin:
+            return False
+        return isinstance(match_redirect_uri(origin, tuple(self._hosts), allow_http=self._allow_http), Redirect)
+
+    async def _read_after(self, moment: float) -> None:
+        """Reads the origins, unless another task has begun to do so after this moment."""
+        async with self._lock:
+            if self._read_at >= moment:
+                return
+            await trio.sleep_until(self._read_at + MIN_INTERVAL_S)
+            started = trio.current_time()
+            origins: set[str] = set()
+            hosts: set[str] = set()
+            for row in await self._database.rows(_LIST):
+                origins.update(row["origins"])
+                if row["redirect_uris"]:
+                    origins.update(self._origins_of(row["redirect_hosts"], row["redirect_uris"]))
+                else:
+                    hosts.update(row["redirect_hosts"])
+            self._origins, self._hosts, self._read_at = frozenset(origins), frozenset(hosts), started
+
+    def _origins_of(self, hosts: list[str], uris: list[str]) -> set[str]:
+        redirects = (match_redirect_uri(uri, hosts, uris, allow_http=self._allow_http) for uri in uris)
+        return {browser_origin(redirect.origin) for redirect in redirects if isinstance(redirect, Redirect)}

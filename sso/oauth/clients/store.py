@@ -1,0 +1,186 @@
+"""Clients and their secrets in the database. Each method is one transaction."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from sso.change_stream.events import Change, ChangeType, record_changes
+from sso.core.encryption import Keyring, column_purpose
+from sso.core.ids import secret_token
+from sso.db.batch.statement import BatchStatement
+from sso.db.batch.statement_batch import Batch
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.db.transaction import Row, Runner, Transaction
+from sso.oauth.clients.redirect_uris import is_redirect_uri
+from sso.oauth.model import CLIENT_ID, Client
+
+_FIND = BatchStatement(
+    "SELECT item.n, c.* FROM {items} JOIN oauth_clients c ON c.client_id = item.client_id",
+    columns={"client_id": "text"},
+)
+_LIST = Statement("SELECT * FROM oauth_clients ORDER BY client_id")
+_LOCK = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id FOR UPDATE")
+# The previous secret ends at its own end or after the overlap; without either, when the rotation is finished.
+_ADD_SECRET = Statement(
+    """UPDATE oauth_clients SET secret_sealed = :new, secret_expires = now() + make_interval(secs => :lifetime_s),
+        second_sealed = :previous,
+        second_expires = least(secret_expires, now() + make_interval(secs => :overlap_s))
+    WHERE client_id = :client_id"""
+)
+_FINISH_ROTATION = Statement(
+    """UPDATE oauth_clients SET second_sealed = NULL, second_expires = NULL WHERE client_id = :client_id
+    RETURNING client_id"""
+)
+_DELETE = Statement("DELETE FROM oauth_clients WHERE client_id = :client_id")
+_SET_DISABLED = Statement("UPDATE oauth_clients SET disabled = :disabled WHERE client_id = :client_id")
+# The tables with rows that a client was granted, or is about to be granted.
+_GRANT_TABLES = ("oauth_requests", "oauth_codes", "oauth_grants")
+_REVOKE = tuple(
+    Statement(f"DELETE FROM {table} WHERE client_id = :client_id")
+    for table in (
+        "game_sessions",  # sessions of its devices first: their grants are issued under a lock
+        "oauth_pushed_requests",
+        *_GRANT_TABLES,
+        "oauth_service_tokens",
+    )
+)
+_LIST_GRANTED_URIS = Statement(
+    " UNION ".join(f"SELECT redirect_uri FROM {table} WHERE client_id = :client_id" for table in _GRANT_TABLES)
+)
+_REVOKE_AT_URIS = tuple(
+    Statement(f"DELETE FROM {table} WHERE client_id = :client_id AND redirect_uri = ANY(CAST(:uris AS text[]))")
+    for table in _GRANT_TABLES
+)
+MAX_CACHED_SECRETS = 1024
+
+
+class ClientStore:
+    def __init__(self, database: Database, keyring: Keyring) -> None:
+        self._database = database
+        self._keyring = keyring
+        # Decrypting the same text always gives the same secret, so the result can be cached.
+        self._decrypt = lru_cache(MAX_CACHED_SECRETS)(keyring.decrypt)
+        self._find = Batch(database, _FIND)
+
+    async def get(self, client_id: str) -> Client | None:
+        """Returns None if the client does not exist."""
+        row = await self._find(client_id=client_id) if CLIENT_ID.fullmatch(client_id) else None
+        return Client.from_row(row) if row else None
+
+    async def list(self) -> list[Client]:
+        return [Client.from_row(row) for row in await self._database.rows(_LIST)]
+
+    def secrets(self, client: Client) -> Sequence[tuple[str, str]]:
+        """Returns the client's valid secrets, the newest first, each with its encrypted form in the database."""
+        columns = (
+            ("secret_sealed", client.secret_sealed, client.secret_expires),
+            ("second_sealed", client.second_sealed, client.second_expires),
+        )
+        return [
+            (self._decrypt(secret_purpose(client.client_id, column), sealed), sealed)
+            for column, sealed, expires in columns
+            if sealed is not None and (expires is None or expires > self._database.clock.utc())
+        ]
+
+    async def rotate_secret(
+        self, client_id: str, *, overlap_s: float | None = None, lifetime_s: float | None = None
+    ) -> str | None:
+        """Adds a new secret and returns it. Returns None if the client does not exist.
+
+        The newest of the previous secrets stays valid for ``overlap_s``, by default until the rotation is finished; an
+        older one is removed. An overlap of 0 means that the old secret may be known to others, so everything that was
+        issued to the client ends. The new secret is valid for ``lifetime_s``, by default without an end.
+        """
+        new_secret = secret_token()
+        rotated = await self._database.transaction(self.add_secret, client_id, new_secret, overlap_s, lifetime_s)
+        return new_secret if rotated else None
+
+    async def finish_rotation(self, client_id: str) -> bool:
+        """Removes all secrets but the newest. Returns False if the client does not exist."""
+        return await finish_rotation(self._database, client_id)
+
+    async def add_secret(
+        self, tx: Transaction, client_id: str, secret: str, overlap_s: float | None, lifetime_s: float | None
+    ) -> bool:
+        """Does the work of ``rotate_secret`` in the transaction of the caller."""
+        row = await tx.row(_LOCK, client_id=client_id)
+        if row is None:
+            return False
+        previous = None if overlap_s == 0 else row["secret_sealed"]
+        if previous is not None:
+            plain = self._decrypt(secret_purpose(client_id), previous)
+            previous = self._keyring.encrypt(secret_purpose(client_id, "second_sealed"), plain)
+        new = self._keyring.encrypt(secret_purpose(client_id), secret)
+        await tx.value(
+            _ADD_SECRET, client_id=client_id, new=new, previous=previous, overlap_s=overlap_s, lifetime_s=lifetime_s
+        )
+        if overlap_s == 0:
+            await revoke_grants(tx, client_id)
+        await record_changes(tx, [Change(ChangeType.CLIENT_SECRET_ROTATED, data={"client_id": client_id})])
+        return True
+
+    async def set_disabled(self, client_id: str, disabled: bool) -> bool:
+        """Disables or enables the client. Returns False if it does not exist.
+
+        Disabling revokes all grants of the client; enabling it again does not restore them.
+        """
+        return await self._database.transaction(_set_disabled, client_id, disabled)
+
+
+async def _set_disabled(tx: Transaction, client_id: str, disabled: bool) -> bool:
+    if await tx.row(_LOCK, client_id=client_id) is None:
+        return False
+    await tx.value(_SET_DISABLED, client_id=client_id, disabled=disabled)
+    if disabled:
+        await revoke_grants(tx, client_id)
+    return True
+
+
+async def lock_client(tx: Transaction, client_id: str) -> Row | None:
+    """Returns the client's row, which nothing else changes until the transaction ends; None if there is none."""
+    return await tx.row(_LOCK, client_id=client_id) if CLIENT_ID.fullmatch(client_id) else None
+
+
+async def finish_rotation(runner: Runner, client_id: str) -> bool:
+    return await runner.value(_FINISH_ROTATION, client_id=client_id) is not None
+
+
+async def delete_client(tx: Transaction, client_id: str) -> None:
+    """Deletes the client and everything that it was granted."""
+    await revoke_grants(tx, client_id)
+    await tx.value(_DELETE, client_id=client_id)
+
+
+async def revoke_grants(tx: Runner, client_id: str) -> None:
+    """Revokes all grants of the client, its codes, its pending authorizations and its tokens as a service.
+
+    The caller holds the client's row ``FOR UPDATE``, so that no token is issued concurrently.
+    """
+    for statement in _REVOKE:
+        await tx.value(statement, client_id=client_id)
+
+
+async def revoke_grants_at_removed_uris(tx: Runner, old: Client, new: Client) -> None:
+    """Revokes the grants, codes and pending authorizations whose redirect URI no longer belongs to the client.
+
+    The caller holds the client's row ``FOR UPDATE``, so no code or grant is created concurrently.
+    """
+    rows = await tx.rows(_LIST_GRANTED_URIS, client_id=new.client_id)
+    uris = [row["redirect_uri"] for row in rows if row["redirect_uri"]]  # the grant of a device has none
+    removed = [uri for uri in uris if not _still_has(uri, old, new)]
+    if removed:
+        for statement in _REVOKE_AT_URIS:
+            await tx.value(statement, client_id=new.client_id, uris=removed)
+
+
+def _still_has(uri: str, old: Client, new: Client) -> bool:
+    if is_redirect_uri(uri, new.redirect_hosts, new.redirect_uris):
+        return True
+    # A URI that did not belong to the old client either was accepted because this service runs without TLS and so
+    # allows http for every host. Check it by that rule.
+    needs_allow_http = not is_redirect_uri(uri, old.redirect_hosts, old.redirect_uris)
+    return needs_allow_http and is_redirect_uri(uri, new.redirect_hosts, new.redirect_uris, allow_http=True)
+
+
+def secret_purpose(client_id: str, column: str = "secret_sealed") -> str:
+    return column_purpose(f"oauth_clients.{column}", client_id)

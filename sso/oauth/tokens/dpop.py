@@ -1,0 +1,113 @@
+"""DPoP (RFC 9449): a client proves with each request that it has the key to which its tokens are bound.
+
+The service requires no nonce: a proof is valid for a few minutes and works once.
+"""
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from sso.core.ids import digest
+from sso.core.jwt import Claims, InvalidToken
+from sso.db.database import Database
+from sso.db.statement import Statement
+from sso.oauth.errors import InvalidDpopProof
+from sso.oauth.tokens.proof_jwt import verify_proof
+
+MAX_AGE_S = 300  # of a proof; the clocks of phones and browsers are not exact, and there is no nonce
+MAX_AHEAD_S = 60
+MAX_JTI = 256
+MAX_URI = 2048
+AUTHORIZATION = re.compile(r"[Dd][Pp][Oo][Pp] +([A-Za-z0-9._~+/-]+=*) *", re.ASCII)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+# Of several requests with the same proof, the one that inserts the row wins.
+_USE_JTI = Statement(
+    """INSERT INTO oauth_used_jtis (digest, expires) VALUES (:digest, to_timestamp(:expires))
+    ON CONFLICT DO NOTHING RETURNING digest"""
+)
+
+
+@dataclass(frozen=True)
+class DpopProof:
+    """A proof whose signature and claims are valid. It is not used up yet."""
+
+    jkt: str  # the thumbprint of its key
+    jti: str
+    expires: int
+
+
+class DpopProofs:
+    def __init__(self, database: Database, base_url: str) -> None:
+        self._database = database
+        self._base_url = base_url
+
+    def read(self, headers: Sequence[str], method: str, path: str, access_token: str | None = None) -> DpopProof | None:
+        """Returns the proof of a request, or None without one. Raises InvalidDpopProof.
+
+        ``access_token`` is the token that is sent along to a resource, None at the other endpoints.
+        """
+        if not headers:
+            return None
+        if len(headers) > 1:
+            raise InvalidDpopProof("DPoP: expected one header")
+        try:
+            jkt, claims = verify_proof(headers[0].strip())
+            self._check(claims, method, path, access_token)
+        except InvalidToken as error:
+            raise InvalidDpopProof(f"DPoP: {error}") from None
+        return DpopProof(jkt, claims["jti"], claims["iat"] + MAX_AGE_S + MAX_AHEAD_S)
+
+    async def use(self, proof: DpopProof) -> None:
+        """Uses the proof up. Raises InvalidDpopProof if it was used before, by any worker.
+
+        Callers make all other checks first, above all of the client and of the code or token, so that strangers do not
+        fill the table.
+        """
+        used = digest(f"dpop {proof.jkt} {proof.jti}")
+        if await self._database.value(_USE_JTI, digest=used, expires=proof.expires) is None:
+            raise InvalidDpopProof("DPoP: the proof was used before")
+
+    def _check(self, claims: Claims, method: str, path: str, access_token: str | None) -> None:
+        now, issued_at, jti = self._database.clock.now(), claims.get("iat"), claims.get("jti")
+        if claims.get("htm") != method:
+            raise InvalidToken(f"htm: expected {method}")
+        if not same_uri(claims.get("htu"), self._base_url + path):
+            raise InvalidToken("htu: expected the address of this endpoint")
+        if type(issued_at) is not int or not now - MAX_AGE_S <= issued_at <= now + MAX_AHEAD_S:
+            raise InvalidToken(f"iat: expected a time within the last {MAX_AGE_S} seconds")
+        for name in ("nbf", "exp"):
+            if name in claims and type(claims[name]) is not int:
+                raise InvalidToken(f"{name}: expected a number of seconds")
+        if claims.get("nbf", 0) > now + MAX_AHEAD_S or claims.get("exp", now + 1) <= now:
+            raise InvalidToken("exp, nbf: expected a proof that is valid now")
+        if not isinstance(jti, str) or not 0 < len(jti) <= MAX_JTI:
+            raise InvalidToken(f"jti: expected 1 to {MAX_JTI} characters")
+        if access_token is not None and not _is_hash(claims.get("ath"), access_token):
+            raise InvalidToken("ath: expected the hash of the access token")
+
+
+def same_uri(sent: Any, expected: str) -> bool:
+    """Returns whether ``htu`` is this address, apart from its query, its fragment and different spellings."""
+    return isinstance(sent, str) and len(sent) <= MAX_URI and _normalized(sent) == _normalized(expected)
+
+
+def _normalized(uri: str) -> tuple[str, str, int | None, str] | None:
+    try:
+        parts = urlsplit(uri)
+        port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    if not uri.isascii() or not uri.isprintable() or "@" in parts.netloc or "\\" in uri or not parts.hostname:
+        return None
+    return parts.scheme, parts.hostname, port, parts.path
+
+
+def _is_hash(ath: Any, access_token: str) -> bool:
+    expected = base64.urlsafe_b64encode(hashlib.sha256(access_token.encode()).digest()).rstrip(b"=")
+    return isinstance(ath, str) and hmac.compare_digest(ath.encode(), expected)

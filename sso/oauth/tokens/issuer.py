@@ -1,0 +1,126 @@
+"""Creates ID tokens and refresh tokens (§2.1), and reads those that clients send back."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sso.core.jwt import ACCESS_TOKEN_JWT, InvalidToken, Verifier
+from sso.db.clock import DatabaseClock
+from sso.keys.keyset import KeySet
+from sso.keys.signing_pool import SigningPool
+from sso.oauth.model import IssuedTokens
+from sso.oauth.tokens.claims import id_token_claims, sign_in_claims
+from sso.oauth.tokens.jwt_access_tokens import access_token_claims
+
+ID_TOKEN, REFRESH_TOKEN = "id_token", "refresh_token"
+REFRESH_ALGORITHM = "EdDSA"  # the cheapest to sign; only this service reads refresh tokens
+MAX_EXPIRED_S = 366 * 86400  # how long ago a token that was sent back may have expired
+
+
+@dataclass(frozen=True)
+class PresentedRefreshToken:
+    """The contents of a refresh token that this service has signed. It may have expired or been replaced."""
+
+    client_id: str
+    grant_id: str
+    token_id: str
+
+
+@dataclass(frozen=True)
+class IdTokenHint:
+    sub: str
+    client_id: str
+
+
+class TokenIssuer:
+    def __init__(
+        self, keys: KeySet, signing_pool: SigningPool, issuer: str, id_token_s: int, clock: DatabaseClock
+    ) -> None:
+        self._keys = keys
+        self._signing_pool = signing_pool
+        self._issuer = issuer
+        self._id_token_s = id_token_s
+        self._clock = clock
+        self._refresh_verifier = Verifier(typ=REFRESH_TOKEN, issuer=issuer)
+        self._id_verifier = Verifier(typ=ID_TOKEN, issuer=issuer)
+
+    async def token_response(self, issued: IssuedTokens, access_token: str) -> dict[str, Any]:
+        """Returns the successful response of the token endpoint (RFC 6749 section 5.1)."""
+        if issued.access_token_format == "jwt":  # noqa: S105 - a format
+            claims = access_token_claims(issued, self._issuer, access_token)
+            access_token = await self._signing_pool.sign(self._keys.signer(issued.id_alg), claims, ACCESS_TOKEN_JWT)
+        response = {
+            "access_token": access_token,
+            "id_token": await self._id_token(issued),
+            "token_type": "DPoP" if issued.dpop_jkt else "Bearer",
+            "expires_in": issued.access_exp - issued.now,
+        }
+        if issued.current_token_id is not None:
+            response["refresh_token"] = self._refresh_token(issued)
+        return response
+
+    async def _id_token(self, issued: IssuedTokens) -> str:
+        claims = self._claims(ID_TOKEN, issued, issued.issued_at, issued.issued_at + self._id_token_s)
+        if issued.nonce is not None:
+            claims["nonce"] = issued.nonce
+        claims |= id_token_claims(issued)
+        if issued.profile == "oidc":
+            claims |= sign_in_claims(issued.auth, issued.auth_time)
+            if issued.sid:
+                claims["sid"] = issued.sid
+        return await self._signing_pool.sign(self._keys.signer(issued.id_alg), claims)
+
+    def _refresh_token(self, issued: IssuedTokens) -> str:
+        """Returns the grant's current refresh token. A retry within the leeway gets an identical token."""
+        assert issued.current_token_issued is not None
+        assert issued.current_token_exp is not None
+        claims = self._claims(REFRESH_TOKEN, issued, issued.current_token_issued, issued.current_token_exp)
+        claims |= {"scopes": " ".join(issued.scopes), "jti": f"{issued.grant_id}.{issued.current_token_id}"}
+        return self._keys.signer(REFRESH_ALGORITHM).sign(claims)
+
+    def _claims(self, typ: str, issued: IssuedTokens, iat: int, exp: int) -> dict[str, Any]:
+        return {
+            "typ": typ,
+            "iss": self._issuer,
+            "aud": [self._issuer, issued.client_id],
+            "azp": issued.client_id,
+            "sub": issued.user_id,
+            "iat": iat,
+            "exp": exp,
+        }
+
+    def exchanged_id_token(self, user_id: str, now: int, exp: int) -> str:
+        """Returns the ID token that a user JWT is exchanged for. It has no client, so aud and azp name this service."""
+        claims = {
+            "typ": ID_TOKEN,
+            "iss": self._issuer,
+            "aud": [self._issuer],
+            "azp": self._issuer,
+            "sub": user_id,
+            "iat": now,
+            "exp": exp,
+        }
+        return self._keys.signer().sign(claims)
+
+    def read_refresh_token(self, token: str) -> PresentedRefreshToken | None:
+        """Returns None unless this service signed the token. The database checks the expiry, by its own clock."""
+        try:
+            claims = self._refresh_verifier.verify_own(
+                token, self._keys.find_signer, self._clock.now(), expired_for=MAX_EXPIRED_S
+            )
+            grant_id, _, token_id = claims["jti"].partition(".")
+            return PresentedRefreshToken(claims["azp"], grant_id, token_id)
+        except (InvalidToken, KeyError, AttributeError):
+            return None
+
+    def read_id_token_hint(self, token: str) -> IdTokenHint | None:
+        """Returns the user and the client of an ID token, which may have expired.
+
+        Returns None unless this service issued the token to a client.
+        """
+        try:
+            claims = self._id_verifier.verify(token, self._keys.find, self._clock.now(), expired_for=MAX_EXPIRED_S)
+            if claims["azp"] == self._issuer:
+                return None
+            return IdTokenHint(claims["sub"], claims["azp"])
+        except (InvalidToken, KeyError):
+            return None

@@ -1,0 +1,1 @@
+"""What is measured: counters, durations of requests, gauges and spans, and their export."""

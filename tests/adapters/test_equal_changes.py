@@ -1,0 +1,78 @@
+"""Every operation has one home: whichever way a record is changed, the change leaves the same behind.
+
+The specification's endpoints, the management API, documents of desired state, commands on this machine and on a server,
+and the forms of the console are compared by the audit entries, the change events and the stored record.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.adapters.operations import OPERATIONS, WRONG, Operation, WrongInput
+from tests.adapters.world import Refused, Trace, Way, World
+from tests.console.conftest import ConsoleBrowser
+from tests.kit.builders import PASSWORD
+from tests.kit.server import Server, run_sso
+from tests.perm.endpoints.conftest import Studio, studio
+
+__all__ = ["studio"]
+
+
+@pytest.fixture(scope="module")
+def world(server: Server, studio: Studio, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder: Path = tmp_path_factory.mktemp("adapters")
+    arguments = ("--server", server.base_url, "login", "--login", studio.root.login, "--password-stdin")
+    login = run_sso(folder, *arguments, stdin=f"{PASSWORD}\n", XDG_CONFIG_HOME=str(folder))
+    assert login.returncode == 0, login.stderr
+    with ConsoleBrowser(server, studio.root) as browser:
+        yield World(server, studio, browser, folder)
+
+
+def traced(world: World, operation: Operation, way: Way) -> Trace:
+    case = world.case()
+    operation.prepare(case)
+    with world.recorded(case) as record:
+        way(case)
+    effect = case.masked(operation.effect(case))
+    return Trace(case.masked(record["audit"]), case.masked(record["events"]), effect)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_change_leaves_the_same_behind_in_every_way(world: World, operation: Operation) -> None:
+    traces = {name: traced(world, operation, way) for name, way in operation.ways().items()}
+    expected = traces.pop("management API")
+    assert expected.audit
+    different = [
+        f"{part} of {name}: {getattr(trace, part)}, but of the management API: {getattr(expected, part)}"
+        for name, trace in traces.items()
+        for part in ("audit", "events", "effect")
+        if getattr(trace, part) != getattr(expected, part)
+    ]
+    assert not different, "\n".join(different)
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.operation.name)
+def test_wrong_field_is_refused_alike_in_every_way(world: World, wrong: WrongInput) -> None:
+    errors = {name: refusal(world, wrong.operation, way) for name, way in wrong.operation.ways().items()}
+    expected = errors["management API"].removeprefix(f"{wrong.field}: ")
+    option = f"{wrong.option}: {expected}"
+    texts = {
+        "specification": f"{wrong.endpoint + '.' if wrong.endpoint else ''}{wrong.field}: {expected}",
+        "management API": f"{wrong.field}: {expected}",
+        "document": f"{wrong.document}.{wrong.field}: {expected}",
+        "command": option,
+        "command on a server": option,
+        "console": f"{wrong.field}: {expected}",
+    }
+    assert errors == {name: texts[name] for name in errors}
+
+
+def refusal(world: World, operation: Operation, way: Way) -> str:
+    """Returns the error text. A refused change leaves nothing behind."""
+    case = world.case()
+    operation.prepare(case)
+    with world.recorded(case) as record, pytest.raises(Refused) as refused:
+        way(case)
+    assert record == {"audit": [], "events": []}
+    return str(case.masked(str(refused.value)))
