@@ -1,5 +1,7 @@
 """/api/admin/applications: lists, creates, changes and removes applications."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from sso.admin.permission_access import (
@@ -33,7 +35,6 @@ from sso.db.transaction import Row, Runner
 from sso.perm.engine.required_rights import Operation
 from sso.perm.input.application import read_application_fields
 from sso.perm.operations.applications import ApplicationOperations
-from sso.perm.operations.writes import ManagementContext, OperationResult
 from sso.perm.stores.applications import read_application_row
 from sso.perm.visibility import Visibility
 from sso.web.request_model import QueryFlag
@@ -89,33 +90,27 @@ class ApplicationResource:
 
         fields, warnings = read_application_fields(body.given("application_id"))
 
-        async def create(context: ManagementContext) -> OperationResult[Row]:
-            context.warnings.extend(warnings)
-            return await self._applications.create(context, fields, body.application_id)
+        create = partial(self._applications.create, fields=fields, application_id=body.application_id)
 
         async def read(runner: Runner, row: Row) -> JsonRecord:
             full = await self._sees_all_fields(request, row["application_id"])
             return await _read(runner, row["application_id"], full=full)
 
-        return await create_record(request, self._database, create, read)
+        return await create_record(request, self._database, create, read, warnings)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         body: ApplicationChanges = request.body
         application_id = path_application_id(request)
         changes, warnings = read_application_fields(body.given())
-
-        async def change(context: ManagementContext) -> OperationResult[Row]:
-            context.warnings.extend(warnings)
-            return await self._applications.change(context, application_id, changes)
-
-        return await self._write(request, change)
+        operate = partial(self._applications.change, application_id=application_id, changes=changes)
+        return await self._write(request, operate, warnings)
 
     async def delete(self, request: AdminRequest) -> AdminResponse:
         """Marks the application as removed: nobody has permissions there any more."""
         application_id = path_application_id(request)
-        return await self._write(request, lambda context: self._applications.remove(context, application_id))
+        return await self._write(request, partial(self._applications.remove, application_id=application_id))
 
-    async def _write(self, request: AdminRequest, operate: Operate[Any]) -> AdminResponse:
+    async def _write(self, request: AdminRequest, operate: Operate[Any], warnings: Sequence[str] = ()) -> AdminResponse:
         application_id = path_application_id(request)
         full = await self._sees_all_fields(request, application_id)
 
@@ -123,7 +118,7 @@ class ApplicationResource:
             return await _read(runner, application_id, full=full)
 
         async with self._access.hiding(request, application_id):
-            return await change_record(request, self._database, operate, read)
+            return await change_record(request, self._database, operate, read, warnings)
 
     async def _sees_all_fields(self, request: AdminRequest, application_id: int) -> bool:
         caller = request.caller.permissions

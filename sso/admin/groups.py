@@ -1,6 +1,8 @@
 """/api/admin/groups: lists, creates, changes and deletes groups of projects."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sso.admin.permission_access import (
@@ -69,7 +71,6 @@ class GroupResource:
         fields, warnings = read_group_changes(body.given("group_id", "project_id"))
 
         async def create(context: ManagementContext) -> OperationResult[Row]:
-            context.warnings.extend(warnings)
             project_id = await resolve_project_id(self._database, body.project_id)
             return await self._groups.create(context, project_id, fields, body.group_id)
 
@@ -77,31 +78,29 @@ class GroupResource:
             return await _read(runner, group["id"])
 
         async with self._projects.hiding(request, body.project_id):
-            return await create_record(request, self._database, create, read)
+            return await create_record(request, self._database, create, read, warnings)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         body: GroupChanges = request.body
         group_id = _path_group_id(request)
         changes, warnings = read_group_changes(body.given())
-
-        async def change(context: ManagementContext) -> OperationResult[Row]:
-            context.warnings.extend(warnings)
-            return await self._groups.change(context, group_id, changes)
-
-        return await self._write(request, change)
+        operate = partial(self._groups.change, group_id=group_id, changes=changes)
+        return await self._write(request, operate, warnings)
 
     async def delete(self, request: AdminRequest) -> AdminResponse:
         group_id = _path_group_id(request)
-        return await self._write(request, lambda context: self._groups.delete(context, group_id), deleted=True)
+        return await self._write(request, partial(self._groups.delete, group_id=group_id), deleted=True)
 
-    async def _write(self, request: AdminRequest, operate: Operate[Any], *, deleted: bool = False) -> AdminResponse:
+    async def _write(
+        self, request: AdminRequest, operate: Operate[Any], warnings: Sequence[str] = (), *, deleted: bool = False
+    ) -> AdminResponse:
         group_id = _path_group_id(request)
 
         async def read(runner: Runner) -> JsonRecord:
             return await _read(runner, group_id)
 
         async with self._access.hiding(request, group_id):
-            return await change_record(request, self._database, operate, read, deleted=deleted)
+            return await change_record(request, self._database, operate, read, warnings, deleted=deleted)
 
 
 def _path_group_id(request: AdminRequest) -> str:

@@ -104,7 +104,7 @@ class MemberResource:
         async def read(runner: Runner, _result: None) -> JsonRecord:
             return await _read(runner, project_id, user_id)
 
-        return await create_record(request, self._database, create, read, refuse_existing)
+        return await create_record(request, self._database, create, read, precondition=refuse_existing)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         body: MemberChanges = request.body

@@ -4,7 +4,7 @@ A caller who may see other records of the kind learns nothing about the hidden o
 gets 403 with the right that is missing.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -89,10 +89,12 @@ class RecordAccess:
 Operate: TypeAlias = Callable[[ManagementContext], Awaitable[OperationResult[T]]]
 
 
-def management_context(request: AdminRequest, precondition: Precondition | None = None) -> ManagementContext:
+def management_context(
+    request: AdminRequest, precondition: Precondition | None = None, warnings: Sequence[str] = ()
+) -> ManagementContext:
     """Returns the context of an operation on permissions that the request asks for."""
     override = getattr(request.body, "override", False) or getattr(request.query, "override", False)
-    return ManagementContext(request.caller.permissions, is_dry_run(request), override, precondition)
+    return ManagementContext(request.caller.permissions, is_dry_run(request), override, precondition, list(warnings))
 
 
 async def change_record(
@@ -100,18 +102,20 @@ async def change_record(
     database: Database,
     operate: Operate[Any],
     read: Callable[[Runner], Awaitable[JsonRecord]],
+    warnings: Sequence[str] = (),
     *,
     deleted: bool = False,
 ) -> AdminResponse:
     """Changes a record if the caller has read its present version, and returns it as it is then.
 
-    ``read`` reads the record and raises NotFound if there is none. After a deletion, the response has no record.
+    ``read`` reads the record and raises NotFound if there is none. ``warnings`` are those about the input. After a
+    deletion, the response has no record.
     """
 
     async def precondition(tx: Transaction) -> None:
         request.check_version(await read(tx))
 
-    written = await operate(management_context(request, precondition))
+    written = await operate(management_context(request, precondition, warnings))
     if written.is_dry_run or deleted:
         return AdminResponse(written.members())
     return record_response(await read(database), warnings=written.context.warnings)
@@ -122,10 +126,11 @@ async def create_record(
     database: Database,
     operate: Operate[T],
     read: Callable[[Runner, T], Awaitable[JsonRecord]],
+    warnings: Sequence[str] = (),
     precondition: Precondition | None = None,
 ) -> AdminResponse:
-    """``read`` reads the record that the operation has returned."""
-    written = await operate(management_context(request, precondition))
+    """``read`` reads the record that the operation has returned. ``warnings`` are those about the input."""
+    written = await operate(management_context(request, precondition, warnings))
     if written.is_dry_run:
         return AdminResponse(written.members())
     return record_response(await read(database, written.result), 201, written.context.warnings)

@@ -1,6 +1,7 @@
 """/api/admin/projects: lists, creates, changes and removes projects."""
 
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Annotated, Any
 
 from sso.admin.permission_access import RecordAccess, change_record, create_record, path_project_id, permission_route
@@ -85,14 +86,12 @@ class ProjectResource:
         project_id = project_id_from_title(body.title, "title")
         fields, warnings = read_project_fields(project_id, body.given("admins"))
 
-        async def create(context: ManagementContext) -> OperationResult[Row]:
-            context.warnings.extend(warnings)
-            return await self._projects.create(context, project_id, fields, body.admins)
+        create = partial(self._projects.create, project_id=project_id, fields=fields, admins=body.admins)
 
         async def read(runner: Runner, project: Row) -> JsonRecord:
             return await _read(runner, project["id"])
 
-        return await create_record(request, self._database, create, read)
+        return await create_record(request, self._database, create, read, warnings)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         body: ProjectChanges = request.body

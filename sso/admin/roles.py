@@ -97,7 +97,7 @@ class RoleResource:
 
         async with self._access.hiding(request, body.application_id):
             operate = partial(self._save, application_id=body.application_id, data=body.given("application_id"))
-            return await create_record(request, self._database, operate, read, refuse_existing)
+            return await create_record(request, self._database, operate, read, precondition=refuse_existing)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         body: RoleChanges = request.body

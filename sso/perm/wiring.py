@@ -20,22 +20,19 @@ from sso.perm.credentials.key_file_import import KeyFileImport
 from sso.perm.credentials.key_files import KeyFiles
 from sso.perm.credentials.service_jwt import FindServiceToken, ServiceJwts
 from sso.perm.credentials.signed_address import SignedAddresses
-from sso.perm.endpoints.access_keys import AccessKeyEndpoint
-from sso.perm.endpoints.applications import ApplicationEndpoint
+from sso.perm.endpoints.applications import AccessKeyEndpoint, ApplicationEndpoint
 from sso.perm.endpoints.audit import AuditEndpoint
 from sso.perm.endpoints.checks import CheckEndpoint
 from sso.perm.endpoints.groups import GroupEndpoint
 from sso.perm.endpoints.projects import MembershipEndpoint, ProjectEndpoint
-from sso.perm.endpoints.roles import RoleEndpoint
-from sso.perm.endpoints.schemas import SchemaEndpoint
+from sso.perm.endpoints.schemas import RoleEndpoint, SchemaEndpoint
 from sso.perm.endpoints.user_data import UserDataEndpoint
 from sso.perm.login_rules import LoginRules
 from sso.perm.operations.access_keys import AccessKeyOperations
-from sso.perm.operations.account_lookup import AccountLookup, FindUser
 from sso.perm.operations.applications import ApplicationOperations
 from sso.perm.operations.groups import GroupOperations
+from sso.perm.operations.lookups import AccountLookup, FindUser, ProjectLookup
 from sso.perm.operations.members import MemberOperations
-from sso.perm.operations.project_lookup import ProjectLookup
 from sso.perm.operations.projects import ProjectOperations
 from sso.perm.operations.roles import RoleOperations
 from sso.perm.operations.schemas import SchemaOperations

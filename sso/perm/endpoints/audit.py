@@ -10,7 +10,7 @@ from sso.perm.authorization import Authorizer
 from sso.perm.endpoints.audit_view import AuditView
 from sso.perm.engine.required_rights import Operation
 from sso.perm.input.audit import FIELDS, read_audit_filter
-from sso.perm.operations.project_lookup import ProjectLookup
+from sso.perm.operations.lookups import ProjectLookup
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.projects import resolve_project_id
 

@@ -10,7 +10,7 @@ from sso.perm.input.groups import MAX_GROUP_USERS, read_group_conditions, read_g
 from sso.perm.input.names import read_group_id
 from sso.perm.input.tags import read_tags
 from sso.perm.operations.groups import GroupOperations
-from sso.perm.operations.project_lookup import ProjectLookup
+from sso.perm.operations.lookups import ProjectLookup
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.compilation import is_large_json
 from sso.perm.stores.groups import group_json

@@ -8,8 +8,8 @@ from sso.perm.input.membership import FIELDS as MEMBERSHIP_FIELDS
 from sso.perm.input.membership import check_membership_shape
 from sso.perm.input.names import project_id_from_title
 from sso.perm.input.project import read_project_fields
+from sso.perm.operations.lookups import ProjectLookup
 from sso.perm.operations.members import MemberOperations
-from sso.perm.operations.project_lookup import ProjectLookup
 from sso.perm.operations.projects import ProjectOperations
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.projects import project_json

@@ -13,7 +13,7 @@ from sso.perm.delegation import delegated_write
 from sso.perm.engine.management_rights import MANAGE_PROJECTS
 from sso.perm.engine.required_rights import Operation
 from sso.perm.errors import InvalidInput
-from sso.perm.operations.project_lookup import ProjectLookup
+from sso.perm.operations.lookups import ProjectLookup
 from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
 from sso.perm.stores.groups import (
     ACCESS_FIELDS,

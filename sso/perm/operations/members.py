@@ -11,8 +11,7 @@ from sso.perm.changes.scope import Scope
 from sso.perm.delegation import delegated_write
 from sso.perm.engine.required_rights import Operation
 from sso.perm.errors import InvalidInput
-from sso.perm.operations.account_lookup import AccountLookup
-from sso.perm.operations.project_lookup import ProjectLookup
+from sso.perm.operations.lookups import AccountLookup, ProjectLookup
 from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
 from sso.perm.stores.memberships import read_membership, save_membership
 

@@ -14,8 +14,7 @@ from sso.perm.engine.management_rights import MANAGE_PROJECTS
 from sso.perm.engine.project_quota import project_quota
 from sso.perm.engine.required_rights import Operation
 from sso.perm.errors import InvalidInput, PermissionConflict
-from sso.perm.operations.account_lookup import AccountLookup
-from sso.perm.operations.project_lookup import ProjectLookup
+from sso.perm.operations.lookups import AccountLookup, ProjectLookup
 from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
 from sso.perm.stores.memberships import save_membership
 from sso.perm.stores.projects import (

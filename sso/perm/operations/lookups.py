@@ -1,12 +1,18 @@
-"""Finds users whom callers name by login. Each such lookup is audited, because its answer tells whether they exist."""
+"""Finds the users and projects that a request names."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from sso.audit import trail
 from sso.audit.trail import AuditActor
+from sso.core.errors import NotFound
 from sso.core.ids import is_user_id
 from sso.db.database import Database
+from sso.db.transaction import Row
+from sso.perm.authorization import CallerRights
+from sso.perm.engine.required_rights import Operation
+from sso.perm.input.names import read_segment
+from sso.perm.stores.projects import read_project, resolve_project_id
 
 
 class TargetUser(Protocol):
@@ -37,3 +43,20 @@ class AccountLookup:
             target = name if user is None else user.user_id
             await trail.write(self._database, actor, "user.lookup", target, None, {"found": user is not None})
         return user
+
+
+class ProjectLookup:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def read_project_id(self, value: object, where: str = "data.id") -> str:
+        """The id of the project with this id or alias; the name itself if there is no such project."""
+        return await resolve_project_id(self._database, read_segment(value, where))
+
+    async def require(self, rights: CallerRights, project_id: str, operation: Operation) -> Row:
+        """The project, if the caller may do this to it. Only root learns that a project does not exist."""
+        rights.require(operation, project_id=project_id)
+        row = await read_project(self._database, project_id)
+        if row is None:
+            raise NotFound("project not found")
+        return row
