@@ -71,7 +71,7 @@ RESETS_DIVISOR = 6  # a network may request a sixth as many password reset links
 
 
 @dataclass(frozen=True)
-class PageParts:
+class PageServices:
     """The objects that several pages share."""
 
     visitor: Visitor
@@ -85,29 +85,29 @@ class PageParts:
 
 
 def all_routes(services: Services, health: Health) -> Iterator[Blueprint]:
-    parts = _page_parts(services)
-    account = _account_view(services, parts)
+    pages = _page_services(services)
+    account = _account_view(services, pages)
     yield health_routes(health, services.database, shared_database=services.settings.database_url is not None)
     yield brand.brand_routes(services.brand)
     yield language_switcher.switcher_routes()
     yield from _api_routes(services)
-    yield from _login_pages(services, parts)
-    yield from _account_pages(services, parts, account)
-    yield from _upstream_pages(services, parts, account)
-    yield from _site_and_game_pages(services, parts)
+    yield from _login_pages(services, pages)
+    yield from _account_pages(services, pages, account)
+    yield from _upstream_pages(services, pages, account)
+    yield from _site_and_game_pages(services, pages)
     if is_demo(services.settings):
         yield demo_mail_pages(DemoMailbox(services.settings.data_dir / MAIL_FOLDER))
     can_invite = services.settings.registration != "closed"
     yield from console_routes(
-        _console_view(services, parts), _findings(services), services.brand, can_invite=can_invite
+        _console_view(services, pages), _findings(services), services.brand, can_invite=can_invite
     )
 
 
-def _page_parts(s: Services) -> PageParts:
+def _page_services(s: Services) -> PageServices:
     passkeys, clock = s.passkeys.authentication, s.database.clock
     recent = RecentAuthentication(s.password_login, s.second_factors, s.sessions, clock, passkeys)
     tickets = KeepTickets(s.keyring, s.users, clock)
-    return PageParts(
+    return PageServices(
         visitor=Visitor(s.sessions),
         recent=recent,
         login_flows=CombinedLoginFlows(s.game_login.login_flows, s.oauth.login_flows, LinkLoginFlows(recent)),
@@ -126,7 +126,7 @@ def _page_parts(s: Services) -> PageParts:
     )
 
 
-def _account_view(s: Services, parts: PageParts) -> AccountView:
+def _account_view(s: Services, pages: PageServices) -> AccountView:
     sections: list[AccountSection] = [
         EmailSection(s.email_verification, s.email_change, s.email_undo),
         ProfileSection(),
@@ -139,13 +139,13 @@ def _account_view(s: Services, parts: PageParts) -> AccountView:
         ConsoleLink(s.management),
     ]
     clock = s.database.clock
-    return AccountView(parts.visitor, s.password_login, parts.recent, parts.shown_codes, sections, clock)
+    return AccountView(pages.visitor, s.password_login, pages.recent, pages.shown_codes, sections, clock)
 
 
-def _console_view(s: Services, parts: PageParts) -> ConsoleView:
-    confirmation = ConsoleConfirmation(parts.recent, s.second_factors, s.passkeys.authentication)
+def _console_view(s: Services, pages: PageServices) -> ConsoleView:
+    confirmation = ConsoleConfirmation(pages.recent, s.second_factors, s.passkeys.authentication)
     requires_second_factor = s.settings.require_2fa != "off"
-    return ConsoleView(parts.visitor, s.management, confirmation, requires_second_factor=requires_second_factor)
+    return ConsoleView(pages.visitor, s.management, confirmation, requires_second_factor=requires_second_factor)
 
 
 def _findings(s: Services) -> InstallationFindings:
@@ -190,30 +190,30 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
     yield openapi_routes(OpenApiDocument(s.brand.name, lambda: s.management.routes))
 
 
-def _login_pages(s: Services, parts: PageParts) -> Iterator[Blueprint]:
+def _login_pages(s: Services, pages: PageServices) -> Iterator[Blueprint]:
     yield login_pages(
-        parts.visitor,
+        pages.visitor,
         s.password_login,
         s.second_factors,
         s.sessions,
         s.known_devices,
-        parts.login_flows,
-        parts.login_form,
-        parts.completion,
+        pages.login_flows,
+        pages.login_form,
+        pages.completion,
         s.passkeys.authentication,
-        parts.closed,
+        pages.closed,
     )
     yield keep_pages(
-        parts.closed,
-        parts.tickets,
+        pages.closed,
+        pages.tickets,
         s.deletion,
         s.password_login,
         s.second_factors,
-        parts.login_flows,
-        parts.completion,
+        pages.login_flows,
+        pages.completion,
     )
     challenge = build_challenge(s.settings, s.database, s.keyring)
-    yield registration_pages(s.registration, challenge, parts.visitor, parts.login_flows, parts.completion)
+    yield registration_pages(s.registration, challenge, pages.visitor, pages.login_flows, pages.completion)
     yield password_reset_pages(
         s.reset_requests,
         s.password_reset,
@@ -221,15 +221,15 @@ def _login_pages(s: Services, parts: PageParts) -> Iterator[Blueprint]:
         s.second_factors,
         s.passkeys.authentication,
         s.known_devices,
-        parts.login_flows,
-        parts.completion,
-        parts.closed,
+        pages.login_flows,
+        pages.completion,
+        pages.closed,
         RateLimiter(s.database, "password reset", -(-s.settings.rate_login // RESETS_DIVISOR)),
     )
 
 
-def _account_pages(s: Services, parts: PageParts, account: AccountView) -> Iterator[Blueprint]:
-    shown, passkeys = parts.shown_codes, s.passkeys
+def _account_pages(s: Services, pages: PageServices, account: AccountView) -> Iterator[Blueprint]:
+    shown, passkeys = pages.shown_codes, s.passkeys
     restarts = SessionRestart(s.sessions, s.known_devices, s.second_factor_requirement, s.settings.browser_ttl_s)
     enrolments = TotpEnrolments(s.keyring, s.database.clock)
     yield account_pages(
@@ -246,7 +246,7 @@ def _account_pages(s: Services, parts: PageParts, account: AccountView) -> Itera
         enrolments,
         QrCodes(s.database),
         shown,
-        parts.completion,
+        pages.completion,
     )
     yield recovery_code_pages(account, s.recovery_codes, shown)
     yield email_pages(account, s.email_verification, s.email_change, s.email_undo, s.sign_in_notices)
@@ -254,26 +254,26 @@ def _account_pages(s: Services, parts: PageParts, account: AccountView) -> Itera
     yield passkey_pages(account, restarts, passkeys.store, passkeys.registration, passkeys.changes, shown)
 
 
-def _upstream_pages(s: Services, parts: PageParts, account: AccountView) -> Iterator[Blueprint]:
+def _upstream_pages(s: Services, pages: PageServices, account: AccountView) -> Iterator[Blueprint]:
     upstream = s.upstream
-    view = UpstreamView(upstream.sign_in, parts.login_flows, parts.login_form, upstream.rate)
+    view = UpstreamView(upstream.sign_in, pages.login_flows, pages.login_form, upstream.rate)
     yield upstream_pages(
         view,
         upstream.sign_in,
         upstream.pending,
         upstream.registration,
-        parts.completion,
-        parts.visitor,
-        parts.recent,
-        parts.closed,
+        pages.completion,
+        pages.visitor,
+        pages.recent,
+        pages.closed,
     )
     yield identity_pages(account, view, upstream.sign_in, upstream.links)
 
 
-def _site_and_game_pages(s: Services, parts: PageParts) -> Iterator[Blueprint]:
+def _site_and_game_pages(s: Services, pages: PageServices) -> Iterator[Blueprint]:
     yield authorize_pages(
-        s.oauth.authorize, s.oauth.pushed_requests, parts.visitor, parts.login_form, s.oauth.authorize_rate
+        s.oauth.authorize, s.oauth.pushed_requests, pages.visitor, pages.login_form, s.oauth.authorize_rate
     )
-    yield logout_pages(s.oauth.logout, parts.visitor, s.sessions)
-    yield game_pages(s.game_login.confirmation, parts.visitor)
-    yield device_pages(s.device_login.sessions, parts.visitor, s.device_login.user_code_rate)
+    yield logout_pages(s.oauth.logout, pages.visitor, s.sessions)
+    yield game_pages(s.game_login.confirmation, pages.visitor)
+    yield device_pages(s.device_login.sessions, pages.visitor, s.device_login.user_code_rate)

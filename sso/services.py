@@ -28,11 +28,10 @@ from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sessions import SessionStore
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_games import SignedInGames
+from sso.accounts.support_operations import SupportOperations
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
-from sso.admin.change_wiring import ChangeParts
-from sso.admin.service_wiring import ServiceParts
-from sso.admin.wiring import AccountServices, ManagementApi, build_management
+from sso.admin.wiring import ManagementApi, ManagementServices, build_management
 from sso.backchannel_logout.wiring import build_logout_sender
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
@@ -65,6 +64,7 @@ from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
+from sso.state.apply import RecordOperations, build_operations
 from sso.telemetry.spans import Telemetry
 from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
@@ -118,6 +118,7 @@ class Services:
     change_sequencer: ChangeSequencer
     change_reader: ChangeReader
     webhook_sender: DueQueue
+    operations: RecordOperations
     management: ManagementApi
     applications: ApplicationDirectory
     proxies: TrustedProxies
@@ -154,7 +155,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     outbox = Outbox(ring, bus, brand)
     users = UserStore(database, outbox.wake_senders)
     recovery_codes = RecoveryCodes(database, ring, outbox, brand.name)
-    factors = SecondFactors(database, users, ring, outbox, brand.name, recovery_codes)
+    factors = SecondFactors(database, ring, outbox, brand.name, recovery_codes)
     factor_changes = SecondFactorChanges(database, recovery_codes, outbox, brand.name)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     token_store = build_token_store(settings, database, keys)
@@ -193,10 +194,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     known_devices = KnownDevices(database, users, ring)
     sign_in_notices = SignInNotices(database, known_devices, applications, outbox, settings.base_url, brand.name)
     sessions = SessionStore(
-        database,
-        settings.browser_ttl_s,
-        outbox.wake_senders,
-        second_factor_of_all=settings.require_2fa == "all",
+        database, settings.browser_ttl_s, outbox.wake_senders, second_factor_of_all=settings.require_2fa == "all"
     )
     games = SignedInGames(database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
     deletion = AccountDeletion(
@@ -221,6 +219,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     registration = build_registration(settings, database, ring, links, outbox, password_login, brand.name)
     upstream = build_upstream(settings, database, ring, outbox, brand.name)
     key_rotation = KeyRotation(database, bus, ring)
+    operations = build_operations(ring, password_changes, allow_http=not settings.https)
     return Services(
         settings=settings,
         brand=brand,
@@ -266,28 +265,29 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         change_sequencer=ChangeSequencer(database, bus),
         change_reader=change_reader,
         webhook_sender=webhooks.sender,
+        operations=operations,
         management=build_management(
-            database,
-            ring,
-            AccountServices(
+            ManagementServices(
+                settings,
+                database,
+                ring,
+                bus,
+                operations,
+                SupportOperations(database, users, sessions, games, factor_changes),
                 users,
-                sessions,
-                games,
-                factor_changes,
+                hasher,
                 deletion,
                 erasure,
-                hasher,
                 registration,
-                sends_mail=smtp_url is not None,
-            ),
-            permissions,
-            service_tokens.identity_of,
-            ChangeParts(bus, change_reader, webhooks),
-            admin_rate,
-            settings.rate_admin,
-            ServiceParts(
-                settings, bus, oauth.clients, upstream.providers, upstream.connection_test, key_store, key_rotation
-            ),
+                permissions,
+                service_tokens.identity_of,
+                upstream,
+                key_store,
+                key_rotation,
+                change_reader,
+                webhooks,
+                admin_rate,
+            )
         ),
         applications=applications,
         proxies=proxies,

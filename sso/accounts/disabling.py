@@ -3,7 +3,7 @@
 from typing import Any
 
 from sso.accounts.model import User
-from sso.accounts.users import get_user, lock_user, revoke_everything
+from sso.accounts.users import lock_user, revoke_everything
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -26,8 +26,8 @@ async def set_disabled(tx: Transaction, user_id: str, *, disabled: bool) -> dict
     Disabling revokes everything issued before, and only an operator can keep the account if it is going to be deleted.
     Enabling restores nothing that was issued, and cancels a deletion.
     """
-    await lock_user(tx, user_id)
-    old = await get_user(tx, user_id)
+    old = await lock_user(tx, user_id)
+    assert old is not None  # the caller has read the user
     new = User.from_row(await tx.row(_SET_DISABLED, user_id=user_id, disabled=disabled))
     before = {name: getattr(old, name) for name in FIELDS if getattr(old, name) != getattr(new, name)}
     if "disabled" in before:

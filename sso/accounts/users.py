@@ -6,12 +6,14 @@ from typing import Any
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import User, login_key, stored_login
-from sso.accounts.own_changes import audit_registration
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.backchannel_logout.site_sessions import end_site_sessions
 from sso.core.ids import is_user_id
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
+from sso.db.row_statements import insert_statement, update_statement
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 
@@ -55,10 +57,6 @@ _ADVANCE_VALID_FROM = Statement(
     """UPDATE users SET valid_from = greatest(valid_from, floor(extract(epoch FROM clock_timestamp()))) + 1
     WHERE user_id = :user_id"""
 )
-_USE_TOTP_STEP = Statement(
-    """UPDATE users SET totp_last_step = :step
-    WHERE user_id = :user_id AND totp_last_step < :step RETURNING user_id"""
-)
 _CAN_SIGN_IN = Statement(
     """SELECT password_hash IS NOT NULL OR EXISTS (SELECT FROM passkeys p WHERE p.user_id = u.user_id)
         OR EXISTS (SELECT FROM linked_identities l JOIN identity_providers p USING (provider_id)
@@ -85,7 +83,10 @@ _DELETE_ISSUED = tuple(
         ("email_codes", "user_id"),
     )
 )
-_LOCK = Statement("SELECT user_id FROM users WHERE user_id = :user_id FOR UPDATE")
+_LOCK = Statement("SELECT * FROM users WHERE user_id = :user_id FOR UPDATE")
+_LOCK_BY_ID_OR_LOGIN = Statement("SELECT * FROM users WHERE user_id = :user_id OR login_key = :login_key FOR UPDATE")
+_PASSWORD_HASH = Statement("SELECT password_hash FROM users WHERE user_id = :user_id OR login_key = :login_key")
+_IS_ERASED = Statement("SELECT EXISTS (SELECT FROM erased_users WHERE user_id = :user_id)")
 _REVOKE_LINKS = Statement(
     """DELETE FROM mailed_links WHERE digest IN (
         SELECT digest FROM mailed_links WHERE user_id = :user_id AND purpose = ANY (CAST(:purposes AS text[]))
@@ -159,19 +160,41 @@ class UserStore:
         row = await self._revalidate(user_id=user.user_id, valid_from=user.valid_from, sign_in=sign_in_id)
         return row["validated_at"] if row else None
 
-    async def use_totp_step(self, user_id: str, step: int) -> bool:
-        """Marks the time step of a TOTP code as used. Returns False if it, or a later one, was used before."""
-        return await self._database.value(_USE_TOTP_STEP, user_id=user_id, step=step) is not None
-
 
 async def get_user(tx: Runner, user_id: str) -> User:
     """Returns a user that is known to exist."""
     return User.from_row(await tx.row(_GET, user_id=user_id))
 
 
-async def lock_user(tx: Runner, user_id: str) -> None:
+async def lock_user(tx: Runner, user_id: str) -> User | None:
     """Makes other changes of the user wait until the transaction ends. Changes lock the user before other rows."""
-    await tx.value(_LOCK, user_id=user_id)
+    row = await tx.row(_LOCK, user_id=user_id)
+    return User.from_row(row) if row else None
+
+
+async def lock_users(tx: Transaction, user_id: str | None, login: str) -> Sequence[User]:
+    """Returns the users with the id or the login, none to two of them, and locks them as `lock_user` does."""
+    rows = await tx.rows(_LOCK_BY_ID_OR_LOGIN, user_id=user_id or "", login_key=login_key(login))
+    return [User.from_row(row) for row in rows]
+
+
+async def read_password_hash(runner: Runner, user_id: str | None, login: str) -> str | None:
+    """Returns the hash of the user with the id or the login; None if there is none, or no password."""
+    password_hash: str | None = await runner.value(_PASSWORD_HASH, user_id=user_id or "", login_key=login_key(login))
+    return password_hash
+
+
+async def insert_user(tx: Transaction, user_id: str, values: dict[str, Any]) -> None:
+    await tx.value(insert_statement("users", ("user_id", *values)), user_id=user_id, **values)
+
+
+async def update_user(tx: Transaction, user_id: str, values: dict[str, Any]) -> None:
+    await tx.value(update_statement("users", "user_id", values), user_id=user_id, **values)
+
+
+async def was_erased(tx: Runner, user_id: str) -> bool:
+    is_erased: bool = await tx.value(_IS_ERASED, user_id=user_id)
+    return is_erased
 
 
 async def unused_user_id(tx: Runner) -> str:
@@ -214,7 +237,9 @@ async def create_user(
             email_verified=email_verified,
         )
         if row:
-            await audit_registration(tx, row["user_id"], row["login"])
+            # Conditions of roles and groups compare the domain of the login, so its changes are in the audit trail.
+            actor, user_id = AuditActor(user_id=row["user_id"]), row["user_id"]
+            await trail.write(tx, actor, "user.create", user_id, None, {"login": row["login"]})
             return User.from_row(row)
         if await is_login_used(tx, login):
             return None
@@ -243,22 +268,3 @@ async def revoke_links(tx: Runner, user_id: str, purposes: Sequence[str] = REVOK
 async def _revoke_and_record(tx: Transaction, user_id: str, kept_session_id: str = "") -> None:
     await revoke_everything(tx, user_id, kept_session_id)
     await record_event(tx, user_id, EventKind.SIGNED_OUT_ELSEWHERE)
-
-
-def exportable_fields(user: User) -> dict[str, Any]:
-    """Returns the fields that may be shown and exported: no password hash and no secret."""
-    return {
-        "user_id": user.user_id,
-        "login": user.login,
-        "nick": user.nick,
-        "country": user.country,
-        "lang": user.lang,
-        "level": user.level,
-        "tags": list(user.tags),
-        "purchases": list(user.purchases),
-        "email_verified": user.email_verified,
-        "phone": user.phone,
-        "phone_verified": user.phone_verified,
-        "email_2fa": user.email_2fa,
-        "meta": user.meta,
-    }

@@ -25,6 +25,7 @@ from sso.admin.request import (
 )
 from sso.admin.rights import AdminRight
 from sso.core.errors import NotFound
+from sso.core.field_errors import FieldError
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
@@ -32,7 +33,6 @@ from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import is_segment
-from sso.perm.errors import PermissionConflict
 from sso.perm.input.access_keys import read_key_value
 from sso.perm.input.field_types import ApplicationId
 from sso.perm.operations.access_keys import AccessKeyOperations
@@ -90,7 +90,7 @@ class AccessKeyResource:
             try:
                 write = await self._keys.add(management_context(request), body.application_id, body.comment, value)
             except UniqueViolation:
-                raise PermissionConflict("hash: is used by another access key") from None
+                raise FieldError(("hash",), "is used by another access key", status=409) from None
         stored = {name: value for name, value in write.result.items() if name != "hash"}
         return AdminResponse(write.members(lambda key: {"data": key}), 201, {"ETag": etag(stored)})
 

@@ -22,13 +22,14 @@ from sso.admin.rights import AdminRight
 from sso.audit import trail
 from sso.core.encryption import Keyring
 from sso.core.errors import Forbidden, NotFound
+from sso.core.field_errors import FieldError
 from sso.core.keys import UnusableKey, algorithm_of, load_public
 from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
 from sso.perm.credentials.application_keys import ApplicationKeys
 from sso.perm.credentials.service_jwt import ServiceJwts
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
-from sso.perm.errors import InvalidInput, PermissionConflict
+from sso.perm.errors import PermissionConflict
 from sso.perm.stores.application_keys import add_custom_key, delete_custom_key
 from sso.perm.stores.applications import private_key, read_application_row, refuse_removed_application
 from sso.perm.stores.email_secret import get_or_create_email_secret
@@ -74,7 +75,7 @@ class ApplicationKeyResource:
         try:
             kid = await self._database.transaction(work)
         except UnusableKey as error:
-            raise InvalidInput(f"public_key: {error}") from None
+            raise FieldError(("public_key",), str(error)) from None
         return record_response(await self._find(application_id, kid), 201)
 
     async def remove(self, request: AdminRequest) -> AdminResponse:

@@ -61,7 +61,7 @@ class AssertionResource:
 
         query: WriteQuery = request.query
         mode = WriteMode(query.dry_run, body.override, request.caller.actor)
-        sees_users = _sees_users(request.caller)
+        sees_users = request.caller.sees_users
         try:
             written = await self._writer.write(mode, Scope.application(application_id), work)
         except AssertionFailed as error:
@@ -91,7 +91,7 @@ class AssertionResource:
             report = await self._database.long_transaction(
                 EVALUATION_S, check_assertions, self._facts, now, application_id, is_included
             )
-        return AdminResponse({"data": (report if _sees_users(caller) else report.without_users()).json})
+        return AdminResponse({"data": (report if caller.sees_users else report.without_users()).json})
 
     async def _require(self, application_id: int) -> list[str]:
         statements = await read_assertions(self._database, application_id)
@@ -136,10 +136,6 @@ def _read_application_id(request: AdminRequest) -> int:
 def _require_root_for_central(caller: AdminCaller, application_id: int) -> None:
     if application_id == CENTRAL_APPLICATION_ID and not caller.is_root:
         raise Forbidden(AT_CENTRAL_APPLICATION)
-
-
-def _sees_users(caller: AdminCaller) -> bool:
-    return AdminRight.VIEW_USERS in caller.rights
 
 
 def _json(application_id: int, statements: list[str]) -> JsonRecord:

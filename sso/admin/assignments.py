@@ -26,23 +26,21 @@ from sso.admin.request import (
 )
 from sso.admin.rights import AdminRight
 from sso.admin.user_details import EVERY_RULE, PermissionsQuery, UserDetails
+from sso.admin.users import UserResource
 from sso.core.errors import Forbidden, NotFound
-from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 from sso.perm.authorization import missing_sections
 from sso.perm.engine.required_rights import Operation
 from sso.perm.input.options import read_user_data_options
 from sso.perm.operations.user_data import SavedRecord, UserDataOperations, UserDataQuestion
 from sso.perm.operations.writes import ManagementContext, OperationResult
+from sso.perm.stores.assignments import find_holders, read_assignments_of
+from sso.perm.stores.memberships import read_memberships_of
 from sso.perm.stores.user_data import read_record, record_json
 from sso.perm.visibility import Visibility
 from sso.web.request_model import at_most
 
-_SELECT = """SELECT user_id, name, expired, ttl, (SELECT login FROM users u WHERE u.user_id = s.user_id) AS login
-    FROM role_assignments s WHERE application_id = :application_id AND"""
-_OF_ALL_ROLES = Statement(f"{_SELECT} (name, user_id) > (:after_name, :after_user) ORDER BY name, user_id LIMIT :limit")
-_OF_ONE_ROLE = Statement(f"{_SELECT} name = :after_name AND user_id > :after_user ORDER BY name, user_id LIMIT :limit")
+MAX_ASSIGNMENTS = 1000
 
 
 class HolderQuery(ListQuery):
@@ -51,9 +49,14 @@ class HolderQuery(ListQuery):
 
 class AssignmentResource:
     def __init__(
-        self, database: Database, operations: UserDataOperations, details: UserDetails, visibility: Visibility
+        self,
+        users: UserResource,
+        operations: UserDataOperations,
+        details: UserDetails,
+        visibility: Visibility,
     ) -> None:
-        self._database = database
+        self._database = users.database
+        self._users = users
         self._operations = operations
         self._details = details
         self._visibility = visibility
@@ -66,7 +69,7 @@ class AssignmentResource:
         """
         query: PermissionsQuery = request.query
         user_id = path_user_id(request)
-        if AdminRight.VIEW_USERS in request.caller.rights:
+        if request.caller.sees_users:
             response = await self._details.permissions(request)
             record = await _read(self._database, user_id, query.application_id)
             return replace(response, members={**response.members, "record": record}, headers={"ETag": etag(record)})
@@ -104,16 +107,17 @@ class AssignmentResource:
         if not await self._visibility.exists("application", application_id):
             raise NotFound("application not found")
         after_name, after_user = read_pair_cursor(query.after)
-        rows = await self._database.rows(
-            _OF_ONE_ROLE if query.role else _OF_ALL_ROLES,
-            application_id=application_id,
-            after_name=query.role or after_name,
-            after_user=after_user,
-            limit=query.limit + 1,
-        )
-        with_login = AdminRight.VIEW_USERS in request.caller.rights
+        rows = await find_holders(self._database, application_id, query.role, after_name, after_user, query.limit + 1)
+        with_login = request.caller.sees_users
         records = [_holder(row, with_login=with_login) for row in rows]
         return page_response(records, query.limit, lambda record: f"{record['role']}/{record['user_id']}")
+
+    async def of_user(self, request: AdminRequest) -> AdminResponse:
+        """The roles that were given to the user: `applications` and `projects`. Conditions and groups may add more."""
+        user = await self._users.require(request.path["user_id"])
+        applications = await read_assignments_of(self._database, user.user_id, MAX_ASSIGNMENTS)
+        projects = await read_memberships_of(self._database, user.user_id, MAX_ASSIGNMENTS)
+        return AdminResponse({"data": {"applications": applications, "projects": projects}})
 
     async def _require_sections(self, request: AdminRequest, application_id: int, *sections: str) -> None:
         """Raises Forbidden if the caller may not read these sections of all users' data at the application."""
@@ -176,4 +180,5 @@ def assignment_routes(assignments: AssignmentResource) -> tuple[AdminRoute, ...]
             assignments.holders,
             HolderQuery,
         ),
+        AdminRoute("GET", "/users/<user_id>/assignments", AdminRight.VIEW_USERS, assignments.of_user),
     )

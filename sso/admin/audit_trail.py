@@ -5,19 +5,26 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from sso.accounts.model import login_key
-from sso.admin.request import AdminRequest, AdminResponse, ListQuery, page_response, read_number_cursor, record_response
+from sso.accounts.user_directory import find_user_id
+from sso.admin.request import (
+    AdminRequest,
+    AdminResponse,
+    AdminRoute,
+    ListQuery,
+    page_response,
+    read_number_cursor,
+    record_response,
+)
+from sso.admin.rights import AdminRight
 from sso.audit import trail
 from sso.audit.trail import AuditFilter
 from sso.core.errors import NotFound
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.perm.input.field_types import ApplicationId
 from sso.web.request_model import at_most
 
 MAX_TIME = 253402300799  # of the year 9999
 MAX_AUDIT_ID = 2**63 - 1
-_ID_OF_LOGIN = Statement("SELECT user_id FROM users WHERE login_key = :login_key")
 
 
 def _moment(value: object) -> int:
@@ -72,8 +79,7 @@ class AuditTrail:
         """Returns the id of the user with the login ``name``, and other names as they are."""
         if name is None or "@" not in name:
             return name
-        user_id: str | None = await self._database.value(_ID_OF_LOGIN, login_key=login_key(name))
-        return user_id or name
+        return await find_user_id(self._database, name) or name
 
     async def get(self, request: AdminRequest) -> AdminResponse:
         entry_id = request.path["entry_id"]
@@ -85,3 +91,11 @@ class AuditTrail:
 
 def _is_entry_id(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 20 and 0 < int(text) <= MAX_AUDIT_ID
+
+
+def audit_routes(entries: AuditTrail) -> tuple[AdminRoute, ...]:
+    view = AdminRight.VIEW_AUDIT
+    return (
+        AdminRoute("GET", "/audit", view, entries.list, AuditQuery),
+        AdminRoute("GET", "/audit/<entry_id>", view, entries.get),
+    )

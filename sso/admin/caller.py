@@ -32,6 +32,10 @@ class AdminCaller:
     permissions: Caller  # the same caller, for the permission endpoints
     application_id: int | None = None  # that a service client of another application is restricted to
 
+    @property
+    def sees_users(self) -> bool:
+        return AdminRight.VIEW_USERS in self.rights
+
     def require(self, right: AdminRight) -> None:
         if right not in self.rights:
             raise Forbidden(f"{right} is required")

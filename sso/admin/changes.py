@@ -12,8 +12,8 @@ from sso.admin.held_requests import HeldPlace, HeldRequests
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, EventStreamRequest, ListQuery
 from sso.admin.rights import AdminRight
 from sso.change_stream.reader import ChangeReader, ExpiredCursor, StreamEvent, StreamPage, UnknownCursor
+from sso.core.field_errors import FieldError
 from sso.db.errors import DatabaseError
-from sso.perm.errors import InvalidInput
 from sso.web.request_model import WholeNumber
 
 MAX_WAIT_S = 60
@@ -23,8 +23,8 @@ READ_PAUSE_S = 0.01  # between two reads of a stream, so that quick changes are 
 STREAM_PAGE = 100
 RECONNECT_MS = 1000
 
-UNKNOWN_CURSOR = "after: must be `next` of an earlier response, or the id of an event"
-EXPIRED_CURSOR = "after: events after this one were deleted; read the current state and begin again without `after`"
+UNKNOWN_CURSOR = "must be `next` of an earlier response, or the id of an event"
+EXPIRED_CURSOR = "events after this one were deleted; read the current state and begin again without `after`"
 
 log = structlog.get_logger()
 
@@ -97,9 +97,9 @@ class ChangeStream:
                 return await self._reader.wait(after, limit, wait_s, application_id)
             return await self._reader.read(after, limit, application_id)
         except UnknownCursor:
-            raise InvalidInput(UNKNOWN_CURSOR) from None
+            raise FieldError(("after",), UNKNOWN_CURSOR) from None
         except ExpiredCursor:
-            raise InvalidInput(EXPIRED_CURSOR) from None
+            raise FieldError(("after",), EXPIRED_CURSOR) from None
 
 
 def _in(seconds: float) -> float:

@@ -10,13 +10,13 @@ from sso.admin.permission_bodies import UserName
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute
 from sso.admin.rights import AdminRight
 from sso.core.domains import domain_key
-from sso.core.errors import Forbidden, NotFound
+from sso.core.errors import ApiError, Forbidden, NotFound
+from sso.core.field_errors import FieldError
 from sso.core.net import Address, parse_address
 from sso.db.database import Database
 from sso.db.transaction import run_pure
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.user_facts import UserFacts
-from sso.perm.errors import InvalidInput
 from sso.perm.input.field_types import GroupId, Word
 from sso.perm.operations.condition_test import judge_condition, judge_group
 from sso.perm.stores.groups import group_json, read_group
@@ -56,7 +56,7 @@ class ConditionResource:
         """
         body: ConditionQuestion = request.body
         if (body.condition is None) == (body.group_id is None):
-            raise InvalidInput("condition, group_id: exactly one of them is required")
+            raise ApiError("condition, group_id: exactly one of them is required")
         group = await self._group(request, body.group_id) if body.group_id is not None else None
         facts = await self._facts(request, body)
         if group is not None:
@@ -77,11 +77,11 @@ class ConditionResource:
     async def _facts(self, request: AdminRequest, body: ConditionQuestion) -> UserFacts:
         user = None
         if body.user is not None:
-            if AdminRight.VIEW_USERS not in request.caller.rights:
+            if not request.caller.sees_users:
                 raise Forbidden(NEEDS_VIEW_USERS)
             user = await self._users.find(body.user)
             if user is None:
-                raise NotFound("user: there is no such user")
+                raise FieldError(("user",), "there is no such user", status=404)
         facts = UserFacts.from_login(user.user_id, user.login, user.tags, user.purchases) if user else UserFacts("")
         return UserFacts(
             facts.user_id,
@@ -96,7 +96,7 @@ def _address(text: str) -> Address:
     try:
         return parse_address(text)
     except ValueError:
-        raise InvalidInput("address: must be an IPv4 or IPv6 address") from None
+        raise FieldError(("address",), "must be an IPv4 or IPv6 address") from None
 
 
 def _facts_json(facts: UserFacts) -> dict[str, Any]:

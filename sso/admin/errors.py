@@ -1,17 +1,12 @@
 """Errors of the management API."""
 
 from sso.core.errors import ApiError, RetryLater
+from sso.core.field_errors import FieldError
 
 
-class Conflict(ApiError):
-    """The request is valid but conflicts with stored data."""
-
-    status = 409
-    message = "conflict"
-
-
-class InvalidCursor(ApiError):
-    message = "after: must be `next` of an earlier response"
+class InvalidCursor(FieldError):
+    def __init__(self) -> None:
+        super().__init__(("after",), "must be `next` of an earlier response")
 
 
 class PreconditionFailed(ApiError):

@@ -20,7 +20,8 @@ from sso.admin.request import (
 from sso.admin.rights import AdminRight
 from sso.audit import trail
 from sso.bus.bus import Bus
-from sso.core.errors import ApiError, NotFound
+from sso.core.errors import NotFound
+from sso.core.field_errors import FieldError
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.core.moments import rfc3339
 from sso.core.net import parse_address
@@ -28,7 +29,6 @@ from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.gsid.session_directory import STAGES, ListedSession, SessionFilter, find_session, list_sessions
 from sso.gsid.termination import TerminatedSession, terminate_session
-from sso.perm.errors import InvalidInput
 from sso.web.request_model import WholeNumber, at_most
 
 
@@ -52,11 +52,11 @@ class GameSessionResource:
             query.stage, query.application_id, _read_address(query.address), query.user_id, query.search or None
         )
         if query.stage is not None and query.stage not in STAGES:
-            raise InvalidInput(f"stage: must be {', '.join(STAGES[:-1])} or {STAGES[-1]}")
+            raise FieldError(("stage",), f"must be {', '.join(STAGES[:-1])} or {STAGES[-1]}")
         try:
             sessions = await list_sessions(self._database, wanted, query.after, query.limit + 1)
         except ValueError:
-            raise InvalidInput("after: must be `next` of an earlier response") from None
+            raise FieldError(("after",), "must be `next` of an earlier response") from None
         shown = sessions[: query.limit]
         records = [_json(session, request.caller) for session in shown]
         return list_response(records, shown[-1].cursor if len(sessions) > query.limit else None)
@@ -87,7 +87,7 @@ def _read_address(text: str | None) -> str | None:
     try:
         return None if text is None else str(parse_address(text))
     except ValueError:
-        raise ApiError("address: must be an IPv4 or IPv6 address") from None
+        raise FieldError(("address",), "must be an IPv4 or IPv6 address") from None
 
 
 def _require(session: ListedSession | None) -> ListedSession:

@@ -1,194 +1,145 @@
-"""/api/admin/identity-providers: lists, adds, changes and removes the services with which players can sign in."""
+"""/api/admin/identity-providers: lists, adds, changes, removes and tests the services with which players sign in."""
 
-import hashlib
-from collections.abc import Awaitable, Callable
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict, replace
 
 from sso.admin.caller import AdminCaller
-from sso.admin.errors import Conflict
-from sso.admin.request import (
-    AdminRequest,
-    AdminResponse,
-    AdminRoute,
-    JsonRecord,
-    SearchQuery,
-    list_response,
-    record_response,
-)
+from sso.admin.record_resource import RecordKind, RecordResource, Result
+from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, SearchQuery
 from sso.admin.rights import AdminRight
-from sso.audit import trail
 from sso.bus.bus import Bus
-from sso.core.encryption import Keyring
-from sso.core.errors import ApiError, Forbidden, NotFound
-from sso.core.outgoing_url import EXPECTED, is_outgoing_url
+from sso.core.errors import ApiError, Forbidden
+from sso.core.field_errors import FieldError
 from sso.db.database import Database
-from sso.db.errors import UniqueViolation
+from sso.db.rate_limit import RateLimiter
 from sso.db.transaction import Transaction
-from sso.state.location import DocumentError
-from sso.state.sections import identity_providers
-from sso.state.sections.identity_providers import FLAGS, URLS, IdentityProviderPart, lock_provider, read_part
-from sso.state.summary import ApplySummary
-from sso.state.values import AccountPart
+from sso.perm.errors import TooManyAdminRequests
 from sso.upstream.model import IdentityProvider
-from sso.upstream.provider_store import TOPIC, ProviderStore, count_links, delete_provider
+from sso.upstream.provider_operations import ProviderOperations, provider_id_taken
+from sso.upstream.provider_record import NewProvider, ProviderChanges, provider_json
+from sso.upstream.provider_store import TOPIC, count_links, lock_provider
 from sso.upstream.sign_in import callback_url
+from sso.upstream.wiring import Upstream
 
-ID_TAKEN = "id: is used by another identity provider"
-_NEW_PROVIDER = {"id": "steam", "kind": "steam"}
+TESTS_PER_MINUTE = 10  # of one caller, because each sends several requests to another service
 # A provider can sign in as every user who is linked to it, and the other fields decide which service that is, and whom
 # it may speak for. So these are the fields that a caller without the role root may change.
 HARMLESS_FIELDS = frozenset(("name", "position", "secret_id"))
 
 
-class ProviderChanges(AccountPart):
-    """The fields of an identity provider, each of which may be missing."""
+class ProviderResource(RecordResource[IdentityProvider]):
+    variable = "provider_id"
+    kind = RecordKind(
+        "identity provider",
+        "/identity-providers",
+        "/identity-providers/<provider_id>",
+        AdminRight.VIEW_CLIENTS,
+        AdminRight.MANAGE_CLIENTS,
+        NewProvider,
+        {"id": "steam", "kind": "steam"},
+        ProviderChanges,
+        {"position": 1},
+        {"secret_id": "", "callback_url": ""},
+        details={
+            "list": "Returns the providers in the order of their ids.",
+            "delete": "Removes the provider and all links to it.",
+        },
+    )
 
-    id: str | None = None
-    kind: Literal["oidc", "oauth2", "steam"] | None = None
-    name: str | None = None
-    issuer: str | None = None
-    client_id: str | None = None
-    client_secret: str | None = None
-    scopes: list[str] | None = None
-    authorization_url: str | None = None
-    token_url: str | None = None
-    userinfo_url: str | None = None
-    claims: dict[str, str] | None = None
-    position: int | None = None
-    trusted_email: bool | None = None
-    trusted_second_factor: bool | None = None
-    keep_tokens: bool | None = None
-    disabled: bool | None = None
-
-
-class ProviderPart(ProviderChanges):
-    id: str
-    kind: Literal["oidc", "oauth2", "steam"]
-
-
-class ProviderResource:
     def __init__(
         self,
         database: Database,
-        store: ProviderStore,
-        keyring: Keyring,
+        upstream: Upstream,
+        operations: ProviderOperations,
         bus: Bus,
         base_url: str,
-        *,
-        allow_http: bool,
     ) -> None:
-        self._database = database
-        self._store = store
-        self._keyring = keyring
+        super().__init__(database)
+        self._store = upstream.providers
+        self._operations = operations
         self._bus = bus
         self._base_url = base_url
-        self._allow_http = allow_http
+        self._test = upstream.connection_test
+        self._test_rate = RateLimiter(database, "connection test", TESTS_PER_MINUTE)
 
-    async def list(self, request: AdminRequest) -> AdminResponse:
-        """Returns the providers in the order of their ids."""
-        query: SearchQuery = request.query
-        providers = sorted(await self._store.list(), key=lambda provider: provider.provider_id)
-        following = [
+    async def page(self, search: str, after: str, limit: int) -> Sequence[IdentityProvider]:
+        query = SearchQuery(search=search)
+        providers = sorted(await self._store.list(), key=self.key)
+        return [
             provider
             for provider in providers
-            if provider.provider_id > query.after and query.matches(provider.provider_id, provider.name)
+            if provider.provider_id > after and query.matches(provider.provider_id, provider.name)
         ]
-        shown = [self._json(provider) for provider in following[: query.limit]]
-        return list_response(shown, shown[-1]["id"] if len(following) > query.limit else None)
+
+    async def read(self, key: str) -> IdentityProvider | None:
+        return await self._store.get(key)
+
+    async def lock(self, tx: Transaction, key: str) -> IdentityProvider | None:
+        return await lock_provider(tx, key)
+
+    def key(self, record: IdentityProvider) -> str:
+        return record.provider_id
+
+    def json(self, record: IdentityProvider) -> JsonRecord:
+        return provider_json(record) | {"callback_url": callback_url(self._base_url, record.provider_id)}
+
+    def taken(self) -> ApiError:
+        return provider_id_taken()
 
     async def get(self, request: AdminRequest) -> AdminResponse:
         """Returns the provider, and how many users would be affected if it were removed."""
-        provider = _require(await self._store.get(request.path["provider_id"]))
-        linked, stranded = await count_links(self._database, provider.provider_id)
-        response = record_response(self._json(provider))
+        response = await super().get(request)
+        linked, stranded = await count_links(self.database, self.path_key(request))
         users = {"linked": linked, "without_other_sign_in": stranded}
-        return AdminResponse({**response.members, "users": users}, 200, response.headers)
+        return replace(response, members={**response.members, "users": users})
 
-    async def create(self, request: AdminRequest) -> AdminResponse:
+    async def prepare_new(self, request: AdminRequest) -> NewProvider:
         require_root(request.caller, "to add an identity provider")
-        part = self._read(request.body, request.body.id)
+        record: NewProvider = request.body
+        return record
 
-        async def work(tx: Transaction) -> IdentityProvider:
-            if await lock_provider(tx, part.provider_id):
-                raise Conflict(ID_TAKEN)
-            return await self._apply(tx, request, part)
+    async def prepare_changes(self, request: AdminRequest) -> ProviderChanges:
+        changes: ProviderChanges = request.body
+        if changes.id not in (None, self.path_key(request)):
+            raise FieldError(("id",), "cannot be changed")
+        return changes
 
-        return record_response(self._json(await self._write(work)), 201)
+    async def insert(self, tx: Transaction, request: AdminRequest, prepared: NewProvider) -> IdentityProvider:
+        return await self._operations.create(tx, request.caller.actor, prepared)
 
-    async def change(self, request: AdminRequest) -> AdminResponse:
-        provider_id = request.path["provider_id"]
-        _require(await self._store.get(provider_id))
-        if request.body.id not in (None, provider_id):
-            raise ApiError("id: cannot be changed")
-        part = self._read(request.body, provider_id)
+    async def save(
+        self, tx: Transaction, request: AdminRequest, record: IdentityProvider, prepared: ProviderChanges
+    ) -> bool:
+        return await self._operations.change(tx, request.caller.actor, record, prepared)
 
-        async def work(tx: Transaction) -> IdentityProvider:
-            before = self._json(_require(await lock_provider(tx, provider_id)))
-            request.check_version(before)
-            provider = await self._apply(tx, request, part)
-            after = self._json(provider)
-            require_rights_of_provider(request.caller, before, after)
-            return provider
+    async def remove(self, tx: Transaction, request: AdminRequest, record: IdentityProvider) -> None:
+        await self._operations.delete(tx, request.caller.actor, record)
 
-        return record_response(self._json(await self._write(work)))
+    def authorize_change(self, request: AdminRequest, before: IdentityProvider, after: IdentityProvider) -> None:
+        require_rights_of_provider(request.caller, self.json(before), self.json(after))
 
-    async def delete(self, request: AdminRequest) -> AdminResponse:
-        """Removes the provider and all links to it."""
-
-        async def work(tx: Transaction) -> None:
-            provider = _require(await lock_provider(tx, request.path["provider_id"]))
-            before = self._json(provider)
-            request.check_version(before)
-            actor = request.caller.actor
-            await trail.write(tx, actor, "identity_provider.delete", provider.provider_id, before, None)
-            await delete_provider(tx, provider.provider_id)
-
-        await self._database.transaction(work)
+    async def write(self, request: AdminRequest, work: Callable[[Transaction], Awaitable[Result]]) -> Result:
+        result = await super().write(request, work)
         self._bus.publish(TOPIC)
-        return AdminResponse()
+        return result
 
-    def _read(self, body: ProviderChanges, provider_id: str) -> IdentityProviderPart:
-        """Raises ApiError."""
-        record = body.model_dump(exclude_none=True) | {"id": provider_id}
-        if record.get("client_id") == "":  # as a provider without one was read
-            del record["client_id"]
-        part = read_part("", record)
-        for name in URLS:
-            if record.get(name) and not is_outgoing_url(record[name], allow_http=self._allow_http):
-                raise ApiError(f"{name}: {EXPECTED}")
-        return part
+    async def test(self, request: AdminRequest) -> AdminResponse:
+        """Asks the provider as a sign-in would: `works`, and `steps` with what was found, or the field that is wrong.
 
-    async def _apply(self, tx: Transaction, request: AdminRequest, part: IdentityProviderPart) -> IdentityProvider:
-        await identity_providers.apply(tx, request.caller.actor, self._keyring, ApplySummary(), [part])
-        return _require(await lock_provider(tx, part.provider_id))
+        Nothing is changed. A caller has 10 tests per minute.
+        """
+        provider = self.existing(await self.read(self.path_key(request)))
+        actor = request.caller.actor
+        if wait_s := await self._test_rate.add_subject(f"{actor.user_id} {actor.service_id}"):
+            raise TooManyAdminRequests(wait_s)
+        secret = self._store.secret(provider)
+        steps = await self._test.run(provider, secret, callback_url(self._base_url, provider.provider_id))
+        works = all(step.works for step in steps)
+        return AdminResponse({"data": {"works": works, "steps": [asdict(step) for step in steps]}})
 
-    async def _write(self, work: Callable[[Transaction], Awaitable[IdentityProvider]]) -> IdentityProvider:
-        try:
-            provider = await self._database.transaction(work)
-        except DocumentError as error:
-            raise ApiError(str(error).removeprefix(".")) from None
-        except UniqueViolation:  # a concurrent request was faster
-            raise Conflict(ID_TAKEN) from None
-        self._bus.publish(TOPIC)
-        return provider
-
-    def _json(self, provider: IdentityProvider) -> JsonRecord:
-        """Returns the provider without its secret, whose id changes with it."""
-        sealed = provider.secret_sealed
-        names: tuple[str, ...] = ("kind", "name", "client_id", "position", *URLS, *FLAGS)
-        fields: dict[str, Any] = {name: getattr(provider, name) for name in names}
-        return {"id": provider.provider_id, **fields} | {
-            "scopes": list(provider.scopes),
-            "claims": dict(provider.claims),
-            "secret_id": hashlib.sha256(sealed.encode()).hexdigest()[:12] if sealed else None,
-            "callback_url": callback_url(self._base_url, provider.provider_id),
-        }
-
-
-def _require(provider: IdentityProvider | None) -> IdentityProvider:
-    if provider is None:
-        raise NotFound("identity provider not found")
-    return provider
+    def routes(self) -> tuple[AdminRoute, ...]:
+        path, summary = "/identity-providers/<provider_id>/test", "Test the connection to an identity provider"
+        return (*super().routes(), AdminRoute("POST", path, self.kind.manage, self.test, summary=summary))
 
 
 def require_rights_of_provider(caller: AdminCaller, before: JsonRecord, after: JsonRecord) -> None:
@@ -203,23 +154,3 @@ def require_rights_of_provider(caller: AdminCaller, before: JsonRecord, after: J
 def require_root(caller: AdminCaller, action: str) -> None:
     if not caller.is_root:
         raise Forbidden(f"the role root is required {action}: the provider signs in its users")
-
-
-def provider_routes(resource: ProviderResource) -> tuple[AdminRoute, ...]:
-    view, manage = AdminRight.VIEW_CLIENTS, AdminRight.MANAGE_CLIENTS
-    provider = "/identity-providers/<provider_id>"
-    return (
-        AdminRoute("GET", "/identity-providers", view, resource.list, SearchQuery),
-        AdminRoute("POST", "/identity-providers", manage, resource.create, body=ProviderPart, example=_NEW_PROVIDER),
-        AdminRoute("GET", provider, view, resource.get),
-        AdminRoute(
-            "PATCH",
-            provider,
-            manage,
-            resource.change,
-            body=ProviderChanges,
-            example={"position": 1},
-            fixed_fields={"secret_id": "", "callback_url": ""},
-        ),
-        AdminRoute("DELETE", provider, manage, resource.delete),
-    )

@@ -5,27 +5,26 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sso.accounts.registration.invitations import Invitation, Invitations
-from sso.admin.errors import Conflict
+from sso.accounts.registration.invitations import Invitation
+from sso.accounts.registration.wiring import UserRegistration
+from sso.accounts.user_record import Login
+from sso.admin.record_resource import RecordKind
 from sso.admin.request import (
     AdminRequest,
     AdminResponse,
-    AdminRoute,
     ListQuery,
     list_response,
     read_number_cursor,
     read_pair_cursor,
 )
 from sso.admin.rights import AdminRight
-from sso.admin.users import LOGIN_TAKEN, UserResource
+from sso.admin.users import UserResource
 from sso.audit import trail
-from sso.core.errors import NotFound
+from sso.core.errors import Conflict, NotFound
+from sso.core.field_errors import FieldError
 from sso.core.language_names import LANGUAGES, SOURCE
 from sso.core.moments import rfc3339
-from sso.db.database import Database
-from sso.perm.errors import InvalidInput
-from sso.state.sections.users import Login
-from sso.state.values import AccountPart
+from sso.core.records import RecordModel
 from sso.web.request_model import at_most
 
 MAX_DAYS = 365
@@ -33,26 +32,29 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_MICROSECONDS = 253402300799 * 10**6  # the year 9999
 
 
-class InvitationPart(AccountPart):
+class InvitationRecord(RecordModel):
     login: Login
     days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = 7  # for which the link works
     lang: Annotated[str, at_most(16)] = SOURCE  # of the e-mail
 
 
 class InvitationResource:
-    def __init__(
-        self,
-        database: Database,
-        invitations: Invitations,
-        users: UserResource,
-        registration: str,  # closed, open, invite
-        *,
-        sends_mail: bool,
-    ) -> None:
-        self._database = database
-        self._invitations = invitations
+    kind = RecordKind(
+        "invitation",
+        "/invitations",
+        "/invitations/<invitation_id>",
+        AdminRight.VIEW_USERS,
+        AdminRight.MANAGE_USERS,
+        InvitationRecord,
+        {"login": "bob@example.com", "days": 7},
+        list_query=ListQuery,
+    )
+
+    def __init__(self, users: UserResource, registration: UserRegistration, *, sends_mail: bool) -> None:
+        self._database = users.database
         self._users = users
-        self._registration = registration
+        self._invitations = registration.invitations
+        self._registration = registration.mode  # closed, open, invite
         self._sends_mail = sends_mail
 
     async def list(self, request: AdminRequest) -> AdminResponse:
@@ -76,20 +78,18 @@ class InvitationResource:
 
         The caller could use the link, so the new user must not have more rights than the caller.
         """
-        part: InvitationPart = request.body
+        part: InvitationRecord = request.body
         if part.lang not in LANGUAGES:
-            raise InvalidInput(f"lang: must be one of {', '.join(LANGUAGES)}")
+            raise FieldError(("lang",), f"must be one of {', '.join(LANGUAGES)}")
         if self._registration == "closed":
             raise Conflict("invitations need SSO_REGISTRATION to be invite or open")
-        if await self._users.exists(part.login):
-            raise Conflict(LOGIN_TAKEN)
         await self._users.require_creatable(request.caller, part.login)
         after = {"days": part.days, "mailed": self._sends_mail}
         await trail.write(self._database, request.caller.actor, "invitation.create", part.login, None, after)
         link = await self._invitations.create(part.login, part.days, part.lang, sends_mail=self._sends_mail)
         return AdminResponse({"data": {"login": part.login, "link": link, "mailed": self._sends_mail}}, 201)
 
-    async def revoke(self, request: AdminRequest) -> AdminResponse:
+    async def delete(self, request: AdminRequest) -> AdminResponse:
         invitation_id = request.path["invitation_id"]
         listed = {invitation.id: invitation for invitation in await self._invitations.list()}
         if invitation_id not in listed:
@@ -108,19 +108,3 @@ def _cursor(invitation: Invitation) -> str:
 def _read_cursor(after: str) -> tuple[int, str]:
     microseconds, invitation_id = read_pair_cursor(after)
     return read_number_cursor(microseconds, MAX_MICROSECONDS), invitation_id
-
-
-def invitation_routes(resource: InvitationResource) -> tuple[AdminRoute, ...]:
-    view, manage = AdminRight.VIEW_USERS, AdminRight.MANAGE_USERS
-    return (
-        AdminRoute("GET", "/invitations", view, resource.list, ListQuery),
-        AdminRoute(
-            "POST",
-            "/invitations",
-            manage,
-            resource.create,
-            body=InvitationPart,
-            example={"login": "bob@example.com", "days": 7},
-        ),
-        AdminRoute("DELETE", "/invitations/<invitation_id>", manage, resource.revoke),
-    )

@@ -1,6 +1,5 @@
 """/api/admin/projects/{project_id}/members: the users with roles in a project."""
 
-from sso.admin.errors import Conflict
 from sso.admin.permission_access import (
     RecordAccess,
     change_record,
@@ -24,14 +23,14 @@ from sso.admin.request import (
 )
 from sso.admin.rights import AdminRight
 from sso.admin.user_logins import read_logins
-from sso.core.errors import NotFound
+from sso.core.errors import ApiError, NotFound
+from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
-from sso.perm.errors import InvalidInput
 from sso.perm.input.membership import member_role_names
 from sso.perm.operations.members import MemberOperations
 from sso.perm.operations.writes import ManagementContext, OperationResult
@@ -82,9 +81,9 @@ class MemberResource:
         body: NewMember = request.body
         project_id = path_project_id(request)
         if bool(body.user_id) == bool(body.login):
-            raise InvalidInput("user_id, login: exactly one of them is required")
+            raise ApiError("user_id, login: exactly one of them is required")
         if body.user_id and not is_user_id(body.user_id):
-            raise InvalidInput("user_id: must be a user id")
+            raise FieldError(("user_id",), "must be a user id")
         async with self._access.hiding(request, project_id):
             user_id = body.user_id or await self._members.find_user_id(
                 request.caller.permissions, await self._resolve(project_id), body.login
@@ -96,7 +95,7 @@ class MemberResource:
 
         async def refuse_existing(tx: Transaction) -> None:
             if await read_member(tx, project_id, user_id) is not None:
-                raise Conflict(f"{'login' if body.login else 'user_id'}: is a member of the project")
+                raise FieldError(("login" if body.login else "user_id",), "is a member of the project", status=409)
 
         async def create(context: ManagementContext) -> OperationResult[None]:
             return await self._members.save_member(context, await self._resolve(project_id), user_id, body.roles)

@@ -83,7 +83,7 @@ class ProjectResource:
 
     async def create(self, request: AdminRequest) -> AdminResponse:
         body: NewProject = request.body
-        project_id = project_id_from_title(body.title, "title")
+        project_id = project_id_from_title(body.title, ("title",))
         fields, warnings = read_project_fields(project_id, body.given("admins"))
 
         create = partial(self._projects.create, project_id=project_id, fields=fields, admins=body.admins)

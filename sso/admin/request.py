@@ -114,8 +114,10 @@ class AdminRoute:
     # Fields of the record that a PATCH cannot change, so that a client can send back what it has read. Each has the
     # variable of the path that it must equal, or "" if it is ignored.
     fixed_fields: Mapping[str, str] = field(default_factory=dict)
-    # For the OpenAPI document. Without a summary, it is made from the path; the docstring of the handler has details.
+    # For the OpenAPI document. Without a summary, it is made from the path. Without details, they are the docstring of
+    # the handler.
     summary: str = ""
+    details: str = ""
     example: Any = None  # of the body
     # A GET that may wait, and may answer with server-sent events. A disconnect of the client cancels its handler.
     waits: bool = False

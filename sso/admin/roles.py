@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-from sso.admin.errors import Conflict
 from sso.admin.permission_access import (
     Operate,
     RecordAccess,
@@ -28,6 +27,7 @@ from sso.admin.request import (
 )
 from sso.admin.rights import AdminRight
 from sso.core.errors import NotFound
+from sso.core.field_errors import FieldError
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.db.database import Database
 from sso.db.statement import Statement
@@ -90,7 +90,7 @@ class RoleResource:
 
         async def refuse_existing(tx: Transaction) -> None:
             if await read_role(tx, body.application_id, body.name) is not None:
-                raise Conflict("name: the application has a role with this name")
+                raise FieldError(("name",), "the application has a role with this name", status=409)
 
         async def read(runner: Runner, role: RoleRecord) -> JsonRecord:
             return await _read(runner, body.application_id, role.name)

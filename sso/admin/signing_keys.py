@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from sso.admin.errors import Conflict
 from sso.admin.request import (
     AdminModel,
     AdminRequest,
@@ -17,7 +16,8 @@ from sso.admin.request import (
 from sso.admin.rights import AdminRight
 from sso.audit import trail
 from sso.core.algorithms import CHEAP_ALGORITHMS
-from sso.core.errors import ApiError, NotFound
+from sso.core.errors import Conflict, NotFound
+from sso.core.field_errors import FieldError
 from sso.core.moments import rfc3339
 from sso.db.transaction import Transaction
 from sso.keys.rotation import KeyRotation, LastKey
@@ -50,7 +50,7 @@ class SigningKeyResource:
         """Adds a key, which signs a few seconds later. The keys before it stay published while they are needed."""
         body: KeyRotationBody = request.body
         if body.side and body.algorithm not in CHEAP_ALGORITHMS:
-            raise ApiError(f"side: needs the algorithm {' or '.join(CHEAP_ALGORITHMS)}")
+            raise FieldError(("side",), f"needs the algorithm {' or '.join(CHEAP_ALGORITHMS)}")
         before = await self._signing(body)
 
         async def record(tx: Transaction, kid: str) -> None:

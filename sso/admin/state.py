@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from sso.admin.errors import Conflict
+from sso.accounts.user_directory import count_users
 from sso.admin.request import (
     AdminModel,
     AdminRequest,
@@ -17,17 +17,15 @@ from sso.admin.request import (
 )
 from sso.admin.rights import AdminRight
 from sso.bus.bus import Bus
-from sso.core.encryption import Keyring
-from sso.core.errors import ApiError, Forbidden
+from sso.core.errors import ApiError, Conflict, Forbidden
+from sso.core.field_errors import FieldError
 from sso.core.passwords import Hasher
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.perm.changes.writer import PermissionWriter, WriteMode
-from sso.state.apply import APPLY_SECONDS, Applier, ApplyPrecondition, ApplyReport
+from sso.state.apply import APPLY_SECONDS, Applier, ApplyPrecondition, ApplyReport, RecordOperations
 from sso.state.document import Document, parse
 from sso.state.export import SECTIONS, export, export_in
-from sso.state.location import DocumentError
 from sso.upstream.provider_store import TOPIC as PROVIDERS_TOPIC
 from sso.web.body import BodyLimit
 from sso.web.request_model import QueryFlag, at_most
@@ -37,7 +35,6 @@ MAX_COMPARED_RECORDS, COMPARE_S = 500, 10.0
 MAX_EXPORTED_USERS = 10_000  # building a larger document would delay all requests of the worker
 DOCUMENT_BODY = BodyLimit(4 * 1024 * 1024, 200_000)
 SECRETS = ("password", "totp_secret", "client_secret")
-_COUNT_USERS = Statement("SELECT count(*) FROM (SELECT FROM users LIMIT :limit) u")
 
 
 class ExportQuery(AdminModel):
@@ -70,11 +67,16 @@ class DesiredStateToApply(DesiredState):
 
 class StateResource:
     def __init__(
-        self, database: Database, hasher: Hasher, keyring: Keyring, writer: PermissionWriter, bus: Bus
+        self,
+        database: Database,
+        hasher: Hasher,
+        operations: RecordOperations,
+        writer: PermissionWriter,
+        bus: Bus,
     ) -> None:
         self._database = database
         self._hasher = hasher
-        self._keyring = keyring
+        self._operations = operations
         self._writer = writer
         self._bus = bus
 
@@ -111,18 +113,15 @@ class StateResource:
     async def _run(
         self, request: AdminRequest, mode: WriteMode, precondition: ApplyPrecondition | None = None
     ) -> ApplyReport:
-        """Raises ApiError if the document is not valid."""
+        """Raises FieldError if the document is not valid."""
         caller = request.caller
         seconds = APPLY_SECONDS if caller.is_root else COMPARE_S
-        applier = Applier(self._database, self._hasher, self._keyring, caller.actor, self._writer, seconds)
-        try:
-            document = parse(request.body.model_dump(exclude_unset=True, exclude={"override"}))
-            if not caller.is_root:
-                _refuse_secrets(document)
-                _refuse_large(document)
-            return await applier.run(document, mode, request.progress, precondition)
-        except DocumentError as error:
-            raise ApiError(str(error)) from None
+        applier = Applier(self._database, self._hasher, self._operations, caller.actor, self._writer, seconds)
+        document = parse(request.body.model_dump(exclude_unset=True, exclude={"override"}))
+        if not caller.is_root:
+            _refuse_secrets(document)
+            _refuse_large(document)
+        return await applier.run(document, mode, request.progress, precondition)
 
     async def _export(self, request: AdminRequest, sections: tuple[str, ...]) -> JsonRecord:
         if {"users", "permissions", "memberships"} & {*sections}:
@@ -131,7 +130,7 @@ class StateResource:
 
 
 async def _refuse_many_users(runner: Runner) -> None:
-    if await runner.value(_COUNT_USERS, limit=MAX_EXPORTED_USERS + 1) > MAX_EXPORTED_USERS:
+    if await count_users(runner, MAX_EXPORTED_USERS + 1) > MAX_EXPORTED_USERS:
         raise Conflict(
             f"there are more than {MAX_EXPORTED_USERS} users: use `sso export`, or leave out users, "
             "permissions and memberships with the parameter sections"
@@ -144,16 +143,15 @@ def _read_sections(text: str | None) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(","))
     for name in names:
         if name not in SECTIONS:
-            raise ApiError(f"sections: expected names among {', '.join(SECTIONS)}, separated by commas")
+            raise FieldError(("sections",), f"expected names among {', '.join(SECTIONS)}, separated by commas")
     return names
 
 
 def _refuse_secrets(document: Document) -> None:
     """Trying out a secret tells whether it is the present one, without the limits and records of a login."""
-    parts = (*document.users, *document.clients)
+    records = (*document.users, *document.clients, *document.identity_providers)
     has_secret = (
-        any(getattr(part, name, None) is not None for part in parts for name in SECRETS)
-        or any(part.secret is not None for part in document.identity_providers)
+        any(getattr(record, name, None) is not None for record in records for name in SECRETS)
         or any((part.fields.get("service_meta") or {}).get("private_key") for part in document.applications)
         or bool(document.access_keys)
     )

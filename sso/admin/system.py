@@ -13,34 +13,16 @@ from sso.admin.rights import AdminRight
 from sso.db.database import Database
 from sso.db.figures import NAMES, FigureStore, FunnelRow
 from sso.db.migrate import HEAD
-from sso.db.statement import Statement
+from sso.nodes.installation_store import read_database_state, read_mail_queue, read_totals
 from sso.nodes.node_list import Node, load_nodes, notes_on
 from sso.nodes.problems import node_problems
 from sso.telemetry.request_figures import LATENCY_NAMES, quantile_ms
 from sso.web.request_model import WholeNumber
 
 MAX_DAYS = 30
-MAX_COUNTED = 10_000  # a larger table is estimated
 MAX_FUNNEL_ROWS = 100
 TOTALS_AGE_S = 5.0
 FUNNEL_AGE_S = 20.0
-
-_DATABASE = Statement(
-    """SELECT current_setting('server_version') AS version, pg_database_size(current_database()) AS size,
-        current_setting('max_connections')::int AS max_connections,
-        (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database())::int AS connections,
-        (SELECT version_num FROM alembic_version) AS schema"""
-)
-_MAIL = Statement(
-    """SELECT count(*) AS waiting, count(*) FILTER (WHERE tries > 0) AS tried,
-        coalesce(CAST(extract(epoch FROM now() - min(created)) AS int), 0) AS oldest_s
-    FROM (SELECT created, tries FROM outbox WHERE recipient <> '' LIMIT 10000) waiting"""
-)
-_COUNTED = ("users", "applications", "projects", "oauth_clients")
-_TOTAL = f"""SELECT '{{table}}' AS name, CASE WHEN counted.rows <= {MAX_COUNTED} THEN counted.rows ELSE greatest(
-        counted.rows, (SELECT reltuples FROM pg_class WHERE oid = CAST('{{table}}' AS regclass))::bigint) END AS rows
-    FROM (SELECT count(*) AS rows FROM (SELECT FROM {{table}} LIMIT {MAX_COUNTED + 1}) t) counted"""
-_TOTALS = Statement(" UNION ALL ".join(_TOTAL.format(table=table) for table in _COUNTED))
 
 
 T = TypeVar("T")
@@ -73,23 +55,19 @@ class SystemResource:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._figures = FigureStore(database)
-        self._totals = RecentValue(self._read_totals, TOTALS_AGE_S)
+        self._totals = RecentValue(partial(read_totals, database), TOTALS_AGE_S)
         self._funnels: dict[int, RecentValue[list[FunnelRow]]] = {}
 
     async def system(self, request: AdminRequest) -> AdminResponse:
         """Returns nodes, versions, the database and the queue of mails."""
         nodes = await load_nodes(self._database)
-        database = await self._database.row(_DATABASE)
-        mail = await self._database.row(_MAIL)
-        assert database is not None
-        assert mail is not None
         return AdminResponse(
             {
                 "data": {
                     "version": sso.__version__,
                     "expected_schema": HEAD,
-                    "database": dict(database),
-                    "mail": dict(mail),
+                    "database": await read_database_state(self._database),
+                    "mail": await read_mail_queue(self._database),
                     "nodes": [_node_json(node, nodes) for node in nodes],
                     "problems": [
                         {"name": problem.name, "detail": problem.detail, "advice": problem.advice}
@@ -123,9 +101,6 @@ class SystemResource:
                 }
             }
         )
-
-    async def _read_totals(self) -> dict[str, int]:
-        return {row["name"]: row["rows"] for row in await self._database.rows(_TOTALS)}
 
     def _funnel(self, days: int) -> RecentValue[list[FunnelRow]]:
         read = partial(self._figures.funnel, days, MAX_FUNNEL_ROWS)

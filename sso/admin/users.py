@@ -1,54 +1,41 @@
-"""/api/admin/users: lists, creates and changes accounts."""
+"""/api/admin/users: lists, creates, changes, closes and erases accounts."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
-from sso.accounts.model import User, login_key
-from sso.accounts.users import UserStore
+from sso.accounts.model import User
+from sso.accounts.operations import UserOperations, login_taken
+from sso.accounts.user_directory import UserDirectory
+from sso.accounts.user_record import UserChanges, UserRecord, exported_user
+from sso.accounts.users import UserStore, lock_user
 from sso.admin.caller import AdminCaller
-from sso.admin.errors import Conflict
 from sso.admin.protected_users import ProtectedUsers
-from sso.admin.request import (
-    AdminRequest,
-    AdminResponse,
-    JsonRecord,
-    SearchQuery,
-    WriteQuery,
-    list_response,
-    record_response,
-)
+from sso.admin.record_resource import RecordKind, RecordResource
+from sso.admin.request import AdminModel, AdminRequest, AdminResponse, JsonRecord, WriteQuery
 from sso.admin.rights import AdminRight
-from sso.admin.user_directory import UserDirectory
-from sso.core.encryption import Keyring
-from sso.core.errors import ApiError, NotFound
+from sso.core.errors import ApiError, Conflict
+from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
 from sso.core.moments import rfc3339
 from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.changes.last_administrators import LastAdministrator
 from sso.perm.changes.scope import Scope
-from sso.perm.changes.writer import PermissionWriter, WriteMode, Written, overridable_by
-from sso.personal_data.errors import only_administrator
-from sso.state.location import DocumentError
-from sso.state.sections import users
-from sso.state.sections.users import UserChanges, UserPart
-from sso.state.summary import CREATED
-
-LOGIN_TAKEN = "login: is used by another user"
-FIXED_FIELDS = dict.fromkeys(("second_factors", "reg_time", "deletion_due", "deletion_by"), "")
-NEW_USER = {"login": "ann@example.com", "password": "a long password", "nick": "Ann"}
-_LOCK = Statement("SELECT * FROM users WHERE user_id = :user_id FOR UPDATE")
-_BY_LOGIN = Statement("SELECT * FROM users WHERE login_key = :login_key")
+from sso.perm.changes.writer import PermissionWriter, WriteMode, overridable_by
+from sso.personal_data.deletion import AccountDeletion
+from sso.personal_data.erasure import AccountErasure
+from sso.personal_data.errors import DeletionRefused, only_administrator
+from sso.personal_data.immediate_erasure import BEING_ERASED, erase_at_once
+from sso.web.request_model import Flag
 
 
 class _RolledBack(Exception):
     """Ends a transaction whose changes are not wanted."""
 
 
-class UserCreation(UserPart):
+class UserCreation(UserRecord):
     override: bool = False  # create the user even if an assertion of an application fails
 
 
@@ -56,139 +43,164 @@ class UserPatch(UserChanges):
     override: bool = False  # save even if an assertion of an application fails
 
 
-class UserResource:
+class DeletionQuery(AdminModel):
+    now: Flag = False  # erase the account at once; it cannot be restored
+
+
+class UserResource(RecordResource[User]):
+    variable = "user_id"
+    kind = RecordKind(
+        "user",
+        "/users",
+        "/users/<user_id>",
+        AdminRight.VIEW_USERS,
+        AdminRight.MANAGE_USERS,
+        UserCreation,
+        {"login": "ann@example.com", "password": "a long password", "nick": "Ann"},
+        UserPatch,
+        {"disabled": True},
+        dict.fromkeys(("second_factors", "reg_time", "deletion_due", "deletion_by"), ""),
+        change_query=WriteQuery,
+        delete_query=DeletionQuery,
+    )
+
     def __init__(
         self,
-        writer: PermissionWriter,
         database: Database,
+        writer: PermissionWriter,
         store: UserStore,
         hasher: Hasher,
-        keyring: Keyring,
+        operations: UserOperations,
+        deletion: AccountDeletion,
+        erasure: AccountErasure,
         protected: ProtectedUsers,
     ) -> None:
+        super().__init__(database)
         self._writer = writer
-        self._database = database
         self._store = store
         self._directory = UserDirectory(database)
         self._hasher = hasher
-        self._keyring = keyring
+        self._operations = operations
+        self._deletion = deletion
+        self._erasure = erasure
         self._protected = protected
 
-    async def list(self, request: AdminRequest) -> AdminResponse:
-        query: SearchQuery = request.query
-        found = await self._directory.page(query.search, query.after, query.limit)
-        return list_response([user_json(user) for user in found.users], found.next_after)
+    async def page(self, search: str, after: str, limit: int) -> Sequence[User]:
+        return await self._directory.page(search, after, limit)
 
-    async def get(self, request: AdminRequest) -> AdminResponse:
-        return record_response(user_json(await self.require(request.path["user_id"])))
+    async def read(self, key: str) -> User | None:
+        return await self._store.get(key) if is_user_id(key) else None
 
-    async def create(self, request: AdminRequest) -> AdminResponse:
-        body: UserCreation = request.body
-        part = UserPart.model_validate(body.model_dump(exclude_none=True, exclude={"override"}))
-        password_hash = await self._hasher.hash(part.password) if part.password is not None else None
+    async def lock(self, tx: Transaction, key: str) -> User | None:
+        return await lock_user(tx, key)
 
-        async def work(tx: Transaction) -> User:
-            await _refuse_taken_login(tx, part.login)
-            if part.user_id is not None and await tx.row(_LOCK, user_id=part.user_id):
-                raise Conflict("user_id: is used by another user")
-            outcome = await users.apply(tx, request.caller.actor, self._keyring, "", part, password_hash)
-            if outcome != CREATED:  # a concurrent request was faster
-                raise Conflict(LOGIN_TAKEN)
-            created = User.from_row(await tx.row(_BY_LOGIN, login_key=login_key(part.login)))
-            await self._protected.require_manageable(request.caller, created.user_id, tx)
-            return created
+    def key(self, record: User) -> str:
+        return record.login_key
 
-        mode = _write_mode(request.caller, override=body.override)
-        return record_response(user_json((await self._write(mode, Scope.account(part.login), work)).result), 201)
+    def json(self, record: User) -> JsonRecord:
+        return user_json(record)
 
-    async def change(self, request: AdminRequest) -> AdminResponse:
-        user = await self.require_manageable(request.caller, request.path["user_id"])
-        changes: UserPatch = request.body
+    def taken(self) -> ApiError:
+        return login_taken()
+
+    async def authorize(self, request: AdminRequest, record: User, tx: Transaction) -> None:
+        await self._protected.require_manageable(request.caller, record.user_id, tx)
+
+    async def prepare_new(self, request: AdminRequest) -> tuple[UserRecord, str | None]:
+        """Returns the record, and the hash of its password."""
+        record: UserCreation = request.body
+        return record, None if record.password is None else await self._hasher.hash(record.password)
+
+    async def prepare_changes(self, request: AdminRequest) -> tuple[UserChanges, str | None]:
+        """Returns the changes, and the hash of the password if it is a new one."""
+        user, changes = await self.require_manageable(request), request.body
         if changes.user_id not in (None, user.user_id):
-            raise ApiError("user_id: cannot be changed")
-        password_hash = await self._new_hash(user, changes.password)
-        given = changes.model_dump(exclude_none=True, exclude={"override"})
+            raise FieldError(("user_id",), "cannot be changed")
+        password = changes.password
+        if password is None or (user.password_hash and await self._hasher.matches(user.password_hash, password)):
+            return changes, None
+        return changes, await self._hasher.hash(password)
 
-        async def work(tx: Transaction) -> User:
-            locked = User.from_row(await tx.row(_LOCK, user_id=user.user_id))
-            request.check_version(user_json(locked))
-            await _refuse_taken_login(tx, changes.login, user.user_id)
-            part = UserPart.model_validate({"login": locked.login, **given, "user_id": user.user_id})
-            await users.apply(tx, request.caller.actor, self._keyring, "", part, password_hash)
-            await self._protected.require_manageable(request.caller, user.user_id, tx)
-            return User.from_row(await tx.row(_LOCK, user_id=user.user_id))
+    async def insert(self, tx: Transaction, request: AdminRequest, prepared: tuple[UserRecord, str | None]) -> User:
+        return await self._operations.create(tx, request.caller.actor, *prepared)
 
-        query: WriteQuery = request.query
-        mode = _write_mode(request.caller, dry_run=query.dry_run, override=changes.override)
-        written = await self._write(mode, Scope.account(user.user_id), work)
-        return AdminResponse(written.impact.json()) if query.dry_run else record_response(user_json(written.result))
+    async def save(
+        self, tx: Transaction, request: AdminRequest, record: User, prepared: tuple[UserChanges, str | None]
+    ) -> None:
+        await self._operations.change(tx, request.caller.actor, record, *prepared)
+
+    async def respond_written(
+        self,
+        request: AdminRequest,
+        work: Callable[[Transaction], Awaitable[User]],
+        status: int,
+        prepared: tuple[UserChanges, str | None],
+    ) -> AdminResponse:
+        """Conditions of roles and groups compare with attributes of users, so a change may change permissions."""
+        caller, dry_run = request.caller, getattr(request.query, "dry_run", False)
+        manages = AdminRight.MANAGE_APPLICATIONS in caller.rights
+        overridable = overridable_by(is_root=caller.is_root, manages_applications=manages)
+        mode = WriteMode(dry_run, request.body.override, caller.actor, overridable)
+        scope = Scope.account(request.path.get("user_id") or request.body.login)
+        try:
+            written = await self._writer.write(mode, scope, work)
+        except LastAdministrator as error:
+            raise Conflict(str(only_administrator(error))) from None
+        except UniqueViolation:  # a concurrent request was faster
+            raise login_taken() from None
+        return AdminResponse(written.impact.json()) if dry_run else self.respond(written.result, status)
+
+    async def delete(self, request: AdminRequest) -> AdminResponse:
+        """Closes the account. It is erased after ``SSO_DELETION_DAYS``; until then ``disabled: false`` restores it.
+
+        With ``now=1`` it is erased at once.
+        """
+        user, actor = await self.require_manageable(request), request.caller.actor
+
+        def check_version(current: User) -> None:
+            request.check_version(user_json(current))
+
+        try:
+            if not request.query.now:
+                await self._deletion.request(user, None, by="operator", actor=actor, precondition=check_version)
+                return self.respond(await self.require(user.user_id))
+            if not await erase_at_once(self._deletion, self._erasure, user, actor, check_version):
+                raise Conflict(f"the account {BEING_ERASED}")
+        except DeletionRefused as error:
+            raise Conflict(str(error.text)) from None
+        return AdminResponse()
 
     async def require(self, user_id: str) -> User:
-        user = await self._store.get(user_id) if is_user_id(user_id) else None
-        if user is None:
-            raise NotFound("user not found")
-        return user
+        return self.existing(await self.read(user_id))
 
-    async def require_manageable(self, caller: AdminCaller, user_id: str) -> User:
-        user = await self.require(user_id)
-        await self._protected.require_manageable(caller, user_id)
+    async def require_manageable(self, request: AdminRequest) -> User:
+        """Returns the user of the path. Raises Forbidden if the caller may not change the user."""
+        user = await self.require(self.path_key(request))
+        await self._protected.require_manageable(request.caller, user.user_id)
         return user
-
-    async def exists(self, login: str) -> bool:
-        return await self._store.get_by_login(login) is not None
 
     async def require_creatable(self, caller: AdminCaller, login: str) -> None:
-        """Raises Forbidden if a user with this login would have a right over the service that the caller lacks.
+        """Raises FieldError if the login is taken, and Forbidden if a user with this login would have a right over the
+        service that the caller lacks.
 
         Nothing is changed: the user is created in a transaction that is rolled back.
         """
+        if await self._store.get_by_login(login) is not None:
+            raise login_taken()
         if caller.is_root:
             return
 
         async def work(tx: Transaction) -> None:
-            await users.apply(tx, caller.actor, self._keyring, "", UserPart(login=login), None)
-            created = User.from_row(await tx.row(_BY_LOGIN, login_key=login_key(login)))
+            created = await self._operations.create(tx, caller.actor, UserRecord(login=login), None)
             await self._protected.require_manageable(caller, created.user_id, tx)
             raise _RolledBack
 
         with suppress(_RolledBack):
-            await self._database.transaction(work)
-
-    async def _new_hash(self, user: User, password: str | None) -> str | None:
-        """Returns the hash of the new password, or None if there is none or it is the present one."""
-        if password is None or (user.password_hash and await self._hasher.matches(user.password_hash, password)):
-            return None
-        return await self._hasher.hash(password)
-
-    async def _write(
-        self, mode: WriteMode, scope: Scope, work: Callable[[Transaction], Awaitable[User]]
-    ) -> Written[User]:
-        """Conditions of roles and groups compare with attributes of users, so a change may change permissions."""
-        try:
-            return await self._writer.write(mode, scope, work)
-        except DocumentError as error:
-            raise ApiError(str(error).removeprefix(".")) from None
-        except LastAdministrator as error:
-            raise Conflict(str(only_administrator(error))) from None
-        except UniqueViolation:  # a concurrent request was faster
-            raise Conflict(LOGIN_TAKEN) from None
-
-
-def _write_mode(caller: AdminCaller, *, dry_run: bool = False, override: bool = False) -> WriteMode:
-    manages = AdminRight.MANAGE_APPLICATIONS in caller.rights
-    overridable = overridable_by(is_root=caller.is_root, manages_applications=manages)
-    return WriteMode(dry_run, override, caller.actor, overridable)
-
-
-async def _refuse_taken_login(tx: Transaction, login: str | None, user_id: str = "") -> None:
-    """Raises Conflict if a user other than ``user_id`` has the login. A new user has no id yet."""
-    owner = await tx.row(_BY_LOGIN, login_key=login_key(login)) if login is not None else None
-    if owner is not None and owner["user_id"] != user_id:
-        raise Conflict(LOGIN_TAKEN)
+            await self.database.transaction(work)
 
 
 def user_json(user: User) -> JsonRecord:
-    return users.exported(user) | {
+    return exported_user(user) | {
         "disabled": user.disabled,
         "second_factors": list(user.second_factors),
         "reg_time": rfc3339(user.reg_time),

@@ -4,54 +4,83 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from sso.accounts.registration.wiring import UserRegistration
-from sso.accounts.second_factor.changes import SecondFactorChanges
-from sso.accounts.sessions import SessionStore
-from sso.accounts.signed_in_games import SignedInGames
+from sso.accounts.signed_in_games import EXPIRED_JWT_S
+from sso.accounts.support_operations import SupportOperations
 from sso.accounts.users import UserStore
+from sso.admin.access_keys import AccessKeyResource, access_key_routes
+from sso.admin.application_keys import ApplicationKeyResource, application_key_routes
+from sso.admin.applications import ApplicationResource, application_routes
 from sso.admin.assertions import assertion_routes
-from sso.admin.audit_trail import AuditQuery, AuditTrail
+from sso.admin.assignments import AssignmentResource, assignment_routes
+from sso.admin.audit_trail import AuditTrail, audit_routes
 from sso.admin.caller import AdminAuthenticator, AdminCaller
-from sso.admin.change_wiring import ChangeParts, stream_routes
+from sso.admin.changes import ChangeStream, change_routes
+from sso.admin.clients import ClientResource
+from sso.admin.conditions import ConditionResource, condition_routes
 from sso.admin.export_audit import ExportAudit
-from sso.admin.invitations import InvitationResource, invitation_routes
-from sso.admin.permission_wiring import permission_routes
-from sso.admin.personal_data import PersonalDataResource, personal_data_routes
+from sso.admin.game_sessions import GameSessionResource, game_session_routes
+from sso.admin.groups import GroupResource, group_routes
+from sso.admin.identity_providers import ProviderResource
+from sso.admin.invitations import InvitationResource
+from sso.admin.members import MemberResource, member_routes
+from sso.admin.projects import ProjectResource, project_routes
 from sso.admin.protected_users import ProtectedUsers
-from sso.admin.request import AdminRoute, ListQuery, SearchQuery, WriteQuery
-from sso.admin.rights import AdminRight
-from sso.admin.service_wiring import ServiceParts, service_routes
+from sso.admin.request import AdminRoute
+from sso.admin.roles import RoleResource, role_routes
+from sso.admin.schemas import SchemaResource, schema_routes
+from sso.admin.signing_keys import SigningKeyResource, signing_key_routes
+from sso.admin.state import StateResource, state_routes
 from sso.admin.system import SystemResource, system_routes
-from sso.admin.user_assignments import UserAssignments, user_assignment_routes
 from sso.admin.user_details import UserDetails
-from sso.admin.users import FIXED_FIELDS, NEW_USER, UserCreation, UserPatch, UserResource
+from sso.admin.users import UserResource
+from sso.admin.violations import ViolationResource, violation_routes
+from sso.admin.webhooks import WebhookResource
+from sso.bus.bus import Bus
+from sso.change_stream.reader import ChangeReader
+from sso.config import Settings
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.db.connection_share import ConnectionShares
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
+from sso.keys.rotation import KeyRotation, longest_token_s
+from sso.keys.store import KeyStore
 from sso.perm.authorization import Authorizer
 from sso.perm.credentials.service_jwt import FindServiceToken
 from sso.perm.visibility import Visibility
 from sso.perm.wiring import Permissions
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
+from sso.state.apply import RecordOperations
+from sso.upstream.wiring import Upstream
+from sso.webhooks.wiring import Webhooks
 
 EXPORTS_DIVISOR = 60  # how many times fewer exports than other requests an administrator may make
 
 
 @dataclass(frozen=True)
-class AccountServices:
-    """The services by which the management API changes accounts."""
+class ManagementServices:
+    """The services by which the management API reads and changes records, and manages the service itself."""
 
+    settings: Settings
+    database: Database
+    keyring: Keyring
+    bus: Bus
+    operations: RecordOperations
+    support: SupportOperations
     users: UserStore
-    sessions: SessionStore
-    games: SignedInGames
-    factor_changes: SecondFactorChanges
+    hasher: Hasher
     deletion: AccountDeletion
     erasure: AccountErasure
-    hasher: Hasher
     registration: UserRegistration
-    sends_mail: bool
+    permissions: Permissions
+    find_service_token: FindServiceToken
+    upstream: Upstream
+    key_store: KeyStore
+    key_rotation: KeyRotation
+    change_reader: ChangeReader
+    webhooks: Webhooks
+    rate: RateLimiter
 
 
 @dataclass(frozen=True)
@@ -78,89 +107,66 @@ class ManagementApi:
             caller.require(route.right)
 
 
-def build_management(
-    database: Database,
-    keyring: Keyring,
-    accounts: AccountServices,
-    permissions: Permissions,
-    find_service_token: FindServiceToken,
-    changes: ChangeParts,
-    rate: RateLimiter,
-    requests_per_minute: int,
-    service: ServiceParts,
-) -> ManagementApi:
-    facts, writer = permissions.facts, permissions.writer
-    protected = ProtectedUsers(database)
-    users = UserResource(writer, database, accounts.users, accounts.hasher, keyring, protected)
-    details = UserDetails(
-        database, users, accounts.users, accounts.sessions, accounts.games, accounts.factor_changes, facts
-    )
-    authorizer = Authorizer(facts)
+def build_management(services: ManagementServices) -> ManagementApi:
+    database, permissions = services.database, services.permissions
+    authorizer, protected = Authorizer(permissions.facts), ProtectedUsers(database)
     visibility = Visibility(database, authorizer)
-    return ManagementApi(
-        AdminAuthenticator(permissions.admin_callers, authorizer, find_service_token, database.clock),
-        database.shares,
-        rate,
-        RateLimiter(database, "export", -(-requests_per_minute // EXPORTS_DIVISOR)),
-        visibility,
-        protected,
-        ExportAudit(database),
-        (
-            *_user_routes(users, details),
-            *personal_data_routes(PersonalDataResource(database, users, accounts.deletion, accounts.erasure)),
-            *_audit_routes(AuditTrail(database)),
-            *invitation_routes(_invitations(database, accounts, users)),
-            *service_routes(database, keyring, service, accounts.hasher, writer),
-            *system_routes(SystemResource(database)),
-            *permission_routes(database, keyring, permissions, details, accounts.users, visibility),
-            *user_assignment_routes(UserAssignments(database, users)),
-            *assertion_routes(database, writer, facts.stored),
-            *stream_routes(database, keyring, changes),
-        ),
-    )
+    callers = AdminAuthenticator(permissions.admin_callers, authorizer, services.find_service_token, database.clock)
+    export_rate = RateLimiter(database, "export", -(-services.settings.rate_admin // EXPORTS_DIVISOR))
+    routes = _routes(services, visibility, protected)
+    exports = ExportAudit(database)
+    return ManagementApi(callers, database.shares, services.rate, export_rate, visibility, protected, exports, routes)
 
 
-def _invitations(database: Database, accounts: AccountServices, users: UserResource) -> InvitationResource:
-    registration = accounts.registration
-    return InvitationResource(
-        database, registration.invitations, users, registration.mode, sends_mail=accounts.sends_mail
-    )
-
-
-def _user_routes(users: UserResource, details: UserDetails) -> tuple[AdminRoute, ...]:
-    view, manage = AdminRight.VIEW_USERS, AdminRight.MANAGE_USERS
-    user = "/users/<user_id>"
+def _routes(s: ManagementServices, visibility: Visibility, protected: ProtectedUsers) -> tuple[AdminRoute, ...]:
+    writer, facts = s.permissions.writer, s.permissions.facts
+    users = UserResource(s.database, writer, s.users, s.hasher, s.operations.users, s.deletion, s.erasure, protected)
+    details = UserDetails(users, s.support, facts)
+    invitations = InvitationResource(users, s.registration, sends_mail=s.settings.smtp_url is not None)
     return (
-        AdminRoute("GET", "/users", view, users.list, SearchQuery),
-        AdminRoute("POST", "/users", manage, users.create, body=UserCreation, example=NEW_USER),
-        AdminRoute("GET", user, view, users.get),
-        AdminRoute(
-            "PATCH",
-            user,
-            manage,
-            users.change,
-            WriteQuery,
-            UserPatch,
-            example={"disabled": True},
-            fixed_fields=FIXED_FIELDS,
-        ),
-        AdminRoute("GET", f"{user}/sessions", view, details.sessions, ListQuery),
-        AdminRoute("DELETE", f"{user}/sessions", manage, details.end_sessions),
-        AdminRoute("DELETE", f"{user}/sessions/<session_id>", manage, details.end_session),
-        AdminRoute("GET", f"{user}/games", view, details.games, ListQuery),
-        AdminRoute("DELETE", f"{user}/games/<sign_in_id>", manage, details.end_game),
-        AdminRoute("GET", f"{user}/factors", view, details.factors, ListQuery),
-        AdminRoute("DELETE", f"{user}/factors", manage, details.reset_factors),
-        AdminRoute("GET", f"{user}/factors/block", view, details.block, summary="Read the blocked factors of a user"),
-        AdminRoute(
-            "DELETE", f"{user}/factors/block", manage, details.unblock_factors, summary="Unblock the factors of a user"
-        ),
+        *users.routes(),
+        *details.routes(),
+        *audit_routes(AuditTrail(s.database)),
+        *InvitationResource.kind.routes(invitations),
+        *_service_routes(s),
+        *_permission_routes(s, users, details, visibility),
+        *assertion_routes(s.database, writer, facts.stored),
+        *change_routes(ChangeStream(s.change_reader)),
+        *WebhookResource(s.database, s.keyring, s.bus, s.webhooks).routes(),
     )
 
 
-def _audit_routes(trail: AuditTrail) -> tuple[AdminRoute, ...]:
-    view = AdminRight.VIEW_AUDIT
+def _service_routes(s: ManagementServices) -> tuple[AdminRoute, ...]:
+    settings, operations = s.settings, s.operations
+    providers = ProviderResource(s.database, s.upstream, operations.providers, s.bus, settings.base_url)
+    keys = SigningKeyResource(s.key_store, s.key_rotation, longest_token_s(settings))
+    sessions = GameSessionResource(s.database, s.bus, settings.token_max_s + EXPIRED_JWT_S)
+    state = StateResource(s.database, s.hasher, operations, s.permissions.writer, s.bus)
     return (
-        AdminRoute("GET", "/audit", view, trail.list, AuditQuery),
-        AdminRoute("GET", "/audit/<entry_id>", view, trail.get),
+        *ClientResource(s.database, operations.clients).routes(),
+        *providers.routes(),
+        *signing_key_routes(keys),
+        *game_session_routes(sessions),
+        *violation_routes(ViolationResource(s.database)),
+        *state_routes(state),
+        *system_routes(SystemResource(s.database)),
+    )
+
+
+def _permission_routes(
+    s: ManagementServices, users: UserResource, details: UserDetails, visibility: Visibility
+) -> tuple[AdminRoute, ...]:
+    database, operations = s.database, s.permissions.operations
+    keys = ApplicationKeyResource(database, s.keyring, s.permissions.application_keys, s.permissions.service_jwts)
+    return (
+        *application_routes(ApplicationResource(database, operations.applications, visibility)),
+        *application_key_routes(keys),
+        *schema_routes(SchemaResource(database, operations.schemas, visibility)),
+        *role_routes(RoleResource(database, operations.roles, visibility)),
+        *access_key_routes(AccessKeyResource(database, operations.access_keys, visibility)),
+        *project_routes(ProjectResource(database, operations.projects, visibility)),
+        *member_routes(MemberResource(database, operations.members, visibility)),
+        *group_routes(GroupResource(database, operations.groups, visibility)),
+        *condition_routes(ConditionResource(database, s.users, visibility)),
+        *assignment_routes(AssignmentResource(users, operations.user_data, details, visibility)),
     )

@@ -107,7 +107,7 @@ class ViolationReader(Protocol):
 
 class StateAdministration(Protocol):
     async def apply(self, document: Fields, show_progress: ShowProgress, *, dry_run: bool, override: bool) -> Fields:
-        """Returns the numbers of records and warnings; a dry run also has what would change. Raises DocumentError."""
+        """Returns the numbers of records and warnings; a dry run also has what would change. Raises FieldError."""
         ...
 
     async def logins(self, user_ids: Sequence[str]) -> dict[str, str]:

@@ -12,7 +12,8 @@ from sso.cli.echo import echo, echo_json
 from sso.cli.impact_format import MAX_LINES, format_apply_report
 from sso.cli.output import print_lines
 from sso.cli.progress import Progress
-from sso.state.document import DocumentError, parse
+from sso.core.field_errors import FieldError
+from sso.state.document import parse
 from sso.web.body import InvalidBody, parse_body
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
@@ -48,7 +49,7 @@ def command(ctx: click.Context, file: Path, dry_run: bool, override: bool, as_js
                     dry_run=dry_run,
                     override=override,
                 )
-        except DocumentError as error:
+        except FieldError as error:
             raise CommandFailure(f"{file}: {error}") from None
         if not dry_run or as_json:
             return report, {}
@@ -69,7 +70,7 @@ def _read(file: Path) -> Fields:
         parse(document)
     except OSError as error:
         raise CommandFailure(f"cannot read {file}: {error.strerror}") from None
-    except (InvalidBody, DocumentError) as error:
+    except (InvalidBody, FieldError) as error:
         raise CommandFailure(f"{file}: {error}") from None
     return document
 

@@ -10,6 +10,7 @@ import click
 from sso.cli.context import CommandFailure
 from sso.cli.types import APPLICATION_ID
 from sso.core.algorithms import CHEAP_ALGORITHMS
+from sso.core.field_errors import FieldError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -150,15 +151,15 @@ def _read_json(file: BinaryIO) -> Any:
 
 def parse_client(fields: dict[str, Any]) -> Any:
     """Returns a document with this client. Raises CommandFailure that names the option if a field is invalid."""
-    from sso.state.document import DocumentError, parse
+    from sso.state.document import parse
 
     try:
         return parse({"clients": [fields]})
-    except DocumentError as error:
+    except FieldError as error:
         raise failure(error) from None
 
 
-def failure(error: ValueError) -> CommandFailure:
+def failure(error: Exception) -> CommandFailure:
     """Returns the error of the document with the name of the option instead of the field."""
     field, _, expected = str(error).removeprefix("clients[0].").partition(": ")
     field = re.sub(r"\[\d+\]", "", field)

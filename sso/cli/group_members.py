@@ -105,7 +105,7 @@ def add_condition(ctx: click.Context, group: str, title: str, texts: tuple[str, 
       sso group condition add Testers staff domain=studio.example
       sso group condition add Testers beta_staff domain=studio.example tag=beta
     """
-    new = {"title": title, "condition": parse_condition(texts, "CONDITION")}
+    new = {"title": title, "condition": parse_condition(texts, ("CONDITION",))}
 
     def changed(old: Fields) -> Fields:
         from sso.perm.input.groups import read_group_conditions

@@ -14,6 +14,7 @@ from sso.cli.echo import echo
 from sso.cli.groups import Subcommands
 from sso.cli.output import Format, list_options, print_list
 from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 
 _OPTIONS = {
     "id": "ID",
@@ -76,12 +77,12 @@ def add(ctx: click.Context, /, provider_id: str, **options: Any) -> None:
       sso idp add google --kind oidc --issuer https://accounts.google.com --client-id 1234 --client-secret-stdin
       sso idp add steam --kind steam
     """
-    from sso.state.document import DocumentError, parse
+    from sso.state.document import parse
 
     record = _record(provider_id, options)
     try:
         parse({"identity_providers": [record]})
-    except DocumentError as error:
+    except FieldError as error:
         raise CommandFailure(_in_words_of_options(str(error))) from None
 
     try:

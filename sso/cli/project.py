@@ -128,7 +128,7 @@ def add(
         from sso.perm.input.names import project_id_from_title
         from sso.perm.input.project import read_project_fields
 
-        project_id = project_id_from_title(title, "title")
+        project_id = project_id_from_title(title, ("title",))
         fields, _ = read_project_fields(project_id, record)
         user_ids = [(await admin.users.find(name))["user_id"] for name in admins]
         await admin.projects.add(project_id, fields, list(dict.fromkeys(user_ids)))

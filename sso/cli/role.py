@@ -236,4 +236,4 @@ def _changes(fields: dict[str, Any]) -> dict[str, Any]:
     """Returns the fields of the role record that options set."""
     conditions = fields.pop("conditions")
     changes = {name: value for name, value in fields.items() if value is not None}
-    return changes | ({"condition": parse_condition(conditions, "--condition")} if conditions else {})
+    return changes | ({"condition": parse_condition(conditions, ("--condition",))} if conditions else {})

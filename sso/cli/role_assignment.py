@@ -63,7 +63,7 @@ def _change(ctx: click.Context, user: str, role: str, app_id: int, change: Assig
     async def work(admin: ServiceAdministration) -> tuple[str, bool]:
         from sso.perm.input.names import read_segment
 
-        read_segment(role, "roles")
+        read_segment(role, ("roles",))
         account = await admin.users.find(user)
         return account["login"], await admin.roles.assign(account["user_id"], app_id, role, change)
 

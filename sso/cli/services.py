@@ -142,7 +142,7 @@ class CommandServices:
         """Applies documents of desired state."""
         from sso.state.apply import Applier
 
-        return Applier(self.database, self.hasher, self.keyring, self.actor, self.permission_writer)
+        return Applier(self.database, self.hasher, self.complete.operations, self.actor, self.permission_writer)
 
     @cached_property
     def complete(self) -> "Services":

@@ -13,6 +13,7 @@ from sso.cli.groups import Subcommands
 from sso.cli.invitation import invitations, invite
 from sso.cli.new_password import read_password
 from sso.cli.output import Format, list_options, print_list, print_record, record_options
+from sso.core.field_errors import FieldError
 
 ID_OR_LOGIN = click.argument("id_or_login", callback=utf8_argument)
 MAX_LISTED_USERS = 1_000_000
@@ -211,11 +212,11 @@ for other in (user_data.delete, user_data.restore, user_data.export, invite, inv
 
 def _check(fields: Fields) -> None:
     """Checks a new user before anything is created."""
-    from sso.state.document import DocumentError, parse
+    from sso.state.document import parse
 
     try:
         parse({"users": [fields]})
-    except DocumentError as error:
+    except FieldError as error:
         raise CommandFailure(str(error).removeprefix("users[0].")) from None
 
 

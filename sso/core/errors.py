@@ -32,6 +32,13 @@ class NotFound(ApiError):
     message = "not found"
 
 
+class Conflict(ApiError):
+    """The request is valid but conflicts with stored data."""
+
+    status = 409
+    message = "conflict"
+
+
 class Forbidden(ApiError):
     status = 403
     code = "access_denied"

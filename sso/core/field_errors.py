@@ -34,6 +34,13 @@ class FieldError(ApiError):
         others = tuple(error.within(*prefix) for error in self.others)
         return FieldError((*prefix, *self.path), self.expected, status=self.status, others=others)
 
+    def without(self, *prefix: str | int) -> "FieldError":
+        """Returns the error for the input at this path; the same error if it is about something else."""
+        if self.path[: len(prefix)] != prefix:
+            return self
+        others = tuple(error.without(*prefix) for error in self.others)
+        return FieldError(self.path[len(prefix) :], self.expected, status=self.status, others=others)
+
 
 @contextmanager
 def field_prefix(*prefix: str | int) -> Iterator[None]:

@@ -4,7 +4,7 @@ import uuid
 from dataclasses import dataclass, field
 
 from sso.accounts.model import LoginOptions
-from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.core.ids import secret_token
 from sso.core.keys import UnusableKey, load_rsa_public, public_der
 from sso.gsid.match_code import new_match_code
@@ -37,4 +37,4 @@ def _parse_key(text: str | None) -> bytes | None:
     try:
         return public_der(load_rsa_public(text)) if text is not None else None
     except UnusableKey as error:
-        raise ApiError(f"public_key: {error}") from None
+        raise FieldError(("public_key",), str(error)) from None

@@ -79,7 +79,7 @@ def _one(plural: str) -> str:
 
 
 def _details(route: AdminRoute) -> str:
-    text = " ".join((route.handler.__doc__ or "").split())
+    text = route.details or " ".join((route.handler.__doc__ or "").split())
     return f" {text}" if text else ""
 
 

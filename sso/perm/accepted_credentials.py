@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-from sso.perm.errors import InvalidInput
+from sso.core.field_errors import FieldError
 from sso.perm.input.names import read_application_id
 
 
@@ -78,8 +78,8 @@ def _application_of_questions(fields: dict[str, Any], service_id: int) -> int:
 
 def _application_id(value: object) -> int:
     try:
-        return read_application_id(value, "application_id")
-    except InvalidInput:
+        return read_application_id(value, ("application_id",))
+    except FieldError:
         return 0
 
 

@@ -3,12 +3,6 @@
 from sso.core.errors import ApiError, RetryLater
 
 
-class InvalidInput(ApiError):
-    """The input is wrong. The message names the field and what is expected, and never repeats the value."""
-
-    status = 400
-
-
 class PermissionConflict(ApiError):
     """The input is valid but conflicts with stored data."""
 

@@ -3,7 +3,7 @@
 from sso.accounts.errors import LoginNotAllowed
 from sso.accounts.model import User
 from sso.core.encryption import Keyring
-from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.core.jwt import InvalidToken
 from sso.core.net import Address
 from sso.db.database import Database
@@ -48,16 +48,16 @@ class LoginRules:
         try:
             service_id = (await self._service_jwts.verify(service_jwt, client)).application_id
         except InvalidToken:
-            raise ApiError("service_jwt: invalid token") from None
+            raise FieldError(("service_jwt",), "invalid token") from None
         if application_ids and service_id not in application_ids:
-            raise ApiError("service_jwt: is of another application")
+            raise FieldError(("service_jwt",), "is of another application")
         return application_ids or (service_id,)
 
     async def require_existing(self, application_ids: tuple[int, ...]) -> None:
         for application_id in application_ids:
             loaded = await self._facts.load("", application_id, None)
             if loaded is None or loaded.is_removed:
-                raise ApiError("app_id: there is no such application")
+                raise FieldError(("app_id",), "there is no such application")
 
     async def client_address(
         self, peer: Address, claimed: str | None, signature: str | None, application_ids: tuple[int, ...]

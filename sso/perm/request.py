@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from sso.core.field_errors import FieldError, FieldPath
 from sso.perm.caller import Caller
 from sso.perm.changes.writer import WriteMode
-from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
 from sso.perm.operations.writes import Precondition
@@ -24,34 +24,34 @@ class PermissionRequest:
 
     @property
     def data(self) -> dict[str, Any]:
-        return validators.read_object(self.fields.get("data", {}), "data")
+        return validators.read_object(self.fields.get("data", {}), ("data",))
 
     def required_data(self) -> dict[str, Any]:
         if "data" not in self.fields:
-            raise InvalidInput("data: is required")
+            raise FieldError(("data",), "is required")
         return self.data
 
     @property
     def options(self) -> dict[str, Any]:
-        return validators.read_object(self.fields.get("options", {}), "options")
+        return validators.read_object(self.fields.get("options", {}), ("options",))
 
     def application_id(self) -> int:
-        return read_application_id(self.fields.get("application_id"), "application_id")
+        return read_application_id(self.fields.get("application_id"), ("application_id",))
 
     def text(self, name: str, max_length: int = 256) -> str:
-        return validators.read_text(self.fields.get(name), name, max_length, min_length=1)
+        return validators.read_text(self.fields.get(name), (name,), max_length, min_length=1)
 
     def write_mode(self) -> WriteMode:
         """How a write is done: ``options.dry_run``, and ``override``, which may also be an option."""
         options = self.options
-        dry_run = validators.read_flag(options.get("dry_run", False), "options.dry_run")
-        override = validators.read_flag(options.get("override", False), "options.override")
-        override |= validators.read_flag(self.fields.get("override", False), "override")
+        dry_run = validators.read_flag(options.get("dry_run", False), ("options", "dry_run"))
+        override = validators.read_flag(options.get("override", False), ("options", "override"))
+        override |= validators.read_flag(self.fields.get("override", False), ("override",))
         return WriteMode(dry_run, override, self.caller.actor)
 
-    def warn_unknown(self, data: dict[str, Any], known: frozenset[str], where: str = "") -> None:
+    def warn_unknown(self, data: dict[str, Any], known: frozenset[str], path: FieldPath = ()) -> None:
         """Add a warning for each field that the endpoint ignores."""
-        self.warnings.extend(validators.unknown_field_warnings(data, known, where))
+        self.warnings.extend(validators.unknown_field_warnings(data, known, path))
 
     def response(self, **members: Any) -> dict[str, Any]:
         warnings = {"warnings": self.warnings} if self.warnings else {}
@@ -69,7 +69,7 @@ def by_action(**handlers: Handler) -> Handler:
     async def dispatch(request: PermissionRequest) -> dict[str, Any] | bytes:
         action = request.fields.get("action")
         if not isinstance(action, str) or action not in handlers:
-            raise InvalidInput(f"action: must be {', '.join(names[:-1])} or {names[-1]}")
+            raise FieldError(("action",), f"must be {', '.join(names[:-1])} or {names[-1]}")
         return await handlers[action](request)
 
     return dispatch

@@ -6,12 +6,12 @@ from typing import Annotated, Any, NamedTuple
 from quart import Blueprint, Response
 
 from sso.core.errors import Forbidden, NotFound
+from sso.core.field_errors import FieldError
 from sso.perm.accepted_credentials import ENDPOINT_RULES, EndpointRule, Subject
 from sso.perm.caller import PresentedCredentials
 from sso.perm.credentials.exchange_jwt import ExchangeJwt
 from sso.perm.credentials.service_jwt import claimed_application_id
 from sso.perm.credentials.signed_address import SignedAddresses, signing_key_id
-from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_key
 from sso.perm.request import Handler, PermissionRequest, by_action
@@ -61,8 +61,8 @@ def permission_routes(perm: Permissions, find_signing_pem: Callable[[str], str |
     @routes.get("/application/publicKeys/<app_id>")
     async def public_keys(app_id: str) -> Response:
         try:
-            application_id = read_application_key(app_id, "appID")
-        except InvalidInput:
+            application_id = read_application_key(app_id, ("appID",))
+        except FieldError:
             raise NotFound("application not found") from None
         return reply({"status": "OK", "keys": await perm.application_keys.published(application_id)})
 
@@ -123,10 +123,10 @@ def _with_query_options(fields: dict[str, Any]) -> dict[str, Any]:
     """``?dry_run=1``, as in the management API, is ``options.dry_run``: it must not be taken for a real write."""
     value = current_request().args.get("dry_run", "0")
     if value not in QUERY_FLAGS:
-        raise InvalidInput('dry_run: must be "0" or "1"')
+        raise FieldError(("dry_run",), 'must be "0" or "1"')
     if not QUERY_FLAGS[value]:
         return fields
-    options = validators.read_object(fields.get("options", {}), "options")
+    options = validators.read_object(fields.get("options", {}), ("options",))
     return {**fields, "options": {**options, "dry_run": True}}
 
 

@@ -1,20 +1,28 @@
 """Applies a document of desired state in one transaction. Applying it again changes nothing."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
 from sso.accounts.model import login_key
+from sso.accounts.operations import UserOperations
+from sso.accounts.password_changes import PasswordChanges
+from sso.accounts.user_record import UserRecord
+from sso.accounts.users import read_password_hash
 from sso.audit.audited_changes import RecordDifference, last_audit_entry, read_differences
 from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
+from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.core.passwords import Hasher
+from sso.core.records import Outcome
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
+from sso.oauth.clients.operations import ClientOperations
 from sso.perm.changes.impact import Impact
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import WRITE, PermissionWriter, WriteMode
@@ -23,24 +31,22 @@ from sso.perm.stores.applications import NAME_TAKEN
 from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.seed import seed, seed_central_application
 from sso.state.document import Document
-from sso.state.location import DocumentError, with_location
+from sso.state.location import error_location
 from sso.state.scope import document_scope
 from sso.state.sections import (
     access_keys,
     applications,
-    clients,
     groups,
-    identity_providers,
     memberships,
     permissions,
     projects,
     schemas,
-    users,
 )
-from sso.state.sections.users import UserPart
 from sso.state.summary import ApplyCounts, ApplySummary
+from sso.upstream.provider_operations import ProviderOperations
 
 APPLY_SECONDS = 600.0
+T = TypeVar("T")
 
 # Documents are applied one at a time. Waiting for the previous one may take long; afterwards the usual lock timeout
 # applies again.
@@ -52,18 +58,38 @@ _LOCK_APPLICATIONS = Statement(
     """SELECT 1 FROM applications WHERE application_id = ANY(CAST(:ids AS int[]))
     ORDER BY application_id FOR UPDATE"""
 )
-_PASSWORD_HASH = Statement("SELECT password_hash FROM users WHERE user_id = :user_id OR login_key = :login_key")
 
-# Error texts for unique constraints. A concurrent change can violate them although this code has checked.
-_CONSTRAINT_ERRORS = {
-    "uq_applications_name_in_project": NAME_TAKEN,
-    "pk_project_names": "title or aliases: already used by another project",
-    "pk_projects": "this title is taken",
-}
+
+def _constraint_error(constraint: str) -> ApiError:
+    """Returns the error for a unique constraint. A concurrent change can violate it although this code has checked."""
+    match constraint:
+        case "uq_applications_name_in_project":
+            return FieldError(("name",), NAME_TAKEN)
+        case "pk_project_names":
+            return ApiError("title or aliases: already used by another project")
+        case "pk_projects":
+            return ApiError("this title is taken")
+    return ApiError(f"is already in use ({constraint})")
 
 
 ApplyProgress = Callable[[str, int, int], None]  # called with what is being done, the number done and the total
 ApplyPrecondition = Callable[[Transaction], Awaitable[None]]  # raises an error if the document must not be applied
+
+
+@dataclass(frozen=True)
+class RecordOperations:
+    """The operations that save the records of a document that are not about permissions."""
+
+    keyring: Keyring
+    users: UserOperations
+    clients: ClientOperations
+    providers: ProviderOperations
+
+
+def build_operations(keyring: Keyring, passwords: PasswordChanges, *, allow_http: bool) -> RecordOperations:
+    """``allow_http``: this service itself is used without TLS."""
+    clients, providers = ClientOperations(keyring, allow_http), ProviderOperations(keyring, allow_http)
+    return RecordOperations(keyring, UserOperations(keyring, passwords), clients, providers)
 
 
 @dataclass(frozen=True)
@@ -87,19 +113,19 @@ class ApplyReport:
         }
 
 
-class DocumentApplication:
+class ApplyRun:
     """One application of a document. The transaction may be run again, so each run begins with a new summary."""
 
     def __init__(
         self,
-        keyring: Keyring,
+        operations: RecordOperations,
         actor: AuditActor,
         document: Document,
         hashes: dict[str, str],
         dry_run: bool,
         progress: ApplyProgress,
     ) -> None:
-        self._keyring = keyring
+        self._operations = operations
         self._actor = actor
         self._document = document
         self._hashes = hashes
@@ -126,20 +152,29 @@ class DocumentApplication:
             warnings=list(document.warnings),
             on_record=lambda done: self._progress("storing records", done, document.record_count),
         )
-        for index, user in enumerate(document.users):
-            summary.location = f"users[{index}]"
-            password_hash = self._hashes.get(login_key(user.login))
-            outcome = await users.apply(tx, self._actor, self._keyring, summary.location, user, password_hash)
-            summary.record(summary.location, outcome)
-        for index, client in enumerate(document.clients):
-            summary.location = f"clients[{index}]"
-            outcome = await clients.apply(tx, self._actor, self._keyring, summary.location, client)
-            summary.record(summary.location, outcome)
-        await identity_providers.apply(tx, self._actor, self._keyring, summary, document.identity_providers)
+        operations = self._operations
+        await self._save(tx, "users", document.users, self._save_user)
+        await self._save(tx, "clients", document.clients, operations.clients.save)
+        await self._save(tx, "identity_providers", document.identity_providers, operations.providers.save)
         await self._apply_permissions(tx)
         if self._dry_run:
             self.differences = await read_differences(tx, self._last_audit_entry)
         return summary.counts()
+
+    async def _save(
+        self,
+        tx: Transaction,
+        section: str,
+        records: Sequence[T],
+        save: Callable[[Transaction, AuditActor, T], Awaitable[Outcome]],
+    ) -> None:
+        for index, record in enumerate(records):
+            location = (section, index)
+            with self.summary.at(location):
+                self.summary.record(location, await save(tx, self._actor, record))
+
+    async def _save_user(self, tx: Transaction, actor: AuditActor, record: UserRecord) -> Outcome:
+        return await self._operations.users.save(tx, actor, record, self._hashes.get(login_key(record.login)))
 
     async def _apply_permissions(self, tx: Transaction) -> None:
         """Applies the sections in an order in which every record exists before another one names it."""
@@ -147,13 +182,13 @@ class DocumentApplication:
         if document.has_permissions:
             await tx.value(_LOCK_APPLICATIONS, ids=sorted({CENTRAL_APPLICATION_ID, *document.application_ids}))
         admins = await projects.create_missing(tx, actor, summary, document.projects)
-        await applications.apply(tx, actor, self._keyring, summary, document.applications)
+        await applications.apply(tx, actor, self._operations.keyring, summary, document.applications)
         await schemas.apply(tx, actor, summary, document.schemas)
         await groups.apply(tx, actor, summary, document.groups)
         await projects.apply_settings(tx, actor, summary, document.projects)
         await memberships.apply(tx, actor, summary, document.memberships, document.projects, admins)
         await permissions.apply(tx, actor, summary, document.permissions)
-        await access_keys.apply(tx, actor, self._keyring, summary, document.access_keys)
+        await access_keys.apply(tx, actor, self._operations.keyring, summary, document.access_keys)
 
 
 class Applier:
@@ -163,7 +198,7 @@ class Applier:
         self,
         database: Database,
         hasher: Hasher,
-        keyring: Keyring,
+        operations: RecordOperations,
         actor: AuditActor | None = None,
         writer: PermissionWriter | None = None,
         seconds: float = APPLY_SECONDS,
@@ -173,14 +208,14 @@ class Applier:
         self._writer = writer or PermissionWriter(database, StoredFacts(database))
         self._database = database
         self._hasher = hasher
-        self._keyring = keyring
+        self._operations = operations
 
     async def apply(
         self, document: Document, progress: ApplyProgress = lambda _what, _done, _total: None
     ) -> ApplyCounts:
         """Applies the document as a whole or not at all. Returns the number of created and changed records.
 
-        Raises DocumentError if the document does not fit what is stored.
+        Raises FieldError if the document does not fit what is stored.
         """
         return (await self.run(document, WRITE, progress)).counts
 
@@ -198,43 +233,42 @@ class Applier:
         hashes = await self._hash_passwords(document.users, progress)
         if document.has_permissions and not mode.dry_run:
             await seed_central_application(self._database)
-        application = DocumentApplication(self._keyring, self._actor, document, hashes, mode.dry_run, progress)
+        run = ApplyRun(self._operations, self._actor, document, hashes, mode.dry_run, progress)
 
         async def work(tx: Transaction) -> ApplyCounts:
             if precondition is not None:
                 await precondition(tx)
-            return await application.apply(tx)
+            return await run.apply(tx)
 
         try:
-            written = await self._writer.write_document(self._seconds, mode, application.begin, work)
+            written = await self._writer.write_document(self._seconds, mode, run.begin, work)
         except UniqueViolation as error:
-            problem = _CONSTRAINT_ERRORS.get(error.constraint, f"is already in use ({error.constraint})")
-            raise DocumentError(with_location(application.summary.location, problem)) from None
+            with error_location(run.summary.location):
+                raise _constraint_error(error.constraint) from None
         counts = replace(written.result, warnings=(*written.result.warnings, *written.warnings))
-        records = application.summary.changed_records()
-        return ApplyReport(counts, records, written.impact, tuple(application.differences))
+        records = run.summary.changed_records()
+        return ApplyReport(counts, records, written.impact, tuple(run.differences))
 
-    async def _hash_passwords(self, parts: list[UserPart], progress: ApplyProgress) -> dict[str, str]:
+    async def _hash_passwords(self, records: list[UserRecord], progress: ApplyProgress) -> dict[str, str]:
         """Returns hashes of the passwords that differ from the stored ones, by login key.
 
         This is slow and runs before the transaction.
         """
         hashes: dict[str, str] = {}
-        with_password = [part for part in parts if part.password is not None]
+        with_password = [record for record in records if record.password is not None]
         done = 0
 
-        async def hash_one(part: UserPart) -> None:
+        async def hash_one(record: UserRecord) -> None:
             nonlocal done
-            password = part.password or ""
-            row = await self._database.row(_PASSWORD_HASH, user_id=part.user_id or "", login_key=login_key(part.login))
-            unchanged = row is not None and await self._hasher.matches(row["password_hash"], password)
-            if not unchanged:
-                hashes[login_key(part.login)] = await self._hasher.hash(password)
+            password = record.password or ""
+            stored = await read_password_hash(self._database, record.user_id, record.login)
+            if stored is None or not await self._hasher.matches(stored, password):
+                hashes[login_key(record.login)] = await self._hasher.hash(password)
             done += 1
             progress("hashing passwords", done, len(with_password))
 
         for start in range(0, len(with_password), 8):
             async with trio.open_nursery() as nursery:
-                for part in with_password[start : start + 8]:
-                    nursery.start_soon(hash_one, part)
+                for record in with_password[start : start + 8]:
+                    nursery.start_soon(hash_one, record)
         return hashes

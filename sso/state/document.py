@@ -7,37 +7,41 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from sso.accounts.model import login_key
+from sso.accounts.user_record import UserRecord
+from sso.core.field_errors import FieldError
+from sso.core.records import RecordModel
+<<<<<<< HEAD
+from sso.oauth.client_record import ClientRecord
+=======
+from sso.oauth.clients.record import ClientRecord
 from sso.state.location import DocumentError
+>>>>>>> r29-c
 from sso.state.sections import (
     access_keys,
     applications,
     groups,
-    identity_providers,
     memberships,
     permissions,
     projects,
     schemas,
 )
-from sso.state.sections.clients import ClientPart
-from sso.state.sections.users import UserPart
-from sso.state.values import AccountPart
+from sso.upstream.provider_record import ProviderRecord
 from sso.web.request_model import expectation
 
-__all__ = ["ClientPart", "Document", "DocumentError", "UserPart", "parse"]
 
-
-class _Accounts(AccountPart):
-    users: list[UserPart] = Field(default_factory=list)
-    clients: list[ClientPart] = Field(default_factory=list)
+class _Accounts(RecordModel):
+    users: list[UserRecord] = Field(default_factory=list)
+    clients: list[ClientRecord] = Field(default_factory=list)
+    identity_providers: list[ProviderRecord] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Document:
     """A parsed document. Whether the records that it refers to exist is checked when it is applied."""
 
-    users: list[UserPart]
-    clients: list[ClientPart]
-    identity_providers: list[identity_providers.IdentityProviderPart]
+    users: list[UserRecord]
+    clients: list[ClientRecord]
+    identity_providers: list[ProviderRecord]
     projects: list[projects.ProjectPart]
     applications: list[applications.ApplicationPart]
     schemas: list[schemas.SchemaPart]  # with the roles
@@ -72,9 +76,8 @@ class Document:
         }
 
 
-ACCOUNT_SECTIONS = frozenset(("users", "clients"))
+ACCOUNT_SECTIONS = frozenset(("users", "clients", "identity_providers"))
 SECTIONS = ACCOUNT_SECTIONS | {
-    "identity_providers",
     "applications",
     "schemas",
     "roles",
@@ -87,18 +90,18 @@ SECTIONS = ACCOUNT_SECTIONS | {
 
 
 def parse(value: Any) -> Document:
-    """Returns the document. Raises DocumentError with the location of the first mistake."""
+    """Returns the document. Raises FieldError with the location of the first mistake."""
     if not isinstance(value, dict):
-        raise DocumentError("the document: must be an object")
+        raise FieldError((), "the document: must be an object")
     for name in value:
         if name not in SECTIONS:
-            raise DocumentError(f"{name}: unknown section")
+            raise FieldError((name,), "unknown section")
     accounts = _parse_accounts({name: value[name] for name in ACCOUNT_SECTIONS if name in value})
     warnings: list[str] = []
     return Document(
         users=accounts.users,
         clients=accounts.clients,
-        identity_providers=identity_providers.read(value.get("identity_providers", [])),
+        identity_providers=accounts.identity_providers,
         projects=projects.read(value.get("projects", []), warnings),
         applications=applications.read(value.get("applications", []), warnings),
         schemas=schemas.read(value.get("schemas", {}), value.get("roles", {}), warnings),
@@ -115,12 +118,12 @@ def _parse_accounts(value: dict[str, Any]) -> _Accounts:
         accounts = _Accounts.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
         problem = "unknown field" if first["type"] == "extra_forbidden" else expectation(first)
-        raise DocumentError(f"{where or 'the document'}: {problem}") from None
+        raise FieldError(first["loc"], problem) from None
     _check_unique("users", "login", [login_key(user.login) for user in accounts.users])
     _check_unique("users", "user_id", [user.user_id for user in accounts.users])
     _check_unique("clients", "client_id", [client.client_id for client in accounts.clients])
+    _check_unique("identity_providers", "id", [provider.id for provider in accounts.identity_providers])
     return accounts
 
 
@@ -128,5 +131,5 @@ def _check_unique(section: str, name: str, keys: Sequence[str | None]) -> None:
     seen: set[str | None] = set()
     for index, key in enumerate(keys):
         if key is not None and key in seen:
-            raise DocumentError(f"{section}[{index}].{name}: appears twice in the document")
+            raise FieldError((section, index, name), "appears twice in the document")
         seen.add(key)

@@ -3,32 +3,53 @@
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
+from sso.accounts.user_directory import list_users
+from sso.accounts.user_record import exported_user
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.db.database import Database
 from sso.db.transaction import Transaction
+<<<<<<< HEAD
+from sso.oauth.client_record import exported_client
+=======
+from sso.oauth.clients.record import exported_client
+>>>>>>> r29-c
+from sso.oauth.clients.store import list_client_rows
 from sso.state.apply import APPLY_SECONDS
 from sso.state.sections import (
     applications,
-    clients,
     groups,
-    identity_providers,
     memberships,
     permissions,
     projects,
     schemas,
-    users,
 )
+from sso.upstream.provider_record import exported_provider
+from sso.upstream.provider_store import list_providers
 
 # In the order in which a document has them.
 SECTIONS = (
     "users", "clients", "identity_providers", "applications", "schemas", "roles", "projects", "permissions", "groups",
     "memberships",
 )  # fmt: skip
+
+
+async def _export_users(tx: Transaction) -> list[dict[str, Any]]:
+    return [exported_user(user) for user in await list_users(tx)]
+
+
+async def _export_clients(tx: Transaction) -> list[dict[str, Any]]:
+    return [exported_client(row) for row in await list_client_rows(tx)]
+
+
+async def _export_providers(tx: Transaction) -> list[dict[str, Any]]:
+    return [exported_provider(provider) for provider in await list_providers(tx)]
+
+
 _EXPORTS: dict[str, Callable[[Transaction], Awaitable[Any]]] = {
-    "users": users.export,
-    "clients": clients.export,
-    "identity_providers": identity_providers.export,
+    "users": _export_users,
+    "clients": _export_clients,
+    "identity_providers": _export_providers,
     "applications": applications.export,
     "projects": projects.export,
     "permissions": permissions.export,

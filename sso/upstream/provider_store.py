@@ -1,5 +1,7 @@
 """Providers in the database, and the list of them in the memory of each worker, for the sign-in forms."""
 
+from typing import Any
+
 import structlog
 import trio
 
@@ -9,13 +11,15 @@ from sso.bus.subscriptions import Rescans
 from sso.core.encryption import Keyring
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
+from sso.db.row_statements import insert_statement, update_statement
 from sso.db.statement import Statement
-from sso.db.transaction import Runner
+from sso.db.transaction import Runner, Transaction
 from sso.upstream.model import PROVIDER_ID, IdentityProvider, secret_purpose
 
 TOPIC = "identity providers"
 
 _GET = Statement("SELECT * FROM identity_providers WHERE provider_id = :provider_id")
+_LOCK = Statement("SELECT * FROM identity_providers WHERE provider_id = :provider_id FOR UPDATE")
 _LIST = Statement("SELECT * FROM identity_providers ORDER BY position, name, provider_id")
 _DELETE = Statement("DELETE FROM identity_providers WHERE provider_id = :provider_id RETURNING provider_id")
 # Users who sign in with this provider, and those among them who have no password, passkey or other enabled provider.
@@ -54,6 +58,22 @@ class ProviderStore:
 async def list_providers(runner: Runner) -> list[IdentityProvider]:
     """Returns the providers in the order of their buttons."""
     return [IdentityProvider.from_row(row) for row in await runner.rows(_LIST)]
+
+
+async def lock_provider(tx: Transaction, provider_id: str) -> IdentityProvider | None:
+    """Returns a provider, which nothing else changes until the transaction ends; None if there is none."""
+    row = await tx.row(_LOCK, provider_id=provider_id) if PROVIDER_ID.fullmatch(provider_id) else None
+    return IdentityProvider.from_row(row) if row else None
+
+
+async def insert_provider(tx: Transaction, provider_id: str, values: dict[str, Any]) -> None:
+    statement = insert_statement("identity_providers", ("provider_id", *values))
+    await tx.value(statement, provider_id=provider_id, **values)
+
+
+async def update_provider(tx: Transaction, provider_id: str, values: dict[str, Any]) -> None:
+    statement = update_statement("identity_providers", "provider_id", values)
+    await tx.value(statement, provider_id=provider_id, **values)
 
 
 async def delete_provider(runner: Runner, provider_id: str) -> bool:

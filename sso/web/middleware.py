@@ -1,7 +1,6 @@
 """Middleware: the checks before every request, and the headers, log line and error rendering of every response."""
 
 import time
-from typing import Any, NamedTuple
 
 import structlog
 from quart import Request, Response, Websocket, g, has_request_context
@@ -12,31 +11,20 @@ from werkzeug.exceptions import HTTPException
 
 from sso.core.errors import ApiError
 from sso.core.ids import record_id
-from sso.db.errors import DatabaseError
 from sso.log import current_request_id
 from sso.web.access_log import AccessLog
 from sso.web.cross_origin import CrossOriginAccess
 from sso.web.deferred_response import DeferredResponse
-from sso.web.error_format import ErrorFormat, error_body, error_format_for
+from sso.web.error_format import ErrorFormat, error_format_for
 from sso.web.error_page import error_page
+from sso.web.error_response import kept_headers, render_error, to_error_response
 from sso.web.forwarding_monitor import ForwardingMonitor
 from sso.web.request import current_request
 from sso.web.request_rules import RequestRules, check_path
 from sso.web.request_tracing import started_span
-from sso.web.response import reply
 from sso.web.security_headers import SecurityHeaders
 
 log = structlog.get_logger()
-
-
-class ErrorResponse(NamedTuple):
-    """An error, before it is rendered in the format of the endpoint."""
-
-    status: int
-    code: str
-    message: str
-    headers: dict[str, str]
-    extra: dict[str, Any]
 
 
 class ResponseFinisher:
@@ -120,7 +108,7 @@ class Middleware:
 
     async def handle_error(self, error: Exception) -> Response:
         if isinstance(error, HTTPException) and 300 <= (error.code or 0) < 400:
-            return Response(b"", error.code, _kept_headers(error))
+            return Response(b"", error.code, kept_headers(error))
         error_format = error_format_for(current_request().path)
         rendered = to_error_response(error)
         if error_format is ErrorFormat.PAGE and has_request_context():  # a WebSocket is opened by a program
@@ -137,30 +125,5 @@ class Middleware:
         return reason if self._show_reasons else ""
 
 
-def to_error_response(error: Exception) -> ErrorResponse:
-    match error:
-        case ApiError():
-            return ErrorResponse(error.status, error.code, error.message, error.headers, error.extra)
-        case DatabaseError():
-            log.warning("request.database_failed", error=type(error).__name__, reason=str(error))
-            message = "the service is not available for a moment, try again"
-            return ErrorResponse(503, "temporarily_unavailable", message, {"Retry-After": "1"}, {})
-        case HTTPException():
-            name = (error.name or "error").lower()
-            return ErrorResponse(error.code or 500, "invalid_request", name, _kept_headers(error), {})
-        case _:
-            log.error("request.failed", error=type(error).__name__, exc_info=error)
-            return ErrorResponse(500, "server_error", "internal error", {}, {})
-
-
-def render_error(error: ErrorResponse, error_format: ErrorFormat) -> Response:
-    """Renders an error as JSON."""
-    return reply(error_body(error_format, error.code, error.message, error.extra), error.status, error.headers)
-
-
 def _route(request: Request | Websocket) -> str:
     return request.url_rule.rule if request.url_rule else "-"
-
-
-def _kept_headers(error: HTTPException) -> dict[str, str]:
-    return {name: value for name, value in error.get_headers() if name in ("Allow", "Location")}

@@ -50,17 +50,20 @@ def validate(model: type[M], body: ParsedBody) -> M:
     try:
         return model.model_validate(body.fields, context={"form": body.is_form})
     except ValidationError as error:
-        raise field_error(error, "too many fields are invalid", "body") from None
+        raise field_error(error) from None
 
 
-def field_error(error: ValidationError, too_many: str, root: str = "") -> FieldError:
-    """Returns the first three problems in our own words. ``root`` is the name of the input as a whole."""
+def field_error(
+    error: ValidationError, path: FieldPath = (), *, root: str = "body", too_many: str = "too many fields are invalid"
+) -> FieldError:
+    """Returns the first three problems in our own words. ``path`` leads to the input, which ``root`` names if it is
+    the whole of it."""
     # Formatting a hundred thousand errors would take longer than the rest of the request.
     if error.error_count() > _MAX_LISTED:
-        return FieldError((), too_many)
+        return FieldError(path, too_many)
     problems: dict[str, FieldError] = {}
     for detail in error.errors(include_url=False, include_input=False):
-        problem = FieldError(_path(detail["loc"]) or (root,), expectation(detail))
+        problem = FieldError((*path, *_path(detail["loc"])) or (root,), expectation(detail))
         problems.setdefault(problem.message, problem)
     first, *others = list(problems.values())[:_MAX_SHOWN]
     return FieldError(first.path, first.expected, others=tuple(others))

@@ -250,7 +250,7 @@ async def test_iat_before_valid_from_is_void(services: Services) -> None:
 async def test_end_sessions_and_apply_void_jwts(services: Services) -> None:
     user = await add_user(services)
     token = issue(services, user)
-    applier = Applier(services.database, services.hasher, services.keyring)
+    applier = Applier(services.database, services.hasher, services.operations)
     await applier.apply(parse({"users": [{"login": user.login, "nick": "Other"}]}))
     assert not await is_void(services, token)
     await applier.apply(parse({"users": [{"login": user.login, "password": "another one"}]}))

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from sso.admin.caller import AdminCaller
-from sso.admin.errors import Conflict, InvalidCursor
+from sso.admin.errors import InvalidCursor
 from sso.admin.request import AdminRequest, AdminResponse
 from sso.admin.rights import AdminRight
 from sso.config import Settings
 from sso.core.errors import Forbidden, NotFound
+from sso.core.field_errors import FieldError
 from sso.perm.caller import Caller
 from sso.services import Services
 from sso.state.apply import Applier
@@ -78,13 +79,13 @@ async def test_invitations_are_listed_page_by_page(services: Services) -> None:
 
 async def test_login_of_a_user_cannot_be_invited(services: Services) -> None:
     user = await add_user(services)
-    with pytest.raises(Conflict, match="login: is used by another user"):
+    with pytest.raises(FieldError, match="login: is used by another user"):
         await call(services, "POST /invitations", {"login": user.login})
 
 
 async def test_nobody_invites_a_user_with_more_rights(services: Services) -> None:
     """A caller could use the link, and would have the rights that a condition on the address gives."""
-    await Applier(services.database, services.hasher, services.keyring).apply(parse({"roles": {"1": [ROLE]}}))
+    await Applier(services.database, services.hasher, services.operations).apply(parse({"roles": {"1": [ROLE]}}))
     with pytest.raises(Forbidden, match="can_view_audit is required"):
         await call(services, "POST /invitations", {"login": "new@staff.example"})
     assert await services.users.get_by_login("new@staff.example") is None

@@ -279,7 +279,8 @@ def test_pages_follow_each_other_without_gaps(manager: Administrator) -> None:
 )
 def test_invalid_query_is_refused_with_the_parameter(manager: Administrator, query: dict[str, Any], error: str) -> None:
     response = manager.get("/users", **query)
-    assert (response.status_code, response.json()) == (400, {"status": "ERROR", "error": error})
+    field = [error.partition(":")[0]]
+    assert (response.status_code, response.json()) == (400, {"status": "ERROR", "error": error, "field": field})
 
 
 @pytest.mark.parametrize("path", ["/users?search=a%00b", "/users?after=%00", "/audit?target=%00"])

@@ -130,7 +130,7 @@ def test_adding_an_existing_client_id_fails(server: Server) -> None:
 async def test_reseal_keeps_both_secrets_of_a_rotation(services: Services) -> None:
     from sso.core.encryption import MasterKey
 
-    applier = Applier(services.database, services.hasher, services.keyring)
+    applier = Applier(services.database, services.hasher, services.operations)
     part = {"client_id": "shop", "client_secret": "the-first-of-all-1", "redirect_hosts": ["a.example.com"]}
     await applier.apply(parse({"clients": [part]}))
     new = await services.oauth.clients.rotate_secret("shop")
@@ -143,7 +143,7 @@ async def test_reseal_keeps_both_secrets_of_a_rotation(services: Services) -> No
 
 
 async def test_apply_with_another_secret_replaces_both_secrets(services: Services) -> None:
-    applier = Applier(services.database, services.hasher, services.keyring)
+    applier = Applier(services.database, services.hasher, services.operations)
     part = {"client_id": "shop", "client_secret": "the-first-of-all-1", "redirect_hosts": ["a.example.com"]}
     await applier.apply(parse({"clients": [part]}))
     assert (await applier.apply(parse({"clients": [part]}))).unchanged == 1

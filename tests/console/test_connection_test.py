@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sso.admin.identity_provider_test import TESTS_PER_MINUTE
+from sso.admin.identity_providers import TESTS_PER_MINUTE
 from sso.core.ids import digest
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.kit.browser import query

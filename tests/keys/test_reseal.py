@@ -13,7 +13,7 @@ import pytest
 import trio
 from sqlalchemy import Connection, text
 
-from sso.accounts.second_factor.codes import totp_purpose
+from sso.accounts.second_factor.codes import totp_purpose, use_totp_step
 from sso.audit.trail import AuditActor
 from sso.core.brand import Brand
 from sso.core.encryption import EncryptionError, Keyring, MasterKey, column_purpose, key_id_of
@@ -65,7 +65,7 @@ async def fill_signing_keys(services: Services) -> None:
 async def fill_clients(services: Services) -> None:
     secret = {"client_secret": CLIENT_SECRET}
     clients = [{"client_id": "shop", **secret}, {"client_id": "rotated", **secret}, {"client_id": "public"}]
-    await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": clients}))
+    await Applier(services.database, services.hasher, services.operations).apply(parse({"clients": clients}))
 
 
 async def rotate_client(services: Services) -> None:
@@ -74,7 +74,7 @@ async def rotate_client(services: Services) -> None:
 
 async def fill_application(services: Services) -> None:
     private = {"application_id": 10, "name": "Tanks", "service_meta": {"private_key": "a private key"}}
-    await Applier(services.database, services.hasher, services.keyring).apply(parse({"applications": [private]}))
+    await Applier(services.database, services.hasher, services.operations).apply(parse({"applications": [private]}))
 
 
 async def fill_email_secret(services: Services) -> None:
@@ -88,7 +88,9 @@ async def fill_access_keys(services: Services) -> None:
 async def fill_identity_providers(services: Services) -> None:
     google: dict[str, Any] = {"id": "google", "kind": "oidc", "issuer": "https://google.example", "client_id": "sso"}
     google |= {"client_secret": "a secret of the provider", "keep_tokens": True}
-    await Applier(services.database, services.hasher, services.keyring).apply(parse({"identity_providers": [google]}))
+    await Applier(services.database, services.hasher, services.operations).apply(
+        parse({"identity_providers": [google]})
+    )
 
 
 async def fill_linked_identities(services: Services) -> None:
@@ -201,7 +203,7 @@ async def test_service_works_with_the_new_key_alone(filled: Services) -> None:
     fresh = build(filled.settings, filled.database, ring)
     await fresh.keys.load()
     assert fresh.keys.signer().kid == filled.keys.signer().kid
-    again = await Applier(filled.database, fresh.hasher, ring).apply(
+    again = await Applier(filled.database, fresh.hasher, fresh.operations).apply(
         parse({
             "users": [{"login": (await fresh.users.list("7"))[0].login, "totp_secret": TOTP_SECRET}],
             "clients": [{"client_id": "shop", "client_secret": CLIENT_SECRET}],
@@ -276,7 +278,7 @@ async def test_locked_value_is_resealed_last_without_blocking(
             with trio.fail_after(60):
                 await others_done.wait()
             assert await reseal.count_outdated() == 1
-            assert await filled.users.use_totp_step("7", 1)  # a resealed row is unlocked at once
+            assert await use_totp_step(filled.database, "7", 1)  # a resealed row is unlocked at once
     assert counted == sorted(counted)
     assert counted[-1] == VALUES + 1
     assert await reseal.count_outdated() == 0

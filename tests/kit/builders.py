@@ -16,7 +16,7 @@ _numbers = itertools.count(1)
 async def add_user(services: Services, **fields: Any) -> User:
     login = fields.pop("login", f"user{next(_numbers)}@example.com")
     record = {"login": login, "password": PASSWORD, "nick": "Ann", **fields}
-    await Applier(services.database, services.hasher, services.keyring).apply(parse({"users": [record]}))
+    await Applier(services.database, services.hasher, services.operations).apply(parse({"users": [record]}))
     user = await services.users.get_by_login(login)
     assert user is not None
     return user

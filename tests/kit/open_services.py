@@ -46,7 +46,7 @@ class OpenServices:
 
 
 async def apply_document(services: Services, document: dict[str, Any]) -> None:
-    await Applier(services.database, services.hasher, services.keyring).apply(parse(document))
+    await Applier(services.database, services.hasher, services.operations).apply(parse(document))
 
 
 async def run_once(settings: Settings, database_url: str, function: Callable[[Services], Awaitable[None]]) -> None:

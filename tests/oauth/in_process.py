@@ -24,7 +24,7 @@ async def apply_client(services: Services, **fields: Any) -> None:
     """Creates or changes the client "shop". A field that is None is left out."""
     client = {"client_id": "shop", "client_secret": SECRET, "redirect_hosts": ["shop.example.com"]} | fields
     section = {name: value for name, value in client.items() if value is not None}
-    await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": [section]}))
+    await Applier(services.database, services.hasher, services.operations).apply(parse({"clients": [section]}))
 
 
 async def redeem(

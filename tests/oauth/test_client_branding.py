@@ -7,7 +7,7 @@ from typing import Any
 import pyotp
 import pytest
 
-from sso.state.document import DocumentError
+from sso.core.field_errors import FieldError
 from tests.kit.browser import Browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.oauth import AUTHORIZE, Site, new_site
@@ -33,7 +33,7 @@ def branded_site(server: Server, **changes: Any) -> Site:
 
 def refusal(server: Server, client: dict[str, Any]) -> str:
     """Applies the client and returns the error."""
-    with pytest.raises(DocumentError) as caught:
+    with pytest.raises(FieldError) as caught:
         server.apply({"clients": [client]})
     return str(caught.value)
 

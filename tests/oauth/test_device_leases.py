@@ -39,7 +39,7 @@ def settings(settings: Settings) -> Settings:
 
 @pytest.fixture
 async def grant(services: Services) -> DeviceGrant:
-    await Applier(services.database, services.hasher, services.keyring).apply(parse({"clients": [CLIENT]}))
+    await Applier(services.database, services.hasher, services.operations).apply(parse({"clients": [CLIENT]}))
     return services.device_login.grant
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from sso.core.field_errors import FieldError
 from sso.perm.caller import Caller
-from sso.perm.errors import InvalidInput
 from sso.perm.request import Handler, PermissionRequest, by_action
 
 
@@ -30,13 +30,13 @@ async def test_by_action_passes_the_request_to_the_handler_of_its_action() -> No
 @pytest.mark.parametrize("action", [None, "", "delete", "Get", 1, True, ["get"], {"get": 1}])
 async def test_by_action_rejects_an_unknown_action_and_names_the_known_ones(action: object) -> None:
     handler = by_action(get=responding("got"), save=responding("saved"))
-    with pytest.raises(InvalidInput, match="action: must be get or save"):
+    with pytest.raises(FieldError, match="action: must be get or save"):
         await handler(request(action=action))
 
 
 def test_required_data_rejects_a_request_without_data() -> None:
     assert request(data={"a": 1}).required_data() == {"a": 1}
-    with pytest.raises(InvalidInput, match="data: is required"):
+    with pytest.raises(FieldError, match="data: is required"):
         request().required_data()
 
 

@@ -86,7 +86,7 @@ def studio() -> dict[str, Any]:
 
 
 async def apply(services: Services, document: dict[str, Any]) -> ApplyCounts:
-    return await Applier(services.database, services.hasher, services.keyring).apply(parse(document))
+    return await Applier(services.database, services.hasher, services.operations).apply(parse(document))
 
 
 async def traces(services: Services) -> tuple[int, list[tuple[Any, ...]]]:

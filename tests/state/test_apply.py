@@ -8,12 +8,13 @@ import trio
 from sso.accounts.authentication_context import by_password
 from sso.accounts.model import LoginOptions, User
 from sso.accounts.second_factor.codes import totp_purpose
+from sso.core.field_errors import FieldError
 from sso.core.net import parse_address
 from sso.db.statement import Statement
 from sso.oauth.clients.store import secret_purpose
 from sso.services import Services
 from sso.state.apply import Applier
-from sso.state.document import DocumentError, parse
+from sso.state.document import parse
 from sso.state.summary import ApplyCounts
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 
@@ -54,7 +55,7 @@ SHOP: dict[str, Any] = {
 
 
 async def apply(services: Services, *users: dict[str, Any], clients: tuple[dict[str, Any], ...] = ()) -> ApplyCounts:
-    applier = Applier(services.database, services.hasher, services.keyring)
+    applier = Applier(services.database, services.hasher, services.operations)
     return await applier.apply(parse({"users": list(users), "clients": list(clients)}))
 
 
@@ -213,10 +214,31 @@ async def test_login_of_another_user_is_refused_and_changes_nothing(
 ) -> None:
     await apply(services, USER, {"user_id": "1002", "login": "bob@example.com"})
     before = await everything(services)
-    with pytest.raises(DocumentError) as caught:
+    with pytest.raises(FieldError) as caught:
         await apply(services, {"login": "new@example.com"}, last, clients=(SHOP,))
     assert str(caught.value) == where
     assert await everything(services) == before
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        (
+            {"redirect_uris": ["ftp://shop.example.com/x#frag"]},
+            "redirect_uris[0]: expected an absolute",
+        ),
+        ({"redirect_uris": ["https://a.example.com/x"], "redirect_hosts": ["b.example.com"]}, "redirect_uris[0]: "),
+        ({"public": True, "profile": "strict"}, "public: needs the profile oidc"),
+        ({"profile": "strict", "grant_types": ["client_credentials"]}, "grant_types: client_credentials needs"),
+    ],
+)
+async def test_client_that_the_management_api_refuses_is_refused(
+    services: Services, fields: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(FieldError) as error:
+        await apply(services, clients=({"client_id": "other"}, {"client_id": "shop", **fields}))
+    assert str(error.value).startswith(f"clients[1].{problem}")
+    assert await services.oauth.clients.list() == []
 
 
 async def test_concurrent_runs_of_a_document_equal_one_run(services: Services) -> None:
@@ -235,7 +257,7 @@ async def test_concurrent_runs_of_a_document_equal_one_run(services: Services) -
 async def test_progress_is_reported_for_many_users(services: Services) -> None:
     users = [{"login": f"u{number}@example.com", "password": f"password {number}"} for number in range(30)]
     progress: list[tuple[str, int, int]] = []
-    applier = Applier(services.database, services.hasher, services.keyring)
+    applier = Applier(services.database, services.hasher, services.operations)
     counts = await applier.apply(parse({"users": users}), lambda *report: progress.append(report))
     assert counts.created == 30
     hashed = [("hashing passwords", number, 30) for number in range(1, 31)]
@@ -251,7 +273,7 @@ async def test_changed_login_is_not_verified_unless_the_document_says_so(
     services: Services, given: dict[str, bool], verified: bool
 ) -> None:
     user = await add_user(services, email_verified=True)
-    applier = Applier(services.database, services.hasher, services.keyring)
+    applier = Applier(services.database, services.hasher, services.operations)
     await applier.apply(parse({"users": [{"user_id": user.user_id, "login": user.login.upper()}]}))
     stored = await services.users.get(user.user_id)
     assert stored
@@ -316,7 +338,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("document", "where"), WRONG, ids=[f"{at}-{where}" for at, (_, where) in enumerate(WRONG)])
 def test_invalid_document_is_refused_with_its_location(document: dict[str, Any], where: str) -> None:
-    with pytest.raises(DocumentError) as caught:
+    with pytest.raises(FieldError) as caught:
         parse(document)
     assert str(caught.value).startswith(where)
     assert "\n" not in str(caught.value)
@@ -324,7 +346,7 @@ def test_invalid_document_is_refused_with_its_location(document: dict[str, Any],
 
 @pytest.mark.parametrize("document", [[], "text", 5, None, True])
 def test_document_must_be_an_object(document: object) -> None:
-    with pytest.raises(DocumentError, match=r"^the document: "):
+    with pytest.raises(FieldError, match=r"^the document: "):
         parse(document)
 
 
@@ -338,10 +360,10 @@ def test_every_documented_section_is_accepted(section: str, empty: object) -> No
 
 def test_error_does_not_repeat_a_secret() -> None:
     for part in ({"password": "hunter2" * 200}, {"totp_secret": "hunter2"}, {"password": ["hunter2"]}):
-        with pytest.raises(DocumentError) as caught:
+        with pytest.raises(FieldError) as caught:
             parse({"users": [OK_USER | part]})
         assert "hunter2" not in str(caught.value)
-    with pytest.raises(DocumentError) as caught:
+    with pytest.raises(FieldError) as caught:
         parse({"clients": [{"client_id": "c", "client_secret": "hunter2"}]})
     assert "hunter2" not in str(caught.value)
 

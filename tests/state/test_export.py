@@ -6,11 +6,12 @@ from typing import Any
 import orjson
 import pytest
 
+from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.services import Services
 from sso.state.apply import Applier
-from sso.state.document import DocumentError, parse
+from sso.state.document import parse
 from sso.state.export import export
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.postgres import Postgres
@@ -56,7 +57,7 @@ DOCUMENT: dict[str, list[dict[str, Any]]] = {
 
 @pytest.fixture
 async def filled(services: Services) -> Services:
-    await Applier(services.database, services.hasher, services.keyring).apply(parse(DOCUMENT))
+    await Applier(services.database, services.hasher, services.operations).apply(parse(DOCUMENT))
     return services
 
 
@@ -88,7 +89,7 @@ async def test_account_that_its_user_has_closed_can_be_kept_after_applying_an_ex
     closed = "disabled = true, deletion_by = 'user', deletion_due = now() + interval '9 days'"
     await filled.database.value(Statement(f"UPDATE users SET {closed} WHERE user_id = '1001' RETURNING 1"))
     document = orjson.loads(orjson.dumps(await export(filled.database)))
-    counts = await Applier(filled.database, filled.hasher, filled.keyring).apply(parse(document))
+    counts = await Applier(filled.database, filled.hasher, filled.operations).apply(parse(document))
     user = await filled.users.get("1001")
     assert user is not None
     assert (user.disabled, user.can_be_kept) == (True, True)
@@ -97,7 +98,7 @@ async def test_account_that_its_user_has_closed_can_be_kept_after_applying_an_ex
 
 async def test_applying_an_export_changes_nothing(filled: Services) -> None:
     document = await export(filled.database)
-    applier = Applier(filled.database, filled.hasher, filled.keyring)
+    applier = Applier(filled.database, filled.hasher, filled.operations)
     as_read = orjson.loads(orjson.dumps(document))
     counts = await applier.apply(parse(as_read))
     assert (counts.created, counts.changed) == (0, 0)
@@ -107,8 +108,8 @@ async def test_applying_an_export_changes_nothing(filled: Services) -> None:
 async def test_confidential_client_cannot_be_imported_without_its_secret(filled: Services, other_dsn: str) -> None:
     document = await export(filled.database)
     async with Database.open(other_dsn, 2) as elsewhere:
-        with pytest.raises(DocumentError, match="client_secret: is required"):
-            await Applier(elsewhere, filled.hasher, filled.keyring).apply(parse(document))
+        with pytest.raises(FieldError, match="client_secret: is required"):
+            await Applier(elsewhere, filled.hasher, filled.operations).apply(parse(document))
 
 
 async def test_export_creates_the_same_state_in_another_database(filled: Services, other_dsn: str) -> None:
@@ -116,7 +117,7 @@ async def test_export_creates_the_same_state_in_another_database(filled: Service
     for client in document["clients"]:
         client |= {"client_secret": SECRET} if client["client_id"] == "shop" else {}
     async with Database.open(other_dsn, 2) as elsewhere:
-        await Applier(elsewhere, filled.hasher, filled.keyring).apply(parse(document))
+        await Applier(elsewhere, filled.hasher, filled.operations).apply(parse(document))
         there = await export(elsewhere)
     for section in ("users", "clients"):
         key = "user_id" if section == "users" else "client_id"

@@ -9,6 +9,7 @@ import trio
 
 from sso.audit import trail
 from sso.audit.trail import AuditActor, AuditFilter
+from sso.core.field_errors import FieldError
 from sso.core.keys import GENERATE, key_id, private_pem, public_pem
 from sso.core.net import parse_address
 from sso.db.statement import Statement
@@ -19,7 +20,6 @@ from sso.perm.stores.projects import read_project as read_project
 from sso.perm.stores.projects import remove_project
 from sso.perm.stores.user_data import read_record
 from sso.services import Services
-from sso.state.document import DocumentError
 from sso.state.summary import ApplyCounts
 from tests.state.studio import ANN, BOB, SECRET, TESTERS, apply, rules, studio, traces
 
@@ -30,7 +30,7 @@ _KEYS = Statement("SELECT application_id, comment, modified > created AS describ
 
 async def refused(services: Services, document: dict[str, Any]) -> str:
     """Returns the error text of a refused document."""
-    with pytest.raises(DocumentError) as caught:
+    with pytest.raises(FieldError) as caught:
         await apply(services, document)
     assert "\n" not in str(caught.value)
     return str(caught.value)

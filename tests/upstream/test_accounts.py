@@ -239,7 +239,7 @@ def test_removed_provider_keeps_no_links(server: Server, provider: CodeProvider)
 
 async def test_two_concurrent_changes_do_not_remove_the_last_two_ways_to_sign_in(services: Services) -> None:
     records = [{"id": name, "kind": "steam"} for name in ("one", "two")]
-    await Applier(services.database, services.hasher, services.keyring).apply(parse({"identity_providers": records}))
+    await Applier(services.database, services.hasher, services.operations).apply(parse({"identity_providers": records}))
     for number in range(10):
         user = await add_user(services, password=None)
         for record in records:
@@ -264,7 +264,7 @@ async def test_two_concurrent_changes_do_not_remove_the_last_two_ways_to_sign_in
 
 async def test_link_to_a_disabled_provider_is_no_way_to_sign_in(services: Services) -> None:
     records = [{"id": name, "kind": "steam", "disabled": name == "off"} for name in ("on", "off")]
-    await Applier(services.database, services.hasher, services.keyring).apply(parse({"identity_providers": records}))
+    await Applier(services.database, services.hasher, services.operations).apply(parse({"identity_providers": records}))
     user = await add_user(services, password=None)
     for record in records:
         provider = await services.upstream.providers.get(str(record["id"]))

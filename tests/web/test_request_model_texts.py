@@ -58,7 +58,7 @@ def wrong_records(model: type[RequestModel]) -> list[Any]:
 
 def read(model: type[RequestModel], record: Any) -> None:
     if issubclass(model, InputModel):
-        read_record(model, record, "data")
+        read_record(model, record, ("data",))
     else:
         validate(model, ParsedBody(record, is_form=False))
 

@@ -10,10 +10,11 @@ from typing import TypeVar
 from sso.accounts.email_address import verification
 from sso.accounts.mailed_links import MailedLink, MailedLinks
 from sso.accounts.model import User, login_key
-from sso.accounts.own_changes import audit_new_login
 from sso.accounts.password_reset import requests
 from sso.accounts.ports import LoginWrites
 from sso.accounts.users import UserStore
+from sso.audit import trail
+from sso.audit.trail import AuditActor
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -72,7 +73,8 @@ class NewLogin:
         values = {"login": login, "login_key": login_key(login), "user_id": link.user_id, "old_key": old_key}
         if await tx.value(_SET_LOGIN, **values) is None:
             return False
-        await audit_new_login(tx, link.user_id, old_login, login)
+        actor, entries = AuditActor(user_id=link.user_id), ({"login": old_login}, {"login": login})
+        await trail.write(tx, actor, "user.save", link.user_id, *entries)  # permissions may depend on the domain
         for purpose in (CHANGE, requests.PURPOSE, verification.PURPOSE):
             await self._links.revoke(tx, purpose, link.user_id)
         return True

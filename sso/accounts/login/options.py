@@ -7,7 +7,7 @@ from werkzeug.datastructures import Headers
 
 from sso.accounts.model import LoginOptions
 from sso.accounts.ports import ApplicationDirectory
-from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.core.keys import UnusableKey, load_rsa_public
 from sso.core.net import Address, private_networks
 from sso.web.request_model import AppId, Flag, RequestModel, Strings
@@ -82,7 +82,7 @@ def allowed_networks(fixed_ip: bool, fixed_ips: list[str], client: Address) -> t
     try:
         networks = private_networks(fixed_ips)
     except ValueError as error:
-        raise ApiError(f"fixed_ips[]: {error}") from None
+        raise FieldError(("fixed_ips[]",), str(error)) from None
     own = (f"{client}/{client.max_prefixlen}",) if fixed_ip else ()
     return own + tuple(str(network) for network in networks)
 
@@ -92,4 +92,4 @@ def check_jwt_public_key(text: str) -> None:
         try:
             load_rsa_public(text)
         except UnusableKey as error:
-            raise ApiError(f"jwt_public_key: {error}") from None
+            raise FieldError(("jwt_public_key",), str(error)) from None

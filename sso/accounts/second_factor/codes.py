@@ -16,7 +16,6 @@ from sso.accounts.second_factor.attempts import (
 )
 from sso.accounts.second_factor.recovery_codes import FACTOR as RECOVERY
 from sso.accounts.second_factor.recovery_codes import RecoveryCodes, is_recovery_code, normalized_code
-from sso.accounts.users import UserStore
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.language import Text, current_language
 from sso.db.database import Database
@@ -52,6 +51,10 @@ _COUNT_ATTEMPT = Statement(
     """UPDATE email_codes SET failures = failures + 1
     WHERE user_id = :user_id AND expires > now() AND failures < :max_attempts RETURNING digest"""
 )
+_USE_TOTP_STEP = Statement(
+    """UPDATE users SET totp_last_step = :step
+    WHERE user_id = :user_id AND totp_last_step < :step RETURNING user_id"""
+)
 _USE_CODE = Statement("DELETE FROM email_codes WHERE user_id = :user_id AND digest = :digest RETURNING user_id")
 
 
@@ -59,14 +62,12 @@ class SecondFactors:
     def __init__(
         self,
         database: Database,
-        users: UserStore,
         keyring: Keyring,
         outbox: Outbox,
         service_name: str,
         recovery_codes: RecoveryCodes,
     ) -> None:
         self._database = database
-        self._users = users
         self._keyring = keyring
         self._outbox = outbox
         self._service_name = service_name
@@ -169,7 +170,7 @@ class SecondFactors:
             return False
         secret = self._keyring.decrypt(totp_purpose(user.user_id), user.totp_sealed)
         step = self.matching_totp_step(secret, code)
-        return step is not None and await self._users.use_totp_step(user.user_id, step)
+        return step is not None and await use_totp_step(self._database, user.user_id, step)
 
     async def _is_mailed_code(self, user: User, code: str) -> bool:
         stored_digest: bytes | None = await self._database.value(
@@ -256,3 +257,8 @@ def _block_mail(service_name: str) -> MailContent:
             ),
         ),
     )
+
+
+async def use_totp_step(runner: Runner, user_id: str, step: int) -> bool:
+    """Marks the time step of a TOTP code as used. Returns False if it, or a later one, was used before."""
+    return await runner.value(_USE_TOTP_STEP, user_id=user_id, step=step) is not None

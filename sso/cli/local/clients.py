@@ -7,6 +7,7 @@ from sso.cli.administration import Fields
 from sso.cli.client_attributes import failure, parse_client
 from sso.cli.context import CommandFailure, write_audit_entry
 from sso.cli.echo import echo
+from sso.core.field_errors import FieldError
 
 if TYPE_CHECKING:
     from sso.cli.services import CommandServices
@@ -64,7 +65,6 @@ class LocalClients:
 
     async def _apply(self, document: "Document") -> None:
         from sso.oauth.clients.redirect_uris import is_redirect_uri
-        from sso.state.document import DocumentError
 
         (part,) = document.clients
         allow_http = not self._services.settings.https
@@ -73,7 +73,7 @@ class LocalClients:
                 raise CommandFailure(f"--redirect-uri {uri}: not allowed for this client; see `sso client add --help`")
         try:
             await self._services.applier.apply(document)
-        except DocumentError as error:
+        except FieldError as error:
             raise failure(error) from None
         await self._warn_about_application(part.application_id)
 

@@ -70,7 +70,7 @@ class LocalPermissions:
         """Returns the facts and the moment that they belong to."""
         facts = self._services.facts
         if at is not None:
-            return await facts.past.load(user.user_id, application_id, None, at, field="--at", caller="operator"), at
+            return await facts.past.load(user.user_id, application_id, None, at, path=("--at",), caller="operator"), at
         loaded = await facts.load(user.user_id, application_id, None)
         if loaded is None:
             raise unknown_application(application_id)

@@ -6,6 +6,7 @@ from sso.cli.administration import Fields, Records
 from sso.cli.context import write_audit_entry
 from sso.cli.lookups import provider_exists, unknown_provider
 from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.core.outgoing_url import EXPECTED, is_outgoing_url
 from sso.upstream.provider_store import TOPIC, count_links, delete_provider
 from sso.upstream.sign_in import callback_url
@@ -21,7 +22,7 @@ class LocalProviders:
         self._services = services
 
     async def add(self, fields: Fields) -> str:
-        from sso.state.document import DocumentError, parse
+        from sso.state.document import parse
 
         services, provider_id = self._services, fields["id"]
         if await services.identity_providers.get(provider_id):
@@ -31,7 +32,7 @@ class LocalProviders:
                 raise ApiError(f"{name}: {EXPECTED}")
         try:
             await services.applier.apply(parse({"identity_providers": [fields]}))
-        except DocumentError as error:
+        except FieldError as error:
             raise ApiError(str(error)) from None
         services.bus.publish(TOPIC)
         return callback_url(services.settings.base_url, provider_id)

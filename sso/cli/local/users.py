@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING
 
 from sso.accounts.second_factor.attempts import SecondFactorAttempts, clear_attempts
-from sso.accounts.users import exportable_fields
+from sso.accounts.user_record import exportable_fields
 from sso.cli.administration import Fields
 from sso.cli.context import CommandFailure, write_audit_entry
+from sso.core.field_errors import FieldError
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ class LocalUsers:
         self._services = services
 
     async def add(self, fields: Fields, *, admin: bool) -> str:
-        from sso.state.document import DocumentError, parse
+        from sso.state.document import parse
 
         login, user_id = fields["login"], fields.get("user_id")
         root = {"user_id": login, "application_id": CENTRAL_APPLICATION_ID, "data": {"roles": [ROOT_ROLE]}}
@@ -29,7 +30,7 @@ class LocalUsers:
             if await users.get_by_login(login) or (user_id and await users.get(user_id)):
                 raise CommandFailure("there is already a user with this login or user id")
             await self._services.applier.apply(document)  # the user and the role in one transaction
-        except DocumentError as error:
+        except FieldError as error:
             message = str(error).removeprefix("users[0].").replace("permissions[0].data.roles", "--admin")
             raise CommandFailure(message) from None
         user = await users.get_by_login(login)
@@ -53,16 +54,16 @@ class LocalUsers:
         return record
 
     async def set_disabled(self, user: Fields, *, disabled: bool) -> None:
+        from sso.accounts.user_record import UserRecord
         from sso.cli.local.permission_write import write_permissions
         from sso.perm.changes.last_administrators import LastAdministrator
         from sso.perm.changes.scope import Scope
         from sso.personal_data.errors import DeletionRefused
-        from sso.state.sections import users
 
-        part = users.UserPart(user_id=user["user_id"], login=user["login"], disabled=disabled)
+        record = UserRecord(user_id=user["user_id"], login=user["login"], disabled=disabled)
 
         async def work(tx: "Transaction") -> None:
-            await users.apply(tx, self._services.actor, self._services.keyring, "", part, None)
+            await self._services.complete.operations.users.save(tx, self._services.actor, record, None)
 
         try:
             await write_permissions(self._services, Scope.account(user["user_id"]), work)

@@ -7,15 +7,15 @@ users to a provider, assignments of a role, and the roles that a project gave to
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sso.admin.identity_providers import ProviderChanges, ProviderPart
 from sso.admin.permission_bodies import NewGroup
 from sso.console.audit.undo import Undo, Values
-from sso.state.sections.clients import EXPORTED_IF_SET, ClientPart
+from sso.oauth.clients.record import EXPORTED_IF_SET, ClientRecord
+from sso.upstream.provider_record import ProviderChanges
 
 ROLE, GROUP, PROJECT = "/roles/<application_id>/<name>", "/groups/<group_id>", "/projects/<project_id>"
 CLIENT, PROVIDER = "/clients/<client_id>", "/identity-providers/<provider_id>"
 PROVIDER_FIELDS = ProviderChanges.model_fields.keys() - {"id", "client_secret"}
-_CLIENT_FIELDS = ClientPart.model_fields.keys() - {"client_secret", "client_secret_expires_at"}
+_CLIENT_FIELDS = ClientRecord.model_fields.keys() - {"client_secret", "client_secret_expires_at"}
 
 
 def role_variables(target: str) -> dict[str, str]:
@@ -85,7 +85,7 @@ def _undo_deleted_provider(target: str, before: Values, _after: Values) -> Undo 
     """A provider whose secret is lost comes back disabled: its sign-in would fail."""
     if "kind" not in before:
         return None
-    body = {name: value for name, value in before.items() if _is_given(name, value, ProviderPart.model_fields)}
+    body = {name: value for name, value in before.items() if _is_given(name, value, ProviderChanges.model_fields)}
     note = "The links of users to the provider do not come back: users link their accounts again."
     if before.get("secret_id") or before.get("client_secret"):
         body["disabled"] = True

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Set
 from typing import Any
 
+from sso.accounts.user_record import UserChanges
 from sso.admin.permission_bodies import GroupChanges, ProjectChanges, RoleChanges, SchemaChanges
 from sso.console.audit.undo import CannotUndo, Undo, Values, changed_fields, restorable
 from sso.console.audit.undo_deletions import (
@@ -14,11 +15,10 @@ from sso.console.audit.undo_deletions import (
     undo_removed_project,
 )
 from sso.console.audit.undo_reasons import NOT_STORED, reason_of
+from sso.oauth.clients.record import ClientChanges
 from sso.perm.engine.reserved_names import SECTIONS
 from sso.perm.input.project import ProjectSettings
 from sso.perm.stores.user_data import record_json
-from sso.state.sections.clients import ClientChanges
-from sso.state.sections.users import UserChanges
 
 ROLE_FIELDS = RoleChanges.model_fields.keys() - {"override"}
 SCHEMA_FIELDS = SchemaChanges.model_fields.keys() - {"override", "roles"}

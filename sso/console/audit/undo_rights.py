@@ -4,7 +4,7 @@ The operations check them again.
 """
 
 from sso.admin.caller import AdminCaller
-from sso.admin.client_protection import require_rights_of_client
+from sso.admin.clients import require_rights_of_client
 from sso.admin.identity_providers import require_rights_of_provider, require_root
 from sso.admin.permission_access import AT_CENTRAL_APPLICATION
 from sso.console.audit.undo import Undo, Values

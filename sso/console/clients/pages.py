@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, current_app, request
 
-from sso.admin.client_protection import require_rights_of_client
+from sso.admin.clients import require_rights_of_client
 from sso.console.clients.quickstarts import FRAMEWORKS, Framework
 from sso.console.export_pages import add_export
 from sso.console.form_error import FormError

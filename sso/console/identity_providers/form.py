@@ -6,8 +6,9 @@ from typing import Any
 
 from sso.console.users.form import split_list
 from sso.core.field_errors import FieldError
-from sso.state.sections.identity_providers import FLAGS, REQUIRED, URLS
 from sso.upstream.model import CLAIMS
+from sso.upstream.provider_operations import REQUIRED
+from sso.upstream.provider_record import FLAGS, URLS
 
 TEXTS = ("name", "client_id", *URLS)
 CHECKS = tuple(name for name in FLAGS if name != "disabled")  # has buttons of its own

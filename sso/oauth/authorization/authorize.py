@@ -90,7 +90,7 @@ class Authorize:
             raise InvalidRedirectUri("the client is disabled")
         redirect = match_redirect_uri(uri, client.redirect_hosts, client.redirect_uris, allow_http=self._allow_http)
         if isinstance(redirect, str):
-            raise InvalidRedirectUri(redirect)
+            raise InvalidRedirectUri(f"redirect_uri: {redirect}")
         return client, redirect
 
     async def validate(

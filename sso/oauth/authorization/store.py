@@ -190,7 +190,7 @@ class AuthorizationStore:
             row["redirect_uri"], client.redirect_hosts, client.redirect_uris, allow_http=self._allow_http
         )
         if isinstance(redirect, str):
-            raise InvalidRedirectUri(redirect)
+            raise InvalidRedirectUri(f"redirect_uri: {redirect}")
         values: dict[str, Any] = {name: row[name] for name in _STORED_FIELDS}
         return AuthorizationRequest(
             client=client,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.encryption import Keyring, column_purpose
@@ -9,6 +10,7 @@ from sso.core.ids import secret_token
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
+from sso.db.row_statements import insert_statement, update_statement
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.oauth.clients.redirect_uris import is_redirect_uri
@@ -19,7 +21,13 @@ _FIND = BatchStatement(
     columns={"client_id": "text"},
 )
 _LIST = Statement("SELECT * FROM oauth_clients ORDER BY client_id")
+_READ = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id")
 _LOCK = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id FOR UPDATE")
+_PAGE = Statement(
+    """SELECT * FROM oauth_clients WHERE client_id COLLATE "C" > :after
+        AND (starts_with(lower(client_id), lower(:search)) OR starts_with(lower(name), lower(:search)))
+    ORDER BY client_id COLLATE "C" LIMIT :limit"""
+)
 # The previous secret ends at its own end or after the overlap; without either, when the rotation is finished.
 _ADD_SECRET = Statement(
     """UPDATE oauth_clients SET secret_sealed = :new, secret_expires = now() + make_interval(secs => :lifetime_s),
@@ -85,39 +93,21 @@ class ClientStore:
     async def rotate_secret(
         self, client_id: str, *, overlap_s: float | None = None, lifetime_s: float | None = None
     ) -> str | None:
-        """Adds a new secret and returns it. Returns None if the client does not exist.
-
-        The newest of the previous secrets stays valid for ``overlap_s``, by default until the rotation is finished; an
-        older one is removed. An overlap of 0 means that the old secret may be known to others, so everything that was
-        issued to the client ends. The new secret is valid for ``lifetime_s``, by default without an end.
-        """
+        """Adds a new secret and returns it, see `add_secret`. Returns None if the client does not exist."""
         new_secret = secret_token()
-        rotated = await self._database.transaction(self.add_secret, client_id, new_secret, overlap_s, lifetime_s)
+        rotated = await self._database.transaction(self._rotate, client_id, new_secret, overlap_s, lifetime_s)
         return new_secret if rotated else None
+
+    async def _rotate(self, tx: Transaction, client_id: str, secret: str, *seconds: float | None) -> bool:
+        client = await lock_client(tx, client_id)
+        if client is None:
+            return False
+        await add_secret(tx, self._keyring, client, secret, *seconds)
+        return True
 
     async def finish_rotation(self, client_id: str) -> bool:
         """Removes all secrets but the newest. Returns False if the client does not exist."""
         return await finish_rotation(self._database, client_id)
-
-    async def add_secret(
-        self, tx: Transaction, client_id: str, secret: str, overlap_s: float | None, lifetime_s: float | None
-    ) -> bool:
-        """Does the work of ``rotate_secret`` in the transaction of the caller."""
-        row = await tx.row(_LOCK, client_id=client_id)
-        if row is None:
-            return False
-        previous = None if overlap_s == 0 else row["secret_sealed"]
-        if previous is not None:
-            plain = self._decrypt(secret_purpose(client_id), previous)
-            previous = self._keyring.encrypt(secret_purpose(client_id, "second_sealed"), plain)
-        new = self._keyring.encrypt(secret_purpose(client_id), secret)
-        await tx.value(
-            _ADD_SECRET, client_id=client_id, new=new, previous=previous, overlap_s=overlap_s, lifetime_s=lifetime_s
-        )
-        if overlap_s == 0:
-            await revoke_grants(tx, client_id)
-        await record_changes(tx, [Change(ChangeType.CLIENT_SECRET_ROTATED, data={"client_id": client_id})])
-        return True
 
     async def set_disabled(self, client_id: str, disabled: bool) -> bool:
         """Disables or enables the client. Returns False if it does not exist.
@@ -139,6 +129,50 @@ async def _set_disabled(tx: Transaction, client_id: str, disabled: bool) -> bool
 async def lock_client(tx: Transaction, client_id: str) -> Row | None:
     """Returns the client's row, which nothing else changes until the transaction ends; None if there is none."""
     return await tx.row(_LOCK, client_id=client_id) if CLIENT_ID.fullmatch(client_id) else None
+
+
+async def insert_client(tx: Transaction, client_id: str, values: dict[str, Any]) -> None:
+    await tx.value(insert_statement("oauth_clients", ("client_id", *values)), client_id=client_id, **values)
+
+
+async def update_client(tx: Transaction, client_id: str, values: dict[str, Any]) -> None:
+    await tx.value(update_statement("oauth_clients", "client_id", values), client_id=client_id, **values)
+
+
+async def list_client_rows(runner: Runner) -> list[Row]:
+    return await runner.rows(_LIST)
+
+
+async def find_client_rows(runner: Runner, search: str, after: str, limit: int) -> list[Row]:
+    """Returns the clients after the id ``after`` whose id or name begins with the text, in the order of ids."""
+    return await runner.rows(_PAGE, search=search, after=after, limit=limit)
+
+
+async def read_client_row(runner: Runner, client_id: str) -> Row | None:
+    return await runner.row(_READ, client_id=client_id) if CLIENT_ID.fullmatch(client_id) else None
+
+
+async def add_secret(
+    tx: Transaction, keyring: Keyring, client: Row, secret: str, overlap_s: float | None, lifetime_s: float | None
+) -> None:
+    """Adds a secret to a client that the caller has locked.
+
+    The newest of the previous secrets stays valid for ``overlap_s``, by default until the rotation is finished; an
+    older one is removed. An overlap of 0 means that the old secret may be known to others, so everything that was
+    issued to the client ends. The new secret is valid for ``lifetime_s``, by default without an end.
+    """
+    client_id = client["client_id"]
+    previous = None if overlap_s == 0 else client["secret_sealed"]
+    if previous is not None:
+        plain = keyring.decrypt(secret_purpose(client_id), previous)
+        previous = keyring.encrypt(secret_purpose(client_id, "second_sealed"), plain)
+    new = keyring.encrypt(secret_purpose(client_id), secret)
+    await tx.value(
+        _ADD_SECRET, client_id=client_id, new=new, previous=previous, overlap_s=overlap_s, lifetime_s=lifetime_s
+    )
+    if overlap_s == 0:
+        await revoke_grants(tx, client_id)
+    await record_changes(tx, [Change(ChangeType.CLIENT_SECRET_ROTATED, data={"client_id": client_id})])
 
 
 async def finish_rotation(runner: Runner, client_id: str) -> bool:

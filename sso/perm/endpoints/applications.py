@@ -23,8 +23,8 @@ class ApplicationEndpoint:
 
     async def get(self, request: PermissionRequest) -> dict[str, Any]:
         application_id = self._read_application_id(request)
-        request.warn_unknown(request.options, OPTIONS, "options")
-        full = validators.read_flag(request.options.get("full", False), "options.full")
+        request.warn_unknown(request.options, OPTIONS, ("options",))
+        full = validators.read_flag(request.options.get("full", False), ("options", "full"))
         row = await self._applications.read(request.caller, application_id, full=full)
         more = {"settings": row["settings"], "service_meta": row["service_meta"]} if full else {}
         return request.response(data=application_json(row) | more)
@@ -35,7 +35,7 @@ class ApplicationEndpoint:
         changes, warnings = read_application_fields(data)
         request.warnings.extend(warnings)
         if "application_id" in data:
-            application_id = read_application_id(data["application_id"], "data.application_id")
+            application_id = read_application_id(data["application_id"], ("data", "application_id"))
             write = await self._applications.change(request, application_id, changes)
         else:
             write = await self._applications.create(request, changes)
@@ -48,14 +48,14 @@ class ApplicationEndpoint:
         application_id = request.application_id()
         data = request.required_data()
         request.warn_unknown(data, frozenset(("tags",)))
-        changes = {"service_meta": {"tags": read_tags(data.get("tags"), "data.tags")}}
+        changes = {"service_meta": {"tags": read_tags(data.get("tags"), ("data", "tags"))}}
         write = await self._applications.change(request, application_id, changes)
         return write.response(lambda row: {"data": application_json(row)})
 
     def _read_application_id(self, request: PermissionRequest) -> int:
         data = request.required_data()
         request.warn_unknown(data, FIELDS)
-        return read_application_id(data.get("application_id"), "data.application_id")
+        return read_application_id(data.get("application_id"), ("data", "application_id"))
 
 
 KEY_FIELDS = frozenset(("id", "application_id", "comment", "created", "modified", "last_used"))
@@ -80,9 +80,9 @@ class AccessKeyEndpoint:
         application_id = request.application_id()
         data = request.required_data()
         self._read_comment(request, data)
-        key_id = validators.read_text(data.get("id"), "data.id", 64, min_length=1)
+        key_id = validators.read_text(data.get("id"), ("data", "id"), 64, min_length=1)
         return (await self._keys.delete(request, application_id, key_id)).response()
 
     def _read_comment(self, request: PermissionRequest, data: dict[str, Any]) -> str:
         request.warn_unknown(data, KEY_FIELDS)
-        return validators.read_text(data.get("comment", ""), "data.comment", 256)
+        return validators.read_text(data.get("comment", ""), ("data", "comment"), 256)

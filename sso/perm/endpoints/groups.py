@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.transaction import run_pure
 from sso.perm.engine.required_rights import Operation
-from sso.perm.errors import InvalidInput
 from sso.perm.input.groups import MAX_GROUP_USERS, read_group_conditions, read_group_fields, read_group_users
 from sso.perm.input.names import read_group_id
 from sso.perm.input.tags import read_tags
@@ -29,7 +29,7 @@ class GroupEndpoint:
         """Returns the groups of a project that the caller manages, an empty list if there are none."""
         data = request.required_data()
         request.warn_unknown(data, FIELDS)
-        project_id = await self._projects.read_project_id(data.get("project_id"), "data.project_id")
+        project_id = await self._projects.read_project_id(data.get("project_id"), ("data", "project_id"))
         groups = [group_json(row) for row in await self._groups.visible(request.caller, project_id)]
         return request.response(data={"groups": groups, "max_users_cnt": MAX_GROUP_USERS})
 
@@ -39,10 +39,10 @@ class GroupEndpoint:
         fields = read_group_fields(data)
         is_new = "group_id" not in request.fields
         if is_new and "title" not in fields:
-            raise InvalidInput("title: is required")
+            raise FieldError(("title",), "is required")
         project_id = None
         if is_new or "project_id" in data:
-            project_id = await self._projects.read_project_id(data.get("project_id"), "data.project_id")
+            project_id = await self._projects.read_project_id(data.get("project_id"), ("data", "project_id"))
         if is_new:
             assert project_id is not None
             write = await self._groups.create(request, project_id, fields)
@@ -70,10 +70,10 @@ class GroupEndpoint:
     async def save_tags(self, request: PermissionRequest) -> dict[str, Any]:
         data = request.required_data()
         request.warn_unknown(data, FIELDS)
-        tags = read_tags(data.get("tags"), "data.tags")
+        tags = read_tags(data.get("tags"), ("data", "tags"))
         write = await self._groups.change(request, _group_id(request), {"tags": tags})
         return write.response(lambda row: {"data": group_json(row)})
 
 
 def _group_id(request: PermissionRequest) -> str:
-    return read_group_id(request.fields.get("group_id"), "group_id")
+    return read_group_id(request.fields.get("group_id"), ("group_id",))

@@ -34,7 +34,7 @@ class ProjectEndpoint:
         project_id = project_id_from_title(title)
         admins = []
         if "user" in request.fields:
-            admins = [validators.read_text(request.fields["user"], "user", 320, min_length=1)]
+            admins = [validators.read_text(request.fields["user"], ("user",), 320, min_length=1)]
         write = await self._operations.create(request, project_id, {"title": title}, admins, publishes=True)
         return write.response(lambda row: {"data": project_json(row)})
 

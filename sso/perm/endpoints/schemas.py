@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from sso.perm.errors import InvalidInput
+from sso.core.field_errors import FieldError
 from sso.perm.input.names import read_segment
 from sso.perm.operations.roles import RoleOperations
 from sso.perm.operations.schemas import SchemaOperations
@@ -35,7 +35,7 @@ def _read_version(if_match: str | None) -> int | None:
         return None
     match = _VERSION.fullmatch(if_match.strip())
     if match is None:
-        raise InvalidInput("If-Match: must be a version number or *")
+        raise FieldError(("If-Match",), "must be a version number or *")
     return int(match[1])
 
 
@@ -54,7 +54,7 @@ class RoleEndpoint:
         if "name" not in data:
             roles = await self._roles.read_all(request.caller, application_id)
             return request.response(data=[role_json(role) for role in roles])
-        name = read_segment(data["name"], "data.name")
+        name = read_segment(data["name"], ("data", "name"))
         return request.response(data=role_json(await self._roles.read(request.caller, application_id, name)))
 
     async def save(self, request: PermissionRequest) -> dict[str, Any]:
@@ -67,5 +67,5 @@ class RoleEndpoint:
         application_id = request.application_id()
         data = request.required_data()
         request.warn_unknown(data, ROLE_FIELDS)
-        name = read_segment(data.get("name"), "data.name")
+        name = read_segment(data.get("name"), ("data", "name"))
         return (await self._roles.delete(request, application_id, name)).response()

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from sso.core.errors import NotFound
+from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
 from sso.db.database import Database
 from sso.db.transaction import run_pure
@@ -11,7 +12,6 @@ from sso.perm.engine.decode import decode_own_record
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.render import DEFAULT_OPTIONS, Options, as_tree, earliest_role_end
 from sso.perm.engine.reserved_names import LIST_TYPES
-from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.options import read_user_data_options
 from sso.perm.input.schema import USER_DATA_FIELDS
@@ -31,7 +31,7 @@ class UserDataEndpoint:
         request.warn_unknown(data, USER_DATA_FIELDS)
         list_type = data.get("type", "list")
         if list_type not in LIST_TYPES:
-            raise InvalidInput(f"data.type: must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
+            raise FieldError(("data", "type"), f"must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
         options, explain, at = _read_options(request)
         application_id = request.application_id()
         user_id = _read_user_id(data.get("user_id", request.caller.user_id or None))
@@ -43,7 +43,7 @@ class UserDataEndpoint:
         data = request.required_data()
         application_id = request.application_id()
         user_id = _read_user_id(data.get("user_id"))
-        default_expired = validators.read_number(request.fields.get("expired", 0), "expired")
+        default_expired = validators.read_number(request.fields.get("expired", 0), ("expired",))
         changes = await self._operations.parse(request, data, default_expired)
         write = await self._operations.save(request, user_id, application_id, changes)
         if write.is_dry_run:
@@ -71,9 +71,9 @@ def _read_options(request: PermissionRequest) -> tuple[Options, bool | str, int 
 
 def _read_user_id(value: object) -> str:
     if value is None:
-        raise InvalidInput("data.user_id: is required")
+        raise FieldError(("data", "user_id"), "is required")
     if not isinstance(value, str):
-        raise InvalidInput("data.user_id: must be a string")
+        raise FieldError(("data", "user_id"), "must be a string")
     if not is_user_id(value):
         raise NotFound("user not found")
     return value

@@ -2,8 +2,8 @@
 
 import re
 
+from sso.core.field_errors import FieldError
 from sso.core.jwt import looks_like_jwt
-from sso.perm.errors import InvalidInput
 
 _KEY_VALUE = re.compile(r"[!-~]{32,512}")
 
@@ -11,7 +11,7 @@ _KEY_VALUE = re.compile(r"[!-~]{32,512}")
 def read_key_value(value: object) -> str:
     """Returns the value of a key. Clients send it as a bearer token, where it must not look like a JWT."""
     if not isinstance(value, str) or not _KEY_VALUE.fullmatch(value):
-        raise InvalidInput("hash: must be 32 to 512 printable ASCII characters without spaces")
+        raise FieldError(("hash",), "must be 32 to 512 printable ASCII characters without spaces")
     if looks_like_jwt(value):
-        raise InvalidInput("hash: must not contain exactly two dots, which would make it look like a JWT")
+        raise FieldError(("hash",), "must not contain exactly two dots, which would make it look like a JWT")
     return value

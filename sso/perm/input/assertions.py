@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sso.perm.errors import InvalidInput
+from sso.core.field_errors import FieldError, FieldPath
 from sso.perm.input import validators
 
 MAX_ASSERTIONS = 500  # of one application
@@ -46,16 +46,16 @@ def parse_assertion(text: str) -> Assertion:
     return Assertion(text, match["rule"], login=match["login"], negated=negated, project=match["project"] or "")
 
 
-def read_assertions(value: object, where: str = "assertions") -> list[str]:
+def read_assertions(value: object, path: FieldPath = ("assertions",)) -> list[str]:
     """The statements with single spaces between their words. The error of a malformed statement repeats it."""
     statements = []
-    for index, item in enumerate(validators.read_array(value, where, MAX_ASSERTIONS)):
-        text = " ".join(validators.read_text(item, f"{where}[{index}]", MAX_LENGTH, min_length=1).split())
+    for index, item in enumerate(validators.read_array(value, path, MAX_ASSERTIONS)):
+        text = " ".join(validators.read_text(item, (*path, index), MAX_LENGTH, min_length=1).split())
         try:
             parse_assertion(text)
         except ValueError as error:
-            raise InvalidInput(f"{where}[{index}]: {text[:100]!r} {error}") from None
+            raise FieldError((*path, index), f"{text[:100]!r} {error}") from None
         if text in statements:
-            raise InvalidInput(f"{where}[{index}]: {text[:100]!r} appears twice")
+            raise FieldError((*path, index), f"{text[:100]!r} appears twice")
         statements.append(text)
     return statements

@@ -41,5 +41,5 @@ FIELDS = frozenset(AuditFilterFields.model_fields)
 
 def read_audit_filter(data: object) -> dict[str, Any]:
     """The fields of the filter that were given."""
-    fields, _ = read_record(AuditFilterFields, data, "data")
+    fields, _ = read_record(AuditFilterFields, data, ("data",))
     return fields

@@ -8,21 +8,19 @@ from typing import Any
 
 import orjson
 
-from sso.perm.errors import InvalidInput
+from sso.core.field_errors import FieldError, FieldPath
 
 LISTS = ("uid",)
 FLAGS = {"true": True, "false": False}
 
 
-def parse_condition(texts: Iterable[str], where: str) -> dict[str, Any]:
-    """Returns the condition that all these parts make, unchecked. ``where`` is the option, argument or field."""
+def parse_condition(texts: Iterable[str], path: FieldPath) -> dict[str, Any]:
+    """Returns the condition that all these parts make, unchecked. ``path`` is the option, argument or field."""
     condition: dict[str, Any] = {}
     for text in texts:
-        for member, value in _parse(text, where).items():
+        for member, value in _parse(text, path).items():
             if member in condition:
-                raise InvalidInput(
-                    f'{where}: {member} is given twice; expected {{"or": […]}} or {{"and": […]}} in JSON'
-                )
+                raise FieldError(path, f'{member} is given twice; expected {{"or": […]}} or {{"and": […]}} in JSON')
             condition[member] = value
     return condition
 
@@ -44,17 +42,17 @@ def _word(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _parse(text: str, where: str) -> dict[str, Any]:
+def _parse(text: str, path: FieldPath) -> dict[str, Any]:
     if text.lstrip().startswith("{"):
         try:
             value = orjson.loads(text)
         except ValueError:
-            raise InvalidInput(f'{where}: expected JSON such as {{"domain": "studio.example"}}') from None
+            raise FieldError(path, 'expected JSON such as {"domain": "studio.example"}') from None
         assert isinstance(value, dict)
         return value
     member, separator, typed = text.partition("=")
     if not separator:
-        raise InvalidInput(f"{where}: expected MEMBER=VALUE such as domain=studio.example, or a JSON object")
+        raise FieldError(path, "expected MEMBER=VALUE such as domain=studio.example, or a JSON object")
     if member in LISTS:
         return {member: [part for part in typed.split(",") if part]}
     return {member: FLAGS.get(typed, typed) if member == "everyone" else typed}

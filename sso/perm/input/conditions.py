@@ -4,8 +4,8 @@ An unknown member is an error here, and not ignored as in other records: a condi
 hold for more users.
 """
 
+from sso.core.field_errors import FieldError, FieldPath
 from sso.core.net import parse_network
-from sso.perm.errors import InvalidInput
 from sso.perm.input.validators import check_domain, read, read_array, read_flag, read_word
 
 MAX_NODES = 256
@@ -13,36 +13,36 @@ MAX_LEVELS = 64
 MAX_USER_ID = 64
 
 
-def check_condition(value: object, where: str = "condition", *, ip_allowed: bool = True) -> None:
-    """Raises InvalidInput for a malformed condition. `engine.decode` decodes what passes."""
-    _ConditionChecker(where, ip_allowed).check(value, where, 1)
+def check_condition(value: object, path: FieldPath = ("condition",), *, ip_allowed: bool = True) -> None:
+    """Raises FieldError for a malformed condition. `engine.decode` decodes what passes."""
+    _ConditionChecker(path, ip_allowed).check(value, path, 1)
 
 
 class _ConditionChecker:
-    def __init__(self, root: str, ip_allowed: bool) -> None:
+    def __init__(self, root: FieldPath, ip_allowed: bool) -> None:
         self._root = root
         self._ip_allowed = ip_allowed
         self._nodes = 0
 
-    def check(self, value: object, where: str, level: int) -> None:
+    def check(self, value: object, path: FieldPath, level: int) -> None:
         if not isinstance(value, dict):
-            raise InvalidInput(f"{where}: must be an object")
+            raise FieldError(path, "must be an object")
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            raise InvalidInput(f"{self._root}: must have at most {MAX_NODES} nodes")
+            raise FieldError(self._root, f"must have at most {MAX_NODES} nodes")
         if level > MAX_LEVELS:
-            raise InvalidInput(f"{self._root}: must have at most {MAX_LEVELS} levels")
+            raise FieldError(self._root, f"must have at most {MAX_LEVELS} levels")
         for member, member_value in value.items():
-            self._check_member(member, member_value, where, level)
+            self._check_member(member, member_value, path, level)
 
-    def _check_member(self, member: str, value: object, where: str, level: int) -> None:
-        path = f"{where}.{member}"
+    def _check_member(self, member: str, value: object, condition_path: FieldPath, level: int) -> None:
+        path = (*condition_path, member)
         match member:
             case "domain":
                 read(check_domain, value, path)
             case "uid":
                 for index, user_id in enumerate(read_array(value, path)):
-                    read_word(user_id, f"{path}[{index}]", MAX_USER_ID)
+                    read_word(user_id, (*path, index), MAX_USER_ID)
             case "tag" | "purchase":
                 read_word(value, path)
             case "ip":
@@ -51,16 +51,17 @@ class _ConditionChecker:
                 read_flag(value, path)
             case "and" | "or":
                 for index, part in enumerate(read_array(value, path)):
-                    self.check(part, f"{path}[{index}]", level + 1)
+                    self.check(part, (*path, index), level + 1)
             case _:
-                raise InvalidInput(
-                    f"{where}: has an unknown member; known are domain, uid, tag, ip, purchase, everyone, and, or"
+                raise FieldError(
+                    condition_path,
+                    "has an unknown member; known are domain, uid, tag, ip, purchase, everyone, and, or",
                 )
 
-    def _check_network(self, value: object, where: str) -> None:
+    def _check_network(self, value: object, path: FieldPath) -> None:
         if not self._ip_allowed:
-            raise InvalidInput(f"{where}: a group's condition must not ask for ip, only that of a role can")
+            raise FieldError(path, "a group's condition must not ask for ip, only that of a role can")
         try:
             parse_network(value)  # type: ignore[arg-type]  # it refuses other types
         except ValueError as error:
-            raise InvalidInput(f"{where}: {error}") from None
+            raise FieldError(path, str(error)) from None

@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic import ConfigDict
 
+from sso.core.field_errors import FieldError, FieldPath
 from sso.core.ids import is_user_id
-from sso.perm.errors import InvalidInput
 from sso.perm.input.conditions import check_condition
 from sso.perm.input.field_types import Title, Word
 from sso.perm.input.model import InputModel, read_record
@@ -48,25 +48,25 @@ def read_group_changes(data: dict[str, Any]) -> tuple[dict[str, Any], list[str]]
     return changes, warnings
 
 
-def read_group_conditions(value: object, where: str = "conditions") -> tuple[list[dict[str, Any]], list[str]]:
+def read_group_conditions(value: object, path: FieldPath = ("conditions",)) -> tuple[list[dict[str, Any]], list[str]]:
     """The conditions of a group, and warnings. A group's condition must not ask for ``ip``, at any depth."""
     conditions: list[dict[str, Any]] = []
     warnings: list[str] = []
-    for index, item in enumerate(read_array(value, where, MAX_CONDITIONS)):
-        fields, item_warnings = read_record(GroupConditionFields, item, f"{where}[{index}]")
-        check_condition(fields["condition"], f"{where}[{index}].condition", ip_allowed=False)
+    for index, item in enumerate(read_array(value, path, MAX_CONDITIONS)):
+        fields, item_warnings = read_record(GroupConditionFields, item, (*path, index))
+        check_condition(fields["condition"], (*path, index, "condition"), ip_allowed=False)
         conditions.append(fields)
         warnings += item_warnings
     return conditions, warnings
 
 
-def read_group_users(value: object, where: str = "users") -> list[str]:
+def read_group_users(value: object, path: FieldPath = ("users",)) -> list[str]:
     """The ids of the users that are added to a group, without duplicates. The users need not exist."""
-    user_ids = read_array(value, where)
+    user_ids = read_array(value, path)
     for index, user_id in enumerate(user_ids):
         if not isinstance(user_id, str) or not is_user_id(user_id):
-            raise InvalidInput(f"{where}[{index}]: must be a user id")
+            raise FieldError((*path, index), "must be a user id")
     distinct = unique(user_ids)
     if len(distinct) > MAX_GROUP_USERS:
-        raise InvalidInput(f"{where}: must be at most {MAX_GROUP_USERS} users")
+        raise FieldError(path, f"must be at most {MAX_GROUP_USERS} users")
     return distinct

@@ -2,6 +2,7 @@
 
 import re
 
+from sso.core.field_errors import FieldError, FieldPath
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.perm.engine.reserved_names import (
     PROJECT_ACCESS,
@@ -10,7 +11,6 @@ from sso.perm.engine.reserved_names import (
     is_segment,
     project_key,
 )
-from sso.perm.errors import InvalidInput
 from sso.perm.input.validators import read
 
 MAX_TITLE = 32
@@ -29,8 +29,8 @@ def check_segment(value: object) -> str:
     return str(value)
 
 
-def read_segment(value: object, where: str) -> str:
-    return read(check_segment, value, where)
+def read_segment(value: object, path: FieldPath) -> str:
+    return read(check_segment, value, path)
 
 
 def check_title(value: object) -> str:
@@ -44,36 +44,36 @@ def check_title(value: object) -> str:
     return value
 
 
-def read_title(value: object, where: str) -> str:
-    return read(check_title, value, where)
+def read_title(value: object, path: FieldPath) -> str:
+    return read(check_title, value, path)
 
 
-def project_id_from_title(value: object, where: str = "project") -> str:
+def project_id_from_title(value: object, path: FieldPath = ("project",)) -> str:
     """The id of a project with this title. Titles with the same id are duplicates; reserved ids are refused."""
-    project_id = read_title(value, where).lower().replace(" ", "_")
+    project_id = read_title(value, path).lower().replace(" ", "_")
     if project_id in RESERVED_PROJECTS:
-        raise InvalidInput(f"{where}: this title is reserved")
+        raise FieldError(path, "this title is reserved")
     return project_id
 
 
-def read_aliases(value: object, own_id: str, where: str = "aliases") -> tuple[str, ...]:
+def read_aliases(value: object, own_id: str, path: FieldPath = ("aliases",)) -> tuple[str, ...]:
     """Other names of the project ``own_id``; of several spellings of one name the first is kept.
 
     Aliases and ids share one namespace, so an alias must not be a reserved id either.
     """
     if not isinstance(value, list):
-        raise InvalidInput(f"{where}: must be an array of strings")
+        raise FieldError(path, "must be an array of strings")
     by_key: dict[str, str] = {}
     for index, item in enumerate(value):
-        alias = read_segment(item, f"{where}[{index}]")
+        alias = read_segment(item, (*path, index))
         key = project_key(alias)
         if key in RESERVED_PROJECTS:
-            raise InvalidInput(f"{where}[{index}]: this name is reserved")
+            raise FieldError((*path, index), "this name is reserved")
         if key == project_key(own_id):
-            raise InvalidInput(f"{where}[{index}]: is the id of the project itself")
+            raise FieldError((*path, index), "is the id of the project itself")
         by_key.setdefault(key, alias)
     if len(by_key) > MAX_ALIASES:
-        raise InvalidInput(f"{where}: must have at most {MAX_ALIASES} names")
+        raise FieldError(path, f"must have at most {MAX_ALIASES} names")
     return tuple(by_key.values())
 
 
@@ -87,8 +87,8 @@ def check_group_id(value: object) -> str:
     return value
 
 
-def read_group_id(value: object, where: str) -> str:
-    return read(check_group_id, value, where)
+def read_group_id(value: object, path: FieldPath) -> str:
+    return read(check_group_id, value, path)
 
 
 def check_application_key(value: object) -> str:
@@ -98,8 +98,8 @@ def check_application_key(value: object) -> str:
     return value
 
 
-def read_application_key(value: object, where: str) -> int:
-    return int(read(check_application_key, value, where))
+def read_application_key(value: object, path: FieldPath) -> int:
+    return int(read(check_application_key, value, path))
 
 
 def check_application_id(value: object) -> int:
@@ -111,5 +111,5 @@ def check_application_id(value: object) -> int:
     raise ValueError("is required" if value is None else "must be an application id")
 
 
-def read_application_id(value: object, where: str) -> int:
-    return read(check_application_id, value, where)
+def read_application_id(value: object, path: FieldPath) -> int:
+    return read(check_application_id, value, path)

@@ -41,4 +41,4 @@ class UserDataOptions(InputModel):
 
 def read_user_data_options(value: object) -> tuple[dict[str, Any], list[str]]:
     """The options that were given, and warnings."""
-    return read_record(UserDataOptions, value, "options")
+    return read_record(UserDataOptions, value, ("options",))

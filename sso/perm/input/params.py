@@ -2,6 +2,7 @@
 
 import re
 
+from sso.core.field_errors import FieldPath
 from sso.perm.input.validators import read
 
 MAX_PARAMS = 64
@@ -25,5 +26,5 @@ def check_params(value: object) -> str:
     return ",".join(params)
 
 
-def read_params(value: object, where: str = "params") -> str:
-    return read(check_params, value, where)
+def read_params(value: object, path: FieldPath = ("params",)) -> str:
+    return read(check_params, value, path)

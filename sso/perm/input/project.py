@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, FailFast, Field
 
+from sso.core.field_errors import FieldPath
 from sso.perm.input.field_types import ApplicationKey, Domains, GroupId, Segment, Title
 from sso.perm.input.model import InputModel, read_record
 from sso.perm.input.names import project_id_from_title, read_aliases
@@ -35,9 +36,9 @@ class ProjectFields(InputModel):
     settings: ProjectSettings = ProjectSettings()
 
 
-def read_project_settings(value: object, where: str = "settings") -> tuple[dict[str, Any], list[str]]:
+def read_project_settings(value: object, path: FieldPath = ("settings",)) -> tuple[dict[str, Any], list[str]]:
     """The settings that were given, and warnings. `check_services` checks the resources and roles that they name."""
-    settings, warnings = read_record(ProjectSettings, value, where)
+    settings, warnings = read_record(ProjectSettings, value, path)
     _complete_services(settings)
     return settings, warnings
 
@@ -51,7 +52,7 @@ def read_project_fields(project_id: str, data: dict[str, Any]) -> tuple[dict[str
     """The fields of a project that were given, ready to store, and warnings. The id never changes."""
     fields, warnings = read_record(ProjectFields, data)
     if "title" in fields:
-        project_id_from_title(fields["title"], "title")
+        project_id_from_title(fields["title"], ("title",))
     if "aliases" in fields:
         fields["aliases"] = list(read_aliases(fields["aliases"], project_id))
     if "settings" in fields:

@@ -7,9 +7,10 @@ public role could include a protected private rule under the same name in public
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.engine.rules import LISTED_SECTIONS, rule_nodes, without_section
-from sso.perm.errors import InvalidInput, PermissionConflict
 
 
 def protected_rules(schema: Schema) -> frozenset[str]:
@@ -23,10 +24,10 @@ def protected_rules(schema: Schema) -> frozenset[str]:
 
 
 def check_role_protection(role: RoleRecord, schema: Schema) -> None:
-    """Raises InvalidInput if a public role includes a protected rule, whatever value it gives to it."""
+    """Raises ApiError if a public role includes a protected rule, whatever value it gives to it."""
     included = _included(role, protected_rules(schema))
     if included and not role.protected:
-        raise InvalidInput(f"role {role.name}: {included[0]} is a protected rule, only a protected role may include it")
+        raise ApiError(f"role {role.name}: {included[0]} is a protected rule, only a protected role may include it")
 
 
 def includes_protected(role: RoleRecord, schema: Schema) -> bool:
@@ -35,14 +36,13 @@ def includes_protected(role: RoleRecord, schema: Schema) -> bool:
 
 
 def check_schema_protection(schema: Schema, roles: Iterable[RoleRecord]) -> None:
-    """Raises PermissionConflict if a protected rule of the schema is included in a public role."""
+    """Raises FieldError if a protected rule of the schema is included in a public role."""
     protected = protected_rules(schema)
     for role in roles:
         included = () if role.protected else _included(role, protected)
         if included:
-            raise PermissionConflict(
-                f"{included[0]}: the public role {role.name} holds this rule, so it cannot become protected"
-            )
+            expected = f"the public role {role.name} holds this rule, so it cannot become protected"
+            raise FieldError(tuple(included[0].split(".")), expected, status=409)
 
 
 def shadowed_private_rules(public_data: Mapping[str, Any], schema: Schema, roles: Iterable[RoleRecord]) -> list[str]:

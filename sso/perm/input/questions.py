@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from sso.core.field_errors import FieldError, FieldPath
 from sso.core.ids import is_user_id
-from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_application_id
 from sso.perm.input.options import MAX_RULE_NAME
 from sso.perm.input.validators import read_array, read_flag, read_object, read_text, unknown_field_warnings
@@ -31,37 +31,41 @@ def read_questions(
     data: dict[str, Any], default_user_id: str, default_application_id: object, *, with_reason: bool
 ) -> tuple[list[Question], list[str]]:
     """The questions in ``data``, and warnings. Both defaults apply to questions without that field."""
-    warnings = unknown_field_warnings(data, ("questions",), "data")
+    warnings = unknown_field_warnings(data, ("questions",), ("data",))
     questions = []
-    items = read_array(data.get("questions"), "data.questions", MAX_QUESTIONS)
+    items = read_array(data.get("questions"), ("data", "questions"), MAX_QUESTIONS)
     if with_reason and len(items) > MAX_QUESTIONS_WITH_REASON:
-        raise InvalidInput(f"data.questions: must have at most {MAX_QUESTIONS_WITH_REASON} items with options.reason")
+        raise FieldError(
+            ("data", "questions"), f"must have at most {MAX_QUESTIONS_WITH_REASON} items with options.reason"
+        )
     for index, value in enumerate(items):
-        where = f"data.questions[{index}]"
-        item = read_object(value, where)
+        path: FieldPath = ("data", "questions", index)
+        item = read_object(value, path)
         if item.keys() - _FIELDS:
-            warnings += unknown_field_warnings(item, _FIELDS, where)
-        questions.append(_read_question(item, where, default_user_id, default_application_id))
+            warnings += unknown_field_warnings(item, _FIELDS, path)
+        questions.append(_read_question(item, path, default_user_id, default_application_id))
     return questions, warnings
 
 
-def _read_question(item: dict[str, Any], where: str, default_user_id: str, default_application_id: object) -> Question:
+def _read_question(
+    item: dict[str, Any], path: FieldPath, default_user_id: str, default_application_id: object
+) -> Question:
     user_id = item.get("user_id", default_user_id)
     if not isinstance(user_id, str):
-        raise InvalidInput(f"{where}.user_id: must be a string")
+        raise FieldError((*path, "user_id"), "must be a string")
     application_id = item.get("application_id", default_application_id)
     rule, param, project_id = item.get("rule"), item.get("param"), item.get("project_id")
     return Question(
         user_id if is_user_id(user_id) else "",
-        read_application_id(application_id, f"{where}.application_id"),
-        read_text(rule, f"{where}.rule", MAX_RULE_NAME, min_length=1),
-        None if param is None else read_text(param, f"{where}.param"),
-        None if project_id is None else read_text(project_id, f"{where}.project_id", 64, min_length=1),
+        read_application_id(application_id, (*path, "application_id")),
+        read_text(rule, (*path, "rule"), MAX_RULE_NAME, min_length=1),
+        None if param is None else read_text(param, (*path, "param")),
+        None if project_id is None else read_text(project_id, (*path, "project_id"), 64, min_length=1),
     )
 
 
 def read_check_options(value: object) -> tuple[bool, list[str]]:
     """``options.reason``, and warnings."""
-    options = read_object(value, "options")
-    warnings = unknown_field_warnings(options, ("reason",), "options")
-    return read_flag(options.get("reason", False), "options.reason"), warnings
+    options = read_object(value, ("options",))
+    warnings = unknown_field_warnings(options, ("reason",), ("options",))
+    return read_flag(options.get("reason", False), ("options", "reason")), warnings

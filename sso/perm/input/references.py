@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sso.core.field_errors import FieldError, FieldPath
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import ProjectFacts
 from sso.perm.engine.held_roles import assignable_through_project
 from sso.perm.engine.records import Assignment
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
-from sso.perm.errors import InvalidInput
 
 
 @dataclass(frozen=True)
@@ -37,30 +37,32 @@ def check_services(
     services: Mapping[str, Any],
     resources: ProjectResources,
     applications: Mapping[int, CompiledApplication],
-    where: str = "settings.services",
+    path: FieldPath = ("settings", "services"),
 ) -> None:
-    """Raises InvalidInput if an application or group is not the project's own, a role does not exist, or a protected
+    """Raises FieldError if an application or group is not the project's own, a role does not exist, or a protected
     role is granted."""
     for key, service in services.items():
         if int(key) not in resources.applications:
-            raise InvalidInput(f"{where}.{key}: is no application of this project")
+            raise FieldError((*path, key), "is no application of this project")
         roles = applications[int(key)].roles
         for index, action in enumerate(service["groups"]):
-            path = f"{where}.{key}.groups[{index}]"
+            action_path = (*path, key, "groups", index)
             if action["group_id"] not in resources.groups:
-                raise InvalidInput(f"{path}.group_id: is no group of this project")
+                raise FieldError((*action_path, "group_id"), "is no group of this project")
             role = roles.get(action["role"])
             if role is None:
-                raise InvalidInput(f"{path}.role: there is no role {action['role']}")
+                raise FieldError((*action_path, "role"), f"there is no role {action['role']}")
             if action["action"] == "grant" and not assignable_through_project(role, generic=False):
-                raise InvalidInput(f"{path}.role: a protected role cannot be granted through a project")
+                raise FieldError((*action_path, "role"), "a protected role cannot be granted through a project")
 
 
-def check_roles_exist(assignments: Collection[Assignment], roles: Collection[str], where: str = "roles") -> None:
-    """Raises InvalidInput if a role is not among ``roles``."""
+def check_roles_exist(
+    assignments: Collection[Assignment], roles: Collection[str], path: FieldPath = ("roles",)
+) -> None:
+    """Raises FieldError if a role is not among ``roles``."""
     for index, assignment in enumerate(assignments):
         if assignment.name not in roles:
-            raise InvalidInput(f"{where}[{index}]: there is no role {assignment.name}")
+            raise FieldError((*path, index), f"there is no role {assignment.name}")
 
 
 def encode_assignments(assignments: Collection[Assignment]) -> list[dict[str, Any]]:

@@ -4,9 +4,9 @@ from typing import Any
 
 from pydantic import Field
 
+from sso.core.field_errors import FieldError, FieldPath
 from sso.perm.engine.records import Assignment
 from sso.perm.engine.rules import LISTED_SECTIONS
-from sso.perm.errors import InvalidInput
 from sso.perm.input.conditions import check_condition
 from sso.perm.input.field_types import Number, Params, Segment
 from sso.perm.input.model import InputModel, read_record
@@ -36,29 +36,28 @@ class AssignmentFields(InputModel):
     ttl: Number = 0
 
 
-def read_role(data: object, where: str = "") -> tuple[dict[str, Any], list[str]]:
+def read_role(data: object, path: FieldPath = ()) -> tuple[dict[str, Any], list[str]]:
     """The fields of a role that were given, ready to store, and warnings."""
-    prefix = f"{where}." if where else ""
-    fields, warnings = read_record(RoleFields, data, where)
+    fields, warnings = read_record(RoleFields, data, path)
     if "meta" in fields:
-        fields["meta"], meta_warnings = _read_meta(fields["meta"], f"{prefix}meta")
+        fields["meta"], meta_warnings = _read_meta(fields["meta"], (*path, "meta"))
         warnings += meta_warnings
     if "condition" in fields:
         fields["condition"] = fields["condition"] or {}
         if fields["condition"]:
-            check_condition(fields["condition"], f"{prefix}condition")
+            check_condition(fields["condition"], (*path, "condition"))
     return fields, warnings
 
 
-def _read_meta(meta: dict[str, Any], where: str) -> tuple[dict[str, Any], list[str]]:
+def _read_meta(meta: dict[str, Any], path: FieldPath) -> tuple[dict[str, Any], list[str]]:
     """The listed sections of a role. Roles give no rights over the application: secret_data and login are ignored."""
     reader = RuleReader(Layer.ROLE)
-    sections = {name: reader.section(meta[name], f"{where}.{name}") for name in LISTED_SECTIONS if name in meta}
-    return sections, reader.warnings + unknown_field_warnings(meta, LISTED_SECTIONS, where)
+    sections = {name: reader.section(meta[name], (*path, name)) for name in LISTED_SECTIONS if name in meta}
+    return sections, reader.warnings + unknown_field_warnings(meta, LISTED_SECTIONS, path)
 
 
 def read_assignments(
-    value: object, default_expired: int = 0, where: str = "roles"
+    value: object, default_expired: int = 0, path: FieldPath = ("roles",)
 ) -> tuple[tuple[Assignment, ...], list[str]]:
     """The assignments in an array of role names or objects ``{name, expired, ttl}``, and warnings.
 
@@ -66,20 +65,19 @@ def read_assignments(
     """
     assignments: dict[str, Assignment] = {}
     warnings: list[str] = []
-    for index, item in enumerate(read_array(value, where, MAX_ROLES)):
-        path = f"{where}[{index}]"
-        assignment = _read_assignment(item, default_expired, path, warnings)
+    for index, item in enumerate(read_array(value, path, MAX_ROLES)):
+        assignment = _read_assignment(item, default_expired, (*path, index), warnings)
         if assignments.setdefault(assignment.name, assignment) != assignment:
-            raise InvalidInput(f"{path}: the role is assigned twice, in different ways")
+            raise FieldError((*path, index), "the role is assigned twice, in different ways")
     return tuple(assignments.values()), warnings
 
 
-def _read_assignment(item: object, default_expired: int, where: str, warnings: list[str]) -> Assignment:
+def _read_assignment(item: object, default_expired: int, path: FieldPath, warnings: list[str]) -> Assignment:
     if isinstance(item, str):
-        return Assignment(read_segment(item, where), default_expired)
+        return Assignment(read_segment(item, path), default_expired)
     if not isinstance(item, dict):
-        raise InvalidInput(f"{where}: must be the name of a role, or an object with name, expired, ttl")
-    fields, item_warnings = read_record(AssignmentFields, item, where)
+        raise FieldError(path, "must be the name of a role, or an object with name, expired, ttl")
+    fields, item_warnings = read_record(AssignmentFields, item, path)
     warnings += item_warnings
     expired, ttl = fields.get("expired", 0), fields.get("ttl", 0)
     return Assignment(fields["name"], expired or (0 if ttl else default_expired), ttl)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from sso.core.field_errors import FieldError, FieldPath
 from sso.perm.engine.reserved_names import RULE_MEMBERS
-from sso.perm.engine.rules import MAX_DEPTH, is_rule, section_of
-from sso.perm.errors import InvalidInput
+from sso.perm.engine.rules import MAX_DEPTH, is_rule
 from sso.perm.input.names import read_segment
 from sso.perm.input.params import read_params
 from sso.perm.input.validators import (
@@ -44,61 +44,63 @@ class RuleReader:
     default_expired: int = 0  # for a user's entries without an end time of their own
     warnings: list[str] = field(default_factory=list)
     _nodes_left: int = MAX_RULES
+    _section: FieldPath = ()
 
-    def section(self, value: object, where: str) -> dict[str, Any]:
+    def section(self, value: object, path: FieldPath) -> dict[str, Any]:
         """The rules of a section, ready to store."""
-        tree = read_object(value, where)
+        tree = read_object(value, path)
         if is_rule(tree):
-            raise InvalidInput(f"{where}: must contain rules and sections, and must not be a rule itself")
+            raise FieldError(path, "must contain rules and sections, and must not be a rule itself")
         self._nodes_left = MAX_RULES
-        return self._read_nodes(tree, where, 1)
+        self._section = path
+        return self._read_nodes(tree, path, 1)
 
-    def _read_nodes(self, tree: dict[str, Any], where: str, depth: int) -> dict[str, Any]:
+    def _read_nodes(self, tree: dict[str, Any], path: FieldPath, depth: int) -> dict[str, Any]:
         if depth > MAX_DEPTH:
-            raise InvalidInput(f"{where}: is more than {MAX_DEPTH} names deep")
+            raise FieldError(path, f"is more than {MAX_DEPTH} names deep")
         nodes = {}
         for name, node in tree.items():
             if name in RULE_MEMBERS:
-                raise InvalidInput(f"{where}: {name} is a reserved name")
-            path = f"{where}.{read_segment(name, where)}"
+                raise FieldError(path, f"{name} is a reserved name")
+            node_path = (*path, read_segment(name, path))
             self._nodes_left -= 1
             if self._nodes_left < 0:
-                raise InvalidInput(f"{section_of(where)}: has more than {MAX_RULES} rules and sections")
-            if is_rule(read_object(node, path)):
-                nodes[name] = self._read_rule(node, path)
+                raise FieldError(self._section, f"has more than {MAX_RULES} rules and sections")
+            if is_rule(read_object(node, node_path)):
+                nodes[name] = self._read_rule(node, node_path)
             else:
-                nodes[name] = self._read_nodes(node, path, depth + 1)
+                nodes[name] = self._read_nodes(node, node_path, depth + 1)
         return nodes
 
-    def _read_rule(self, node: dict[str, Any], where: str) -> dict[str, Any]:
+    def _read_rule(self, node: dict[str, Any], path: FieldPath) -> dict[str, Any]:
         for name, value in node.items():
             if name not in RULE_MEMBERS and isinstance(value, dict):
-                raise InvalidInput(f"{where}: a rule has no rules below it")
-        self.warnings.extend(unknown_field_warnings(node, RULE_MEMBERS, where))
-        rule = {name: self._read_member(name, node[name], f"{where}.{name}") for name in node if name in RULE_MEMBERS}
+                raise FieldError(path, "a rule has no rules below it")
+        self.warnings.extend(unknown_field_warnings(node, RULE_MEMBERS, path))
+        rule = {name: self._read_member(name, node[name], (*path, name)) for name in node if name in RULE_MEMBERS}
         if self.layer is Layer.OWN:
             rule["expired"] = rule.get("expired") or self.default_expired
         elif rule.get("expired"):
-            raise InvalidInput(f"{where}.expired: only a user's own entries and assignments end")
+            raise FieldError((*path, "expired"), "only a user's own entries and assignments end")
         empty = {name for name in ("params", "expired") if not rule.get(name)}
         return {name: value for name, value in rule.items() if name in self.layer.value and name not in empty}
 
-    def _read_member(self, name: str, value: object, where: str) -> Any:
+    def _read_member(self, name: str, value: object, path: FieldPath) -> Any:
         match name:
             case "value":
-                return _read_scalar(value, where)
+                return _read_scalar(value, path)
             case "params":
-                return read_params(value, where)
+                return read_params(value, path)
             case "expired":
-                return read_number(value, where)
+                return read_number(value, path)
             case "protected":
-                return read_flag(value, where)
-        return read_text(value, where)
+                return read_flag(value, path)
+        return read_text(value, path)
 
 
-def _read_scalar(value: object, where: str) -> Any:
+def _read_scalar(value: object, path: FieldPath) -> Any:
     if isinstance(value, str):
-        return read_text(value, where, MAX_TEXT)
+        return read_text(value, path, MAX_TEXT)
     if value is None or isinstance(value, bool | int | float):
         return value
-    raise InvalidInput(f"{where}: must be a string, a number, true, false or null")
+    raise FieldError(path, "must be a string, a number, true, false or null")

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from sso.core.field_errors import FieldError, FieldPath
 from sso.perm.engine.reserved_names import SECTIONS
-from sso.perm.engine.rules import is_rule, rule_nodes
+from sso.perm.engine.rules import is_rule
 from sso.perm.engine.secret_rights import ALL, APPLICATION_RULES, META_DEFAULTS, NONE, SELF
-from sso.perm.errors import InvalidInput
 from sso.perm.input.rules import Layer, RuleReader
 from sso.perm.input.validators import read_flag, read_object, unknown_field_warnings
 
@@ -15,15 +15,26 @@ _READ_ONLY = frozenset(("application_id", "version", "updated_at"))
 USER_DATA_FIELDS = frozenset(("user_id", "type", "roles", *SECTIONS))  # of meta/data
 _LOGIN_RULES = frozenset(("can", "cannot"))
 _META_VALUES = (SELF, ALL, NONE)
-_SECRET_SECTIONS = ("application", "meta", "meta.roles", "meta.private", "meta.public", "meta.secret")
+_SECRET_SECTIONS: tuple[tuple[str, ...], ...] = (
+    ("application",),
+    ("meta",),
+    ("meta", "roles"),
+    ("meta", "private"),
+    ("meta", "public"),
+    ("meta", "secret"),
+)
+_SECRET_RULES: tuple[tuple[str, ...], ...] = (
+    *(("application", name) for name in APPLICATION_RULES),
+    *(("meta", *name.split(".")) for name in META_DEFAULTS),
+)
 
 
-def read_schema(data: object, where: str = "") -> tuple[dict[str, dict[str, Any]], list[str]]:
+def read_schema(data: object, path: FieldPath = ()) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The sections that were given, and warnings. `read_schema_roles` reads the field ``roles``."""
-    fields = read_object(data, where or "data")
-    sections, warnings = _read_sections(fields, RuleReader(Layer.SCHEMA), where)
+    fields = read_object(data, path or ("data",))
+    sections, warnings = _read_sections(fields, RuleReader(Layer.SCHEMA), path)
     known = _READ_ONLY | {"roles", *SECTIONS}
-    return sections, warnings + unknown_field_warnings(fields, known, where)
+    return sections, warnings + unknown_field_warnings(fields, known, path)
 
 
 def read_schema_roles(data: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
@@ -32,32 +43,31 @@ def read_schema_roles(data: dict[str, Any]) -> tuple[list[dict[str, Any]], list[
 
     roles: list[dict[str, Any]] = []
     warnings: list[str] = []
-    for name, item in read_object(data.get("roles", {}), "roles").items():
-        fields = read_object(item, f"roles.{name}" if name.isidentifier() else "roles")
+    for name, item in read_object(data.get("roles", {}), ("roles",)).items():
+        fields = read_object(item, ("roles", name) if name.isidentifier() else ("roles",))
         if fields.get("name", name) != name:
-            raise InvalidInput("roles: the name of a role differs from its key")
-        role, role_warnings = read_role({**fields, "name": name}, "roles")
+            raise FieldError(("roles",), "the name of a role differs from its key")
+        role, role_warnings = read_role({**fields, "name": name}, ("roles",))
         roles.append(role)
         warnings += role_warnings
     return roles, warnings
 
 
-def read_own_data(data: object, default_expired: int = 0, where: str = "") -> tuple[dict[str, Any], list[str]]:
+def read_own_data(data: object, default_expired: int = 0, path: FieldPath = ()) -> tuple[dict[str, Any], list[str]]:
     """The sections of a user's own data that were given, and warnings.
 
     ``default_expired`` is for entries without an end time of their own.
     """
-    fields = read_object(data, where or "data")
-    return _read_sections(fields, RuleReader(Layer.OWN, default_expired), where)
+    fields = read_object(data, path or ("data",))
+    return _read_sections(fields, RuleReader(Layer.OWN, default_expired), path)
 
 
 def _read_sections(
-    fields: Mapping[str, Any], reader: RuleReader, where: str
+    fields: Mapping[str, Any], reader: RuleReader, path: FieldPath
 ) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    prefix = f"{where}." if where else ""
-    sections = {name: reader.section(fields[name], f"{prefix}{name}") for name in SECTIONS if name in fields}
-    _check_login(sections.get("login", {}), f"{prefix}login")
-    _check_secret(sections.get("secret_data", {}), f"{prefix}secret_data")
+    sections = {name: reader.section(fields[name], (*path, name)) for name in SECTIONS if name in fields}
+    _check_login(sections.get("login", {}), (*path, "login"))
+    _check_secret(sections.get("secret_data", {}), (*path, "secret_data"))
     return sections, reader.warnings
 
 
@@ -75,35 +85,34 @@ def with_default_rules(
     return section
 
 
-def _check_login(login: Mapping[str, Any], where: str) -> None:
+def _check_login(login: Mapping[str, Any], path: FieldPath) -> None:
     if not login.keys() <= _LOGIN_RULES:
-        raise InvalidInput(f"{where}: has only the rules can and cannot")
+        raise FieldError(path, "has only the rules can and cannot")
     for name, node in login.items():
         if not is_rule(node):
-            raise InvalidInput(f"{where}.{name}: must be a rule with a value")
-        read_flag(node["value"], f"{where}.{name}.value")
+            raise FieldError((*path, name), "must be a rule with a value")
+        read_flag(node["value"], (*path, name, "value"))
 
 
-def _check_secret(secret: Mapping[str, Any], where: str) -> None:
+def _check_secret(secret: Mapping[str, Any], path: FieldPath) -> None:
     """Check the values of the rules that the service itself reads. Other rules may have any value."""
-    for path in _SECRET_SECTIONS:
-        if is_rule(_node(secret, path)):
-            raise InvalidInput(f"{where}.{path}: must contain rules, and must not be a rule itself")
-    for path in (*(f"application.{name}" for name in APPLICATION_RULES), *(f"meta.{name}" for name in META_DEFAULTS)):
-        node = _node(secret, path)
+    for names in _SECRET_SECTIONS:
+        if is_rule(_node(secret, names)):
+            raise FieldError((*path, *names), "must contain rules, and must not be a rule itself")
+    for names in _SECRET_RULES:
+        node = _node(secret, names)
         if node and not is_rule(node):
-            raise InvalidInput(f"{where}.{path}: must be a rule with a value")
-    values = {path.removeprefix("."): node["value"] for path, node in rule_nodes(secret, "")}
-    for name in APPLICATION_RULES:
-        if f"application.{name}" in values:
-            read_flag(values[f"application.{name}"], f"{where}.application.{name}.value")
-    for name in META_DEFAULTS:
-        if values.get(f"meta.{name}", NONE) not in _META_VALUES:
-            raise InvalidInput(f'{where}.meta.{name}.value: must be "self", "all" or "none"')
+            raise FieldError((*path, *names), "must be a rule with a value")
+        if not node:
+            continue
+        if names[0] == "application":
+            read_flag(node["value"], (*path, *names, "value"))
+        elif node["value"] not in _META_VALUES:
+            raise FieldError((*path, *names, "value"), 'must be "self", "all" or "none"')
 
 
-def _node(tree: Mapping[str, Any], path: str) -> Mapping[str, Any]:
-    """The node at a dotted path; an empty one if there is none."""
-    for name in path.split("."):
+def _node(tree: Mapping[str, Any], names: tuple[str, ...]) -> Mapping[str, Any]:
+    """The node at a path; an empty one if there is none."""
+    for name in names:
         tree = tree.get(name) or {}
     return tree

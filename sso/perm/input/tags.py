@@ -2,6 +2,7 @@
 
 import re
 
+from sso.core.field_errors import FieldPath
 from sso.perm.input.validators import read, read_array, unique
 
 MAX_TAGS = 10
@@ -23,6 +24,6 @@ def distinct_tags(tags: list[str]) -> list[str]:
     return distinct
 
 
-def read_tags(value: object, where: str = "tags") -> list[str]:
-    tags = [read(check_tag, item, f"{where}[{index}]") for index, item in enumerate(read_array(value, where))]
-    return read(lambda _: distinct_tags(tags), tags, where)
+def read_tags(value: object, path: FieldPath = ("tags",)) -> list[str]:
+    tags = [read(check_tag, item, (*path, index)) for index, item in enumerate(read_array(value, path))]
+    return read(lambda _: distinct_tags(tags), tags, path)

@@ -1,14 +1,14 @@
 """Strict readers of single JSON values: a boolean is not an integer, and a string is not an array.
 
 A ``check_*`` function returns the value or raises ValueError with the text of what was expected; models use it as the
-type of a field. A ``read_*`` function does the same at a named place of the input, and raises InvalidInput.
+type of a field. A ``read_*`` function does the same at a named place of the input, and raises FieldError.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from sso.perm.errors import InvalidInput
+from sso.core.field_errors import FieldError, FieldPath, field_text, is_plain_name
 
 MAX_NUMBER = 2**53 - 1  # the largest integer that every JSON reader keeps exactly
 MAX_TEXT = 1024
@@ -19,30 +19,29 @@ MAX_DOMAINS = 1000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _URL = re.compile(r"https?://[^\s\x00-\x20\x7f\"<>\\^`{|}]+", re.ASCII | re.IGNORECASE)
 _DOMAIN = re.compile(r"[^\s@\x00-\x20\x7f-\x9f]{1,255}")
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 T = TypeVar("T")
 
 
-def read(check: Callable[[object], T], value: object, where: str) -> T:
-    """Apply a ``check_*`` function to the value at ``where``."""
+def read(check: Callable[[object], T], value: object, path: FieldPath) -> T:
+    """Apply a ``check_*`` function to the value at ``path``."""
     try:
         return check(value)
     except ValueError as error:
-        raise InvalidInput(f"{where}: {error}") from None
+        raise FieldError(path, str(error)) from None
 
 
-def read_object(value: object, where: str) -> dict[str, Any]:
+def read_object(value: object, path: FieldPath) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidInput(f"{where}: must be an object")
+        raise FieldError(path, "must be an object")
     return value
 
 
-def read_array(value: object, where: str, max_items: int | None = None) -> list[Any]:
+def read_array(value: object, path: FieldPath, max_items: int | None = None) -> list[Any]:
     if not isinstance(value, list):
-        raise InvalidInput(f"{where}: must be an array")
+        raise FieldError(path, "must be an array")
     if max_items is not None and len(value) > max_items:
-        raise InvalidInput(f"{where}: must have at most {max_items} items")
+        raise FieldError(path, f"must have at most {max_items} items")
     return value
 
 
@@ -56,8 +55,8 @@ def check_text(value: object, max_length: int = MAX_TEXT, *, min_length: int = 0
     return value
 
 
-def read_text(value: object, where: str, max_length: int = MAX_TEXT, *, min_length: int = 0) -> str:
-    return read(lambda text: check_text(text, max_length, min_length=min_length), value, where)
+def read_text(value: object, path: FieldPath, max_length: int = MAX_TEXT, *, min_length: int = 0) -> str:
+    return read(lambda text: check_text(text, max_length, min_length=min_length), value, path)
 
 
 def check_word(value: object, max_length: int = MAX_WORD) -> str:
@@ -68,13 +67,13 @@ def check_word(value: object, max_length: int = MAX_WORD) -> str:
     return word
 
 
-def read_word(value: object, where: str, max_length: int = MAX_WORD) -> str:
-    return read(lambda word: check_word(word, max_length), value, where)
+def read_word(value: object, path: FieldPath, max_length: int = MAX_WORD) -> str:
+    return read(lambda word: check_word(word, max_length), value, path)
 
 
-def read_flag(value: object, where: str) -> bool:
+def read_flag(value: object, path: FieldPath) -> bool:
     if not isinstance(value, bool):
-        raise InvalidInput(f"{where}: must be true or false")
+        raise FieldError(path, "must be true or false")
     return value
 
 
@@ -89,8 +88,8 @@ def check_number(value: object) -> int:
     return value
 
 
-def read_number(value: object, where: str) -> int:
-    return read(check_number, value, where)
+def read_number(value: object, path: FieldPath) -> int:
+    return read(check_number, value, path)
 
 
 def check_url(value: object) -> str:
@@ -108,15 +107,12 @@ def check_domain(value: object) -> str:
     return value
 
 
-def is_plain_name(name: str) -> bool:
-    """Whether a name from the request may be repeated in a message. Other names could break the reader's screen."""
-    return _PLAIN_NAME.fullmatch(name) is not None
-
-
-def unknown_field_warnings(value: Mapping[str, Any], known: Iterable[str], where: str) -> list[str]:
+def unknown_field_warnings(value: Mapping[str, Any], known: Iterable[str], path: FieldPath) -> list[str]:
     """One warning for each field that is ignored."""
-    prefix = f"{where}." if where else ""
     unknown = [name for name in value if name not in known]
+    if not unknown:
+        return []
+    prefix = f"{field_text(path)}." if path else ""
     return [f"{prefix}{name if is_plain_name(name) else 'a field'}: unknown field, ignored" for name in unknown]
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from sso.core.encryption import Keyring
 from sso.core.errors import Forbidden
+from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer, CallerRights
@@ -13,7 +14,7 @@ from sso.perm.credentials.application_keys import ApplicationKeys
 from sso.perm.delegation import delegated_write
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
-from sso.perm.errors import InvalidInput, PermissionConflict
+from sso.perm.errors import PermissionConflict
 from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
 from sso.perm.stores.applications import (
     application_name_conflicts,
@@ -81,7 +82,7 @@ class ApplicationOperations:
     ) -> OperationResult[Row]:
         """Creates an application, with the id ``application_id`` or the next free one."""
         if "name" not in fields:
-            raise InvalidInput("name: is required")
+            raise FieldError(("name",), "is required")
         rights = await self._authorizer.caller_rights(context.caller)
         project_id = fields.get("project_id")
         operation = Operation.APPLICATION_CREATE_IN_PROJECT if project_id else Operation.APPLICATION_CREATE

@@ -13,7 +13,7 @@ from sso.perm.input.conditions import check_condition
 
 
 def judge_condition(condition: object, user: UserFacts, title: str = "") -> dict[str, Any]:
-    """Returns the outcome and every comparison. Raises InvalidInput for a malformed condition."""
+    """Returns the outcome and every comparison. Raises FieldError for a malformed condition."""
     check_condition(condition)
     decoded = decode_condition(condition)
     deciding = set(deciding_members(decoded, user))

@@ -4,6 +4,7 @@ import secrets
 from typing import Any
 
 from sso.core.errors import Forbidden, NotFound
+from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer
@@ -12,7 +13,6 @@ from sso.perm.changes.scope import Scope
 from sso.perm.delegation import delegated_write
 from sso.perm.engine.management_rights import MANAGE_PROJECTS
 from sso.perm.engine.required_rights import Operation
-from sso.perm.errors import InvalidInput
 from sso.perm.operations.lookups import ProjectLookup
 from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
 from sso.perm.stores.groups import (
@@ -78,7 +78,7 @@ class GroupOperations:
         for item in [item for item, fields in needed.items() if fields] or [operation]:
             group = await self._authorize(context.caller, group_id, item)
         if project_id not in (None, group["project_id"]):
-            raise InvalidInput("data.project_id: a group cannot move to another project")
+            raise FieldError(("data", "project_id"), "a group cannot move to another project")
         return await self._writes.run(context, _scope(group), _change, context.caller, group, changes)
 
     async def delete(self, context: OperationContext, group_id: str) -> OperationResult[None]:

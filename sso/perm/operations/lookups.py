@@ -6,6 +6,7 @@ from typing import Protocol
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.core.errors import NotFound
+from sso.core.field_errors import FieldPath
 from sso.core.ids import is_user_id
 from sso.db.database import Database
 from sso.db.transaction import Row
@@ -49,9 +50,9 @@ class ProjectLookup:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def read_project_id(self, value: object, where: str = "data.id") -> str:
+    async def read_project_id(self, value: object, path: FieldPath = ("data", "id")) -> str:
         """The id of the project with this id or alias; the name itself if there is no such project."""
-        return await resolve_project_id(self._database, read_segment(value, where))
+        return await resolve_project_id(self._database, read_segment(value, path))
 
     async def require(self, rights: CallerRights, project_id: str, operation: Operation) -> Row:
         """The project, if the caller may do this to it. Only root learns that a project does not exist."""

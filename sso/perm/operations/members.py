@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from sso.core.errors import Forbidden, NotFound
+from sso.core.errors import Forbidden
+from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.perm.authorization import Authorizer
@@ -10,7 +11,6 @@ from sso.perm.caller import Caller
 from sso.perm.changes.scope import Scope
 from sso.perm.delegation import delegated_write
 from sso.perm.engine.required_rights import Operation
-from sso.perm.errors import InvalidInput
 from sso.perm.operations.lookups import AccountLookup, ProjectLookup
 from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
 from sso.perm.stores.memberships import read_membership, save_membership
@@ -61,7 +61,7 @@ class MemberOperations:
         await self._authorize(caller, project_id)
         user = await self._accounts.find(caller.actor, login)
         if user is None:
-            raise NotFound("login: there is no user with this login")
+            raise FieldError(("login",), "there is no user with this login", status=404)
         return user.user_id
 
     async def _authorize(self, caller: Caller, project_id: str) -> None:
@@ -88,8 +88,8 @@ async def _save_member(
             users = [{"user_id": user_id, "roles": roles}, *users]
         try:
             saved, warnings = await save_membership(tx, caller.actor, project_id, {"users": users})
-        except InvalidInput as error:
-            raise InvalidInput(error.message.removeprefix("users[0].")) from None
+        except FieldError as error:
+            raise error.without("users", 0) from None
         if roles is not None and all(user["user_id"] != user_id for user in saved["users"]):
-            raise InvalidInput("roles: must have a role")
+            raise FieldError(("roles",), "must have a role")
         return [warning.removeprefix("users[0].") for warning in warnings]

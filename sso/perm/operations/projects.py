@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from sso.audit.trail import AuditActor
-from sso.core.errors import Forbidden, NotFound
+from sso.core.errors import Forbidden
+from sso.core.field_errors import FieldError, FieldPath
 from sso.db.transaction import Row, Transaction
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
@@ -13,7 +14,6 @@ from sso.perm.delegation import delegated_write
 from sso.perm.engine.management_rights import MANAGE_PROJECTS
 from sso.perm.engine.project_quota import project_quota
 from sso.perm.engine.required_rights import Operation
-from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.operations.lookups import AccountLookup, ProjectLookup
 from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
 from sso.perm.stores.memberships import save_membership
@@ -57,7 +57,7 @@ class ProjectOperations:
         administrator, and the others need a second factor.
         """
         if fields.get("settings", {}).get("services"):
-            raise InvalidInput("settings.services: a new project has no applications")
+            raise FieldError(("settings", "services"), "a new project has no applications")
         caller = context.caller
         rights = await self._authorizer.caller_rights(caller)
         rights.require(Operation.PUBLISH)
@@ -65,8 +65,8 @@ class ProjectOperations:
         is_strict = publishes or not manages
         user_ids = []
         for index, name in enumerate(admins):
-            field = "" if publishes else f"admins[{index}]"
-            user_ids.append(await self._find_administrator(caller.actor, name, field, strict=is_strict))
+            path: FieldPath = () if publishes else ("admins", index)
+            user_ids.append(await self._find_administrator(caller.actor, name, path, strict=is_strict))
         if is_strict or not user_ids:
             user_ids = [caller.user_id, *user_ids]
         quota = None if manages else (project_quota(rights.granted.central), MAX_REMOVED_PROJECTS)
@@ -104,12 +104,12 @@ class ProjectOperations:
         if (await self._projects.require(rights, project_id, operation))["removed"]:
             raise Forbidden("removed")
 
-    async def _find_administrator(self, actor: AuditActor, name: str, field: str, *, strict: bool) -> str:
+    async def _find_administrator(self, actor: AuditActor, name: str, path: FieldPath, *, strict: bool) -> str:
         user = await self._accounts.find(actor, name)
         if user is None or user.disabled:
-            raise NotFound(f"{field}: user not found" if field else "user not found")
+            raise FieldError(path, "user not found", status=404)
         if strict and not set(user.second_factors) - {"email"}:
-            raise PermissionConflict(f"{field or 'user'}: has no second factor (codes by e-mail do not count)")
+            raise FieldError(path or ("user",), "has no second factor (codes by e-mail do not count)", status=409)
         return user.user_id
 
 

@@ -41,7 +41,7 @@ class RoleOperations:
         return [role.record for _, role in sorted(roles.items())]
 
     async def parse(self, context: OperationContext, data: dict[str, Any]) -> dict[str, Any]:
-        """Returns the fields of a role that were given. Raises InvalidInput."""
+        """Returns the fields of a role that were given. Raises FieldError."""
         changes, warnings = await run_pure(self._database, is_large_json(data), read_role, data)
         context.warnings.extend(warnings)
         return changes

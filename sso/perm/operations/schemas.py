@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.transaction import Transaction, run_pure
 from sso.perm.authorization import Authorizer
 from sso.perm.caller import Caller
 from sso.perm.changes.scope import Scope
 from sso.perm.engine.required_rights import Operation
-from sso.perm.errors import PermissionConflict
 from sso.perm.input.schema import read_schema, read_schema_roles
 from sso.perm.operations.roles import require_root_for_root_role
 from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
@@ -33,7 +33,7 @@ class SchemaOperations:
     async def parse(
         self, context: OperationContext, data: dict[str, Any]
     ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """Returns the sections and the roles that were given. Raises InvalidInput."""
+        """Returns the sections and the roles that were given. Raises FieldError."""
         takes_long = is_large_json(data)
         changes, warnings = await run_pure(self._database, takes_long, read_schema, data)
         roles, more = await run_pure(self._database, takes_long, read_schema_roles, data)
@@ -76,7 +76,7 @@ async def _save(
 ) -> dict[str, Any]:
     old = await lock_application(tx, application_id)
     if expected_version is not None and old["version"] != expected_version:
-        raise PermissionConflict(f"If-Match: the schema has version {old['version']}")
+        raise FieldError(("If-Match",), f"the schema has version {old['version']}", status=409)
     schema = complete_schema(old, changes)
     roles = await read_roles(tx, application_id)
     # Roles come first, because the new schema is checked against the roles as they are then.

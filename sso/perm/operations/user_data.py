@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from sso.core.errors import Forbidden, NotFound
+from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.transaction import Transaction, run_pure
 from sso.perm.authorization import Authorizer, CallerRights, missing_sections
@@ -16,7 +17,6 @@ from sso.perm.changes.scope import Scope
 from sso.perm.engine.records import Assignment, RoleRecord, Schema
 from sso.perm.engine.render import DEFAULT_OPTIONS, Options, earliest_role_end, render
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE, SECTIONS
-from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.protected_rules import shadowed_private_rules
 from sso.perm.input.roles import read_assignments
@@ -84,7 +84,7 @@ class UserDataOperations:
         sections = readable_sections(caller, rights, own=is_own)
         if at is not None:
             user = await authorizer.facts.past.load(
-                user_id, application_id, caller.address, at, field="options.at", caller=caller.subject
+                user_id, application_id, caller.address, at, path=("options", "at"), caller=caller.subject
             )
             if not rights.is_root and not (is_own and explain is False):
                 _refuse_other_project(target, user)
@@ -110,7 +110,7 @@ class UserDataOperations:
         given = {name: data[name] for name in SECTIONS if name in data}
         is_large = is_large_json(given)
         sections, warnings = await run_pure(self._database, is_large, read_own_data, given, default_expired)
-        context.warnings.extend((*warnings, *validators.unknown_field_warnings(data, USER_DATA_FIELDS, "")))
+        context.warnings.extend((*warnings, *validators.unknown_field_warnings(data, USER_DATA_FIELDS, ())))
         if "roles" not in data:
             return UserDataChanges(sections, None, is_large)
         assigned, warnings = read_assignments(data["roles"], default_expired)
@@ -220,7 +220,7 @@ async def _save(
 def _refuse_shadows(public_data: dict[str, Any], schema: Schema, roles: dict[str, RoleRecord]) -> None:
     hidden = shadowed_private_rules(public_data, schema, roles.values())
     if hidden:
-        raise InvalidInput(f"public_data: {hidden[0]} is a private rule")
+        raise FieldError(("public_data",), f"{hidden[0]} is a private rule")
 
 
 async def _refuse_root_change(tx: Transaction, user_id: str, assigned: tuple[Assignment, ...]) -> None:

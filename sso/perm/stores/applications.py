@@ -9,18 +9,18 @@ from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.errors import Forbidden
+from sso.core.field_errors import FieldError
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
-from sso.perm.errors import InvalidInput, PermissionConflict
 from sso.perm.stores.access_keys import delete_access_keys
 from sso.perm.stores.application_keys import delete_application_keys, replace_service_meta_key
 from sso.perm.stores.builtin_roles import DEFAULT_LOGIN, DEFAULT_SECRET_DATA
 from sso.perm.stores.cascade import Cascade
 from sso.perm.stores.locks import ANY_PROJECT, lock_application, lock_projects
 
-NAME_TAKEN = "name: another application of the project already has this name"
+NAME_TAKEN = "another application of the project already has this name"
 
 _GET = Statement("SELECT * FROM applications WHERE application_id = :application_id")
 _PROJECT_REMOVED = Statement("SELECT removed FROM projects WHERE id = :project_id")
@@ -65,7 +65,7 @@ async def create_application(
 ) -> Row:
     """Create an application with this id, or with the next free one."""
     if "name" not in fields:
-        raise InvalidInput("name: is required")
+        raise FieldError(("name",), "is required")
     await _check_project(tx, fields.get("project_id"))
     meta = fields.get("service_meta", {})
     values = {
@@ -81,7 +81,7 @@ async def create_application(
     while row is None:
         row = await tx.row(_CREATE, application_id=application_id, **values)
         if row is None and application_id is not None:
-            raise PermissionConflict("application_id: is already in use")
+            raise FieldError(("application_id",), "is already in use", status=409)
     await _store_keys(tx, keyring, row["application_id"], meta)
     await _audit(tx, actor, "application.create", None, row, meta)
     return row
@@ -104,7 +104,7 @@ async def save_application(
         raise Forbidden("removed")
     project_id = changes.get("project_id", old["project_id"])
     if application_id == CENTRAL_APPLICATION_ID and project_id is not None:
-        raise PermissionConflict("project_id: the central application belongs to no project")
+        raise FieldError(("project_id",), "the central application belongs to no project", status=409)
     kept_meta = old["service_meta"]
     if project_id != old["project_id"]:
         await lock_projects(tx, (project_id, old["project_id"]))
@@ -172,11 +172,11 @@ async def _end_signing_keys(tx: Transaction, actor: AuditActor, old: Row) -> Non
 
 @contextmanager
 def application_name_conflicts() -> Iterator[None]:
-    """Turn the violation of a unique name inside this block into PermissionConflict."""
+    """Turn the violation of a unique name inside this block into FieldError."""
     try:
         yield
     except UniqueViolation:
-        raise PermissionConflict(NAME_TAKEN) from None
+        raise FieldError(("name",), NAME_TAKEN, status=409) from None
 
 
 def private_key(keyring: Keyring, row: Row) -> str:
@@ -200,7 +200,7 @@ async def _check_project(tx: Transaction, project_id: str | None) -> None:
         return
     removed = await tx.value(_PROJECT, project_id=project_id)
     if removed is None:
-        raise InvalidInput("project_id: there is no such project")
+        raise FieldError(("project_id",), "there is no such project")
     if removed:
         raise Forbidden("removed")
 

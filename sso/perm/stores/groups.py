@@ -7,6 +7,7 @@ from typing import Any
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden, NotFound
+from sso.core.field_errors import FieldError
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
@@ -78,11 +79,11 @@ async def lock_group(tx: Transaction, group_id: str, project_id: str) -> Row:
 
 @contextmanager
 def group_id_conflicts() -> Iterator[None]:
-    """Turns the violation of a unique id inside this block into PermissionConflict."""
+    """Turns the violation of a unique id inside this block into FieldError."""
     try:
         yield
     except UniqueViolation:
-        raise PermissionConflict("group_id: is used by another group") from None
+        raise FieldError(("group_id",), "is used by another group", status=409) from None
 
 
 async def create_group(

@@ -5,10 +5,10 @@ from typing import Any
 
 from sso.audit import trail
 from sso.audit.trail import AuditActor
+from sso.core.field_errors import FieldError
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction, run_pure
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
-from sso.perm.errors import InvalidInput
 from sso.perm.input.membership import LEVELS, MemberRole, read_group_list, read_members
 from sso.perm.stores.compilation import read_application
 from sso.perm.stores.facts_decoding import member_roles
@@ -98,7 +98,7 @@ async def save_membership(
         if await run_pure(tx, takes_long, _members_json, roles) != before["users"]:
             await _replace_members(tx, project_id, before["users"], roles)
     lists = {
-        name: read_group_list(data[name], resources, name) if name in data else before[name]
+        name: read_group_list(data[name], resources, (name,)) if name in data else before[name]
         for name in ("allow", "disallow")
     }
     if any(lists[name] != before[name] for name in lists):
@@ -115,7 +115,7 @@ async def _replace_members(
     new_users = {role.user_id for role in roles} - {user["user_id"] for user in old_users}
     unknown = await tx.value(_FIRST_UNKNOWN_USER, user_ids=sorted(new_users)) if new_users else None
     if unknown is not None:
-        raise InvalidInput(f"users: there is no user {unknown}")
+        raise FieldError(("users",), f"there is no user {unknown}")
     limits = await read_user_limits(tx, {role.role for role in roles})
     async with within_user_limits(tx, CENTRAL_APPLICATION_ID, limits):
         await tx.value(_CLEAR_MEMBERS, id=project_id)

@@ -7,13 +7,13 @@ from typing import Any
 import orjson
 
 from sso.core.errors import NotFound
+from sso.core.field_errors import FieldError, FieldPath
 from sso.core.moments import rfc3339
 from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.transaction import Row
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import PermissionFacts
-from sso.perm.errors import InvalidInput
 from sso.perm.stores.compilation import LARGE_BYTES, CompiledApplications
 from sso.perm.stores.facts_decoding import decode_facts
 from sso.perm.stores.loaded_facts import LoadedFacts
@@ -28,12 +28,12 @@ class PastFacts:
         self._past_applications = PastApplications(database)
 
     async def load(
-        self, user_id: str, application_id: int, address: Address | None, at: int, *, field: str, caller: str
+        self, user_id: str, application_id: int, address: Address | None, at: int, *, path: FieldPath, caller: str
     ) -> LoadedFacts:
         """Load the facts as they were at the end of the second ``at``.
 
         ``caller``, such as ``user 1001``, uses one connection and compiles one application at a time. Raises
-        InvalidInput, with the ``field`` that has ``at``, for a moment in the future or before the beginning of the
+        FieldError, with the ``path`` of ``at``, for a moment in the future or before the beginning of the
         history, and NotFound if the application or the user did not exist, or the user has been erased.
         """
         at = min(at, LATEST)
@@ -41,7 +41,7 @@ class PastFacts:
             while True:
                 row = await self._database.row(PAST_FACTS, user_id=user_id, application_id=application_id, at=at)
                 assert row is not None
-                _check(row, at, field)
+                _check(row, at, path)
                 application = await self._load_application(row, application_id, at, caller)
                 if application is not None:
                     break
@@ -70,12 +70,12 @@ def _decode(row: Row, user_id: str, address: Address | None) -> tuple[Permission
     return decode_facts(decoded, user_id, address), decoded["app_settings"]
 
 
-def _check(row: Row, at: int, field: str) -> None:
+def _check(row: Row, at: int, path: FieldPath) -> None:
     if at > row["now"]:
-        raise InvalidInput(f"{field}: must not be in the future (the time is {row['now']})")
+        raise FieldError(path, f"must not be in the future (the time is {row['now']})")
     if at < row["since"]:
         beginning = rfc3339(datetime.fromtimestamp(row["since"], UTC))
-        raise InvalidInput(f"{field}: the history begins at {row['since']} ({beginning})")
+        raise FieldError(path, f"the history begins at {row['since']} ({beginning})")
     if row["n"] is None:
         raise NotFound("the application did not exist at that time")
     if not row["known"]:

@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 
+from sso.core.field_errors import FieldError
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
-from sso.perm.errors import PermissionConflict
 
 _LIMITED = Statement(
     """SELECT name, user_limit FROM roles WHERE application_id = :application_id AND user_limit > 0
@@ -34,7 +34,7 @@ async def read_user_limits(runner: Runner, names: Iterable[str]) -> dict[str, in
 
 @asynccontextmanager
 async def within_user_limits(tx: Transaction, application_id: int, limits: Mapping[str, int]) -> AsyncIterator[None]:
-    """Raises PermissionConflict if one of the roles gets users beyond its limit inside this block.
+    """Raises FieldError if one of the roles gets users beyond its limit inside this block.
 
     The caller has locked the application, or shares the lock of the central one. The numbers of users cannot change
     until the transaction ends.
@@ -47,7 +47,7 @@ async def within_user_limits(tx: Transaction, application_id: int, limits: Mappi
     yield
     for name, limit in limits.items():
         if await _count_holders(tx, application_id, name) > max(limit, before[name]):
-            raise PermissionConflict(f"roles: {name} can have at most {limit} users")
+            raise FieldError(("roles",), f"{name} can have at most {limit} users", status=409)
 
 
 async def _count_holders(runner: Runner, application_id: int, name: str) -> int:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
+from sso.core.field_errors import FieldError, FieldPath
 from sso.db.transaction import Transaction
-from sso.perm.errors import PermissionConflict
 from sso.perm.input import validators
 from sso.perm.input.access_keys import read_key_value
 from sso.perm.input.names import read_application_id
@@ -20,7 +20,7 @@ FIELDS = frozenset(("application_id", "hash", "comment"))
 
 @dataclass(frozen=True)
 class AccessKeyPart:
-    location: str
+    location: FieldPath
     application_id: int
     secret: str
     comment: str | None
@@ -32,15 +32,15 @@ class AccessKeyPart:
 def read(value: object) -> list[AccessKeyPart]:
     parts = []
     unique = UniqueKeys()
-    for location, item in read_records(SECTION, value, FIELDS):
+    for location, item in read_records((SECTION,), value, FIELDS):
         with error_location(location):
             part = AccessKeyPart(
                 location,
-                read_application_id(item.get("application_id"), "application_id"),
+                read_application_id(item.get("application_id"), ("application_id",)),
                 read_key_value(item.get("hash")),
-                validators.read_text(item["comment"], "comment", 256) if "comment" in item else None,
+                validators.read_text(item["comment"], ("comment",), 256) if "comment" in item else None,
             )
-        unique.add(f"{location}.hash", part.secret)
+        unique.add((*location, "hash"), part.secret)
         parts.append(part)
     return parts
 
@@ -60,7 +60,7 @@ async def apply(
                 summary.record(part.location, CREATED)
                 continue
             if old["application_id"] != part.application_id:
-                raise PermissionConflict("hash: this key belongs to another application")
+                raise FieldError(("hash",), "this key belongs to another application")
             changed = part.comment not in (None, old["comment"])
             if changed:
                 await set_access_key_comment(tx, actor, old, project_id, part.comment or "")

@@ -5,9 +5,9 @@ from typing import Any
 
 from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
+from sso.core.field_errors import FieldError, FieldPath
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
-from sso.perm.errors import InvalidInput
 from sso.perm.input.application import read_application_fields
 from sso.perm.input.assertions import read_assertions
 from sso.perm.input.names import read_application_id
@@ -19,7 +19,7 @@ from sso.perm.stores.applications import (
 )
 from sso.perm.stores.assertions import save_assertions
 from sso.perm.stores.locks import lock_application_if_exists
-from sso.state.location import UniqueKeys, error_location, read_records, with_location
+from sso.state.location import UniqueKeys, error_location, located_warnings, read_records
 from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "applications"
@@ -33,7 +33,7 @@ _ALL = Statement(f"SELECT a.* {ACTIVE_APPLICATIONS} ORDER BY a.application_id")
 
 @dataclass(frozen=True)
 class ApplicationPart:
-    location: str
+    location: FieldPath
     id: int
     fields: dict[str, Any]
     assertions: list[str] | None
@@ -42,14 +42,14 @@ class ApplicationPart:
 def read(value: object, warnings: list[str]) -> list[ApplicationPart]:
     parts = []
     unique = UniqueKeys()
-    for location, item in read_records(SECTION, value, FIELDS):
+    for location, item in read_records((SECTION,), value, FIELDS):
         with error_location(location):
-            application_id = read_application_id(item.get("application_id"), "application_id")
+            application_id = read_application_id(item.get("application_id"), ("application_id",))
             fields, more = read_application_fields({key: item[key] for key in item if key != "assertions"})
             assertions = read_assertions(item["assertions"]) if "assertions" in item else None
-        unique.add(f"{location}.application_id", application_id)
+        unique.add((*location, "application_id"), application_id)
         parts.append(ApplicationPart(location, application_id, fields, assertions))
-        warnings += [with_location(location, warning) for warning in more]
+        warnings += located_warnings(location, more)
     return parts
 
 
@@ -92,11 +92,11 @@ def _changes(keyring: Keyring, old: Row, fields: dict[str, Any]) -> dict[str, An
     return changes
 
 
-async def lock_active_application(tx: Transaction, application_id: int, prefix: str = "application_id: ") -> Row:
+async def lock_active_application(tx: Transaction, application_id: int, path: FieldPath = ("application_id",)) -> Row:
     """Locks and returns the application. Raises an error if it does not exist, or it or its project is removed."""
     row = await lock_application_if_exists(tx, application_id)
     if row is None:
-        raise InvalidInput(f"{prefix}there is no such application")
+        raise FieldError(path, "there is no such application")
     await refuse_removed_application(tx, row)
     return row
 

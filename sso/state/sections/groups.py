@@ -5,14 +5,14 @@ from typing import Any
 
 from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden
+from sso.core.field_errors import FieldError, FieldPath
 from sso.db.transaction import Row, Transaction
-from sso.perm.errors import InvalidInput
 from sso.perm.input.groups import read_group_changes
 from sso.perm.input.names import read_group_id, read_segment
 from sso.perm.stores.groups import change_group, create_group, group_json, read_all_groups, read_group
 from sso.perm.stores.locks import lock_project
 from sso.perm.stores.projects import read_project
-from sso.state.location import UniqueKeys, error_location, read_records, with_location
+from sso.state.location import UniqueKeys, error_location, located_warnings, read_records
 from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "groups"
@@ -21,7 +21,7 @@ FIELDS = frozenset(("group_id", "project_id", "title", "description", "users", "
 
 @dataclass(frozen=True)
 class GroupPart:
-    location: str
+    location: FieldPath
     id: str
     project_id: str | None
     fields: dict[str, Any]
@@ -30,20 +30,20 @@ class GroupPart:
 def read(value: object, warnings: list[str]) -> list[GroupPart]:
     parts = []
     unique = UniqueKeys()
-    for location, item in read_records(SECTION, value, FIELDS):
+    for location, item in read_records((SECTION,), value, FIELDS):
         with error_location(location):
-            part, more = _read(location, item)
-        unique.add(f"{location}.group_id", part.id)
+            part = _read(location, item, warnings)
+        unique.add((*location, "group_id"), part.id)
         parts.append(part)
-        warnings += [with_location(location, warning) for warning in more]
     return parts
 
 
-def _read(location: str, item: dict[str, Any]) -> tuple[GroupPart, list[str]]:
-    group_id = read_group_id(item.get("group_id"), "group_id")
-    project_id = read_segment(item["project_id"], "project_id") if "project_id" in item else None
-    fields, warnings = read_group_changes(item)
-    return GroupPart(location, group_id, project_id, fields), warnings
+def _read(location: FieldPath, item: dict[str, Any], warnings: list[str]) -> GroupPart:
+    group_id = read_group_id(item.get("group_id"), ("group_id",))
+    project_id = read_segment(item["project_id"], ("project_id",)) if "project_id" in item else None
+    fields, more = read_group_changes(item)
+    warnings += located_warnings(location, more)
+    return GroupPart(location, group_id, project_id, fields)
 
 
 async def apply(tx: Transaction, actor: AuditActor, summary: ApplySummary, parts: list[GroupPart]) -> None:
@@ -53,7 +53,7 @@ async def apply(tx: Transaction, actor: AuditActor, summary: ApplySummary, parts
             await _check_project(tx, part, old)
             if old is None:
                 if "title" not in part.fields:
-                    raise InvalidInput("title: is required")
+                    raise FieldError(("title",), "is required")
                 assert part.project_id is not None
                 await create_group(tx, actor, part.project_id, part.id, part.fields)
                 summary.record(part.location, CREATED)
@@ -68,11 +68,11 @@ async def _check_project(tx: Transaction, part: GroupPart, old: Row | None) -> N
     """Locks the project of the group. Raises an error if it does not exist, is removed or is not the group's."""
     project_id = part.project_id or (old["project_id"] if old else None)
     if project_id is None:
-        raise InvalidInput("project_id: is required")
+        raise FieldError(("project_id",), "is required")
     if old is not None and project_id != old["project_id"]:
-        raise InvalidInput("project_id: a group cannot move to another project")
+        raise FieldError(("project_id",), "a group cannot move to another project")
     if await read_project(tx, project_id) is None:
-        raise InvalidInput("project_id: there is no such project")
+        raise FieldError(("project_id",), "there is no such project")
     if (await lock_project(tx, project_id))["removed"]:
         raise Forbidden("removed")
 

@@ -8,15 +8,15 @@ from typing import Any
 
 from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden
+from sso.core.field_errors import FieldError, FieldPath
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.errors import InvalidInput
 from sso.perm.input.membership import FIELDS
 from sso.perm.input.names import read_segment
 from sso.perm.stores.builtin_roles import ADMIN_ROLE
 from sso.perm.stores.memberships import read_membership, save_membership
 from sso.perm.stores.projects import read_project
-from sso.state.location import UniqueKeys, error_location, read_records, with_location
+from sso.state.location import UniqueKeys, error_location, located_warnings, read_records
 from sso.state.sections.projects import ProjectPart
 from sso.state.summary import ApplySummary
 
@@ -27,7 +27,7 @@ _ALL = Statement("SELECT id FROM projects WHERE NOT removed ORDER BY created, id
 
 @dataclass(frozen=True)
 class MembershipPart:
-    location: str
+    location: FieldPath
     id: str
     data: dict[str, Any]
 
@@ -35,12 +35,12 @@ class MembershipPart:
 def read(value: object) -> list[MembershipPart]:
     parts = []
     unique = UniqueKeys()
-    for location, item in read_records(SECTION, value, FIELDS):
+    for location, item in read_records((SECTION,), value, FIELDS):
         with error_location(location):
             if "id" not in item:
-                raise InvalidInput("id: is required")
-            project_id = read_segment(item["id"], "id")
-        unique.add(f"{location}.id", project_id)
+                raise FieldError(("id",), "is required")
+            project_id = read_segment(item["id"], ("id",))
+        unique.add((*location, "id"), project_id)
         parts.append(MembershipPart(location, project_id, item))
     return parts
 
@@ -59,7 +59,7 @@ async def apply(
         with summary.at(part.location):
             project = await read_project(tx, part.id)
             if project is None:
-                raise InvalidInput("id: there is no such project")
+                raise FieldError(("id",), "there is no such project")
             if project["removed"]:
                 raise Forbidden("removed")
             before = await read_membership(tx, part.id)
@@ -67,7 +67,7 @@ async def apply(
             if admins.get(part.id):
                 data = data | {"users": with_admins(data.get("users", before["users"]), admins[part.id])}
             after, warnings = await save_membership(tx, actor, part.id, data)
-            summary.warnings += [with_location(part.location, warning) for warning in warnings]
+            summary.warnings += located_warnings(part.location, warnings)
             summary.record_change(part.location, changed=after != before)
 
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.audit.trail import AuditActor
+from sso.core.field_errors import FieldError, FieldPath
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.errors import InvalidInput
 from sso.perm.input import validators
 from sso.perm.input.names import project_id_from_title
 from sso.perm.input.project import read_project_fields
 from sso.perm.stores.locks import lock_project
 from sso.perm.stores.projects import create_project, read_project, save_project
-from sso.state.location import UniqueKeys, error_location, read_records, with_location
+from sso.state.location import UniqueKeys, error_location, located_warnings, read_records
 from sso.state.sections.user_references import find_user_id
 from sso.state.summary import CREATED, ApplySummary
 
@@ -29,7 +29,7 @@ _ALL = Statement("SELECT * FROM projects WHERE NOT removed ORDER BY created, id"
 
 @dataclass(frozen=True)
 class ProjectPart:
-    location: str
+    location: FieldPath
     id: str
     fields: dict[str, Any]
     admins: list[str]  # user ids or logins
@@ -39,28 +39,28 @@ class ProjectPart:
 def read(value: object, warnings: list[str]) -> list[ProjectPart]:
     parts = []
     unique = UniqueKeys()
-    for location, item in read_records(SECTION, value, FIELDS):
+    for location, item in read_records((SECTION,), value, FIELDS):
         with error_location(location):
             part, more = _read(location, item)
-        unique.add(f"{location}.title", part.id)
+        unique.add((*location, "title"), part.id)
         parts.append(part)
-        warnings += [with_location(location, warning) for warning in more]
+        warnings += located_warnings(location, more)
     return parts
 
 
-def _read(location: str, item: dict[str, Any]) -> tuple[ProjectPart, list[str]]:
+def _read(location: FieldPath, item: dict[str, Any]) -> tuple[ProjectPart, list[str]]:
     if "title" not in item:
-        raise InvalidInput("title: is required")
-    project_id = project_id_from_title(item["title"], "title")
+        raise FieldError(("title",), "is required")
+    project_id = project_id_from_title(item["title"], ("title",))
     if "id" in item:
-        project_id = project_id_from_title(item["id"], "id")
+        project_id = project_id_from_title(item["id"], ("id",))
         if project_id != item["id"]:
-            raise InvalidInput("id: must be lower-case letters, digits and underscores")
+            raise FieldError(("id",), "must be lower-case letters, digits and underscores")
     admins = [
-        validators.read_text(admin, f"admins[{index}]", 320, min_length=1)
-        for index, admin in enumerate(validators.read_array(item.get("admins", []), "admins"))
+        validators.read_text(admin, ("admins", index), 320, min_length=1)
+        for index, admin in enumerate(validators.read_array(item.get("admins", []), ("admins",)))
     ]
-    author = validators.read_text(item["author"], "author", 320) if "author" in item else None
+    author = validators.read_text(item["author"], ("author",), 320) if "author" in item else None
     fields, warnings = read_project_fields(project_id, item)
     return ProjectPart(location, project_id, fields, admins, author), warnings
 
@@ -72,16 +72,16 @@ async def create_missing(
     admins: dict[str, list[str]] = {}
     for part in parts:
         with summary.at(part.location):
-            user_ids = [await find_user_id(tx, name, f"admins[{n}]") for n, name in enumerate(part.admins)]
+            user_ids = [await find_user_id(tx, name, ("admins", n)) for n, name in enumerate(part.admins)]
             admins[part.id] = list(dict.fromkeys(user_ids))
-            author = await find_user_id(tx, part.author, "author") if part.author else ""
+            author = await find_user_id(tx, part.author, ("author",)) if part.author else ""
             row = await read_project(tx, part.id)
             if row is None:
                 without_settings = {name: value for name, value in part.fields.items() if name != "settings"}
                 await create_project(tx, actor, part.id, without_settings, author, admins[part.id])
                 summary.record(part.location, CREATED)
             elif part.author is not None and row["author"] != author:
-                raise InvalidInput("author: cannot be changed")
+                raise FieldError(("author",), "cannot be changed")
     return admins
 
 

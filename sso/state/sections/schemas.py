@@ -4,11 +4,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sso.audit.trail import AuditActor
+from sso.core.field_errors import FieldPath
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, SECTIONS
-from sso.perm.errors import InvalidInput
 from sso.perm.input.names import read_application_key
 from sso.perm.input.roles import read_role
 from sso.perm.input.schema import read_schema, read_schema_roles
@@ -17,13 +17,12 @@ from sso.perm.stores import roles as role_store
 from sso.perm.stores.roles import role_json, save_role
 from sso.perm.stores.schemas import save_schema
 from sso.state.location import (
-    DocumentError,
     UniqueKeys,
     check_fields,
     error_location,
+    located_warnings,
     read_members,
     read_records,
-    with_location,
 )
 from sso.state.sections.applications import ACTIVE_APPLICATIONS, lock_active_application
 from sso.state.summary import CHANGED, CREATED, ApplySummary
@@ -42,10 +41,10 @@ class SchemaPart:
     """The schema and the roles of one application."""
 
     id: int
-    first_location: str  # where the application is named first
-    location: str = ""  # of its schema; empty if the document has none
+    first_location: FieldPath  # where the application is named first
+    location: FieldPath = ()  # of its schema; empty if the document has none
     fields: dict[str, Any] = field(default_factory=dict)
-    roles: list[tuple[str, dict[str, Any]]] = field(default_factory=list)  # (location, role)
+    roles: list[tuple[FieldPath, dict[str, Any]]] = field(default_factory=list)  # (location, role)
 
 
 def read(schemas: object, roles: object, warnings: list[str]) -> list[SchemaPart]:
@@ -58,33 +57,30 @@ def read(schemas: object, roles: object, warnings: list[str]) -> list[SchemaPart
         with error_location(location):
             part.fields, more = read_schema(data)
             schema_roles, role_warnings = read_schema_roles(data)
-        warnings += [with_location(location, warning) for warning in more + role_warnings]
+        warnings += located_warnings(location, more + role_warnings)
         for role in schema_roles:
-            unique.add(f"{location}.roles.{role['name']}", (part.id, role["name"]))
-            part.roles.append((f"{location}.roles.{role['name']}", role))
+            unique.add((*location, "roles", role["name"]), (part.id, role["name"]))
+            part.roles.append(((*location, "roles", role["name"]), role))
     for section, key, items in read_members("roles", roles):
         part = _part(parts, section, key)
         for location, item in read_records(section, items, ROLE_FIELDS):
             with error_location(location):
                 role, more = read_role(item)
-            warnings += [with_location(location, warning) for warning in more]
-            unique.add(f"{location}.name", (part.id, role["name"]))
+            warnings += located_warnings(location, more)
+            unique.add((*location, "name"), (part.id, role["name"]))
             part.roles.append((location, role))
     return list(parts.values())
 
 
-def _part(parts: dict[int, SchemaPart], location: str, key: str) -> SchemaPart:
-    try:
-        application_id = read_application_key(key, location)
-    except InvalidInput as error:
-        raise DocumentError(error.message) from None
+def _part(parts: dict[int, SchemaPart], location: FieldPath, key: str) -> SchemaPart:
+    application_id = read_application_key(key, location)
     return parts.setdefault(application_id, SchemaPart(application_id, location))
 
 
 async def apply(tx: Transaction, actor: AuditActor, summary: ApplySummary, parts: list[SchemaPart]) -> None:
     for part in parts:
         with summary.at(part.first_location):
-            old = await lock_active_application(tx, part.id, prefix="")
+            old = await lock_active_application(tx, part.id, path=())
         known = await role_store.read_roles(tx, part.id)
         schema = builtin_roles.complete_schema(old, part.fields)
         for location, role in part.roles:

@@ -222,7 +222,7 @@ def check(seed: object, impact: Impact, before: Lists, after: Lists) -> None:
 
 @pytest.fixture
 async def applier(services: Services) -> Applier:
-    return Applier(services.database, services.hasher, services.keyring, writer=services.permissions.writer)
+    return Applier(services.database, services.hasher, services.operations, writer=services.permissions.writer)
 
 
 async def test_dry_run_of_random_documents_predicts_the_change(services: Services, applier: Applier) -> None:

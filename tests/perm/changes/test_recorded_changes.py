@@ -50,7 +50,7 @@ async def events(services: Services) -> list[tuple[Any, ...]]:
 @pytest.fixture
 async def applied(services: Services) -> Services:
     writer = services.permissions.writer
-    await Applier(services.database, services.hasher, services.keyring, writer=writer).apply(parse(DOCUMENT))
+    await Applier(services.database, services.hasher, services.operations, writer=writer).apply(parse(DOCUMENT))
     await services.database.value(FORGET)
     return services
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.errors import InvalidInput
+from sso.core.field_errors import FieldError
 from sso.perm.input.application import read_application_fields
 
 
@@ -40,7 +40,7 @@ from sso.perm.input.application import read_application_fields
     ],
 )
 def test_wrong_service_meta_is_refused(meta: Any) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(FieldError):
         read_application_fields({"service_meta": meta})
 
 
@@ -79,7 +79,7 @@ def test_service_meta_is_accepted_at_its_limits() -> None:
     ],
 )
 def test_wrong_application_settings_are_refused(settings: Any) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(FieldError):
         read_application_fields({"settings": settings})
 
 
@@ -120,6 +120,6 @@ def test_application_fields_are_read_as_given() -> None:
     ],
 )
 def test_error_names_the_path_and_what_is_expected(data: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(FieldError) as caught:
         read_application_fields(data)
     assert caught.value.message == message

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.errors import InvalidInput
+from sso.core.field_errors import FieldError
 from sso.perm.input.conditions import check_condition
 
 
@@ -47,12 +47,12 @@ from sso.perm.input.conditions import check_condition
     ],
 )
 def test_wrong_condition_is_refused(condition: Any) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(FieldError):
         check_condition(condition)
 
 
 def test_error_names_the_path_of_the_member() -> None:
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(FieldError) as caught:
         check_condition({"or": [{"tag": "a"}, {"and": [{"ip": "x"}]}]})
     assert caught.value.message == "condition.or[1].and[0].ip: not an IP address"
 
@@ -66,15 +66,15 @@ def chain(length: int) -> dict[str, Any]:
 
 def test_condition_has_at_most_256_nodes() -> None:
     check_condition({"or": [{"tag": "a"}] * 255})
-    with pytest.raises(InvalidInput, match="256 nodes"):
+    with pytest.raises(FieldError, match="256 nodes"):
         check_condition({"or": [{"tag": "a"}] * 256})
-    with pytest.raises(InvalidInput, match="256 nodes"):
+    with pytest.raises(FieldError, match="256 nodes"):
         check_condition({"or": [{"tag": "a"}] * 1_000_000})
 
 
 def test_condition_has_at_most_64_levels() -> None:
     check_condition(chain(64))
-    with pytest.raises(InvalidInput, match="64 levels"):
+    with pytest.raises(FieldError, match="64 levels"):
         check_condition(chain(65))
-    with pytest.raises(InvalidInput):
+    with pytest.raises(FieldError):
         check_condition(chain(900))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.errors import InvalidInput
+from sso.core.field_errors import FieldError
 from sso.perm.input.conditions import check_condition
 from sso.perm.input.groups import read_group_conditions, read_group_fields, read_group_users
 
@@ -15,7 +15,7 @@ from sso.perm.input.groups import read_group_conditions, read_group_fields, read
 )
 def test_group_condition_must_not_ask_for_ip_at_any_depth(condition: Any) -> None:
     check_condition(condition)
-    with pytest.raises(InvalidInput, match="must not ask for ip"):
+    with pytest.raises(FieldError, match="must not ask for ip"):
         read_group_conditions([{"title": "t", "condition": condition}])
 
 
@@ -31,7 +31,7 @@ def test_group_condition_must_not_ask_for_ip_at_any_depth(condition: Any) -> Non
     ],
 )
 def test_wrong_group_conditions_are_refused(items: Any) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(FieldError):
         read_group_conditions(items)
 
 
@@ -43,14 +43,14 @@ def test_unknown_fields_of_group_conditions_are_ignored_with_a_warning() -> None
 def test_group_has_at_most_100_different_users() -> None:
     users = [str(1000 + at) for at in range(100)]
     assert read_group_users(users + users) == users
-    with pytest.raises(InvalidInput):
+    with pytest.raises(FieldError):
         read_group_users([*users, "5"])
     for value in ([1], ["x"], ["01"], "1", [None]):
-        with pytest.raises(InvalidInput):
+        with pytest.raises(FieldError):
             read_group_users(value)
 
 
 def test_group_fields_are_read_as_given() -> None:
     assert read_group_fields({"title": "A b", "users": ["x"]}) == {"title": "A b"}
-    with pytest.raises(InvalidInput, match="title: must not begin or end with a space"):
+    with pytest.raises(FieldError, match="title: must not begin or end with a space"):
         read_group_fields({"title": " a"})

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from sso.core.field_errors import FieldError
 from sso.perm.engine.compiled_application import compile_application
-from sso.perm.errors import InvalidInput
 from sso.perm.input.membership import read_group_list, read_member_roles
 from sso.perm.input.references import ProjectResources
 from sso.perm.stores import builtin_roles
@@ -58,18 +58,18 @@ def test_member_roles_are_stored_as_objects() -> None:
     ],
 )
 def test_wrong_member_roles_are_refused(roles: Any) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(FieldError):
         read_member_roles(roles, RESOURCES, CENTRAL)
 
 
 def test_role_with_root_rules_cannot_be_assigned_through_a_project() -> None:
     central_like = application_of({"application_id": 1, "roles": [role_giving("maker", "can_create_projects")]})
-    with pytest.raises(InvalidInput, match="holds root rules"):
+    with pytest.raises(FieldError, match="holds root rules"):
         read_member_roles({"project": ["maker"]}, RESOURCES, central_like)
 
 
 def test_allow_list_takes_only_groups_with_the_tag_project() -> None:
-    assert read_group_list([GROUP_A, GROUP_A], RESOURCES, "allow") == [GROUP_A]
+    assert read_group_list([GROUP_A, GROUP_A], RESOURCES, ("allow",)) == [GROUP_A]
     for value in ([GROUP_B], ["f" * 24], ["x"], GROUP_A, None):
-        with pytest.raises(InvalidInput):
-            read_group_list(value, RESOURCES, "allow")
+        with pytest.raises(FieldError):
+            read_group_list(value, RESOURCES, ("allow",))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.errors import InvalidInput
+from sso.core.field_errors import FieldError
 from sso.perm.input.project import read_project_fields, read_project_settings
 from sso.perm.input.references import ProjectResources, check_services
 from tests.perm.evaluation import GROUP_A, GROUP_B, application_of, project, role_giving
@@ -49,7 +49,7 @@ def services(*items: Any, key: str = "10") -> dict[str, Any]:
     ],
 )
 def test_wrong_project_settings_are_refused(settings: Any) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(FieldError):
         read_project_settings(settings)
 
 
@@ -72,7 +72,7 @@ def test_project_settings_are_read_and_unknown_fields_ignored() -> None:
     ],
 )
 def test_services_must_name_resources_of_the_project_and_existing_roles(settings: Any, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
+    with pytest.raises(FieldError, match=message):
         check_services(read_project_settings(settings)[0]["services"], RESOURCES, APPLICATIONS)
 
 
@@ -98,7 +98,7 @@ def test_service_without_groups_has_none() -> None:
     ],
 )
 def test_error_names_the_path_and_what_is_expected(settings: Any, message: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
+    with pytest.raises(FieldError) as caught:
         read_project_settings(settings)
     assert caught.value.message.split("; ")[0] == message
 
@@ -116,5 +116,5 @@ def test_project_fields_are_read_with_their_settings() -> None:
     [{"title": "game"}, {"title": 1}, {"description": None}, {"aliases": "a"}, {"aliases": ["p_1"]}, {"settings": []}],
 )
 def test_wrong_project_fields_are_refused(data: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(FieldError):
         read_project_fields("p_1", data)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from sso.perm.errors import InvalidInput, PermissionConflict
+from sso.core.errors import ApiError
+from sso.core.field_errors import FieldError
 from sso.perm.input.protected_rules import check_role_protection, check_schema_protection, shadowed_private_rules
 from tests.perm.evaluation import role, role_giving, rule, schema
 
@@ -13,7 +14,7 @@ PROTECTED = schema({"private_data": rule("ban", False, protected=True) | rule("c
 @pytest.mark.parametrize("section", ["private_data", "public_data"])
 def test_only_protected_roles_may_include_protected_rules(section: str, value: bool) -> None:
     data = {"name": "r", "meta": {section: rule("ban", value)}}
-    with pytest.raises(InvalidInput, match="ban is a protected rule"):
+    with pytest.raises(ApiError, match="ban is a protected rule"):
         check_role_protection(role(data), PROTECTED)
     check_role_protection(role(data | {"protected": True}), PROTECTED)
 
@@ -24,7 +25,7 @@ def test_public_role_may_include_other_rules() -> None:
 
 
 def test_rule_cannot_become_protected_while_a_public_role_holds_it() -> None:
-    with pytest.raises(PermissionConflict) as caught:
+    with pytest.raises(FieldError) as caught:
         check_schema_protection(PROTECTED, [role(role_giving("ok")), role(role_giving("r", "ban"))])
     assert caught.value.status == 409
     check_schema_protection(PROTECTED, [role(role_giving("r", "ban", protected=True))])

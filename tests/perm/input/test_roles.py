@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from sso.core.field_errors import FieldError
 from sso.perm.engine.records import Assignment
-from sso.perm.errors import InvalidInput
 from sso.perm.input.references import check_roles_exist, encode_assignments
 from sso.perm.input.roles import read_assignments, read_role
 from tests.perm.evaluation import NOW, rule
@@ -40,12 +40,12 @@ from tests.perm.evaluation import NOW, rule
     ],
 )
 def test_wrong_role_record_is_refused(fields: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(FieldError):
         read_role({"name": "r"} | fields)
 
 
 def test_role_name_is_required() -> None:
-    with pytest.raises(InvalidInput, match="name: is required"):
+    with pytest.raises(FieldError, match="name: is required"):
         read_role({"meta": {}})
 
 
@@ -108,12 +108,12 @@ def test_default_expired_is_for_assignments_without_an_end() -> None:
     ],
 )
 def test_wrong_assignment_is_refused(value: Any) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(FieldError):
         read(value)
 
 
 def test_error_names_the_unknown_role() -> None:
-    with pytest.raises(InvalidInput, match=r"roles\[1\]: there is no role boss"):
+    with pytest.raises(FieldError, match=r"roles\[1\]: there is no role boss"):
         read(["a", "boss"])
 
 
@@ -126,8 +126,8 @@ def test_application_id_of_a_role_is_ignored_without_a_warning() -> None:
 
 
 def test_error_names_up_to_three_wrong_fields() -> None:
-    with pytest.raises(InvalidInput) as caught:
-        read_role({"protected": 1, "user_limit": -1, "params": "a:b"}, "roles")
+    with pytest.raises(FieldError) as caught:
+        read_role({"protected": 1, "user_limit": -1, "params": "a:b"}, ("roles",))
     assert caught.value.message == (
         "roles.name: is required; roles.protected: must be true or false; roles.user_limit: must not be negative"
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.errors import InvalidInput
+from sso.core.field_errors import FieldError
 from sso.perm.input.roles import read_role
 from sso.perm.input.schema import read_own_data, read_schema
 from tests.perm.evaluation import NOW, rule
@@ -17,10 +17,10 @@ FORGED = {"projectAccess": {"p": {"private_data": {"project": {"can_manage_proje
 @pytest.mark.parametrize("tree", [FORGED, {"a": FORGED}, {"a": {"b": FORGED}}, {"projectAccess": {"value": True}}])
 def test_project_access_cannot_be_written(section: str, tree: Any) -> None:
     for read in (read_schema, read_own_data):
-        with pytest.raises(InvalidInput, match="projectAccess is reserved"):
+        with pytest.raises(FieldError, match="projectAccess is reserved"):
             read({section: tree})
     if section != "secret_data":
-        with pytest.raises(InvalidInput, match="projectAccess is reserved"):
+        with pytest.raises(FieldError, match="projectAccess is reserved"):
             read_role({"name": "r", "meta": {section: tree}})
 
 
@@ -28,17 +28,17 @@ def test_project_access_cannot_be_written(section: str, tree: Any) -> None:
 @pytest.mark.parametrize("name", ["a.b", "a/b", "a|b", "a:b", "a,b", "", "é", "a\n", "a" * 65, "__proto__"])
 def test_names_that_could_forge_a_path_are_refused(section: str, name: str) -> None:
     for read in (read_schema, read_own_data):
-        with pytest.raises(InvalidInput):
+        with pytest.raises(FieldError):
             read({section: {name: {"value": True}}})
-        with pytest.raises(InvalidInput):
+        with pytest.raises(FieldError):
             read({section: {"a": {name: {"b": {"value": True}}}}})
 
 
 @pytest.mark.parametrize("name", ["value", "params", "expired", "protected", "description"])
 def test_members_of_a_rule_are_reserved_names(name: str) -> None:
-    with pytest.raises(InvalidInput, match=r"reserved name|no rule itself"):
+    with pytest.raises(FieldError, match=r"reserved name|no rule itself"):
         read_schema({"private_data": {"a": {name: {"value": True}}}})
-    with pytest.raises(InvalidInput, match=r"reserved name|no rule itself"):
+    with pytest.raises(FieldError, match=r"reserved name|no rule itself"):
         read_schema({"private_data": {name: {"value": True}}})
 
 
@@ -69,7 +69,7 @@ def test_members_of_a_rule_are_reserved_names(name: str) -> None:
     ],
 )
 def test_malformed_section_is_refused(tree: Any) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(FieldError):
         read_schema({"private_data": tree})
 
 
@@ -79,9 +79,9 @@ def nested(depth: int) -> dict[str, Any]:
 
 def test_depth_and_size_are_limited() -> None:
     read_schema({"private_data": nested(32)})
-    with pytest.raises(InvalidInput, match="32 names deep"):
+    with pytest.raises(FieldError, match="32 names deep"):
         read_schema({"private_data": nested(33)})
-    with pytest.raises(InvalidInput, match="private_data: has more than 10000"):
+    with pytest.raises(FieldError, match="private_data: has more than 10000"):
         read_schema({"private_data": {f"a{at}": {"value": 1} for at in range(10_001)}})
 
 
@@ -107,16 +107,16 @@ def test_unknown_members_are_ignored_with_a_warning() -> None:
 
 def test_only_entries_of_own_data_may_end() -> None:
     for data in ({"private_data": rule("a", expired=5)}, {"public_data": rule("a", expired=5)}):
-        with pytest.raises(InvalidInput, match="only a user's own entries"):
+        with pytest.raises(FieldError, match="only a user's own entries"):
             read_schema(data)
-        with pytest.raises(InvalidInput, match="only a user's own entries"):
+        with pytest.raises(FieldError, match="only a user's own entries"):
             read_role({"name": "r", "meta": data})
     assert read_schema({"private_data": rule("a", expired=0)})[0] == {"private_data": rule("a")}
 
 
 @pytest.mark.parametrize("expired", [-1, 2**63, 2**53, "60", 1.5, True, None, [1]])
 def test_expired_is_a_strict_integer(expired: Any) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(FieldError):
         read_own_data({"private_data": rule("a", expired=expired)})
 
 
@@ -144,7 +144,7 @@ def test_schema_members_of_a_tree_are_not_stored_in_own_data() -> None:
 def test_wrong_login_rules_are_refused(login: Any) -> None:
     for read in (read_schema, read_own_data):
         assert read({"login": {"can": {"value": False}}})[0]["login"] == {"can": {"value": False}}
-        with pytest.raises(InvalidInput):
+        with pytest.raises(FieldError):
             read({"login": login})
 
 
@@ -157,7 +157,7 @@ def test_wrong_login_rules_are_refused(login: Any) -> None:
     ],
 )
 def test_wrong_secret_rules_are_refused(secret: Any) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(FieldError):
         read_schema({"secret_data": secret})
     read_schema({"secret_data": {"mine": {"value": 5}, "meta": {"roles": {"canRead": {"value": "all"}}}}})
 

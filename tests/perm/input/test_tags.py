@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sso.perm.errors import InvalidInput
+from sso.core.field_errors import FieldError
 from sso.perm.input.tags import read_tags
 
 
@@ -14,5 +14,5 @@ def test_duplicate_tags_are_dropped() -> None:
 
 @pytest.mark.parametrize("value", [None, "a", [1], [""], ["a-b"], ["a" * 65], [f"t{number}" for number in range(11)]])
 def test_wrong_tags_are_refused(value: Any) -> None:
-    with pytest.raises(InvalidInput):
+    with pytest.raises(FieldError):
         read_tags(value)

@@ -68,7 +68,7 @@ async def now(database: Database) -> int:
 
 
 async def description_at(facts: StoredFacts, at: int, caller: str = "user 1") -> str:
-    loaded = await facts.past.load("1", 10, None, at, field="at", caller=caller)
+    loaded = await facts.past.load("1", 10, None, at, path=("at",), caller=caller)
     return loaded.application.roles["r1"].record.description
 
 

@@ -1,6 +1,7 @@
-"""Types of the values in a document."""
+"""Records that administrators save, one by one or with a document: the types of their fields, and the outcome."""
 
 import re
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -38,5 +39,13 @@ Tag = Annotated[Word, matching(re.compile(r"[^,]+"), "a word without a comma")]
 Host = Annotated[str, matching(HOST, "a host name in lower case, optionally after http://")]
 
 
-class AccountPart(BaseModel):
+class RecordModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Outcome(StrEnum):
+    """What an operation that saves a record has done. A later one counts more if there are several steps."""
+
+    UNCHANGED = "unchanged"
+    CHANGED = "changed"
+    CREATED = "created"

@@ -1,0 +1,140 @@
+"""The operations with which administrators save users, for the management API and for documents: audit entries, what a
+change revokes, change events and notices. They run in a transaction of the caller.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sso.accounts.disabling import set_disabled
+from sso.accounts.model import User, login_key
+from sso.accounts.password_changes import BY_OPERATOR, PasswordChanges
+from sso.accounts.second_factor.codes import totp_purpose
+from sso.accounts.user_record import UserChanges, UserRecord
+from sso.accounts.users import (
+    ADDRESS_LINKS,
+    get_user,
+    insert_user,
+    lock_users,
+    revoke_everything,
+    revoke_links,
+    unused_user_id,
+    update_user,
+    was_erased,
+)
+from sso.audit import trail
+from sso.audit.trail import AuditActor
+from sso.core.encryption import Keyring
+from sso.core.field_errors import FieldError
+from sso.core.records import Outcome
+from sso.db.transaction import Transaction
+
+# Who knows one of these could still sign in, so their change ends everything that was issued before.
+_CREDENTIALS = frozenset(("password_hash", "totp_sealed", "email_2fa"))
+_COLUMNS = UserChanges.model_fields.keys() - {"user_id", "password", "totp_secret"}
+_AUDIT_NAMES = {"password_hash": "password", "totp_sealed": "totp_secret", "login_key": None}
+
+
+@dataclass(frozen=True)
+class UserOperations:
+    """``password_hash`` is that of a new password, None to keep the stored one."""
+
+    keyring: Keyring
+    passwords: PasswordChanges
+
+    async def save(self, tx: Transaction, actor: AuditActor, record: UserRecord, password_hash: str | None) -> Outcome:
+        """Creates the user, or changes the one who has the id or the login."""
+        users = await lock_users(tx, record.user_id, record.login)
+        if len(users) > 1 or (users and record.user_id not in (None, users[0].user_id)):
+            raise FieldError(("login",), "belongs to another user_id")
+        if not users:
+            await self._create(tx, actor, record, password_hash)
+            return Outcome.CREATED
+        changed = await self._change(tx, actor, users[0], record, password_hash)
+        return Outcome.CHANGED if changed else Outcome.UNCHANGED
+
+    async def create(self, tx: Transaction, actor: AuditActor, record: UserRecord, password_hash: str | None) -> User:
+        users = await lock_users(tx, record.user_id, record.login)
+        if any(user.login_key == login_key(record.login) for user in users):
+            raise login_taken()
+        if users:
+            raise FieldError(("user_id",), "is used by another user", status=409)
+        return await get_user(tx, await self._create(tx, actor, record, password_hash))
+
+    async def change(
+        self, tx: Transaction, actor: AuditActor, user: User, changes: UserChanges, password_hash: str | None
+    ) -> User:
+        """Changes a user whom the caller has locked."""
+        owners = [] if changes.login is None else await lock_users(tx, None, changes.login)
+        if any(owner.user_id != user.user_id for owner in owners):
+            raise login_taken()
+        await self._change(tx, actor, user, changes, password_hash)
+        return await get_user(tx, user.user_id)
+
+    async def _create(self, tx: Transaction, actor: AuditActor, record: UserRecord, password_hash: str | None) -> str:
+        user_id = record.user_id or await unused_user_id(tx)
+        if await was_erased(tx, user_id):
+            raise FieldError(("user_id",), "belonged to a user who was erased; choose another one")
+        values = self._values(record, None, user_id)
+        if password_hash is not None:
+            values["password_hash"] = password_hash
+        await insert_user(tx, user_id, values)
+        await trail.write(tx, actor, "user.create", user_id, None, _for_audit(values))
+        return user_id
+
+    async def _change(
+        self, tx: Transaction, actor: AuditActor, user: User, changes: UserChanges, password_hash: str | None
+    ) -> bool:
+        if user.deletion_by == "erasing":
+            raise FieldError(("user_id",), "belongs to a user who is being erased")
+        user_id = user.user_id
+        values = self._values(changes, user, user_id)
+        changed = {name: value for name, value in values.items() if getattr(user, name) != _comparable(value)}
+        before = {name: getattr(user, name) for name in changed}
+        if changed:
+            await update_user(tx, user_id, changed)
+        if password_hash is not None:
+            await self.passwords.apply(tx, user, password_hash, BY_OPERATOR, None)
+            before, changed = before | {"password_hash": user.password_hash}, changed | {"password_hash": password_hash}
+        if changes.disabled is not None and (state := await set_disabled(tx, user_id, disabled=changes.disabled)):
+            new = await get_user(tx, user_id)
+            before, changed = before | state, changed | {name: getattr(new, name) for name in state}
+        if not changed:
+            return False
+        await trail.write(tx, actor, "user.save", user_id, _for_audit(before), _for_audit(changed))
+        if password_hash is None and not changed.keys().isdisjoint(_CREDENTIALS):
+            await revoke_everything(tx, user_id)
+        if "login_key" in changed:
+            await revoke_links(tx, user_id, ADDRESS_LINKS)
+        return True
+
+    def _values(self, changes: UserChanges, user: User | None, user_id: str) -> dict[str, Any]:
+        """Returns the columns that the changes set, without the password."""
+        values = changes.model_dump(exclude_none=True, include=_COLUMNS)
+        if changes.login is not None:
+            values["login_key"] = login_key(changes.login)
+        if user is not None:
+            values.pop("disabled", None)  # has an operation of its own
+            if values.get("login_key", user.login_key) != user.login_key:
+                values.setdefault("email_verified", False)  # the new address is not verified yet
+        if changes.totp_secret is not None and not self._has_totp_secret(user, changes.totp_secret):
+            values["totp_sealed"] = self.keyring.encrypt(totp_purpose(user_id), changes.totp_secret)
+        return values
+
+    def _has_totp_secret(self, user: User | None, secret: str) -> bool:
+        if user is None or user.totp_sealed is None:
+            return False
+        return self.keyring.decrypt(totp_purpose(user.user_id), user.totp_sealed) == secret
+
+
+def login_taken() -> FieldError:
+    return FieldError(("login",), "is used by another user", status=409)
+
+
+def _for_audit(values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the columns under their names in the audit trail, which blanks the secrets."""
+    renamed = {_AUDIT_NAMES.get(name, name): value for name, value in values.items()}
+    return {name: value for name, value in renamed.items() if name is not None}
+
+
+def _comparable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

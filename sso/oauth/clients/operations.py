@@ -1,0 +1,220 @@
+"""The operations of OAuth clients, for the management API and for documents: the rules of a valid client, the audit
+entries, what a change revokes, and the change events. They run in a transaction of the caller.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sso.audit import trail
+from sso.audit.trail import AuditActor
+from sso.change_stream.events import Change, ChangeType, record_changes
+from sso.core.encryption import Keyring
+from sso.core.errors import Conflict
+from sso.core.field_errors import FieldError
+from sso.core.ids import secret_token
+from sso.core.records import Outcome
+from sso.db.transaction import Row, Transaction
+<<<<<<< HEAD:sso/oauth/client_operations.py
+from sso.oauth.client_record import ClientChanges, ClientRecord, client_json, secrets_json
+from sso.oauth.clients import branding as client_branding
+from sso.oauth.clients import store as client_store
+from sso.oauth.clients.assertions import stored_jwks
+=======
+from sso.oauth.clients import branding, store
+from sso.oauth.clients.assertions import stored_jwks
+from sso.oauth.clients.record import ClientChanges, ClientRecord, client_json, secrets_json
+>>>>>>> r29-c:sso/oauth/clients/operations.py
+from sso.oauth.clients.redirect_uris import match_redirect_uri
+from sso.oauth.clients.store import lock_client, secret_purpose
+from sso.oauth.model import DEVICE_CODE, Client, expiry_seconds
+
+# The values of a new client that the checks need.
+_NEW: dict[str, Any] = {"profile": "strict", "token_endpoint_auth_method": "", "secret_sealed": None, "jwks": ""}
+_NEW |= {"application_id": 0, "resource_server": False, "grant_types": []}
+_NEW |= {"backchannel_logout_uri": "", "backchannel_logout_session_required": False}
+_NEW |= {"logo_uri": "", "redirect_hosts": [], "redirect_uris": []}
+_NO_SECRETS = {"secret_sealed": None, "second_sealed": None, "secret_expires": None, "second_expires": None}
+_WITHOUT_SECRET = ("none", "private_key_jwt")
+_REDIRECTS = frozenset(("redirect_hosts", "redirect_uris"))
+_AUDIT_NAMES = {"secret_sealed": "client_secret", "second_sealed": None}
+
+
+@dataclass(frozen=True)
+class ClientOperations:
+    keyring: Keyring
+    allow_http: bool  # for every redirect URI, because this service itself is used without TLS
+
+    async def save(self, tx: Transaction, actor: AuditActor, record: ClientRecord) -> Outcome:
+        """Creates the client, or changes it if it exists."""
+        client = await lock_client(tx, record.client_id)
+        if client is not None:
+            return Outcome.CHANGED if await self.change(tx, actor, client, record) else Outcome.UNCHANGED
+        await self._create(tx, actor, record)
+        return Outcome.CREATED
+
+    async def create(self, tx: Transaction, actor: AuditActor, record: ClientRecord) -> Row:
+        if await lock_client(tx, record.client_id) is not None:
+            raise client_id_taken()
+        await self._create(tx, actor, record)
+        return await _locked(tx, record.client_id)
+
+    async def _create(self, tx: Transaction, actor: AuditActor, record: ClientRecord) -> None:
+        values = self._values(record.client_id, record, None)
+        _check_attributes(record, _NEW | values)
+        self._check_redirect_uris(_NEW | values)
+        await store.insert_client(tx, record.client_id, values)
+        await trail.write(tx, actor, "client.create", record.client_id, None, _for_audit(values))
+
+    async def change(self, tx: Transaction, actor: AuditActor, client: Row, changes: ClientChanges) -> bool:
+        """Changes a client that the caller has locked. Returns False if it has these values already."""
+        client_id = client["client_id"]
+        values = self._values(client_id, changes, client)
+        _check_attributes(changes, {**client, **values})
+        changed = {name: value for name, value in values.items() if client[name] != value}
+        if not changed:
+            return False
+        if changed.keys() & _REDIRECTS:
+            self._check_redirect_uris({**client, **values})
+        await store.update_client(tx, client_id, changed)
+        before = {name: client[name] for name in changed}
+        await trail.write(tx, actor, "client.save", client_id, _for_audit(before), _for_audit(changed))
+        if changed.get("secret_sealed"):
+            await record_changes(tx, [Change(ChangeType.CLIENT_SECRET_ROTATED, data={"client_id": client_id})])
+        if changed.get("disabled"):
+            await store.revoke_grants(tx, client_id)
+        elif changed.keys() & _REDIRECTS:
+            old, new = Client.from_row(client), Client.from_row({**client, **changed})
+            await store.revoke_grants_at_removed_uris(tx, old, new)
+        return True
+
+    async def delete(self, tx: Transaction, actor: AuditActor, client: Row) -> None:
+        """Deletes a client that the caller has locked, and everything that it was granted."""
+        await trail.write(tx, actor, "client.delete", client["client_id"], client_json(client), None)
+        await store.delete_client(tx, client["client_id"])
+
+    async def rotate_secret(
+        self, tx: Transaction, actor: AuditActor, client: Row, overlap_s: float | None, lifetime_s: float | None
+    ) -> str:
+        """Adds a secret and returns it. The overlap and the lifetime are those of `store.add_secret`."""
+        _require_secret(client)
+        secret = secret_token()
+        await store.add_secret(tx, self.keyring, client, secret, overlap_s, lifetime_s)
+        await _audit_secrets(tx, actor, "client.rotate_secret", client)
+        return secret
+
+    async def finish_rotation(self, tx: Transaction, actor: AuditActor, client: Row) -> None:
+        """Removes all secrets but the newest."""
+        _require_secret(client)
+        await store.finish_rotation(tx, client["client_id"])
+        await _audit_secrets(tx, actor, "client.finish_rotation", client)
+
+    def _values(self, client_id: str, changes: ClientChanges, old: Row | None) -> dict[str, Any]:
+        """Returns the columns that the changes set."""
+        secrets = {"client_id", "client_secret", "client_secret_expires_at", "public"}
+        values = changes.model_dump(exclude_none=True, exclude=secrets)
+        if "grant_types" in values:
+            values["grant_types"] = list(dict.fromkeys(values["grant_types"]))
+        if changes.client_secret is not None:
+            if not self._has_secret(client_id, old, changes.client_secret):
+                sealed = self.keyring.encrypt(secret_purpose(client_id), changes.client_secret)
+                values |= _NO_SECRETS | {"secret_sealed": sealed}
+        elif changes.token_endpoint_auth_method in _WITHOUT_SECRET:
+            values |= _NO_SECRETS
+        if changes.client_secret_expires_at is not None:
+            values |= _expiry(changes.client_secret_expires_at, old, values)
+        if changes.jwks is not None:
+            values["jwks"] = stored_jwks(changes.jwks)
+        return values
+
+    def _has_secret(self, client_id: str, client: Row | None, secret: str) -> bool:
+        if client is None or not client["secret_sealed"]:
+            return False
+        return self.keyring.decrypt(secret_purpose(client_id), client["secret_sealed"]) == secret
+
+    def _check_redirect_uris(self, row: dict[str, Any]) -> None:
+        """Raises FieldError if the client, which has these values after the change, could not use a redirect URI."""
+        hosts, uris = frozenset(row["redirect_hosts"]), row["redirect_uris"]
+        listed = frozenset(uris)  # there may be thousands
+        for index, uri in enumerate(uris):
+            reason = match_redirect_uri(uri, hosts, listed, allow_http=self.allow_http)
+            if isinstance(reason, str):
+                raise FieldError(("redirect_uris", index), reason)
+
+
+def needs_secret(record: ClientRecord) -> bool:
+    """Returns whether a new client authenticates with a secret and the record has none."""
+    has_other_method = record.public or record.token_endpoint_auth_method in _WITHOUT_SECRET
+    return record.client_secret is None and not has_other_method
+
+
+def client_id_taken() -> FieldError:
+    return FieldError(("client_id",), "is used by another client", status=409)
+
+
+def _check_attributes(changes: ClientChanges, row: dict[str, Any]) -> None:
+    """Raises FieldError if attributes of the client, which has these values after the change, contradict each other."""
+    if not branding.has_own_logo(row):
+        raise FieldError(("logo_uri",), branding.EXPECTED_LOGO)
+    is_oidc, method, has_secret = row["profile"] == "oidc", row["token_endpoint_auth_method"], row["secret_sealed"]
+    if method and not is_oidc:
+        raise FieldError(("token_endpoint_auth_method",), "needs the profile oidc")
+    if method in _WITHOUT_SECRET and has_secret:
+        raise FieldError(("token_endpoint_auth_method",), f"with {method} the client has no client_secret")
+    if method == "private_key_jwt" and not row["jwks"]:
+        raise FieldError(("jwks",), "is required for private_key_jwt")
+    if DEVICE_CODE in row["grant_types"] and not is_oidc:
+        raise FieldError(("grant_types",), f"{DEVICE_CODE} needs the profile oidc")
+    if row["backchannel_logout_session_required"] and not (is_oidc and row["backchannel_logout_uri"]):
+        raise FieldError(("backchannel_logout_session_required",), "needs the profile oidc and backchannel_logout_uri")
+    _check_service(row)
+    is_public = not has_secret and method != "private_key_jwt"
+    if is_public and (method.startswith("client_secret") or changes.public is False):
+        # Without a secret it would be a public client, which does not authenticate.
+        raise FieldError(("client_secret",), "is required for a client that is not public")
+    if changes.client_secret_expires_at and not has_secret:
+        raise FieldError(("client_secret_expires_at",), "the client has no client_secret")
+    if changes.public and not (is_public and is_oidc):
+        raise FieldError(("public",), "needs the profile oidc, and neither client_secret nor private_key_jwt")
+
+
+def _check_service(row: dict[str, Any]) -> None:
+    """Raises FieldError if a service client or a resource server lacks something."""
+    is_service = "client_credentials" in row["grant_types"]
+    if not is_service and not row["resource_server"]:
+        return
+    field, needs = ("grant_types", "client_credentials needs") if is_service else ("resource_server", "needs")
+    if row["profile"] != "oidc" or (row["secret_sealed"] is None and not row["jwks"]):
+        raise FieldError((field,), f"{needs} the profile oidc, and client_secret or jwks")
+    if not row["application_id"]:
+        raise FieldError((field,), f"{needs} application_id")
+
+
+def _expiry(expires_at: int, old: Row | None, values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the end of the newest secret; nothing if it is the present one, of which an export has whole seconds."""
+    if old and "secret_expires" not in values and expires_at == expiry_seconds(old["secret_expires"]):
+        return {}
+    return {"secret_expires": datetime.fromtimestamp(expires_at, UTC) if expires_at else None}
+
+
+def _require_secret(client: Row) -> None:
+    if client["secret_sealed"] is None:
+        raise Conflict("the client has no secret: it is public or uses private_key_jwt")
+
+
+async def _locked(tx: Transaction, client_id: str) -> Row:
+    row = await lock_client(tx, client_id)
+    assert row is not None  # the transaction has stored it
+    return row
+
+
+async def _audit_secrets(tx: Transaction, actor: AuditActor, operation: str, before: Row) -> None:
+    after = await _locked(tx, before["client_id"])
+    entries = [{"secrets": secrets_json(row)} for row in (before, after)]
+    await trail.write(tx, actor, operation, before["client_id"], *entries)
+
+
+def _for_audit(values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the columns under their names in the audit trail, which blanks the secrets."""
+    renamed = {_AUDIT_NAMES.get(name, name): value for name, value in values.items()}
+    return {name: value for name, value in renamed.items() if name is not None}
