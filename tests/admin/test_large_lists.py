@@ -1,8 +1,8 @@
 """Searches that choose between two statements: few matches are sorted, many are found in the order of the list."""
 
 import pytest
-from sso.admin.user_directory import MAX_SORTED, UserDirectory
 
+from sso.accounts.user_directory import MAX_SORTED, UserDirectory
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.perm.stores.group_directory import MAX_SORTED_GROUPS, find_group_page
