@@ -24,14 +24,10 @@ _RAISE_VERSION = Statement(
         updated_at = extract(epoch FROM clock_timestamp())
     WHERE application_id = :application_id"""
 )
-_ALL = Statement(
-    """SELECT name, meta, description, protected, "default", condition, user_limit, params FROM roles
-    WHERE application_id = :application_id ORDER BY name"""
-)
-_ONE = Statement(
-    """SELECT name, meta, description, protected, "default", condition, user_limit, params FROM roles
-    WHERE application_id = :application_id AND name = :name"""
-)
+_SELECT = """SELECT name, meta, description, protected, "default", condition, user_limit, params FROM roles
+    WHERE application_id = :application_id"""
+_ALL = Statement(f"{_SELECT} ORDER BY name")
+_ONE = Statement(f"{_SELECT} AND name = :name")
 _PUT = Statement(
     """INSERT INTO roles (application_id, name, meta, description, protected, "default", condition, user_limit, params)
     VALUES (:application_id, :name, :meta, :description, :protected, :default, :condition, :user_limit, :params)
