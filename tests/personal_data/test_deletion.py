@@ -8,9 +8,9 @@ import pytest
 import trio
 
 from sso.services import Services
-from tests.accounts.test_passkeys import new_passkey, passkey_sign_in, register
 from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, query, user_id_of
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.passkey_sign_in import new_passkey, passkey_sign_in, register
 from tests.kit.server import Server, until
 from tests.personal_data.conftest import (
     api_login,
@@ -274,7 +274,7 @@ def test_sign_in_keep_and_erasure_exclude_each_other(browser: Browser, server: S
         assert other.sign_in(login).status_code == 403
     with ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(lambda other: other.submit("/login/keep").headers["Location"], browsers))
-    assert sorted(answers) == ["/account", *["/login"] * 5]
+    assert sorted(answers) == ["/account?done=kept#profile", *["/login"] * 5]
     assert erase(server) == 0
     assert sum(other.is_signed_in for other in browsers) == 1
     for other in browsers:
