@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, FailFast, Field
+from pydantic import BeforeValidator, ConfigDict, FailFast, Field
 
 from sso.core.field_errors import FieldPath
 from sso.perm.input.field_types import ApplicationKey, Domains, GroupId, Segment, Title
@@ -10,6 +10,12 @@ from sso.perm.input.model import InputModel, read_record
 from sso.perm.input.names import project_id_from_title, read_aliases
 
 MAX_ACTIONS = 1000
+
+
+def _check_array(value: object) -> object:
+    if not isinstance(value, list):
+        raise ValueError("must be an array of strings")  # noqa: TRY004 - a check raises one kind of error
+    return value
 
 
 class GroupActionFields(InputModel):
@@ -32,7 +38,7 @@ class ProjectFields(InputModel):
 
     title: Title = ""
     description: str = ""
-    aliases: list[Any] = Field(default_factory=list)  # see `read_aliases`
+    aliases: Annotated[list[Segment], FailFast(), BeforeValidator(_check_array)] = Field(default_factory=list)
     settings: ProjectSettings = ProjectSettings()
 
 
