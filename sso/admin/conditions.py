@@ -6,7 +6,6 @@ from pydantic import ConfigDict, Field
 
 from sso.accounts.users import UserStore
 from sso.admin.permission_access import RecordAccess, permission_route
-from sso.admin.permission_bodies import UserName
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute
 from sso.admin.rights import AdminRight
 from sso.core.domains import domain_key
@@ -17,7 +16,7 @@ from sso.db.database import Database
 from sso.db.transaction import run_pure
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.user_facts import UserFacts
-from sso.perm.input.field_types import GroupId, Word
+from sso.perm.input.field_types import GroupId, UserName, Word
 from sso.perm.operations.condition_test import judge_condition, judge_group
 from sso.perm.stores.groups import group_json, read_group
 from sso.perm.stores.project_state import FEW_CONDITIONS

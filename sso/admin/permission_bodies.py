@@ -10,14 +10,14 @@ from pydantic import ConfigDict, Field
 
 from sso.admin.request import JsonRecord
 from sso.perm.input import groups, roles
+from sso.perm.input.access_keys import AccessKeyFields, KeyValue
 from sso.perm.input.application import ApplicationFields
-from sso.perm.input.field_types import ApplicationId, GroupId, Number, Segment, Title, Word
+from sso.perm.input.field_types import ApplicationId, GroupId, Number, Segment, Title, UserName, Word
 from sso.perm.input.project import ProjectFields
 from sso.web.body import JSON
 from sso.web.request_model import JsonObject, RequestModel, at_most
 
 UserId = Annotated[str, at_most(64, at_least=1)]
-UserName = Annotated[str, at_most(320, at_least=1)]  # a user id or a login
 
 
 class PermissionBody(RequestModel):
@@ -56,13 +56,13 @@ class NewRole(RoleChanges):
     name: Segment
 
 
-class AccessKeyChanges(PermissionBody):
-    comment: Annotated[str, at_most(256)] = ""
+class AccessKeyChanges(AccessKeyFields, PermissionBody):
+    model_config = ConfigDict(extra="forbid")
 
 
 class NewAccessKey(AccessKeyChanges):
     application_id: ApplicationId
-    hash: Annotated[str, at_most(512, at_least=32)] | None = None  # chosen by root only; otherwise a random one
+    hash: KeyValue | None = None  # chosen by root only; otherwise a random one
 
 
 class ProjectChanges(ProjectFields, PermissionBody):

@@ -4,9 +4,10 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, ConfigDict, FailFast, Field, PlainValidator, WithJsonSchema
 
+from sso.core.field_errors import FieldPath
 from sso.core.ids import is_user_id
 from sso.perm.input.conditions import check_condition
-from sso.perm.input.field_types import Tags, Title, Word
+from sso.perm.input.field_types import GroupId, Segment, Tags, Title, Word
 from sso.perm.input.model import InputModel, read_record
 from sso.perm.input.validators import unique
 from sso.web.request_model import JsonObject
@@ -62,18 +63,27 @@ class GroupChanges(GroupFields):
     users: UserIds = Field(default_factory=list)
 
 
+class GroupRecord(GroupChanges):
+    """A group in a document."""
+
+    group_id: GroupId
+    project_id: Segment = ""
+
+
 def read_group_fields(data: object) -> dict[str, Any]:
     """The fields of a group that were given, ready to store, without its tags and members."""
     fields, _ = read_record(GroupFields, data)
     return fields
 
 
-def read_group_changes(data: object) -> tuple[dict[str, Any], list[str]]:
+def read_group_changes(
+    data: object, path: FieldPath = (), model: type[GroupChanges] = GroupChanges
+) -> tuple[dict[str, Any], list[str]]:
     """The fields of a group that were given, ready to store, and warnings.
 
     A group's condition must not ask for ``ip``, at any depth. The users need not exist.
     """
-    changes, warnings = read_record(GroupChanges, data)
+    changes, warnings = read_record(model, data, path)
     for index, item in enumerate(changes.get("conditions", ())):
-        check_condition(item["condition"], ("conditions", index, "condition"), ip_allowed=False)
+        check_condition(item["condition"], (*path, "conditions", index, "condition"), ip_allowed=False)
     return changes, warnings
