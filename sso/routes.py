@@ -30,7 +30,7 @@ from sso.accounts.registration.pages import registration_pages
 from sso.accounts.second_factor.pages import TotpEnrolments, second_factor_pages
 from sso.accounts.second_factor.qr_codes import QrCodes
 from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
-from sso.accounts.second_factor.section import SecondFactorSection
+from sso.accounts.second_factor.recovery_codes import SecondFactorSection
 from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import Visitor
 from sso.admin.routes import admin_routes
@@ -246,6 +246,7 @@ def _account_pages(s: Services, pages: PageServices, account: AccountView) -> It
         QrCodes(s.database),
         shown,
         pages.completion,
+        passkeys.authentication,
     )
     yield recovery_code_pages(account, s.recovery_codes, shown)
     yield email_pages(account, s.email_verification, s.email_change, s.email_undo, s.sign_in_notices)
