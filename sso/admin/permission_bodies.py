@@ -9,11 +9,12 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from sso.admin.request import JsonRecord
-from sso.perm.input import groups, roles
 from sso.perm.input.access_keys import AccessKeyFields, KeyValue
 from sso.perm.input.application import ApplicationFields
 from sso.perm.input.field_types import ApplicationId, GroupId, Number, Segment, Title, UserName, Word
+from sso.perm.input.groups import GroupAttributes
 from sso.perm.input.project import ProjectFields
+from sso.perm.input.roles import RoleAttributes
 from sso.web.body import JSON
 from sso.web.request_model import JsonObject, RequestModel, at_most
 
@@ -47,7 +48,7 @@ class SchemaChanges(PermissionBody):
     roles: JsonObject = Field(default_factory=dict)
 
 
-class RoleChanges(roles.RoleChanges, PermissionBody):
+class RoleChanges(RoleAttributes, PermissionBody):
     model_config = ConfigDict(extra="forbid")
 
 
@@ -88,7 +89,7 @@ class NewMember(MemberChanges):
     login: Annotated[str, at_most(320)] = ""  # instead of user_id
 
 
-class GroupChanges(groups.GroupChanges, PermissionBody):
+class GroupChanges(GroupAttributes, PermissionBody):
     model_config = ConfigDict(extra="forbid")
 
 

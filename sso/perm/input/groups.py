@@ -55,7 +55,7 @@ class GroupConditionFields(InputModel):
     condition: JsonObject
 
 
-class GroupChanges(GroupFields):
+class GroupAttributes(GroupFields):
     tags: Tags = Field(default_factory=list)
     conditions: Annotated[list[GroupConditionFields], FailFast(), Field(max_length=MAX_CONDITIONS)] = Field(
         default_factory=list
@@ -63,7 +63,7 @@ class GroupChanges(GroupFields):
     users: UserIds = Field(default_factory=list)
 
 
-class GroupRecord(GroupChanges):
+class GroupRecord(GroupAttributes):
     """A group in a document."""
 
     group_id: GroupId
@@ -77,7 +77,7 @@ def read_group_fields(data: object) -> dict[str, Any]:
 
 
 def read_group_changes(
-    data: object, path: FieldPath = (), model: type[GroupChanges] = GroupChanges
+    data: object, path: FieldPath = (), model: type[GroupAttributes] = GroupAttributes
 ) -> tuple[dict[str, Any], list[str]]:
     """The fields of a group that were given, ready to store, and warnings.
 

@@ -18,7 +18,7 @@ from sso.web.request_model import JsonObject
 MAX_ROLES = 1000  # assigned to one user in one place
 
 
-class RoleChanges(InputModel):
+class RoleAttributes(InputModel):
     meta: JsonObject = Field(default_factory=dict)
     description: str = ""
     protected: bool = False
@@ -32,7 +32,7 @@ class _RoleName(InputModel):
     name: Segment
 
 
-class RoleFields(RoleChanges, _RoleName):
+class RoleFields(RoleAttributes, _RoleName):
     application_id: Any = Field(default=None, exclude=True)  # a get returns it; a save ignores it
 
 
