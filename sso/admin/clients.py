@@ -15,13 +15,8 @@ from sso.core.field_errors import FieldError
 from sso.core.ids import secret_token
 from sso.db.database import Database
 from sso.db.transaction import Row, Transaction
-<<<<<<< HEAD
-from sso.oauth.client_operations import ClientOperations, client_id_taken, needs_secret
-from sso.oauth.client_record import ClientChanges, ClientRecord, client_json
-=======
 from sso.oauth.clients.operations import ClientOperations, client_id_taken, needs_secret
 from sso.oauth.clients.record import ClientChanges, ClientRecord, client_json
->>>>>>> r29-c
 from sso.oauth.clients.store import find_client_rows, lock_client, read_client_row
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.applications import read_application_row

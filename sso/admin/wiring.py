@@ -12,13 +12,12 @@ from sso.admin.application_keys import ApplicationKeyResource, application_key_r
 from sso.admin.applications import ApplicationResource, application_routes
 from sso.admin.assertions import assertion_routes
 from sso.admin.assignments import AssignmentResource, assignment_routes
-from sso.admin.audit_trail import AuditTrail, audit_routes
+from sso.admin.audit_trail import AuditTrail, ExportAudit, audit_routes
 from sso.admin.caller import AdminAuthenticator, AdminCaller
 from sso.admin.changes import ChangeStream, change_routes
 from sso.admin.clients import ClientResource
 from sso.admin.conditions import ConditionResource, condition_routes
-from sso.admin.export_audit import ExportAudit
-from sso.admin.game_sessions import GameSessionResource, game_session_routes
+from sso.admin.game_sessions import GameSessionResource, ViolationResource, game_session_routes
 from sso.admin.groups import GroupResource, group_routes
 from sso.admin.identity_providers import ProviderResource
 from sso.admin.invitations import InvitationResource
@@ -33,7 +32,6 @@ from sso.admin.state import StateResource, state_routes
 from sso.admin.system import SystemResource, system_routes
 from sso.admin.user_details import UserDetails
 from sso.admin.users import UserResource
-from sso.admin.violations import ViolationResource, violation_routes
 from sso.admin.webhooks import WebhookResource
 from sso.bus.bus import Bus
 from sso.change_stream.reader import ChangeReader
@@ -146,8 +144,7 @@ def _service_routes(s: ManagementServices) -> tuple[AdminRoute, ...]:
         *ClientResource(s.database, operations.clients).routes(),
         *providers.routes(),
         *signing_key_routes(keys),
-        *game_session_routes(sessions),
-        *violation_routes(ViolationResource(s.database)),
+        *game_session_routes(sessions, ViolationResource(s.database)),
         *state_routes(state),
         *system_routes(SystemResource(s.database)),
     )

@@ -10,12 +10,7 @@ from sso.accounts.model import login_key
 from sso.accounts.user_record import UserRecord
 from sso.core.field_errors import FieldError
 from sso.core.records import RecordModel
-<<<<<<< HEAD
-from sso.oauth.client_record import ClientRecord
-=======
 from sso.oauth.clients.record import ClientRecord
-from sso.state.location import DocumentError
->>>>>>> r29-c
 from sso.state.sections import (
     access_keys,
     applications,

@@ -9,11 +9,7 @@ from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.db.database import Database
 from sso.db.transaction import Transaction
-<<<<<<< HEAD
-from sso.oauth.client_record import exported_client
-=======
 from sso.oauth.clients.record import exported_client
->>>>>>> r29-c
 from sso.oauth.clients.store import list_client_rows
 from sso.state.apply import APPLY_SECONDS
 from sso.state.sections import (

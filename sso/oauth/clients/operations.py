@@ -15,16 +15,9 @@ from sso.core.field_errors import FieldError
 from sso.core.ids import secret_token
 from sso.core.records import Outcome
 from sso.db.transaction import Row, Transaction
-<<<<<<< HEAD:sso/oauth/client_operations.py
-from sso.oauth.client_record import ClientChanges, ClientRecord, client_json, secrets_json
-from sso.oauth.clients import branding as client_branding
-from sso.oauth.clients import store as client_store
-from sso.oauth.clients.assertions import stored_jwks
-=======
 from sso.oauth.clients import branding, store
 from sso.oauth.clients.assertions import stored_jwks
 from sso.oauth.clients.record import ClientChanges, ClientRecord, client_json, secrets_json
->>>>>>> r29-c:sso/oauth/clients/operations.py
 from sso.oauth.clients.redirect_uris import match_redirect_uri
 from sso.oauth.clients.store import lock_client, secret_purpose
 from sso.oauth.model import DEVICE_CODE, Client, expiry_seconds

@@ -12,11 +12,7 @@ from sso.core.moments import rfc3339
 from sso.core.outgoing_url import is_outgoing_url
 from sso.core.records import Host, RecordModel, Text, matching, without_control_characters
 from sso.db.transaction import Row
-<<<<<<< HEAD:sso/oauth/client_record.py
-from sso.oauth.clients import branding as client_branding
-=======
 from sso.oauth.clients import branding
->>>>>>> r29-c:sso/oauth/clients/record.py
 from sso.oauth.clients.assertions import stored_jwks
 from sso.oauth.clients.redirect_uris import browser_origin, is_redirect_uri
 from sso.oauth.model import CLIENT_ID, AccessTokenFormat, AuthMethod, Client, GrantType, Profile, expiry_seconds
