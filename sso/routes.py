@@ -34,10 +34,9 @@ from sso.accounts.second_factor.section import SecondFactorSection
 from sso.accounts.second_factor.shown_codes import ShownCodes
 from sso.accounts.visitor import Visitor
 from sso.admin.routes import admin_routes
-from sso.console.account_link import ConsoleLink
 from sso.console.confirmation import ConsoleConfirmation
-from sso.console.routes import console_routes
-from sso.console.system.findings import InstallationFindings
+from sso.console.routes import ConsoleLink, console_routes
+from sso.console.system_pages import InstallationFindings
 from sso.console.view import ConsoleView
 from sso.db.rate_limit import RateLimiter
 from sso.demo.mail_pages import demo_mail_pages

@@ -2,19 +2,17 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from quart import Blueprint, Response, request
 
 from sso.console.form_error import FormError
+from sso.console.form_pages import Form
+from sso.console.list_pages import Variables
 from sso.console.sections import ConsoleSection
-from sso.console.users.pages import problem
-from sso.console.view import ConsoleView, done
+from sso.console.view import ConsoleView, add_page, done
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
-
-Variables: TypeAlias = dict[str, Any]  # of the path
-Form: TypeAlias = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,6 @@ class EditedRecord:
 class RecordEditor:
     """A record that is edited as a form: how it is read, shown and saved by operations of the management API."""
 
-    key: str  # of its routes
     section: ConsoleSection
     path: str  # below that of the section
     method: str  # of the operation that saves
@@ -88,9 +85,9 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
         try:
             await send(visit, variables, form, dry_run=False)
         except ApiError as error:
-            return await show(visit, variables, form, **problem(FormError.of(error)))
+            return await show(visit, variables, form, **FormError.of(error).values)
         return done(editor.next_path(variables), editor.notice)
 
-    routes.add_url_rule(editor.path, f"open_{editor.key}", open_editor, methods=["GET"])
-    routes.add_url_rule(editor.path, f"save_{editor.key}", save, methods=["POST"])
-    routes.add_url_rule(f"{editor.path}/preview", f"preview_{editor.key}", preview, methods=["POST"])
+    add_page(routes, "GET", editor.path, open_editor)
+    add_page(routes, "POST", editor.path, save)
+    add_page(routes, "POST", f"{editor.path}/preview", preview)

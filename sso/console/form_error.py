@@ -1,6 +1,7 @@
 """Why the management API has refused a form, for people."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from sso.admin.errors import PreconditionFailed
 from sso.core.errors import ApiError
@@ -14,6 +15,11 @@ class FormError:
     text: str
     status: int = 422
     field: str = ""  # the field that the problem is about; "" if it is about the whole form
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The template values of a form that was refused."""
+        return {"problem": self.text, "problem_field": self.field, "status": self.status}
 
     @classmethod
     def of(cls, error: ApiError) -> "FormError":

@@ -1,8 +1,9 @@
-"""JSON in fields of forms, with the rules for bodies of the management API: what is accepted can be stored."""
+"""JSON and conditions in fields of forms, with the rules for bodies of the management API: all of it can be stored."""
 
 from typing import Any
 
 from sso.core.field_errors import FieldError
+from sso.perm.input.condition_notation import parse_condition
 from sso.web.body import SCHEMA_BODY, InvalidBody, parse_body
 
 
@@ -13,3 +14,12 @@ def read_object(text: str, field: str) -> dict[str, Any]:
     except InvalidBody as error:
         problem = f"{error.position}: this is not JSON" if error.position else error.problem
     raise FieldError((field,), problem)
+
+
+def read_condition(text: str, field: str) -> dict[str, Any]:
+    """Returns a condition, unchecked: a short text such as ``domain=studio.example tag=beta``, or JSON.
+
+    An empty field is an empty object. Raises FieldError.
+    """
+    text = text.strip()
+    return read_object(text, field) if text.startswith("{") else parse_condition(text.split(), (field,))

@@ -12,7 +12,7 @@ BASE = "/console"
 
 @dataclass(frozen=True)
 class ConsoleSection:
-    key: str  # also the name of its package and of its template folder
+    key: str  # also the name of its template folder
     title: str
     path: str
     rights: frozenset[AdminRight]  # one of them is required

@@ -1,15 +1,17 @@
 """The test of conditions: "does this user at this address match?", for groups of projects and roles of applications."""
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
-from quart import Response, request
+from quart import Blueprint, Response, request
 
-from sso.console.condition_fields import read_condition
 from sso.console.form_error import FormError
+from sso.console.form_pages import Form
+from sso.console.json_fields import read_condition
+from sso.console.list_pages import Record, Variables
 from sso.console.sections import ConsoleSection
 from sso.console.users.form import split_list
-from sso.console.users.pages import problem
-from sso.console.view import ConsoleView
+from sso.console.view import ConsoleView, add_page
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.perm.engine.explanation.text import comparison_text
@@ -17,29 +19,39 @@ from sso.perm.engine.explanation.text import comparison_text
 TEST = "/conditions/test"
 
 
-async def show_tester(
-    console: ConsoleView, visit: ConsoleVisit, template: str, form: dict[str, str], **page: Any
-) -> Response:
-    return await console.show(
-        visit, template, values=form, action=request.path, comparison_text=comparison_text, **{"outcome": None, **page}
-    )
+# Returns the values of the page and the first values of its form. Raises ApiError if there is no such record.
+Page: TypeAlias = Callable[[ConsoleVisit, Variables], Awaitable[tuple[Record, Form]]]
 
 
-async def judge_form(visit: ConsoleVisit, form: dict[str, str]) -> dict[str, Any]:
-    """Returns the template values of the outcome, or of the problem with the form."""
-    try:
-        return {"outcome": await visit.data("POST", TEST, body=question(form))}
-    except ApiError as error:
-        return problem(FormError.of(error))
+def add_tester(
+    console: ConsoleView, routes: Blueprint, section: ConsoleSection, path: str, template: str, page: Page
+) -> None:
+    async def show(visit: ConsoleVisit, form: Form, values: Record) -> Response:
+        return await console.show(
+            visit, template, values=form, action=request.path, comparison_text=comparison_text, **values
+        )
+
+    async def open_tester(**variables: str) -> Response:
+        visit = await console.open(section)
+        values, form = await page(visit, variables)
+        return await show(visit, form, {**values, "outcome": None})
+
+    async def test(**variables: str) -> Response:
+        visit, form = await console.submitted(section, "POST", TEST, recent="never")
+        values, _ = await page(visit, variables)
+        try:
+            outcome = {"outcome": await visit.data("POST", TEST, body=question(form))}
+        except ApiError as error:
+            outcome = {"outcome": None, **FormError.of(error).values}
+        return await show(visit, form, {**values, **outcome})
+
+    add_page(routes, "GET", path, open_tester)
+    add_page(routes, "POST", path, test)
 
 
-async def submitted_test(console: ConsoleView, section: ConsoleSection) -> tuple[ConsoleVisit, dict[str, str]]:
-    return await console.submitted(section, "POST", TEST, recent="never")
-
-
-def question(form: dict[str, str]) -> dict[str, Any]:
+def question(form: Form) -> Record:
     """Returns the body of the request. The facts of the form are sent if they are not empty."""
-    body: dict[str, Any] = {}
+    body: Record = {}
     if form.get("group_id"):
         body["group_id"] = form["group_id"]
     else:

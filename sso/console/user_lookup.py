@@ -1,6 +1,5 @@
 """Users in fields of forms and filters, who are named by e-mail address (the login) or by id."""
 
-from sso.console.form_error import FormError
 from sso.console.visit import ConsoleVisit
 from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
@@ -20,8 +19,3 @@ async def find_user_id(visit: ConsoleVisit, name: str, field: str) -> str:
     if not user_ids:
         raise FieldError((field,), f"there is no user {name}")
     return user_ids[0]
-
-
-def shown_while_typing(error: FormError, *, is_htmx: bool) -> FormError:
-    """Returns the problem with a filter. While its text is typed it is mostly incomplete, which is no error then."""
-    return FormError(error.text, 200, error.field) if is_htmx and error.status in (404, 422) else error

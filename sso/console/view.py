@@ -3,7 +3,8 @@
 The texts of the console are in English only (docs/console.rst).
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 from urllib.parse import quote
@@ -252,6 +253,12 @@ def done(path: str, notice: str) -> Response:
     """Redirects after an action to a page that shows the notice."""
     assert notice in NOTICES
     return see_other(f"{path}{'&' if '?' in path else '?'}done={notice}")
+
+
+def add_page(routes: Blueprint, method: str, path: str, view: Callable[..., Awaitable[Response]]) -> None:
+    """Adds a page that is declared. Its path, below that of the section, is also the name of its route."""
+    name = re.sub(r"\W+", "_", f"{method} {path}")
+    routes.add_url_rule(path, name, view, methods=[method])
 
 
 def _target() -> dict[str, str]:

@@ -105,6 +105,11 @@ class ConsoleVisit:
         return (await self.call(method, path, **options)).members["data"]
 
 
+def variables_of(operation: str, variables: Mapping[str, str]) -> dict[str, Any]:
+    """Returns the variables of a page that the path of an operation has as well."""
+    return {name: value for name, value in variables.items() if f"<{name}>" in operation}
+
+
 def version_of(record: JsonRecord) -> str:
     """Returns the version of a record for the field ``version`` of its form, so that no newer one is overwritten."""
     return etag(record)

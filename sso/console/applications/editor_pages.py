@@ -3,14 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
-from quart import Blueprint, Response
+from quart import Blueprint, request
 
 from sso.console.applications.editors import assertions_body, json_text, role_body, schema_body
 from sso.console.applications.examples import SCHEMA_EXAMPLE, role_example, rule_names
-from sso.console.applications.pages import APPLICATION, path_of
-from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
+from sso.console.applications.pages import APPLICATION, own_page, path_of
+from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
+from sso.console.form_pages import Action, Form, add_actions
+from sso.console.list_pages import Record, Variables
 from sso.console.sections import APPLICATIONS
-from sso.console.view import ConsoleView, done
+from sso.console.tester_pages import add_tester
+from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import ApiError
 from sso.perm.input.condition_notation import condition_text
@@ -40,7 +43,6 @@ def application_editor(
         }
 
     return RecordEditor(
-        key,
         APPLICATIONS,
         f"/<application_id>/{path}",
         method,
@@ -50,7 +52,7 @@ def application_editor(
         read,
         read_form,
         page,
-        lambda variables: path_of(variables["application_id"]),
+        own_page,
         body_needs_record=False,
     )
 
@@ -65,12 +67,18 @@ EDITORS = (
 def editor_pages(console: ConsoleView, routes: Blueprint) -> None:
     for editor in EDITORS:
         add_editor(console, routes, editor)
+    delete_role = Action("/<application_id>/roles/<name>/delete", "DELETE", ROLE, "role-deleted", own_page)
+    add_actions(console, routes, APPLICATIONS, delete_role)
+    test_path = "/<application_id>/roles/<name>/test"
+    add_tester(console, routes, APPLICATIONS, test_path, "applications/tester.html", _tester)
 
-    @routes.post("/<application_id>/roles/<name>/delete")
-    async def delete_role(application_id: str, name: str) -> Response:
-        visit, _ = await console.submitted(APPLICATIONS, "DELETE", ROLE)
-        await visit.call("DELETE", ROLE, application_id=application_id, name=name)
-        return done(path_of(application_id), "role-deleted")
+
+async def _tester(visit: ConsoleVisit, variables: Variables) -> tuple[Record, Form]:
+    role = await visit.data("GET", ROLE, **variables)
+    base, name = own_page(variables), variables["name"]
+    crumbs = [(base, f"Application {variables['application_id']}"), (f"{base}/roles/{name}", name)]
+    form = {"condition": condition_text(role["condition"]), "user": request.args.get("user", "")}
+    return {"title": "Test the condition", "crumbs": crumbs}, form
 
 
 async def _application_name(visit: ConsoleVisit, application_id: str) -> str:

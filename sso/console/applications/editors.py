@@ -4,8 +4,7 @@ from typing import Any
 
 import orjson
 
-from sso.console.condition_fields import read_condition
-from sso.console.json_fields import read_object
+from sso.console.json_fields import read_condition, read_object
 
 SCHEMA_SECTIONS = ("public_data", "private_data", "secret_data", "login")
 

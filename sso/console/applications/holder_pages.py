@@ -5,19 +5,18 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.console.applications.pages import APPLICATION, path_of
-from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
+from sso.console.applications.pages import APPLICATION, own_page, path_of
+from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
 from sso.console.form_error import FormError
-from sso.console.lists import exported_pages
+from sso.console.form_pages import Form
+from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.projects.frame import MAX_CHOICES
 from sso.console.role_rows import RoleRow, kept_rows, read_day
 from sso.console.sections import APPLICATIONS
 from sso.console.user_lookup import find_user_id
-from sso.console.users.pages import problem
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.field_errors import FieldError
-from sso.web.csv_response import streamed_csv_response
 from sso.web.redirects import see_other
 
 HOLDERS = f"{APPLICATION}/holders"
@@ -26,45 +25,34 @@ PERMISSIONS = "/users/<user_id>/permissions"
 
 def holder_pages(console: ConsoleView, routes: Blueprint) -> None:
     add_editor(console, routes, ASSIGNMENT_EDITOR)
+    holders = ListPage(
+        APPLICATIONS,
+        HOLDERS,
+        "holders",
+        "applications/holders.html",
+        ("role", "user_id", "login", "expired", "ttl"),
+        ("role",),
+        "/<application_id>/holders",
+        "/<application_id>/holders.csv",
+        "roles",
+        page=_list_values,
+        row=lambda _, holder: {**holder, "day": RoleRow(holder["role"], holder["expired"]).day},
+        opens=False,
+    )
+    show_list = add_list(console, routes, holders)
 
     @routes.get("/<application_id>/holders")
     async def show_holders(application_id: str) -> Response:
         """With a user, opens the roles of that user; otherwise lists the users who were given roles."""
         visit = await console.open(APPLICATIONS)
-        user, error = request.args.get("user", "").strip(), None
+        user, problem = request.args.get("user", "").strip(), {}
         if user:
             try:
                 user_id = await find_user_id(visit, user, "user")
                 return see_other(f"{path_of(application_id)}/users/{user_id}")
-            except FieldError as refused:
-                error = FormError.of(refused)
-        application = await visit.data("GET", APPLICATION, application_id=application_id)
-        role, after = request.args.get("role", "").strip(), request.args.get("after", "")
-        query = {"role": role, "after": after}
-        found = await visit.call("GET", HOLDERS, application_id=application_id, query=query)
-        return await console.show(
-            visit,
-            "applications/holders.html",
-            title="Users with roles",
-            crumbs=[(path_of(application_id), application["name"])],
-            base=path_of(application_id),
-            holders=[
-                {**holder, "day": RoleRow(holder["role"], holder["expired"]).day} for holder in found.members["data"]
-            ],
-            role_choices=[(name, name) for name in await roles_of(visit, application_id)],
-            role=role,
-            user_name=user,
-            after=after,
-            next=found.members.get("next"),
-            **problem(error),
-        )
-
-    @routes.get("/<application_id>/holders.csv")
-    async def export_holders(application_id: str) -> Response:
-        visit = await console.open_export(APPLICATIONS)
-        query = {"role": request.args.get("role", "").strip()}
-        pages = exported_pages(visit, HOLDERS, query, application_id=application_id)
-        return await streamed_csv_response("roles", ("role", "user_id", "login", "expired", "ttl"), pages)
+            except FieldError as error:
+                problem = FormError.of(error).values
+        return await show_list(visit, {"application_id": application_id}, user_name=user, **problem)
 
     @routes.get("/choose")
     async def choose() -> Response:
@@ -74,6 +62,17 @@ def holder_pages(console: ConsoleView, routes: Blueprint) -> None:
         if not application_id or not user_id:
             return see_other(APPLICATIONS.path)
         return see_other(f"{path_of(quote(application_id, safe=''))}/users/{quote(user_id, safe='')}")
+
+
+async def _list_values(visit: ConsoleVisit, variables: Variables) -> Record:
+    application = await visit.data("GET", APPLICATION, **variables)
+    base = own_page(variables)
+    return {
+        "title": "Users with roles",
+        "crumbs": [(base, application["name"])],
+        "base": base,
+        "role_choices": [(name, name) for name in await roles_of(visit, variables["application_id"])],
+    }
 
 
 async def roles_of(visit: ConsoleVisit, application_id: str) -> list[str]:
@@ -114,7 +113,6 @@ async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord)
 
 
 ASSIGNMENT_EDITOR = RecordEditor(
-    "assignment",
     APPLICATIONS,
     "/<application_id>/users/<user_id>",
     "PATCH",

@@ -5,53 +5,44 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.admin.request import AdminResponse
-from sso.console.export_pages import add_export
-from sso.console.form_error import FormError
+from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form
+from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.sections import APPLICATIONS
-from sso.console.users.pages import problem
-from sso.console.view import ConsoleView, done
+from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
-from sso.core.errors import ApiError
 
-APPLICATION = "/applications/<application_id>"
+APPLICATION, KEY = "/applications/<application_id>", "/access-keys/<key_id>"
 MAX_PROJECT_CHOICES = 50
 CSV_COLUMNS = ("application_id", "name", "project_id", "description")
 
 
 def application_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(APPLICATIONS)
-    add_export(console, routes, APPLICATIONS, "/applications", CSV_COLUMNS)
+    applications = ListPage(
+        APPLICATIONS,
+        "/applications",
+        "applications",
+        "applications/list.html",
+        CSV_COLUMNS,
+        page=_list_values,
+        needs_right=False,  # otherwise there is none yet
+    )
+    show_list = add_list(console, routes, applications)
 
-    @routes.get("")
-    async def show_list() -> Response:
-        return await application_list(await console.open(APPLICATIONS))
+    async def show_refused(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
+        return await show_list(visit, variables, values=form, **problem)
 
-    @routes.post("")
-    async def create() -> Response:
-        visit, form = await console.submitted(APPLICATIONS, "POST", "/applications")
-        body = {name: form.get(name, "").strip() for name in ("name", "description", "project_id")}
-        try:
-            created = await visit.data("POST", "/applications", body=body)
-        except ApiError as error:
-            return await application_list(visit, values=form, **problem(FormError.of(error)))
-        return done(path_of(created["application_id"]), "application-created")
-
-    async def application_list(visit: ConsoleVisit, **context: Any) -> Response:
-        search, after = request.args.get("search", "").strip(), request.args.get("after", "")
-        query, found = {"search": search, "after": after}, AdminResponse({"data": []})
-        if visit.may("GET", "/applications"):  # otherwise there is none yet
-            found = await visit.call("GET", "/applications", query=query)
-        return await console.show(
-            visit,
-            "applications/list.html",
-            title="Applications",
-            search=search,
-            applications=found.members["data"],
-            next=found.members.get("next"),
-            projects=await _project_choices(visit),
-            **{"values": {"project_id": request.args.get("project_id", "").strip()}, **context},
-        )
+    create = FormPage(
+        APPLICATIONS,
+        "",
+        "POST",
+        "/applications",
+        lambda form, _: {name: form.get(name, "").strip() for name in ("name", "description", "project_id")},
+        show_refused,
+        "application-created",
+        lambda application, _: path_of(application["application_id"]),
+    )
+    add_form(console, routes, create)
 
     @routes.get("/<application_id>")
     async def show_application(application_id: str) -> Response:
@@ -73,16 +64,23 @@ def application_pages(console: ConsoleView) -> Blueprint:
             **context,
         )
 
-    @routes.post("/<application_id>/roles")
-    async def create_role(application_id: str) -> Response:
-        visit, form = await console.submitted(APPLICATIONS, "POST", "/roles")
-        name = form.get("name", "").strip()
-        try:
-            await visit.call("POST", "/roles", body={"application_id": application_id, "name": name})
-        except ApiError as error:
-            refused = problem(FormError.of(error))
-            return await application_page(visit, application_id, role_name=name, **refused)
-        return done(f"{path_of(application_id)}/roles/{quote(name)}", "role-created")
+    async def show_refused_role(
+        visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any
+    ) -> Response:
+        name = _new_role(form or {}, variables)["name"]
+        return await application_page(visit, variables["application_id"], role_name=name, **problem)
+
+    create_role = FormPage(
+        APPLICATIONS,
+        "/<application_id>/roles",
+        "POST",
+        "/roles",
+        _new_role,
+        show_refused_role,
+        "role-created",
+        lambda role, variables: f"{path_of(variables['application_id'])}/roles/{quote(role['name'])}",
+    )
+    add_form(console, routes, create_role)
 
     @routes.post("/<application_id>/keys")
     async def create_key(application_id: str) -> Response:
@@ -92,13 +90,18 @@ def application_pages(console: ConsoleView) -> Blueprint:
         key = await visit.data("POST", "/access-keys", body=body)
         return await application_page(visit, application_id, new_key=key)
 
-    @routes.post("/<application_id>/keys/<key_id>/delete")
-    async def delete_key(application_id: str, key_id: str) -> Response:
-        visit, _ = await console.submitted(APPLICATIONS, "DELETE", "/access-keys/<key_id>")
-        await visit.call("DELETE", "/access-keys/<key_id>", key_id=key_id)
-        return done(path_of(application_id), "key-deleted")
-
+    delete_key = Action("/<application_id>/keys/<key_id>/delete", "DELETE", KEY, "key-deleted", own_page)
+    add_actions(console, routes, APPLICATIONS, delete_key)
     return routes
+
+
+def _new_role(form: Form, variables: Variables) -> Record:
+    return {"application_id": variables["application_id"], "name": form.get("name", "").strip()}
+
+
+async def _list_values(visit: ConsoleVisit, _: Variables) -> Record:
+    chosen = request.args.get("project_id", "").strip()
+    return {"projects": await _project_choices(visit), "values": {"project_id": chosen}}
 
 
 async def _project_choices(visit: ConsoleVisit) -> list[dict[str, Any]]:
@@ -111,3 +114,7 @@ async def _project_choices(visit: ConsoleVisit) -> list[dict[str, Any]]:
 
 def path_of(application_id: int | str) -> str:
     return f"{APPLICATIONS.path}/{application_id}"
+
+
+def own_page(variables: Variables) -> str:
+    return path_of(variables["application_id"])

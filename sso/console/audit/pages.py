@@ -1,25 +1,21 @@
 """The audit trail: the list with its filters, an entry with its differences, and its undo."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlencode
 
 import orjson
-from quart import Blueprint, Response, request
+from quart import Blueprint, Response
 
 from sso.console.audit.differences import differences
 from sso.console.audit.targets import target_path
 from sso.console.audit.undo_pages import ENTRY, undo_pages, why_not
-from sso.console.form_error import FormError
-from sso.console.lists import exported_pages
+from sso.console.list_pages import ListPage, Variables, add_list
 from sso.console.sections import AUDIT
-from sso.console.user_lookup import find_user_id, shown_while_typing
-from sso.console.users.pages import problem
+from sso.console.user_lookup import find_user_id
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
-from sso.core.errors import ApiError
 from sso.core.field_errors import FieldError
-from sso.web.csv_response import streamed_csv_response
 
 FILTERS = ("actor", "target", "operation", "since", "until")
 CSV_COLUMNS = (
@@ -30,36 +26,19 @@ CSV_COLUMNS = (
 
 def audit_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(AUDIT)
-
-    @routes.get("")
-    async def show_list() -> Response:
-        visit = await console.open(AUDIT)
-        filters = {name: request.args.get(name, "").strip() for name in FILTERS}
-        entries, next_after, error = [], None, None
-        try:
-            query = await _query(visit, filters)
-            found = await visit.call("GET", "/audit", query={**query, "after": request.args.get("after", "")})
-            entries, next_after = found.members["data"], found.members.get("next")
-        except ApiError as refused:
-            error = shown_while_typing(FormError.of(refused), is_htmx=bool(request.headers.get("HX-Request")))
-        chosen = {name: value for name, value in filters.items() if value}
-        return await console.show(
-            visit,
-            "audit/list.html",
-            title="Audit trail",
-            entries=[_listed(visit, entry) for entry in entries],
-            next=next_after,
-            filters=filters,
-            query=urlencode(chosen),
-            **problem(error),
-        )
-
-    @routes.get("/export.csv")
-    async def export() -> Response:
-        visit = await console.open_export(AUDIT)
-        filters = {name: request.args.get(name, "").strip() for name in FILTERS}
-        pages = exported_pages(visit, "/audit", await _query(visit, filters))
-        return await streamed_csv_response("audit", CSV_COLUMNS, pages, _csv_record)
+    entries = ListPage(
+        AUDIT,
+        "/audit",
+        "entries",
+        "audit/list.html",
+        CSV_COLUMNS,
+        FILTERS,
+        query=_query,
+        row=_listed,
+        cells=_csv_record,
+        shows_problems=True,
+    )
+    add_list(console, routes, entries)
 
     @routes.get("/<entry_id>")
     async def show_entry(entry_id: str) -> Response:
@@ -78,7 +57,7 @@ def audit_pages(console: ConsoleView) -> Blueprint:
     return routes
 
 
-async def _query(visit: ConsoleVisit, filters: dict[str, str]) -> dict[str, str]:
+async def _query(visit: ConsoleVisit, filters: Mapping[str, str], _: Variables) -> Mapping[str, str]:
     """Returns the filters of the management API: users become ids, and days Unix seconds, with the day of ``until``."""
     query = dict(filters)
     if filters["actor"]:

@@ -12,7 +12,6 @@ from sso.console.audit.undo_operations import undo_of
 from sso.console.audit.undo_rights import require_undo_rights
 from sso.console.form_error import FormError
 from sso.console.sections import AUDIT
-from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError, Forbidden, NotFound
@@ -86,7 +85,7 @@ def undo_pages(console: ConsoleView, routes: Blueprint) -> None:
             version=current.version,
             impact=impact,
             can_undo=can_undo,
-            **problem(error),
+            **(error.values if error else {}),
         )
 
 

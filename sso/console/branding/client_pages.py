@@ -9,7 +9,6 @@ from sso.console.branding.preview import PAGES, PreviewBrand, previews, read_pag
 from sso.console.clients.pages import protection_of
 from sso.console.form_error import FormError
 from sso.console.sections import CLIENTS
-from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.brand import Brand, parse_accent
@@ -79,7 +78,7 @@ def client_branding_pages(console: ConsoleView, routes: Blueprint, service: Bran
             page=read_page(page),
             pages=[(key, title) for key, (title, _) in PAGES.items()],
             previews=previews(current_app.jinja_env, read_page(page), brand) if brand else [],
-            **(problem(error) | ({"status": 200} if part else {})),
+            **((error.values if error else {}) | ({"status": 200} if part else {})),
         )
 
 

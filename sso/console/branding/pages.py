@@ -7,7 +7,6 @@ from quart import Blueprint, Response, current_app, request
 from sso.console.branding.preview import PAGES, PreviewBrand, previews, read_page
 from sso.console.form_error import FormError
 from sso.console.sections import BRANDING
-from sso.console.users.pages import problem
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core import setting_values
@@ -68,7 +67,7 @@ def branding_pages(console: ConsoleView, brand: Brand) -> Blueprint:
             pages=[(key, title) for key, (title, _) in PAGES.items()],
             previews=shown,
             settings="\n".join(changed),
-            **(problem(error) | ({"status": 200} if part else {})),
+            **((error.values if error else {}) | ({"status": 200} if part else {})),
         )
 
     return routes

@@ -7,86 +7,90 @@ from urllib.parse import urlsplit
 from quart import Blueprint, Response, current_app, request
 
 from sso.admin.clients import require_rights_of_client
+from sso.admin.request import AdminResponse
 from sso.console.clients.quickstarts import FRAMEWORKS, Framework
-from sso.console.export_pages import add_export
 from sso.console.form_error import FormError
-from sso.console.record_action_pages import add_record_actions
+from sso.console.form_pages import Form, FormPage, add_actions, add_form, record_actions
+from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.sections import CLIENTS
 from sso.console.users.form import split_list
-from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
-from sso.core.errors import ApiError, Forbidden, NotFound
+from sso.core.errors import Forbidden, NotFound
 from sso.core.field_errors import FieldError
 
 CLIENT = "/clients/<client_id>"
 DAY_S = 86400
 CONFIRMED_FIELDS = ("redirect_uris", "consent")  # who changes these can get the tokens of users
 CSV_COLUMNS = (
-    "client_id",
-    "name",
-    "profile",
-    "public",
-    "disabled",
-    "redirect_uris",
-    "redirect_hosts",
-    "grant_types",
-    "application_id",
-    "created",
-)
+    "client_id", "name", "profile", "public", "disabled", "redirect_uris", "redirect_hosts", "grant_types",
+    "application_id", "created",
+)  # fmt: skip
 
 
 def client_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(CLIENTS)
-    add_export(console, routes, CLIENTS, "/clients", CSV_COLUMNS)
+    add_list(console, routes, ListPage(CLIENTS, "/clients", "clients", "clients/list.html", CSV_COLUMNS))
+    wizard_pages(console, routes)
 
-    @routes.get("")
-    async def show_list() -> Response:
-        visit = await console.open(CLIENTS)
-        search, after = request.args.get("search", "").strip(), request.args.get("after", "")
-        found = await visit.call("GET", "/clients", query={"search": search, "after": after})
+    async def show_client(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
+        client = await visit.data("GET", CLIENT, **variables)
+        if form is None:
+            return await client_page(visit, client)
+        typed = {**client, **_changed_client(form, variables)}
+        return await client_page(visit, typed, version=form.get("version", ""), **problem)
+
+    async def client_page(visit: ConsoleVisit, client: Record, **context: Any) -> Response:
         return await console.show(
             visit,
-            "clients/list.html",
-            title="OAuth clients",
-            search=search,
-            clients=found.members["data"],
-            next=found.members.get("next"),
+            "clients/client.html",
+            title=client["name"] or client["client_id"],
+            client=client,
+            frameworks=FRAMEWORKS.values(),
+            protection=protection_of(visit, client) if visit.may("PATCH", CLIENT) else "",
+            **{"version": version_of(client), **context},
         )
 
-    @routes.get("/new")
-    async def show_wizard() -> Response:
-        visit = await console.open(CLIENTS)
+    add_form(
+        console,
+        routes,
+        FormPage(
+            CLIENTS,
+            "/<client_id>",
+            "PATCH",
+            CLIENT,
+            _changed_client,
+            show_client,
+            "client-saved",
+            lambda _, variables: f"{CLIENTS.path}/{variables['client_id']}",
+            is_important=lambda client, body: any(body[name] != client[name] for name in CONFIRMED_FIELDS),
+            opens=True,
+        ),
+    )
+    client_actions(console, routes, client_page)
+    return routes
+
+
+def wizard_pages(console: ConsoleView, routes: Blueprint) -> None:
+    async def wizard(visit: ConsoleVisit, _: Variables, form: Form | None, /, **problem: Any) -> Response:
         visit.require("POST", "/clients")
         framework = FRAMEWORKS.get(request.args.get("framework", ""))
-        return await wizard(visit, framework, {})
-
-    @routes.post("/new")
-    async def create() -> Response:
-        visit, form = await console.submitted(CLIENTS, "POST", "/clients")
-        framework = FRAMEWORKS.get(form.get("framework", ""))
-        if framework is None:
-            raise NotFound("There is no such framework.")
-        try:
-            created = await visit.data("POST", "/clients", body=_new_client(framework, form))
-        except ApiError as error:
-            return await wizard(visit, framework, form, FormError.of(error))
-        return await quickstart(visit, framework, created, f"The client {created['client_id']} has been created.")
-
-    async def wizard(
-        visit: ConsoleVisit, framework: Framework | None, form: dict[str, str], error: FormError | None = None
-    ) -> Response:
         return await console.show(
             visit,
             "clients/new.html",
             title="New OAuth client",
             frameworks=FRAMEWORKS.values(),
-            framework=framework,
-            values=form,
-            **problem(error),
+            framework=framework if form is None else _framework(form.get("framework", "")),
+            values=form or {},
+            **problem,
         )
 
-    async def quickstart(visit: ConsoleVisit, framework: Framework, client: dict[str, Any], notice: str) -> Response:
+    async def show_program(visit: ConsoleVisit, found: AdminResponse, _: Variables, form: Form) -> Response:
+        client = found.members["data"]
+        notice = f"The client {client['client_id']} has been created."
+        return await quickstart(visit, FRAMEWORKS[form["framework"]], client, notice)
+
+    async def quickstart(visit: ConsoleVisit, framework: Framework, client: Record, notice: str) -> Response:
         issuer = current_app.config["BASE_URL"]
         return await console.show(
             visit,
@@ -101,51 +105,17 @@ def client_pages(console: ConsoleView) -> Blueprint:
             notice=notice,
         )
 
-    @routes.get("/<client_id>")
-    async def show_client(client_id: str) -> Response:
-        visit = await console.open(CLIENTS)
-        return await client_page(visit, await visit.data("GET", CLIENT, client_id=client_id))
-
-    async def client_page(visit: ConsoleVisit, client: dict[str, Any], **context: Any) -> Response:
-        return await console.show(
-            visit,
-            "clients/client.html",
-            title=client["name"] or client["client_id"],
-            client=client,
-            version=version_of(client),
-            frameworks=FRAMEWORKS.values(),
-            protection=protection_of(visit, client) if visit.may("PATCH", CLIENT) else "",
-            **context,
-        )
-
     @routes.get("/<client_id>/quickstart/<framework>")
     async def show_quickstart(client_id: str, framework: str) -> Response:
         visit = await console.open(CLIENTS)
         client = await visit.data("GET", CLIENT, client_id=client_id)
-        if framework not in FRAMEWORKS:
-            raise NotFound("There is no such framework.")
-        return await quickstart(visit, FRAMEWORKS[framework], client, "")
+        return await quickstart(visit, _framework(framework), client, "")
 
-    @routes.post("/<client_id>")
-    async def save(client_id: str) -> Response:
-        visit, form = await console.submitted(CLIENTS, "PATCH", CLIENT, recent="by_caller")
-        body = {
-            "name": form.get("name", "").strip(),
-            "redirect_uris": split_list(form.get("redirect_uris", "")),
-            "consent": "consent" in form,
-        }
-        client = await visit.data("GET", CLIENT, client_id=client_id)
-        is_important = any(body[name] != client[name] for name in CONFIRMED_FIELDS)
-        await console.require_recent(visit, form, needed=is_important)
-        try:
-            await visit.call("PATCH", CLIENT, client_id=client_id, body=body, if_match=form.get("version") or None)
-        except ApiError as error:
-            client = await visit.data("GET", CLIENT, client_id=client_id)
-            return await client_page(visit, {**client, **body}, **problem(FormError.of(error)))
-        return done(f"{CLIENTS.path}/{client_id}", "client-saved")
-
-    client_actions(console, routes, client_page)
-    return routes
+    add_form(
+        console,
+        routes,
+        FormPage(CLIENTS, "/new", "POST", "/clients", _new_client, wizard, result=show_program, opens=True),
+    )
 
 
 def client_actions(console: ConsoleView, routes: Blueprint, client_page: Callable[..., Awaitable[Response]]) -> None:
@@ -159,13 +129,13 @@ def client_actions(console: ConsoleView, routes: Blueprint, client_page: Callabl
             client = await visit.data("POST", f"{CLIENT}/rotate-secret", client_id=client_id, body=body)
         except FieldError as error:
             client = await visit.data("GET", CLIENT, client_id=client_id)
-            return await client_page(visit, client, **problem(FormError.of(error)))
+            return await client_page(visit, client, **FormError.of(error).values)
         if finish:
             return done(f"{CLIENTS.path}/{client_id}", "rotation-finished")
         secret = client.pop("client_secret")
         return await client_page(visit, client, new_secret=secret)
 
-    add_record_actions(console, routes, CLIENTS, CLIENT, "client")
+    add_actions(console, routes, CLIENTS, *record_actions(CLIENTS, CLIENT, "client"))
 
 
 def protection_of(visit: ConsoleVisit, client: dict[str, Any]) -> str:
@@ -181,8 +151,23 @@ def _days(text: str) -> Any:
     return int(text) * DAY_S if text.isascii() and text.isdecimal() and len(text) < 6 else text
 
 
-def _new_client(framework: Framework, form: dict[str, str]) -> dict[str, Any]:
-    body: dict[str, Any] = {
+def _framework(key: str) -> Framework:
+    if key not in FRAMEWORKS:
+        raise NotFound("There is no such framework.")
+    return FRAMEWORKS[key]
+
+
+def _changed_client(form: Form, _variables: Variables) -> Record:
+    return {
+        "name": form.get("name", "").strip(),
+        "redirect_uris": split_list(form.get("redirect_uris", "")),
+        "consent": "consent" in form,
+    }
+
+
+def _new_client(form: Form, _variables: Variables) -> Record:
+    framework = _framework(form.get("framework", ""))
+    body: Record = {
         "client_id": form.get("client_id", "").strip(),
         "name": form.get("name", "").strip(),
         "profile": "oidc",

@@ -17,7 +17,6 @@ from sso.console.explorer.permissions import CannotExplore, ReasonedRule, UserPe
 from sso.console.explorer.query import COMPARISONS, OTHER_MOMENT, ExplorerQuery
 from sso.console.form_error import FormError
 from sso.console.sections import EXPLORER
-from sso.console.users.pages import problem
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
@@ -84,7 +83,7 @@ def explorer_pages(console: ConsoleView) -> Blueprint:
             application_name=await _application_name(visit, explored.application_id) if explored else "",
             project_choices=_project_choices(explored, query),
             **(_shown(explored, query) if explored else {"left": None}),
-            **problem(error),
+            **(error.values if error else {}),
         )
 
     @routes.get("/export.csv")

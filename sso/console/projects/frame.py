@@ -1,5 +1,6 @@
 """What the pages of a project have in common: its record, tabs and paths."""
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +15,10 @@ MAX_GROUPS = 1000  # of a project
 
 def path_of(project_id: str) -> str:
     return f"{PROJECTS.path}/{quote(project_id, safe='')}"
+
+
+def own_page(variables: Mapping[str, str]) -> str:
+    return path_of(variables["project_id"])
 
 
 def project_page(project: dict[str, Any], tab: str, title: str = "", *above: tuple[str, str]) -> dict[str, Any]:

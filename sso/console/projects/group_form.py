@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sso.console.condition_fields import read_condition
+from sso.console.json_fields import read_condition
 from sso.console.user_lookup import find_user_id
 from sso.console.users.form import split_list
 from sso.console.visit import ConsoleVisit

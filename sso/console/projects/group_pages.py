@@ -1,55 +1,54 @@
 """The groups of a project: the list, the form that creates one, and the editor of a group."""
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
-from sso.console.form_error import FormError
-from sso.console.projects.frame import path_of, project_page, read_project
+from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
+from sso.console.form_pages import Form, FormPage, add_form
+from sso.console.list_pages import ListPage, Record, Variables, add_list
+from sso.console.projects.frame import group_choices, path_of, project_page, read_project
 from sso.console.projects.group_form import condition_rows, read_conditions, read_users
 from sso.console.sections import PROJECTS
+from sso.console.tester_pages import add_tester
 from sso.console.users.form import split_list
-from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
-from sso.core.errors import ApiError, NotFound
+from sso.core.errors import NotFound
 
 GROUP = "/groups/<group_id>"
 
 
 def group_pages(console: ConsoleView, routes: Blueprint) -> None:
     add_editor(console, routes, GROUP_EDITOR)
+    groups = ListPage(
+        PROJECTS,
+        "/groups",
+        "groups",
+        "projects/groups.html",
+        path="/<project_id>/groups",
+        page=_list_values,
+        query=_query,
+    )
+    show_list = add_list(console, routes, groups)
 
-    @routes.get("/<project_id>/groups")
-    async def show_groups(project_id: str) -> Response:
-        return await groups(await console.open(PROJECTS), project_id)
+    async def show_refused(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
+        return await show_list(visit, variables, values=form, **problem)
 
-    @routes.post("/<project_id>/groups")
-    async def create_group(project_id: str) -> Response:
-        visit, form = await console.submitted(PROJECTS, "POST", "/groups")
-        body = {"project_id": project_id, "title": form.get("title", "").strip()}
-        try:
-            created = await visit.data("POST", "/groups", body=body)
-        except ApiError as error:
-            return await groups(visit, project_id, values=form, **problem(FormError.of(error)))
-        return done(group_path(project_id, created["group_id"]), "group-created")
-
-    async def groups(visit: ConsoleVisit, project_id: str, **context: Any) -> Response:
-        project = await read_project(visit, project_id)
-        search, after = request.args.get("search", "").strip(), request.args.get("after", "")
-        found = await visit.call("GET", "/groups", query={"project_id": project_id, "search": search, "after": after})
-        return await console.show(
-            visit,
-            "projects/groups.html",
-            **project_page(project, "groups"),
-            groups=found.members["data"],
-            search=search,
-            after=after,
-            next=found.members.get("next"),
-            **{"values": {}, **context},
-        )
+    create = FormPage(
+        PROJECTS,
+        "/<project_id>/groups",
+        "POST",
+        "/groups",
+        lambda form, variables: {"project_id": variables["project_id"], "title": form.get("title", "").strip()},
+        show_refused,
+        "group-created",
+        lambda group, variables: group_path(variables["project_id"], group["group_id"]),
+    )
+    add_form(console, routes, create)
+    add_tester(console, routes, PROJECTS, "/<project_id>/tester", "projects/tester.html", _tester)
 
     @routes.post("/<project_id>/groups/<group_id>/delete")
     async def delete_group(project_id: str, group_id: str) -> Response:
@@ -57,6 +56,21 @@ def group_pages(console: ConsoleView, routes: Blueprint) -> None:
         await read_group(visit, project_id, group_id)
         await visit.call("DELETE", GROUP, group_id=group_id)
         return done(f"{path_of(project_id)}/groups", "group-deleted")
+
+
+async def _list_values(visit: ConsoleVisit, variables: Variables) -> Record:
+    return {**project_page(await read_project(visit, variables["project_id"]), "groups"), "values": {}}
+
+
+async def _query(_visit: ConsoleVisit, filters: Mapping[str, str], variables: Variables) -> Mapping[str, str]:
+    return {**filters, "project_id": variables["project_id"]}
+
+
+async def _tester(visit: ConsoleVisit, variables: Variables) -> tuple[Record, Form]:
+    project = await read_project(visit, variables["project_id"])
+    choices = await group_choices(visit, variables["project_id"])
+    form = {name: request.args.get(name, "") for name in ("group_id", "user")}
+    return {**project_page(project, "tester"), "group_choices": choices}, form
 
 
 def group_path(project_id: str, group_id: str) -> str:
@@ -112,7 +126,6 @@ def uses_of(project: dict[str, Any], group_id: str) -> list[dict[str, str]]:
 
 
 GROUP_EDITOR = RecordEditor(
-    "group",
     PROJECTS,
     "/<project_id>/groups/<group_id>",
     "PATCH",

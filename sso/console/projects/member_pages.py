@@ -5,26 +5,25 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
-from sso.console.form_error import FormError
-from sso.console.lists import exported_pages
+from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
+from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form
+from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.projects.frame import (
     PROJECT,
     applications_of,
     groups_of,
+    own_page,
     path_of,
     project_page,
     read_project,
 )
 from sso.console.role_rows import RoleRow, kept_rows, read_day
 from sso.console.sections import PROJECTS
-from sso.console.users.pages import problem
-from sso.console.view import ConsoleView, done
+from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import ApiError
 from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
-from sso.web.csv_response import streamed_csv_response
 
 MEMBERS = f"{PROJECT}/members"
 MEMBER = f"{MEMBERS}/<user_id>"
@@ -33,54 +32,55 @@ LEVELS = ("applications", "services", "groups")
 
 def member_pages(console: ConsoleView, routes: Blueprint) -> None:
     add_editor(console, routes, MEMBER_EDITOR)
+    members = ListPage(
+        PROJECTS,
+        MEMBERS,
+        "members",
+        "projects/members.html",
+        ("user_id", "login", "roles"),
+        (),
+        "/<project_id>",
+        "/<project_id>/members.csv",
+        "members",
+        page=_list_values,
+        row=lambda _, member: {**member, "rows": role_rows(member["roles"])},
+        cells=lambda member: {**member, "roles": [row.key for row in role_rows(member["roles"])]},
+    )
+    show_list = add_list(console, routes, members)
 
-    @routes.get("/<project_id>")
-    async def show_members(project_id: str) -> Response:
-        values = {"user": request.args.get("login", "").strip()}
-        return await members(await console.open(PROJECTS), project_id, values=values)
+    async def show_refused(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
+        """The form has one field for the login and the id of the user."""
+        if problem["problem_field"] in ("login", "user_id"):
+            problem["problem_field"] = "user"
+        return await show_list(visit, variables, values=form, **problem)
 
-    @routes.post("/<project_id>/members")
-    async def add_member(project_id: str) -> Response:
-        visit, form = await console.submitted(PROJECTS, "POST", MEMBERS)
-        user = form.get("user", "").strip()
-        body = {"user_id" if is_user_id(user) else "login": user, "roles": {"project": [form.get("role", "")]}}
-        try:
-            await visit.call("POST", MEMBERS, project_id=project_id, body=body)
-        except ApiError as error:
-            return await members(visit, project_id, values=form, **problem(_about_user(FormError.of(error))))
-        return done(path_of(project_id), "member-added")
-
-    async def members(visit: ConsoleVisit, project_id: str, **context: Any) -> Response:
-        project = await read_project(visit, project_id)
-        after = request.args.get("after", "")
-        found = await visit.call("GET", MEMBERS, project_id=project_id, query={"after": after})
-        return await console.show(
-            visit,
-            "projects/members.html",
-            **project_page(project, "members"),
-            members=[{**member, "rows": role_rows(member["roles"])} for member in found.members["data"]],
-            role_choices=await role_choices(visit, project_id),
-            after=after,
-            next=found.members.get("next"),
-            **context,
-        )
-
-    @routes.get("/<project_id>/members.csv")
-    async def export_members(project_id: str) -> Response:
-        visit = await console.open_export(PROJECTS)
-        pages = exported_pages(visit, MEMBERS, {}, project_id=project_id)
-        return await streamed_csv_response("members", ("user_id", "login", "roles"), pages, _csv_record)
-
-    @routes.post("/<project_id>/members/<user_id>/remove")
-    async def remove_member(project_id: str, user_id: str) -> Response:
-        visit, _ = await console.submitted(PROJECTS, "DELETE", MEMBER)
-        await visit.call("DELETE", MEMBER, project_id=project_id, user_id=user_id)
-        return done(path_of(project_id), "member-removed")
+    add = FormPage(
+        PROJECTS,
+        "/<project_id>/members",
+        "POST",
+        MEMBERS,
+        _new_member,
+        show_refused,
+        "member-added",
+        lambda _, variables: own_page(variables),
+    )
+    add_form(console, routes, add)
+    remove = Action("/<project_id>/members/<user_id>/remove", "DELETE", MEMBER, "member-removed", own_page)
+    add_actions(console, routes, PROJECTS, remove)
 
 
-def _about_user(error: FormError) -> FormError:
-    """The form has one field for the login and the id of the user."""
-    return FormError(error.text, error.status, "user") if error.field in ("login", "user_id") else error
+def _new_member(form: Form, _variables: Variables) -> Record:
+    user = form.get("user", "").strip()
+    return {"user_id" if is_user_id(user) else "login": user, "roles": {"project": [form.get("role", "")]}}
+
+
+async def _list_values(visit: ConsoleVisit, variables: Variables) -> Record:
+    project = await read_project(visit, variables["project_id"])
+    return {
+        **project_page(project, "members"),
+        "role_choices": await role_choices(visit, variables["project_id"]),
+        "values": {"user": request.args.get("login", "").strip()},
+    }
 
 
 async def role_choices(visit: ConsoleVisit, project_id: str) -> list[tuple[str, str]]:
@@ -150,10 +150,6 @@ async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord)
     }
 
 
-def _csv_record(member: dict[str, Any]) -> dict[str, Any]:
-    return {**member, "roles": [row.key for row in role_rows(member["roles"])]}
-
-
 async def _places(visit: ConsoleVisit, project_id: str) -> dict[str, str]:
     """Returns the resources of the project at which a member can have roles, with their titles."""
     applications = await applications_of(visit, project_id)
@@ -166,7 +162,6 @@ async def _places(visit: ConsoleVisit, project_id: str) -> dict[str, str]:
 
 
 MEMBER_EDITOR = RecordEditor(
-    "member",
     PROJECTS,
     "/<project_id>/members/<user_id>",
     "PATCH",

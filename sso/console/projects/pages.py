@@ -5,16 +5,14 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
-from sso.console.export_pages import add_export
-from sso.console.form_error import FormError
+from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
+from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form
+from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.projects.frame import PROJECT, groups_of, path_of, project_page, read_project
 from sso.console.sections import PROJECTS
 from sso.console.users.form import split_list
-from sso.console.users.pages import problem
-from sso.console.view import ConsoleView, done
+from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit, version_of
-from sso.core.errors import ApiError
 from sso.web.redirects import see_other
 
 CSV_COLUMNS = ("id", "title", "description", "aliases", "author", "created")
@@ -23,39 +21,25 @@ CSV_COLUMNS = ("id", "title", "description", "aliases", "author", "created")
 def project_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(PROJECTS)
     add_editor(console, routes, SETTINGS)
-    add_export(console, routes, PROJECTS, "/projects", CSV_COLUMNS)
+    projects = ListPage(PROJECTS, "/projects", "projects", "projects/list.html", CSV_COLUMNS, page=_list_values)
+    show_list = add_list(console, routes, projects)
 
-    @routes.get("")
-    async def show_list() -> Response:
-        return await project_list(await console.open(PROJECTS))
+    async def show_refused(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
+        return await show_list(visit, variables, values=form, **problem)
 
-    @routes.post("")
-    async def create() -> Response:
-        visit, form = await console.submitted(PROJECTS, "POST", "/projects")
-        body = {
-            "title": form.get("title", "").strip(),
-            "description": form.get("description", "").strip(),
-            "admins": split_list(form.get("admins", "")),
-        }
-        try:
-            created = await visit.data("POST", "/projects", body=body)
-        except ApiError as error:
-            return await project_list(visit, values=form, **problem(FormError.of(error)))
-        return done(path_of(created["id"]), "project-created")
-
-    async def project_list(visit: ConsoleVisit, **context: Any) -> Response:
-        search, after = request.args.get("search", "").strip(), request.args.get("after", "")
-        found = await visit.call("GET", "/projects", query={"search": search, "after": after})
-        return await console.show(
-            visit,
-            "projects/list.html",
-            title="Projects",
-            search=search,
-            after=after,
-            projects=found.members["data"],
-            next=found.members.get("next"),
-            **{"values": {}, **context},
-        )
+    create = FormPage(
+        PROJECTS,
+        "",
+        "POST",
+        "/projects",
+        _new_project,
+        show_refused,
+        "project-created",
+        lambda project, _: path_of(project["id"]),
+    )
+    add_form(console, routes, create)
+    delete = Action("/<project_id>/delete", "DELETE", PROJECT, "project-deleted", lambda _: PROJECTS.path)
+    add_actions(console, routes, PROJECTS, delete)
 
     @routes.get("/choose")
     async def choose() -> Response:
@@ -65,13 +49,19 @@ def project_pages(console: ConsoleView) -> Blueprint:
         project_id = request.args.get("project_id", "").strip()
         return see_other(f"{path_of(project_id)}?login={quote(login)}#add" if project_id else PROJECTS.path)
 
-    @routes.post("/<project_id>/delete")
-    async def delete(project_id: str) -> Response:
-        visit, _ = await console.submitted(PROJECTS, "DELETE", PROJECT)
-        await visit.call("DELETE", PROJECT, project_id=project_id)
-        return done(PROJECTS.path, "project-deleted")
-
     return routes
+
+
+async def _list_values(_visit: ConsoleVisit, _variables: Variables) -> Record:
+    return {"values": {}}
+
+
+def _new_project(form: Form, _variables: Variables) -> Record:
+    return {
+        "title": form.get("title", "").strip(),
+        "description": form.get("description", "").strip(),
+        "admins": split_list(form.get("admins", "")),
+    }
 
 
 async def _read(visit: ConsoleVisit, variables: Variables) -> EditedRecord:
@@ -104,7 +94,6 @@ async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord)
 
 
 SETTINGS = RecordEditor(
-    "settings",
     PROJECTS,
     "/<project_id>/settings",
     "PATCH",

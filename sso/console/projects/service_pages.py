@@ -5,7 +5,9 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response
 
-from sso.console.editor_pages import EditedRecord, Form, RecordEditor, Variables, add_editor
+from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
+from sso.console.form_pages import Form
+from sso.console.list_pages import Variables
 from sso.console.projects.frame import (
     MAX_CHOICES,
     PROJECT,
@@ -97,7 +99,6 @@ async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord)
 
 
 SERVICE_EDITOR = RecordEditor(
-    "service",
     PROJECTS,
     "/<project_id>/services/<application_id>",
     "PATCH",

@@ -10,7 +10,6 @@ from sso.console.form_error import FormError
 from sso.console.progress_pages import OperationProgress, stream_page
 from sso.console.sections import STATE
 from sso.console.state.document import MANY_RECORDS, MAX_FORM, count_records, digest, read_document, record_changes
-from sso.console.users.pages import problem
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
@@ -46,7 +45,7 @@ def state_pages(console: ConsoleView) -> Blueprint:
         try:
             document = await visit.data("GET", "/state", query={"sections": sections})
         except ApiError as error:
-            return await state_page(visit, **problem(FormError.of(error)))
+            return await state_page(visit, **FormError.of(error).values)
         headers = {"Content-Disposition": 'attachment; filename="sso-state.json"'}
         text = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
         return Response(text, 200, headers, content_type="application/json; charset=utf-8")
@@ -59,7 +58,7 @@ def state_pages(console: ConsoleView) -> Blueprint:
         try:
             found = await _compare(visit, await read_document(text))
         except ApiError as error:
-            return await state_page(visit, text, **problem(FormError.of(error)))
+            return await state_page(visit, text, **FormError.of(error).values)
         return await state_page(
             visit,
             text,
@@ -75,14 +74,14 @@ def state_pages(console: ConsoleView) -> Blueprint:
         visit, form = await console.submitted(STATE, "POST", APPLY, max_bytes=MAX_FORM)
         text = form.get("document", "")
         if form.get("compared") != digest(text):
-            return await state_page(visit, text, **problem(FormError(NOT_COMPARED, 409, "document")))
+            return await state_page(visit, text, **FormError(NOT_COMPARED, 409, "document").values)
         try:
             body = await read_document(text) | ({"override": True} if "override" in form else {})
             if count_records(body) >= MANY_RECORDS:
                 return await apply_in_parts(visit, body)
             applied = await visit.call("POST", APPLY, body=body)
         except ApiError as error:
-            return await state_page(visit, text, **problem(FormError.of(error)))
+            return await state_page(visit, text, **FormError.of(error).values)
         return await state_page(visit, notice=_notice(applied), warnings=applied.members["warnings"])
 
     async def apply_in_parts(visit: ConsoleVisit, body: dict[str, Any]) -> Response:

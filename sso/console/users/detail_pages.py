@@ -5,13 +5,12 @@ from urllib.parse import urlencode
 
 from quart import Blueprint, Response
 
-from sso.console.form_error import FormError
+from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form
+from sso.console.list_pages import Record, Variables
 from sso.console.sections import EXPLORER, USERS
-from sso.console.users.form import CONFIRMED_FIELDS, changed_fields, typed_fields
-from sso.console.users.pages import problem
+from sso.console.users.form import CONFIRMED_FIELDS, changed_fields
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
-from sso.core.errors import ApiError
 from sso.core.language_names import NAMES
 from sso.web.redirects import see_other
 
@@ -21,37 +20,18 @@ EVERYTHING = {"limit": "1000"}  # a user has fewer sign-ins
 
 
 def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
-    @routes.get("/<user_id>")
-    async def show_user(user_id: str) -> Response:
-        visit = await console.open(USERS)
-        return await profile(visit, await visit.data("GET", USER, user_id=user_id))
+    async def profile(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
+        user = await visit.data("GET", USER, **variables)
+        values = {**user, **changed_fields(form or {})}
+        return await show(visit, user, "profile", values=values, version=version_of(user), languages=NAMES, **problem)
 
-    @routes.post("/<user_id>")
-    async def save(user_id: str) -> Response:
-        visit, form = await console.submitted(USERS, "PATCH", USER, recent="by_caller")
-        fields, version = typed_fields(form), form.get("version") or None
-        fields.pop("password", None)
-        user = await visit.data("GET", USER, user_id=user_id)
-        is_important = any(fields.get(name, user[name]) != user[name] for name in CONFIRMED_FIELDS)
-        await console.require_recent(visit, form, needed=is_important)
-        try:
-            await visit.call("PATCH", USER, user_id=user_id, body=fields, if_match=version)
-        except ApiError as error:
-            user = await visit.data("GET", USER, user_id=user_id)
-            return await profile(visit, user, changed_fields(form), FormError.of(error))
-        return done(path_of(user_id), "user-saved")
+    async def security(visit: ConsoleVisit, variables: Variables, _: Form | None, /, **problem: Any) -> Response:
+        user = await visit.data("GET", USER, **variables)
+        factors = await visit.data("GET", f"{USER}/factors", **variables)
+        counts = {factor["type"]: factor["count"] for factor in factors}  # of the factors that are turned on
+        return await show(visit, user, "security", factors=counts, **problem)
 
-    async def profile(
-        visit: ConsoleVisit,
-        user: dict[str, Any],
-        values: dict[str, Any] | None = None,
-        error: FormError | None = None,
-    ) -> Response:
-        version = version_of(user)
-        context = {"values": {**user, **(values or {})}, "version": version, "languages": NAMES}
-        return await show(visit, user, "profile", **context, **problem(error))
-
-    async def show(visit: ConsoleVisit, user: dict[str, Any], tab: str, **context: Any) -> Response:
+    async def show(visit: ConsoleVisit, user: Record, tab: str, **context: Any) -> Response:
         return await console.show(
             visit,
             f"users/{tab}.html",
@@ -74,67 +54,50 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
 
     @routes.get("/<user_id>/security")
     async def show_security(user_id: str) -> Response:
-        visit = await console.open(USERS)
-        user = await visit.data("GET", USER, user_id=user_id)
-        return await show(visit, user, "security", factors=await read_factors(visit, user_id))
+        return await security(await console.open(USERS), {"user_id": user_id}, None)
 
     @routes.get("/<user_id>/permissions")
     async def show_permissions(user_id: str) -> Response:
         await console.open(USERS)
         return see_other(f"{EXPLORER.path}?{urlencode({'user': user_id})}")
 
-    @routes.post("/<user_id>/password")
-    async def set_password(user_id: str) -> Response:
-        visit, form = await console.submitted(USERS, "PATCH", USER)
-        try:
-            await visit.call("PATCH", USER, user_id=user_id, body={"password": form.get("password", "")})
-        except ApiError as error:
-            user = await visit.data("GET", USER, user_id=user_id)
-            factors = await read_factors(visit, user_id)
-            return await show(visit, user, "security", factors=factors, **problem(FormError.of(error)))
-        return done(f"{path_of(user_id)}/security", "password-set")
-
-    user_actions(console, routes)
-
-
-async def read_factors(visit: ConsoleVisit, user_id: str) -> dict[str, int]:
-    """Returns the second factors that are turned on, and how many there are of each."""
-    factors = await visit.data("GET", f"{USER}/factors", user_id=user_id)
-    return {factor["type"]: factor["count"] for factor in factors}
-
-
-def user_actions(console: ConsoleView, routes: Blueprint) -> None:
-    """The actions that need no form of their own. Those that take something away need recent authentication."""
-
-    @routes.post("/<user_id>/disable")
-    async def disable(user_id: str) -> Response:
-        visit, _ = await console.submitted(USERS, "PATCH", USER)
-        await visit.call("PATCH", USER, user_id=user_id, body={"disabled": True})
-        return done(path_of(user_id), "user-disabled")
+    add_form(
+        console,
+        routes,
+        FormPage(
+            USERS,
+            "/<user_id>",
+            "PATCH",
+            USER,
+            lambda form, _: changed_fields(form),
+            profile,
+            "user-saved",
+            lambda _, variables: own_page(variables),
+            is_important=lambda user, body: any(body.get(name, user[name]) != user[name] for name in CONFIRMED_FIELDS),
+            opens=True,
+        ),
+    )
+    add_form(
+        console,
+        routes,
+        FormPage(
+            USERS,
+            "/<user_id>/password",
+            "PATCH",
+            USER,
+            lambda form, _: {"password": form.get("password", "")},
+            security,
+            "password-set",
+            lambda _, variables: security_page(variables),
+        ),
+    )
+    add_actions(console, routes, USERS, *ACTIONS)
 
     @routes.post("/<user_id>/enable")
     async def enable(user_id: str) -> Response:
         visit, form = await console.submitted(USERS, "PATCH", USER)
         await visit.call("PATCH", USER, user_id=user_id, body={"disabled": False})
         return done(path_of(user_id), "user-kept" if form.get("keep") else "user-enabled")
-
-    @routes.post("/<user_id>/delete")
-    async def delete(user_id: str) -> Response:
-        visit, _ = await console.submitted(USERS, "DELETE", USER)
-        await visit.call("DELETE", USER, user_id=user_id)
-        return done(path_of(user_id), "user-deleted")
-
-    @routes.post("/<user_id>/sessions/end")
-    async def end_sessions(user_id: str) -> Response:
-        visit, _ = await console.submitted(USERS, "DELETE", f"{USER}/sessions", recent="never")
-        await visit.call("DELETE", f"{USER}/sessions", user_id=user_id)
-        return done(f"{path_of(user_id)}/sign-ins", "sessions-ended")
-
-    @routes.post("/<user_id>/sessions/<session_id>/end")
-    async def end_session(user_id: str, session_id: str) -> Response:
-        visit, _ = await console.submitted(USERS, "DELETE", f"{USER}/sessions/<session_id>", recent="never")
-        await visit.call("DELETE", f"{USER}/sessions/<session_id>", user_id=user_id, session_id=session_id)
-        return done(f"{path_of(user_id)}/sign-ins", "session-ended")
 
     @routes.post("/<user_id>/games/end")
     async def end_game(user_id: str) -> Response:
@@ -144,12 +107,29 @@ def user_actions(console: ConsoleView, routes: Blueprint) -> None:
             await visit.call("DELETE", f"{USER}/games/<sign_in_id>", user_id=user_id, sign_in_id=sign_in_id)
         return done(f"{path_of(user_id)}/sign-ins", "game-ended")
 
-    @routes.post("/<user_id>/factors/reset")
-    async def reset_factors(user_id: str) -> Response:
-        visit, _ = await console.submitted(USERS, "DELETE", f"{USER}/factors")
-        await visit.call("DELETE", f"{USER}/factors", user_id=user_id)
-        return done(f"{path_of(user_id)}/security", "factors-reset")
-
 
 def path_of(user_id: str) -> str:
     return f"{USERS.path}/{user_id}"
+
+
+def own_page(variables: Variables) -> str:
+    return path_of(variables["user_id"])
+
+
+def security_page(variables: Variables) -> str:
+    return f"{own_page(variables)}/security"
+
+
+def sign_ins_page(variables: Variables) -> str:
+    return f"{own_page(variables)}/sign-ins"
+
+
+SESSIONS, SESSION = f"{USER}/sessions", f"{USER}/sessions/<session_id>"
+# Those that take something away need recent authentication.
+ACTIONS = (
+    Action("/<user_id>/disable", "PATCH", USER, "user-disabled", own_page, {"disabled": True}),
+    Action("/<user_id>/delete", "DELETE", USER, "user-deleted", own_page),
+    Action("/<user_id>/sessions/end", "DELETE", SESSIONS, "sessions-ended", sign_ins_page, recent="never"),
+    Action("/<user_id>/sessions/<session_id>/end", "DELETE", SESSION, "session-ended", sign_ins_page, recent="never"),
+    Action("/<user_id>/factors/reset", "DELETE", f"{USER}/factors", "factors-reset", security_page),
+)

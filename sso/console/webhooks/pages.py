@@ -5,16 +5,14 @@ from typing import Any
 import orjson
 from quart import Blueprint, Response, request
 
-from sso.console.export_pages import add_export
-from sso.console.form_error import FormError
-from sso.console.record_action_pages import add_record_actions
+from sso.admin.request import AdminResponse
+from sso.console.form_pages import Form, FormPage, add_actions, add_form, record_actions
+from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.sections import WEBHOOKS
 from sso.console.users.form import split_list
-from sso.console.users.pages import problem
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.console.webhooks.event_texts import ALL_TEXTS
-from sso.core.errors import ApiError
 from sso.core.ids import secret_token
 
 WEBHOOK = "/webhooks/<webhook_id>"
@@ -23,64 +21,49 @@ CSV_COLUMNS = ("id", "url", "events", "disabled", "created")
 
 def webhook_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(WEBHOOKS)
-    add_export(console, routes, WEBHOOKS, "/webhooks", CSV_COLUMNS)
 
-    @routes.get("")
-    async def show_list() -> Response:
-        return await webhook_list(await console.open(WEBHOOKS))
+    async def list_values(_visit: ConsoleVisit, _variables: Variables) -> Record:
+        return {"event_texts": ALL_TEXTS, "values": {}}
 
-    @routes.post("")
-    async def create() -> Response:
+    webhooks = ListPage(WEBHOOKS, "/webhooks", "webhooks", "webhooks/list.html", CSV_COLUMNS, (), page=list_values)
+    show_list = add_list(console, routes, webhooks)
+
+    async def show_refused(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
+        return await show_list(visit, variables, values=form, **problem)
+
+    async def show_secret(visit: ConsoleVisit, found: AdminResponse, _: Variables, form: Form) -> Response:
         """A secret is generated if none is given. It is shown once."""
-        visit, form = await console.submitted(WEBHOOKS, "POST", "/webhooks")
-        secret = form.get("secret", "") or secret_token()
-        body = {"url": form.get("url", "").strip(), "secret": secret, "events": split_list(form.get("events", ""))}
-        try:
-            created = await visit.call("POST", "/webhooks", body=body)
-        except ApiError as error:
-            return await webhook_list(visit, values=form, **problem(FormError.of(error)))
-        warnings = created.members.get("warnings", ())
-        return await webhook_page(
-            console, visit, created.members["data"], new_secret=secret, warnings=warnings, is_new=True
-        )
+        warnings = found.members.get("warnings", ())
+        webhook = found.members["data"]
+        return await webhook_page(console, visit, webhook, new_secret=form["secret"], warnings=warnings, is_new=True)
 
-    async def webhook_list(visit: ConsoleVisit, **context: Any) -> Response:
-        found = await visit.call("GET", "/webhooks", query={"after": request.args.get("after", "")})
-        return await console.show(
-            visit,
-            "webhooks/list.html",
-            title="Webhooks",
-            webhooks=found.members["data"],
-            next=found.members.get("next"),
-            event_texts=ALL_TEXTS,
-            **{"values": {}, **context},
-        )
-
+    add_form(
+        console, routes, FormPage(WEBHOOKS, "", "POST", "/webhooks", _new_webhook, show_refused, result=show_secret)
+    )
     webhook_detail_pages(console, routes)
     return routes
 
 
 def webhook_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
-    @routes.get("/<webhook_id>")
-    async def show_webhook(webhook_id: str) -> Response:
-        visit = await console.open(WEBHOOKS)
-        return await webhook_page(console, visit, await visit.data("GET", WEBHOOK, webhook_id=webhook_id))
+    async def show_webhook(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
+        return await webhook_page(console, visit, await visit.data("GET", WEBHOOK, **variables), form, **problem)
 
-    @routes.post("/<webhook_id>")
-    async def save(webhook_id: str) -> Response:
-        visit, form = await console.submitted(WEBHOOKS, "PATCH", WEBHOOK)
-        body: dict[str, Any] = {"url": form.get("url", "").strip(), "events": split_list(form.get("events", ""))}
-        if form.get("secret"):
-            body["secret"] = form["secret"]
-        try:
-            version = form.get("version") or None
-            await visit.call("PATCH", WEBHOOK, webhook_id=webhook_id, body=body, if_match=version)
-        except ApiError as error:
-            webhook = await visit.data("GET", WEBHOOK, webhook_id=webhook_id)
-            return await webhook_page(console, visit, webhook, form, **problem(FormError.of(error)))
-        return done(path_of(webhook_id), "webhook-saved")
-
-    add_record_actions(console, routes, WEBHOOKS, WEBHOOK, "webhook")
+    add_form(
+        console,
+        routes,
+        FormPage(
+            WEBHOOKS,
+            "/<webhook_id>",
+            "PATCH",
+            WEBHOOK,
+            lambda form, _: _body(form) | ({"secret": form["secret"]} if form.get("secret") else {}),
+            show_webhook,
+            "webhook-saved",
+            lambda _, variables: path_of(variables["webhook_id"]),
+            opens=True,
+        ),
+    )
+    add_actions(console, routes, WEBHOOKS, *record_actions(WEBHOOKS, WEBHOOK, "webhook"))
 
     @routes.post("/<webhook_id>/retry")
     async def retry(webhook_id: str) -> Response:
@@ -91,11 +74,20 @@ def webhook_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
         return done(path_of(webhook_id), "webhook-retried")
 
 
+def _new_webhook(form: Form, _variables: Variables) -> Record:
+    form["secret"] = form.get("secret") or secret_token()  # the next page shows it
+    return _body(form) | {"secret": form["secret"]}
+
+
+def _body(form: Form) -> Record:
+    return {"url": form.get("url", "").strip(), "events": split_list(form.get("events", ""))}
+
+
 async def webhook_page(
     console: ConsoleView,
     visit: ConsoleVisit,
     webhook: dict[str, Any],
-    form: dict[str, str] | None = None,
+    form: Form | None = None,
     **context: Any,
 ) -> Response:
     query = {"after": request.args.get("after", "")} if request.method == "GET" else {}

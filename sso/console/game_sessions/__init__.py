@@ -1,1 +1,0 @@
-"""The section "Game sessions": the logins of games that are in progress."""

@@ -1,0 +1,100 @@
+"""Pages with a list of the management API: a table with filters and pages, and the same records as a CSV file."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+from urllib.parse import urlencode
+
+from quart import Blueprint, Response, request
+
+from sso.console.form_error import FormError
+from sso.console.lists import exported_pages
+from sso.console.sections import ConsoleSection
+from sso.console.view import ConsoleView, add_page
+from sso.console.visit import ConsoleVisit, variables_of
+from sso.core.errors import ApiError
+from sso.web.csv_response import streamed_csv_response
+
+Record: TypeAlias = dict[str, Any]
+Variables: TypeAlias = dict[str, Any]  # of the path
+
+
+class ShowList(Protocol):
+    """Shows the list again, with more values for its template."""
+
+    async def __call__(self, visit: ConsoleVisit, variables: Variables, /, **context: Any) -> Response: ...
+
+
+async def _no_values(_visit: ConsoleVisit, _variables: Variables) -> Record:
+    return {}
+
+
+async def _filters_as_query(
+    _visit: ConsoleVisit, filters: Mapping[str, str], _variables: Variables
+) -> Mapping[str, str]:
+    return filters
+
+
+@dataclass(frozen=True)
+class ListPage:
+    section: ConsoleSection
+    records: str  # the path of the list in the management API
+    name: str  # of the records in the template
+    template: str
+    columns: Sequence[str] = ()  # of the CSV file; without any there is none
+    filters: Sequence[str] = ("search",)
+    path: str = ""  # below that of the section
+    export: str = "/export.csv"  # its path below that of the section
+    file: str = ""  # the name of the CSV file; "" for that of the list in the management API
+    page: Callable[[ConsoleVisit, Variables], Awaitable[Record]] = _no_values  # title, crumbs and more
+    query: Callable[[ConsoleVisit, Mapping[str, str], Variables], Awaitable[Mapping[str, str]]] = _filters_as_query
+    row: Callable[[ConsoleVisit, Record], Record] = lambda _visit, record: record  # as the table shows it
+    cells: Callable[[Record], Record] = lambda record: record  # as the CSV file shows it
+    opens: bool = True  # otherwise another function shows the page
+    needs_right: bool = True  # otherwise the list is empty for users without the right
+    shows_problems: bool = False  # a filter that is refused is shown on the page, which has no records then
+
+
+def add_list(console: ConsoleView, routes: Blueprint, page: ListPage) -> ShowList:
+    """Adds the page and its CSV file. Returns the function that shows the page, for forms on it."""
+
+    def read_filters() -> dict[str, str]:
+        return {name: request.args.get(name, "").strip() for name in page.filters}
+
+    async def show(visit: ConsoleVisit, variables: Variables, /, **context: Any) -> Response:
+        filters, after = read_filters(), request.args.get("after", "")
+        values: Record = {"title": page.section.title, **await page.page(visit, variables)}
+        records, next_after = [], None
+        try:
+            if page.needs_right or visit.may("GET", page.records):
+                query = {**await page.query(visit, filters, variables), "after": after}
+                found = await visit.call("GET", page.records, query=query, **variables_of(page.records, variables))
+                records, next_after = found.members["data"], found.members.get("next")
+        except ApiError as error:
+            if not page.shows_problems:
+                raise
+            values |= _while_typing(FormError.of(error)).values
+        values |= {page.name: [page.row(visit, record) for record in records], "next": next_after, "after": after}
+        values |= {**filters, "filters": filters, "query": urlencode({name: v for name, v in filters.items() if v})}
+        return await console.show(visit, page.template, **{**values, **context})
+
+    async def open_list(**variables: str) -> Response:
+        return await show(await console.open(page.section), variables)
+
+    async def export(**variables: str) -> Response:
+        visit = await console.open_export(page.section)
+        query = await page.query(visit, read_filters(), variables)
+        pages = exported_pages(visit, page.records, query, **variables_of(page.records, variables))
+        return await streamed_csv_response(page.file or page.records.strip("/"), page.columns, pages, page.cells)
+
+    if page.opens:
+        add_page(routes, "GET", page.path, open_list)
+    if page.columns:
+        add_page(routes, "GET", page.export, export)
+    return show
+
+
+def _while_typing(error: FormError) -> FormError:
+    """While the text of a filter is typed it is mostly incomplete, which is no error then."""
+    is_htmx = bool(request.headers.get("HX-Request"))
+    return FormError(error.text, 200, error.field) if is_htmx and error.status in (404, 422) else error

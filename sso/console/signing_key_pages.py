@@ -1,0 +1,51 @@
+"""Signing keys: the list, a new key in place of the one that signs, and the end of a key."""
+
+from typing import Any
+
+from quart import Blueprint, Response
+
+from sso.console.form_pages import Form, FormPage, add_form
+from sso.console.list_pages import ListPage, Record, Variables, add_list
+from sso.console.sections import SIGNING_KEYS
+from sso.console.view import ConsoleView
+from sso.console.visit import ConsoleVisit, version_of
+from sso.core.algorithms import CHEAP_ALGORITHMS
+
+KEYS, KEY = "/signing-keys", "/signing-keys/<kid>"
+CSV_COLUMNS = ("kid", "algorithm", "side", "state", "created", "signs_from", "retires", "retired")
+
+
+def signing_key_pages(console: ConsoleView) -> Blueprint:
+    routes = console.blueprint(SIGNING_KEYS)
+    keys = ListPage(
+        SIGNING_KEYS,
+        KEYS,
+        "keys",
+        "signing_keys/list.html",
+        CSV_COLUMNS,
+        (),
+        page=_values,
+        row=lambda _, key: key | {"version": version_of(key)},
+    )
+    show_list = add_list(console, routes, keys)
+
+    async def show(visit: ConsoleVisit, variables: Variables, _: Form | None, /, **problem: Any) -> Response:
+        return await show_list(visit, variables, **problem)
+
+    for path, method, operation, body, notice in (
+        ("/rotate", "POST", KEYS, _new_key, "signing-key-rotated"),
+        ("/<kid>/retire", "DELETE", KEY, lambda _form, _variables: {}, "signing-key-retired"),
+    ):
+        page = FormPage(SIGNING_KEYS, path, method, operation, body, show, notice, lambda _, __: SIGNING_KEYS.path)
+        add_form(console, routes, page)
+    return routes
+
+
+async def _values(_visit: ConsoleVisit, _variables: Variables) -> Record:
+    return {"side_algorithms": CHEAP_ALGORITHMS}
+
+
+def _new_key(form: Form, _variables: Variables) -> Record:
+    """``series`` is the main key with an algorithm, or the side key of an algorithm: ``RS256``, ``side ES256``."""
+    side, _, algorithm = form.get("series", "").rpartition(" ")
+    return {"algorithm": algorithm, "side": side == "side"}

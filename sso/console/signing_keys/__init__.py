@@ -1,1 +1,0 @@
-"""The section "Signing keys": the keys that sign tokens."""
