@@ -25,10 +25,10 @@ PERM_INTERFACE = (
     "changes", "stores", "input", "errors", "engine.reserved_names", "engine.records", "engine.explanation.text",
     "api_operations",
 )  # fmt: skip
-# The management API authenticates its callers, reads their rights, and passes requests to the endpoints of perm.
+# The management API authenticates its callers, reads their rights, and calls the operations of perm.
 PERM_FOR_ADMIN = (
     "accepted_credentials", "authorization", "caller", "credentials.application_keys", "credentials.service_jwt",
-    "endpoints", "engine.required_rights", "engine.rights", "engine.user_facts", "request", "visibility", "wiring",
+    "engine.required_rights", "engine.rights", "engine.user_facts", "operations", "visibility", "wiring",
 )  # fmt: skip
 PERM_BUILDERS = {"routes.py", "services.py"}  # these also import its routes and its wiring
 
@@ -215,6 +215,11 @@ def test_other_packages_import_only_the_interface_of_perm() -> None:
             assert [target for target in targets if not target.startswith(allowed + more)] == [], name
 
 
+def test_endpoints_of_permissions_are_adapters() -> None:
+    """They translate between their input and the operations, so only their own package needs them."""
+    assert {package(name) for name in importers("sso.perm.endpoints")} == {"perm"}
+
+
 def test_permission_engine_imports_only_itself_and_core() -> None:
     for name in FILES:
         if name.startswith("perm/engine/"):
@@ -228,8 +233,9 @@ def test_permission_engine_imports_only_itself_and_core() -> None:
     ("part", "forbidden"),
     [
         ("input", ("endpoints", "stores", "credentials")),
-        ("stores", ("changes", "endpoints", "routes", "wiring", "authorization", "caller", "request")),
-        ("changes", ("endpoints", "routes", "wiring", "authorization", "caller", "request")),
+        ("stores", ("changes", "operations", "endpoints", "routes", "wiring", "authorization", "caller", "request")),
+        ("operations", ("endpoints", "routes", "wiring", "request")),
+        ("changes", ("operations", "endpoints", "routes", "wiring", "authorization", "caller", "request")),
         ("credentials", ("endpoints", "routes", "wiring")),
     ],
 )

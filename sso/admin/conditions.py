@@ -15,10 +15,10 @@ from sso.core.field_errors import FieldError
 from sso.core.net import Address, parse_address
 from sso.db.database import Database
 from sso.db.transaction import run_pure
-from sso.perm.endpoints.condition_test import judge_condition, judge_group
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.user_facts import UserFacts
 from sso.perm.input.field_types import GroupId, Word
+from sso.perm.operations.condition_test import judge_condition, judge_group
 from sso.perm.stores.groups import group_json, read_group
 from sso.perm.stores.project_state import FEW_CONDITIONS
 from sso.perm.visibility import Visibility

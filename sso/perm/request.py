@@ -5,14 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from sso.core.field_errors import FieldError, FieldPath
-from sso.db.transaction import Transaction
 from sso.perm.caller import Caller
 from sso.perm.changes.writer import WriteMode
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
+from sso.perm.operations.writes import Precondition
 from sso.perm.stores.facts_reader import FactsReader
-
-Precondition: TypeAlias = Callable[[Transaction], Awaitable[None]]  # raises an error if the change must not be made
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,7 @@ class PermissionRequest:
     if_match: str | None = None
     warnings: list[str] = field(default_factory=list)  # collected while the request is handled, sent in the response
     facts: FactsReader | None = None  # with what this request has read, if it only reads
-    precondition: Precondition | None = None  # the first step of the transaction that makes the change
+    precondition: Precondition | None = None
 
     @property
     def data(self) -> dict[str, Any]:

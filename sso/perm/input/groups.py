@@ -9,6 +9,7 @@ from sso.core.ids import is_user_id
 from sso.perm.input.conditions import check_condition
 from sso.perm.input.field_types import Title, Word
 from sso.perm.input.model import InputModel, read_record
+from sso.perm.input.tags import read_tags
 from sso.perm.input.validators import read_array, unique
 from sso.web.request_model import JsonObject
 
@@ -32,6 +33,19 @@ def read_group_fields(data: object) -> dict[str, Any]:
     """The fields of a group that were given, ready to store, without its tags and members."""
     fields, _ = read_record(GroupFields, data)
     return fields
+
+
+def read_group_changes(data: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Returns all fields of a group that were given, ready to store, and warnings."""
+    changes = read_group_fields(data)
+    warnings: list[str] = []
+    if "tags" in data:
+        changes["tags"] = read_tags(data["tags"])
+    if "users" in data:
+        changes["users"] = read_group_users(data["users"])
+    if "conditions" in data:
+        changes["conditions"], warnings = read_group_conditions(data["conditions"])
+    return changes, warnings
 
 
 def read_group_conditions(value: object, path: FieldPath = ("conditions",)) -> tuple[list[dict[str, Any]], list[str]]:

@@ -14,24 +14,16 @@ from sso.perm.stores.compilation import read_application
 from sso.perm.stores.facts_decoding import member_roles
 from sso.perm.stores.locks import lock_project, share_lock_applications
 from sso.perm.stores.project_state import MANY_MEMBERS, read_resources
-from sso.perm.stores.user_limits import lock_limited_roles, require_limits
+from sso.perm.stores.user_limits import read_user_limits, within_user_limits
 
-_MEMBERS = Statement(
-    """SELECT user_id, jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles
-    FROM project_members WHERE project_id = :id GROUP BY user_id ORDER BY length(user_id), user_id"""
-)
+_ROLES = "jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles"
+_SELECT = f"SELECT user_id, {_ROLES} FROM project_members WHERE project_id = :id"
+_MEMBERS = Statement(f"{_SELECT} GROUP BY user_id ORDER BY length(user_id), user_id")
 # Members in the order of their ids as texts, which the primary key has.
-_PAGE = Statement(
-    """SELECT user_id, jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles
-    FROM project_members WHERE project_id = :id AND user_id > :after GROUP BY user_id ORDER BY user_id LIMIT :limit"""
-)
-_MEMBER = Statement(
-    """SELECT user_id, jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles
-    FROM project_members WHERE project_id = :id AND user_id = :user_id GROUP BY user_id"""
-)
+_PAGE = Statement(f"{_SELECT} AND user_id > :after GROUP BY user_id ORDER BY user_id LIMIT :limit")
+_MEMBER = Statement(f"{_SELECT} AND user_id = :user_id GROUP BY user_id")
 _OF_USER = Statement(
-    """SELECT m.project_id, p.title,
-        jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles
+    f"""SELECT m.project_id, p.title, {_ROLES}
     FROM project_members m JOIN projects p ON p.id = m.project_id AND NOT p.removed
     WHERE m.user_id = :user_id GROUP BY m.project_id, p.title ORDER BY m.project_id LIMIT :limit"""
 )
@@ -124,19 +116,19 @@ async def _replace_members(
     unknown = await tx.value(_FIRST_UNKNOWN_USER, user_ids=sorted(new_users)) if new_users else None
     if unknown is not None:
         raise FieldError(("users",), f"there is no user {unknown}")
-    limited_roles = await lock_limited_roles(tx, {role.role for role in roles})
-    await tx.value(_CLEAR_MEMBERS, id=project_id)
-    await tx.value(
-        _PUT_MEMBERS,
-        id=project_id,
-        users=[role.user_id for role in roles],
-        levels=[role.level for role in roles],
-        resources=[role.resource for role in roles],
-        roles=[role.role for role in roles],
-        expired=[role.expired for role in roles],
-        ttl=[role.ttl for role in roles],
-    )
-    await require_limits(tx, limited_roles)
+    limits = await read_user_limits(tx, {role.role for role in roles})
+    async with within_user_limits(tx, CENTRAL_APPLICATION_ID, limits):
+        await tx.value(_CLEAR_MEMBERS, id=project_id)
+        await tx.value(
+            _PUT_MEMBERS,
+            id=project_id,
+            users=[role.user_id for role in roles],
+            levels=[role.level for role in roles],
+            resources=[role.resource for role in roles],
+            roles=[role.role for role in roles],
+            expired=[role.expired for role in roles],
+            ttl=[role.ttl for role in roles],
+        )
 
 
 def _rows_json(rows: Iterable[Row]) -> list[dict[str, Any]]:

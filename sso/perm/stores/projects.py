@@ -19,7 +19,7 @@ from sso.perm.stores.builtin_roles import ADMIN_ROLE
 from sso.perm.stores.compilation import read_application
 from sso.perm.stores.locks import lock_project, share_lock_applications
 from sso.perm.stores.project_state import read_resources
-from sso.perm.stores.user_limits import lock_limited_roles, require_limits
+from sso.perm.stores.user_limits import read_user_limits, within_user_limits
 
 MAX_REMOVED_PROJECTS = 100  # of one author; a removed project keeps its names
 
@@ -114,10 +114,9 @@ async def create_project(
     assert row is not None
     names = sorted({project_id, *map(project_key, fields.get("aliases", ()))})
     await tx.value(_ADD_NAMES, names=names, id=project_id)
-    limited_roles = await lock_limited_roles(tx, [ADMIN_ROLE])
-    for user_id in dict.fromkeys(filter(None, admins)):
-        await tx.value(_ADD_MEMBER, id=project_id, user_id=user_id, role=ADMIN_ROLE)
-    await require_limits(tx, limited_roles)
+    async with within_user_limits(tx, CENTRAL_APPLICATION_ID, await read_user_limits(tx, [ADMIN_ROLE])):
+        for user_id in dict.fromkeys(filter(None, admins)):
+            await tx.value(_ADD_MEMBER, id=project_id, user_id=user_id, role=ADMIN_ROLE)
     after = project_json(row) | {"admins": admins}
     await trail.write(tx, actor, "project.publish", project_id, None, after, project_id=project_id)
     return row
@@ -166,9 +165,8 @@ async def restore_project(tx: Transaction, actor: AuditActor, project_id: str) -
     if not old["removed"]:
         raise PermissionConflict("the project is not removed")
     roles = [row["role"] for row in await tx.rows(_MEMBER_ROLES, id=project_id)]
-    limited_roles = await lock_limited_roles(tx, roles)
-    row = await tx.row(_RESTORE, id=project_id)
-    await require_limits(tx, limited_roles)
+    async with within_user_limits(tx, CENTRAL_APPLICATION_ID, await read_user_limits(tx, roles)):
+        row = await tx.row(_RESTORE, id=project_id)
     await trail.write(
         tx, actor, "project.restore", project_id, project_json(old), project_json(row), project_id=project_id
     )

@@ -1,14 +1,13 @@
 """Section ``access_keys``: records by value; the database stores only a digest. Exports leave them out."""
 
-import re
 from dataclasses import dataclass
 
 from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
 from sso.core.field_errors import FieldError, FieldPath
-from sso.core.jwt import looks_like_jwt
 from sso.db.transaction import Transaction
 from sso.perm.input import validators
+from sso.perm.input.access_keys import read_key_value
 from sso.perm.input.names import read_application_id
 from sso.perm.stores.access_keys import add_access_key, lock_access_key, set_access_key_comment
 from sso.state.location import UniqueKeys, error_location, read_records
@@ -17,8 +16,6 @@ from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "access_keys"
 FIELDS = frozenset(("application_id", "hash", "comment"))
-
-_KEY_VALUE = re.compile(r"[!-~]{32,512}")
 
 
 @dataclass(frozen=True)
@@ -46,15 +43,6 @@ def read(value: object) -> list[AccessKeyPart]:
         unique.add((*location, "hash"), part.secret)
         parts.append(part)
     return parts
-
-
-def read_key_value(value: object) -> str:
-    """Returns the value of a key. Clients send it as a bearer token, where it must not look like a JWT."""
-    if not isinstance(value, str) or not _KEY_VALUE.fullmatch(value):
-        raise FieldError(("hash",), "must be 32 to 512 printable ASCII characters without spaces")
-    if looks_like_jwt(value):
-        raise FieldError(("hash",), "must not contain exactly two dots, which would make it look like a JWT")
-    return value
 
 
 async def apply(
