@@ -32,7 +32,7 @@ from sso.accounts.support_operations import SupportOperations
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.users import UserStore
 from sso.admin.wiring import ManagementApi, ManagementServices, build_management
-from sso.backchannel_logout.wiring import build_logout_sender
+from sso.backchannel_logout.sender import build_logout_sender
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
 from sso.change_stream.permission_changes import PermissionChangeRecorder

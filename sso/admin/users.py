@@ -25,9 +25,8 @@ from sso.perm.changes.last_administrators import LastAdministrator
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import PermissionWriter, WriteMode, overridable_by
 from sso.personal_data.deletion import AccountDeletion
-from sso.personal_data.erasure import AccountErasure
+from sso.personal_data.erasure import BEING_ERASED, AccountErasure, erase_at_once
 from sso.personal_data.errors import DeletionRefused, only_administrator
-from sso.personal_data.immediate_erasure import BEING_ERASED, erase_at_once
 from sso.web.request_model import Flag
 
 

@@ -4,16 +4,19 @@ from typing import Any
 
 import structlog
 
+from sso.config import Settings
 from sso.core.ids import secret_token
 from sso.core.outgoing_http import OutgoingClient, OutgoingLimits
 from sso.core.outgoing_url import is_outgoing_url
+from sso.core.receiver_addresses import ReceiverAddresses
 from sso.db.clock import DatabaseClock
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row
-from sso.delivery.due_queue import LEASE_S, Due, Failure, QueuedDelivery, RetryPolicy, origin_fields
+from sso.delivery.due_queue import LEASE_S, Due, DueQueue, Failure, QueuedDelivery, RetryPolicy, origin_fields
 from sso.delivery.http import post
 from sso.keys.keyset import KeySet
+from sso.mail.outbox import TOPIC  # most changes that end sessions send a mail as well, so one message wakes both
 from sso.telemetry.counters import DELIVERIES
 
 MAX_TRIES = 9
@@ -100,3 +103,10 @@ def logout_claims(row: Row, issuer: str, clock: DatabaseClock) -> dict[str, Any]
         "events": {EVENT: {}},
     }
     return claims | ({"sid": row["sid"]} if row["profile"] == "oidc" else {})
+
+
+def build_logout_sender(settings: Settings, database: Database, keys: KeySet) -> DueQueue:
+    addresses = ReceiverAddresses(settings.backchannel_networks, loopback=settings.is_loopback)
+    client = OutgoingClient(settings.backchannel_ca_file, LIMITS, addresses.allows)
+    delivery = LogoutDelivery(database, keys, settings.base_url, client, allow_http=settings.is_loopback)
+    return DueQueue(TOPIC, delivery, max_deliveries=LIMITS.max_requests)

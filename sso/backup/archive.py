@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from sso.backup import BackupError
 from sso.backup.authentication import DIGESTS, MAC, authentication_code, format_digests
 from sso.backup.chunk_encryption import encrypt_stream
-from sso.backup.errors import BackupError
 from sso.backup.manifest import MANIFEST, Manifest
 from sso.backup.secrets import SECRETS, Secrets
 

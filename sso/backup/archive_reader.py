@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TypeVar
 
+from sso.backup import BackupError
 from sso.backup.archive import DUMP
 from sso.backup.authentication import (
     DIGESTS,
@@ -17,7 +18,6 @@ from sso.backup.authentication import (
     parse_digests,
 )
 from sso.backup.chunk_encryption import DamagedStream, decrypt_stream
-from sso.backup.errors import BackupError
 from sso.backup.manifest import MANIFEST, UNAUTHENTICATED_FORMAT, parse_manifest
 from sso.backup.secrets import SECRETS, Secrets
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import IO
 
-from sso.backup.errors import BackupError
+from sso.backup import BackupError
 from sso.backup.secrets import Secrets
 
 DIGESTS, MAC = "digests.json", "digests.mac"

@@ -17,10 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import sso
-from sso.backup import postgres_tools
+from sso.backup import BackupError, postgres_tools
 from sso.backup.authentication import DIGESTS, MAC, authentication_code, digest_of, format_digests, pieces
 from sso.backup.base_backup_reader import POSTGRES_DIGESTS, files_of, postgres_digests
-from sso.backup.errors import BackupError
 from sso.backup.manifest import MANIFEST, Manifest
 from sso.backup.secrets import SECRETS, new_secrets
 from sso.config import Settings

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from sso.backup import BackupError
 from sso.backup.authentication import DIGESTS, MAC, check_authentication, check_digest, parse_digests, pieces
-from sso.backup.errors import BackupError
 from sso.backup.manifest import MANIFEST, UNAUTHENTICATED_FORMAT, Manifest, parse_manifest
 from sso.backup.secrets import SECRETS, Secrets
 

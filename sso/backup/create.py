@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import sso
+from sso.backup import BackupError
 from sso.backup.archive import new_file, write_archive
-from sso.backup.errors import BackupError
 from sso.backup.manifest import Manifest
 from sso.backup.postgres_tools import dump
 from sso.backup.secrets import new_secrets

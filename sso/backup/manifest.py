@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sso.backup.errors import BackupError
+from sso.backup import BackupError
 
 FORMAT = 2
 UNAUTHENTICATED_FORMAT = 1  # of earlier versions of the program

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from sso.backup import BackupError
 from sso.backup.base_backup_reader import BaseBackup, first_segment
-from sso.backup.errors import BackupError
 from sso.config import Settings
 from sso.db.embedded.binaries import check_version, find_binaries
 from sso.db.embedded.files import Account, EmbeddedError, make_directory, postgres_account, sync

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
-from sso.backup.errors import BackupError
+from sso.backup import BackupError
 from sso.core.database_url import database_hosts
 from sso.db.embedded.binaries import environment, newest_install
 

@@ -4,9 +4,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from sso.backup import postgres_tools
+from sso.backup import BackupError, postgres_tools
 from sso.backup.archive_reader import ArchiveReader
-from sso.backup.errors import BackupError
 from sso.backup.manifest import Manifest
 from sso.backup.secrets import Secrets
 from sso.config import Settings

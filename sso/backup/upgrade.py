@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sso.backup import postgres_tools
-from sso.backup.errors import BackupError
+from sso.backup import BackupError, postgres_tools
 from sso.db.embedded.access import claim_files
 from sso.db.embedded.binaries import Binaries, data_version, environment, find_binaries, installs
 from sso.db.embedded.files import Account, Lock, reachable, sync

@@ -5,8 +5,8 @@ import click
 from sso.cli.context import CommandFailure, running_database, settings_of
 from sso.cli.echo import echo, echo_json
 from sso.cli.output import print_lines
+from sso.doctor import Finding
 from sso.doctor.checks import check
-from sso.doctor.finding import Finding
 
 COLOURS = {"ok": "green", "note": "yellow", "FAIL": "red"}
 

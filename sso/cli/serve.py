@@ -30,7 +30,7 @@ from sso.core.encryption import EncryptionError
 from sso.db.embedded import Embedded, EmbeddedError, join, set_wal_archive
 from sso.keys.shared_settings import require_shared_settings
 from sso.log import writes_json
-from sso.nodes.name import default_node_name
+from sso.nodes.heartbeat import default_node_name
 from sso.serve import metrics_server
 from sso.serve.child_process import ChildRole, ReadyPipe
 from sso.serve.handover import offer_listeners

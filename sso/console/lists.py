@@ -11,21 +11,21 @@ PAGE = 200  # rows that are read at a time
 
 
 async def read_all(
-    visit: ConsoleVisit, path: str, query: Mapping[str, str], page: int, most: int, **variables: Any
+    visit: ConsoleVisit, path: str, query: Mapping[str, str], page: int, limit: int, **variables: Any
 ) -> list[dict[str, Any]]:
-    """Returns the records of a list, at most ``most``, reading ``page`` of them at a time."""
-    return [record async for records in read_pages(visit, path, query, page, most, **variables) for record in records]
+    """Returns the records of a list, at most ``limit``, reading ``page`` of them at a time."""
+    return [record async for records in read_pages(visit, path, query, page, limit, **variables) for record in records]
 
 
 async def read_pages(
-    visit: ConsoleVisit, path: str, query: Mapping[str, str], page: int, most: int, **variables: Any
+    visit: ConsoleVisit, path: str, query: Mapping[str, str], page: int, limit: int, **variables: Any
 ) -> AsyncGenerator[list[dict[str, Any]]]:
     """Like `read_all`, page by page."""
     after: str | None = ""
-    while after is not None and most > 0:
+    while after is not None and limit > 0:
         found = await visit.call("GET", path, query={**query, "limit": str(page), "after": after}, **variables)
-        yield found.members["data"][:most]
-        most -= len(found.members["data"])
+        yield found.members["data"][:limit]
+        limit -= len(found.members["data"])
         after = found.members.get("next")
 
 

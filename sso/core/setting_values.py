@@ -46,12 +46,12 @@ class SecretText:
         return hash(self._value)
 
 
-def integer(least: int, most: int) -> Callable[[object], int]:
+def integer(minimum: int, maximum: int) -> Callable[[object], int]:
     def parse(value: object) -> int:
         if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
             value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise ValueError(f"must be an integer from {least} to {most}")
+        if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= maximum:
+            raise ValueError(f"must be an integer from {minimum} to {maximum}")
         return value
 
     return parse
@@ -195,13 +195,13 @@ def certificate_file(value: object) -> Path:
     return path(value)
 
 
-def line(most: int) -> Callable[[object], str]:
+def line(limit: int) -> Callable[[object], str]:
     """A text for people, on one line."""
 
     def parse(value: object) -> str:
         shown = text(value).strip()
-        if not 1 <= len(shown) <= most or not shown.isprintable():
-            raise ValueError(f"must have 1-{most} printable characters")
+        if not 1 <= len(shown) <= limit or not shown.isprintable():
+            raise ValueError(f"must have 1-{limit} printable characters")
         return shown
 
     return parse

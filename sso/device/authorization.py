@@ -3,15 +3,30 @@
 from typing import Any
 
 from sso.core.net import Address
-from sso.device.clients import DeviceClients
-from sso.device.session_store import INTERVAL_S, DeviceSessionStore
-from sso.device.user_code import format_user_code
+from sso.device.session_store import INTERVAL_S, DeviceSessionStore, format_user_code
 from sso.gsid.rate_limit import GameRateLimiter
 from sso.oauth.authorization.request import parse_scopes
 from sso.oauth.clients.authentication import ClientCredentials
-from sso.oauth.errors import AuthorizationError, InvalidScope
+from sso.oauth.clients.cache import ClientCache
+from sso.oauth.errors import AuthorizationError, InvalidClient, InvalidScope, UnauthorizedClient
+from sso.oauth.model import DEVICE_CODE, Client
 
 PAGE = "/device"
+
+
+class DeviceClients:
+    def __init__(self, clients: ClientCache) -> None:
+        self._clients = clients
+
+    async def authenticate(self, credentials: ClientCredentials) -> Client:
+        """Raises InvalidClient, or UnauthorizedClient if the client may not use the grant type."""
+        client = await self._clients.read(credentials.client_id)
+        # The SHA1 bearer of a strict client belongs to a redirect URI, which a device does not have.
+        if client is None or credentials.bearer or self._clients.authenticate(client, credentials, "") is None:
+            raise InvalidClient(credentials.scheme)
+        if DEVICE_CODE not in client.grant_types:
+            raise UnauthorizedClient(DEVICE_CODE)
+        return client
 
 
 class DeviceAuthorization:

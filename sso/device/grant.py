@@ -3,19 +3,40 @@
 from functools import partial
 from typing import assert_never
 
-from sso.device.clients import DeviceClients
-from sso.device.errors import AccessDenied, AuthorizationPending, DeviceCodeExpired, SlowDown
+from sso.core.errors import ApiError
+from sso.device.authorization import DeviceClients
 from sso.device.session_store import DeviceSessionStore
 from sso.device.token_issuer import DeviceTokenIssuer, DeviceTokens
 from sso.gsid.model import DENIED, END_ERRORS, SESSION_EXPIRED, Cancelled, Failed, LoginReady, Retry
 from sso.gsid.poll import AlreadyDelivered, PollHandler
 from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.errors import InvalidDpopProof, InvalidGrant
-from sso.oauth.grant_types.held_grant import HeldAnswer
+from sso.oauth.grant_types.token_endpoint import HeldAnswer
 from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.model import Client, TokenRestrictions
 from sso.oauth.tokens.dpop import DpopProof, DpopProofs
 from sso.oauth.tokens.resources import ResourceServers
+
+
+class AuthorizationPending(ApiError):
+    code = "authorization_pending"
+    message = "the user has not confirmed yet"
+
+
+class SlowDown(ApiError):
+    code = "slow_down"
+    message = "wait 5 seconds longer between requests from now on, or hold them with the parameter wait"
+
+
+class AccessDenied(ApiError):
+    code = "access_denied"
+    message = "the user has refused, or may not sign in"
+
+
+class DeviceCodeExpired(ApiError):
+    code = "expired_token"
+    message = "device_code: has expired, request a new one"
+
 
 _ERRORS = {SESSION_EXPIRED: DeviceCodeExpired, END_ERRORS[DENIED]: AccessDenied}
 

@@ -9,8 +9,7 @@ from sso.core.errors import RetryLater
 from sso.core.language import Text
 from sso.db.rate_limit import RateLimiter
 from sso.device.authorization import PAGE
-from sso.device.session_store import DeviceSessionStore
-from sso.device.user_code import MAX_TYPED, format_user_code, parse_user_code
+from sso.device.session_store import MAX_TYPED, DeviceSessionStore, format_user_code, parse_user_code
 from sso.gsid.login_flow import session_path
 from sso.web.cookies import VISIT_COOKIE, read_cookie, set_cookie, visit_secret
 from sso.web.csrf import check_csrf, csrf_token

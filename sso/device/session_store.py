@@ -1,6 +1,7 @@
 """The sessions of devices: rows of game sessions with an OAuth client in place of an application."""
 
 import re
+import secrets
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,9 +10,14 @@ from sso.core.ids import SECRET_TOKEN, digest, secret_token
 from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.device.user_code import new_user_code
 from sso.gsid.match_code import new_match_code
 from sso.gsid.session_store import DELETED_AFTER_S, RETENTION
+
+# Consonants: the codes spell no words, and no letter looks like a digit (RFC 8628 section 6.1).
+LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
+LENGTH = 8
+MAX_TYPED = 64
+_SEPARATORS = re.compile(r"[\s\-\u2010-\u2015_.]+")
 
 INTERVAL_S = 5  # between two requests of a device (RFC 8628 section 3.5), and what `slow_down` adds to it
 TOLERANCE_S = 0.2  # a request may come this much before its time, because clocks and networks vary
@@ -43,6 +49,23 @@ _COUNT_REQUEST = Statement(
     FROM locked WHERE s.gsid = locked.gsid RETURNING locked.early"""
 )
 _SLOW_DOWN = Statement(f"UPDATE game_sessions SET interval_s = interval_s + {INTERVAL_S} WHERE gsid = :gsid")
+
+
+def new_user_code() -> str:
+    return "".join(secrets.choice(LETTERS) for _ in range(LENGTH))
+
+
+def format_user_code(user_code: str) -> str:
+    """Returns the code as people see it, with a dash in the middle."""
+    return f"{user_code[: LENGTH // 2]}-{user_code[LENGTH // 2 :]}"
+
+
+def parse_user_code(typed: str) -> str | None:
+    """Returns the code that was typed, in any case and with or without dashes and spaces, or None if it is no code."""
+    if len(typed) > MAX_TYPED or not (text := _SEPARATORS.sub("", typed)).isascii():
+        return None
+    user_code = text.upper()
+    return user_code if len(user_code) == LENGTH and set(user_code) <= set(LETTERS) else None
 
 
 @dataclass(frozen=True)

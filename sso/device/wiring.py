@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from sso.config import Settings
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
-from sso.device.authorization import DeviceAuthorization
-from sso.device.clients import DeviceClients
+from sso.device.authorization import DeviceAuthorization, DeviceClients
 from sso.device.grant import DeviceGrant
 from sso.device.session_store import DeviceSessionStore
 from sso.device.token_issuer import DeviceTokens

@@ -8,7 +8,7 @@ import orjson
 from sso.config import Settings
 from sso.core.net import contains
 from sso.db.standalone import fetch_value
-from sso.doctor.finding import Finding
+from sso.doctor import Finding
 from sso.web.client_address import peer_address
 from sso.web.forwarding_monitor import ADVICE
 

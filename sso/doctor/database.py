@@ -10,7 +10,7 @@ from sso.core.database_url import database_hosts
 from sso.db.errors import DatabaseError
 from sso.db.migrate import HEAD, current
 from sso.db.standalone import fetch_value, host_states
-from sso.doctor.finding import Finding
+from sso.doctor import Finding
 from sso.nodes.node_list import MAX_CLOCK_OFFSET_S
 
 

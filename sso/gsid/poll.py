@@ -2,7 +2,7 @@
 
 A poll subscribes, reads, waits, then claims. A confirmation after the read wakes the wait, so none is missed, and no
 database connection is held while waiting. A poll that finds the login claimed by an earlier poll waits until the answer
-of that one was written, which is a violation of this one's client, or until its lease has ended (``claim_leases.py``).
+of that one was written, which is a violation of this one's client, or until its lease has ended (``claim_renewal.py``).
 """
 
 from collections.abc import Awaitable
@@ -19,7 +19,7 @@ from sso.core.ids import record_id
 from sso.core.net import Address
 from sso.db.errors import DatabaseError
 from sso.gsid.backpressure import Backpressure
-from sso.gsid.claim_leases import ClaimLeases
+from sso.gsid.claim_renewal import ClaimLeases
 from sso.gsid.held_polls import HeldPolls
 from sso.gsid.login_issuer import LoginIssuer
 from sso.gsid.model import (

@@ -14,7 +14,7 @@ from sso.core.signature_verification import SignatureVerificationPool
 from sso.db.clock import DatabaseClock
 from sso.db.database import Database
 from sso.gsid.backpressure import Backpressure
-from sso.gsid.claim_leases import ClaimLeases
+from sso.gsid.claim_renewal import ClaimLeases
 from sso.gsid.claim_store import ClaimStore
 from sso.gsid.confirm import Confirmation
 from sso.gsid.held_polls import HeldPolls

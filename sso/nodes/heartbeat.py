@@ -4,6 +4,7 @@ Each worker writes its own row, so that a worker that hangs is noticed. The rows
 """
 
 import os
+import re
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,6 +15,7 @@ import trio
 
 import sso
 from sso.config import Settings
+from sso.core.bind_address import Bind
 from sso.core.encryption import Keyring
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
@@ -94,3 +96,9 @@ class Heartbeat:
             **self._constants,
         )
         await self._database.value(_DELETE_SILENT, node=self._node, silent=4 * SILENT_S)
+
+
+def default_node_name(bind: Bind) -> str:
+    """Returns the host name and the port, or the name of the Unix socket. It differs between the nodes of a host."""
+    place = bind.path.rpartition("/")[2] if bind.path else bind.port
+    return re.sub(r"[^A-Za-z0-9._:-]", "-", f"{socket.gethostname()}:{place}")[-64:]

@@ -9,8 +9,7 @@ from sso.oauth.clients.assertions import ClientAssertions
 from sso.oauth.clients.authentication import ClientCredentials, bearer_token, client_credentials
 from sso.oauth.discovery import discovery_document
 from sso.oauth.errors import InvalidBoundToken, InvalidDpopProof, InvalidRequest
-from sso.oauth.grant_types.held_grant import HeldGrant
-from sso.oauth.grant_types.token_endpoint import TokenEndpoint
+from sso.oauth.grant_types.token_endpoint import HeldGrant, TokenEndpoint
 from sso.oauth.grant_types.token_exchange import TokenExchange
 from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.model import DEVICE_CODE

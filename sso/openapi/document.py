@@ -18,12 +18,86 @@ from sso.openapi import service_operations
 from sso.openapi.admin_operations import admin_operations
 from sso.openapi.error_responses import ErrorResponses
 from sso.openapi.schemas import SchemaComponents
-from sso.openapi.security_schemes import SECURITY_SCHEMES
-from sso.openapi.tags import INTRODUCTION, TAGS
 from sso.perm import api_operations as perm
 from sso.personal_data import api_operations as personal_data
 from sso.upstream import api_operations as upstream
 from sso.web.api_description import ApiBody, ApiOperation, ApiParameter, ApiResponse
+
+SECURITY_SCHEMES = {
+    "userJwt": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "JWT",
+        "description": "The user JWT of POST /proxy/api/login.",
+    },
+    "factor": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "Factor",
+        "description": "The device factor that was sent with the login.",
+    },
+    "serviceToken": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "The access token of a service client (client_credentials) of the central application.",
+    },
+    "serviceJwt": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "Service-Jwt",
+        "description": "A JWT that the application has signed, or the access token of its service client.",
+    },
+    "accessKey": {"type": "http", "scheme": "bearer", "description": "An access key of the application."},
+    "accessToken": {"type": "http", "scheme": "bearer", "description": "An access token of POST /proxy/oauth/token."},
+    "dpopToken": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "Authorization",
+        "description": "`DPoP`, a space, and an access token that is bound to a key.",
+    },
+    "dpopProof": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "DPoP",
+        "description": "A JWT that is signed with that key (RFC 9449).",
+    },
+    "clientBasic": {
+        "type": "http",
+        "scheme": "basic",
+        "description": "client_id and client_secret. Clients may send them, or client_assertion, in the body instead.",
+    },
+    "strictBearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "Strict clients: the SHA-1 of redirect_uri and client_secret, in hexadecimal.",
+    },
+    "sessionCookie": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "sso_session",
+        "description": "The session of a browser. With https, the name begins with `__Host-`.",
+    },
+}
+
+INTRODUCTION = """\
+Single sign-on and permissions. [openapi.json](/openapi.json) is this document for programs.
+
+Bodies are JSON or, where it is listed, a form. Errors under `/api/` and `/proxy/api/` are
+`{"status": "ERROR", "error": "…"}`, errors under `/proxy/oauth/` are `{"error": "…", "error_description": "…"}`, and
+other paths answer with a page. Every response has the header `X-Request-Id`, which identifies its line in the log.
+"""
+
+TAGS = {
+    "Management": "Users, applications, clients, keys and the audit trail, for administrators and their programs.",
+    "Permissions": "Applications, projects, groups, roles, schemas, and the effective permissions of users.",
+    "Login": "Sign-in of programs with a password or a session token.",
+    "Game sessions": "Sign-in from a game, which the player confirms in a browser.",
+    "OAuth and OpenID Connect": "Sign-in to sites and devices, and tokens of service clients.",
+    "Keys": "The public keys that verify tokens.",
+    "Sign-in pages": "Pages on which people sign in and register.",
+    "Account page": "The page on which people change their account.",
+    "Service": "Health, metrics, and files of the pages.",
+}
 
 _DESCRIBED = (
     accounts, oauth, device, gsid, perm, keys, account_page, personal_data, upstream, service_operations,

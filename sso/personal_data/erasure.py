@@ -5,6 +5,7 @@ The claim on an account is a lease: if the worker dies, another one repeats the 
 
 import random
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,6 +13,7 @@ import orjson
 import structlog
 import trio
 
+from sso.accounts.model import User
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
@@ -19,7 +21,10 @@ from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
+from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.tables import WITHOUT_FOREIGN_KEY
+
+BEING_ERASED = "is being erased by a worker; try again in a few minutes"
 
 INTERVAL_S = 60.0
 LEASE_S = 600.0
@@ -143,3 +148,20 @@ async def _delete_everything(tx: Transaction, user: ClaimedUser, actor: AuditAct
     await record_changes(tx, [Change(ChangeType.USER_ERASED, user.user_id)])
     await trail.write(tx, actor or AuditActor(), "user.erase", user.user_id, None, {"erased": True})
     return True
+
+
+async def erase_at_once(
+    deletion: AccountDeletion,
+    erasure: AccountErasure,
+    user: User,
+    actor: AuditActor,
+    precondition: Callable[[User], None] = lambda _user: None,
+) -> bool:
+    """Closes the account and erases it. Returns False if a worker is erasing it.
+
+    Raises DeletionRefused for the last administrator. ``precondition`` is that of `AccountDeletion.request`.
+    """
+    if user.deletion_by != "erasing":
+        await deletion.request(user, None, by="operator", days=0, precondition=precondition)
+        await deletion.make_due(user.user_id)
+    return await erasure.erase_now(user.user_id, actor)

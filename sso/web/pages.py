@@ -11,10 +11,10 @@ from sso.core.field_errors import FieldError
 from sso.core.language import current_language
 from sso.web import language, template_cache
 from sso.web.brand import SiteBrand
-from sso.web.compiled_templates import compiled_templates
 from sso.web.language_switcher import same_page
 from sso.web.request import read_body
 from sso.web.security_headers import page_policy
+from sso.web.template_cache import compiled_templates
 
 MAX_FORM = 32 * 1024
 

@@ -7,7 +7,8 @@ import secrets
 from collections.abc import Mapping
 from functools import lru_cache
 
-from jinja2 import Template
+from jinja2 import BytecodeCache, Template
+from jinja2.bccache import Bucket
 from markupsafe import escape
 
 MAX_PAGES = 128
@@ -16,6 +17,24 @@ MAX_PAGES = 128
 _MARKER = secrets.token_hex(16)
 
 Names = tuple[tuple[str, type, object], ...]
+
+
+class CompiledTemplates(BytecodeCache):
+    """For environments with the same extensions and settings. A changed template is compiled again."""
+
+    def __init__(self) -> None:
+        self._code: dict[tuple[str, str], bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        code = self._code.get((bucket.key, bucket.checksum))
+        if code is not None:
+            bucket.bytecode_from_string(code)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._code[bucket.key, bucket.checksum] = bucket.bytecode_to_string()
+
+
+compiled_templates = CompiledTemplates()
 
 
 def render_cached(template: Template, names: Mapping[str, object], own: Mapping[str, str]) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from sso.backup import chunk_encryption, passphrase
+from sso.backup import BackupError, chunk_encryption
+from sso.backup import secrets as backup_secrets
 from sso.backup.archive import new_file, write_archive
 from sso.backup.archive_reader import open_archive
 from sso.backup.chunk_encryption import CHUNK_BYTES, TAG_BYTES, DamagedStream, decrypt_stream, encrypt_stream
-from sso.backup.errors import BackupError
 from sso.backup.manifest import Manifest
 from sso.backup.secrets import Secrets
 from tests.backup.archives import members, rewritten
@@ -25,7 +25,7 @@ Change = Callable[[Path, Path], Path]
 
 @pytest.fixture(autouse=True)
 def cheap_scrypt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(passphrase.SCRYPT, "n", 2**4)
+    monkeypatch.setitem(backup_secrets.SCRYPT, "n", 2**4)
 
 
 def written(path: Path, *, dump: bytes = DUMP, encrypted: bool = False, protected: bool = True) -> Path:
@@ -45,7 +45,7 @@ def of_format_1(path: Path, dump: bytes = DUMP) -> Path:
     secrets = {"master_keys": ["a master key"], "key_files": {}}
     changes = {
         "manifest.json": json.dumps(manifest).encode(),
-        "secrets.enc": passphrase.encrypt(PASSPHRASE, json.dumps(secrets).encode()),
+        "secrets.enc": backup_secrets.encrypt(PASSPHRASE, json.dumps(secrets).encode()),
         "database.sha256": b"",
         "digests.json": None,
         "digests.mac": None,

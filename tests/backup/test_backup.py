@@ -10,8 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from sso.backup import postgres_tools
-from sso.backup.errors import BackupError
+from sso.backup import BackupError, postgres_tools
 from sso.backup.postgres_tools import _for_libpq, find_program
 from sso.db.migrate import HEAD
 from tests.backup.archives import rewritten

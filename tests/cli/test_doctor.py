@@ -10,8 +10,8 @@ import trio
 from sso.config import Settings, load
 from sso.core.encryption import MasterKey
 from sso.db.standalone import fetch_value
+from sso.doctor import Finding
 from sso.doctor.checks import check
-from sso.doctor.finding import Finding
 from sso.services import open_services
 from tests.kit.ports import free_port
 from tests.kit.postgres import Postgres

@@ -1,7 +1,7 @@
 """What `sso doctor` finds about webhooks."""
 
 from sso.db.standalone import fetch_value
-from sso.doctor.deliveries import webhooks
+from sso.doctor.checks import webhooks
 from tests.cli.conftest import Sso
 
 URL = "http://127.0.0.1:9/hook"

@@ -13,7 +13,7 @@ from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions, SignedIn, User
 from sso.core.jwt import InvalidToken
 from sso.db.errors import Unavailable
-from sso.gsid import claim_leases
+from sso.gsid import claim_renewal
 from sso.gsid import poll as poll_module
 from sso.gsid.claim_store import LEASE_S
 from sso.gsid.model import Cancelled, Claim, Failed, LoginReady, NotClaimed, PollOutcome, Retry
@@ -301,8 +301,8 @@ async def test_sign_in_that_starts_while_its_claim_is_taken_over_ends(
 async def test_lease_of_an_answer_that_takes_long_is_renewed(
     services: Services, game: GameLogin, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claim_leases, "CHECK_S", 0.01)
-    monkeypatch.setattr(claim_leases, "RENEWED_AFTER_S", 0.05)
+    monkeypatch.setattr(claim_renewal, "CHECK_S", 0.01)
+    monkeypatch.setattr(claim_renewal, "RENEWED_AFTER_S", 0.05)
     gsid = await confirmed_session(services, user)
     login = await claimed_login(services, gsid)
     later = Polling()
@@ -326,7 +326,7 @@ async def test_lease_of_an_answer_that_takes_long_is_renewed(
 async def test_delivery_during_an_outage_of_the_database_is_recorded_afterwards(
     services: Services, game: GameLogin, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claim_leases, "CHECK_S", 0.01)
+    monkeypatch.setattr(claim_renewal, "CHECK_S", 0.01)
     gsid = await confirmed_session(services, user)
     login = await claimed_login(services, gsid)
     store = game.claim_leases._store

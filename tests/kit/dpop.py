@@ -11,7 +11,7 @@ import jwt as pyjwt
 
 from sso.core.ids import digest
 from sso.core.keys import GENERATE, PrivateKey, public_jwk
-from sso.oauth.tokens.proof_jwt import jwk_thumbprint
+from sso.oauth.tokens.dpop import jwk_thumbprint
 from tests.kit.browser import query
 from tests.kit.oauth import TOKEN, USERINFO, Site
 from tests.kit.rsa_keys import rsa_key

@@ -11,11 +11,10 @@ from sso.config import Settings
 from sso.core.ids import secret_token
 from sso.core.net import parse_address
 from sso.db.database import Database
-from sso.device.errors import AuthorizationPending
-from sso.device.grant import DeviceGrant
+from sso.device.grant import AuthorizationPending, DeviceGrant
 from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.errors import InvalidGrant
-from sso.oauth.grant_types.held_grant import HeldAnswer
+from sso.oauth.grant_types.token_endpoint import HeldAnswer
 from sso.oauth.grant_types.token_request import TokenRequest
 from sso.services import Services
 from sso.state.apply import Applier

@@ -337,7 +337,7 @@ def test_jwt_access_token_and_introspection_name_the_key(server: Server, browser
 def test_thumbprint_is_that_of_rfc_7638() -> None:
     """The example of RFC 7638 section 3.1; leading zeros of a number do not change it."""
     from sso.core.jwk import load_jwk
-    from sso.oauth.tokens.proof_jwt import jwk_thumbprint
+    from sso.oauth.tokens.dpop import jwk_thumbprint
 
     n = (
         "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from jinja2 import DictLoader, Environment
 
-from sso.web.compiled_templates import CompiledTemplates
+from sso.web.template_cache import CompiledTemplates
 
 
 class CountingEnvironment(Environment):

@@ -25,7 +25,7 @@ from quart_trio.wrappers.request import TrioBody
 from werkzeug.datastructures import Headers
 from werkzeug.routing import Rule
 
-from sso.web.fast_quart.rule import MatchingRule
+from sso.web.fast_quart.app import MatchingRule
 from tests.test_private_dependencies import changed, code_digest
 
 CONTEXT, REQUEST, APP, WEBSOCKET = (

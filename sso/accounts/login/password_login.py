@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from sso.accounts.authentication_context import AuthenticationContext, by_password
 from sso.accounts.errors import AccountClosed, InvalidCredentials, LoginBusy, TooManyAttempts
-from sso.accounts.login.login_counts import CODE, PASSWORD, count_login
+from sso.accounts.login.login_metrics import CODE, PASSWORD, count_login
 from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
 from sso.accounts.password_rules import check_length, check_new_password

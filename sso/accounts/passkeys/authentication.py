@@ -6,13 +6,13 @@ import structlog
 
 from sso.accounts.authentication_context import by_passkey
 from sso.accounts.errors import InvalidCredentials
-from sso.accounts.login import login_counts
-from sso.accounts.login.login_counts import count_login
+from sso.accounts.login import login_metrics
+from sso.accounts.login.login_metrics import count_login
 from sso.accounts.login.rate_limit import LoginRateLimiter
 from sso.accounts.model import SignedIn, User
 from sso.accounts.passkeys.challenges import ChallengePurpose, PasskeyChallenges, encode_base64url
 from sso.accounts.passkeys.credential import InvalidPasskey, parse_answer
-from sso.accounts.passkeys.options import request_options
+from sso.accounts.passkeys.options import request_options, script_data
 from sso.accounts.passkeys.relying_party import RelyingParty
 from sso.accounts.passkeys.store import PasskeyOwner, PasskeyStore
 from sso.accounts.passkeys.verification import PasskeyVerifier
@@ -23,7 +23,6 @@ from sso.db.database import Database
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
 from sso.web.request import client_address
-from sso.web.script_data import script_data
 
 log = structlog.get_logger()
 
@@ -59,7 +58,7 @@ class PasskeyAuthentication:
     async def sign_in(self, credential: str, visit: str, address: Address) -> SignedIn:
         """Signs in the owner of the passkey. Raises InvalidCredentials, or RetryLater."""
         check = self._authenticate(credential, ChallengePurpose.SIGN_IN, visit, address)
-        owner = await count_login(login_counts.PASSKEY, check)
+        owner = await count_login(login_metrics.PASSKEY, check)
         return SignedIn(owner.user, by_passkey())
 
     async def second_factor_options(self, user: User, visit: str) -> str:
@@ -70,7 +69,7 @@ class PasskeyAuthentication:
         """Checks the passkey of a user whose first factor was correct. Raises InvalidCredentials, or RetryLater."""
         browser = _second_factor(user, visit)
         check = self._authenticate(credential, ChallengePurpose.SECOND_FACTOR, browser, address, user.user_id)
-        await count_login(login_counts.PASSKEY, check)
+        await count_login(login_metrics.PASSKEY, check)
 
     async def confirm_options(self, session: Session) -> str:
         """Returns the options for the forms of the account page; "" if the user has no passkey."""

@@ -3,11 +3,17 @@
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
+from markupsafe import Markup
+
 from sso.accounts.model import User
 from sso.accounts.passkeys.challenges import CHALLENGE_S, encode_base64url
 from sso.accounts.passkeys.public_key import ALGORITHMS
 from sso.accounts.passkeys.relying_party import RelyingParty
 from sso.accounts.passkeys.store import Passkey
+
+# The content of a script element is not unescaped, so characters that could end it are written as JSON escapes.
+_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
 def registration_options(
@@ -48,3 +54,7 @@ def _descriptors(passkeys: Sequence[Passkey]) -> list[dict[str, Any]]:
         {"type": "public-key", "id": encode_base64url(passkey.credential_id), "transports": list(passkey.transports)}
         for passkey in passkeys
     ]
+
+
+def script_data(value: Any) -> Markup:
+    return Markup(orjson.dumps(value).decode().translate(_ESCAPES))  # noqa: S704 - escaped above

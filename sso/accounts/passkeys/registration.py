@@ -7,14 +7,13 @@ from sso.accounts.passkeys.authentication import session_binding
 from sso.accounts.passkeys.challenges import ChallengePurpose, PasskeyChallenges
 from sso.accounts.passkeys.changes import PasskeyChanges, user_handle
 from sso.accounts.passkeys.credential import InvalidPasskey, parse_answer
-from sso.accounts.passkeys.options import registration_options
+from sso.accounts.passkeys.options import registration_options, script_data
 from sso.accounts.passkeys.relying_party import RelyingParty
 from sso.accounts.passkeys.store import Passkey, PasskeyStore
 from sso.accounts.passkeys.verification import PasskeyVerifier
 from sso.accounts.second_factor.changes import FactorChange
 from sso.accounts.sessions import Session
 from sso.core.net import Address
-from sso.web.script_data import script_data
 
 
 class PasskeyRegistration:

@@ -7,14 +7,59 @@ only data whose form and size were checked, because its parser of CBOR takes lon
 
 from dataclasses import dataclass
 
-from sso.accounts.passkeys.authenticator_data import check_assertion_data, check_attestation_object
+from sso.accounts.passkeys import cbor
 from sso.accounts.passkeys.credential import InvalidPasskey, PasskeyAnswer
 from sso.accounts.passkeys.public_key import ALGORITHMS, used_members
 from sso.accounts.passkeys.relying_party import RelyingParty
 from sso.core.fair_thread import FairThread
 from sso.core.net import Address
 
+MAX_ASSERTION_DATA = 1024  # bytes
+MAX_ATTESTATION_OBJECT = 8 * 1024
+HEAD = 37  # bytes: the hash of the relying party's id, the flags and the counter
+_FLAGS_AT = 32
+_AAGUID, _ID_LENGTH = 16, 2
+_HAS_CREDENTIAL, _HAS_EXTENSIONS = 0x40, 0x80
+
 MAX_WAITING_PER_CLIENT = 8
+
+
+def check_assertion_data(data: bytes) -> None:
+    """An assertion contains no credential, and may contain extensions."""
+    if not HEAD <= len(data) <= MAX_ASSERTION_DATA:
+        raise ValueError(f"authenticatorData: expected {HEAD} to {MAX_ASSERTION_DATA} bytes")
+    if data[_FLAGS_AT] & _HAS_CREDENTIAL:
+        raise ValueError("authenticatorData: expected no credential")
+    _check_extensions(data, HEAD)
+
+
+def check_attestation_object(encoded: bytes) -> None:
+    """The page asks for no attestation, so the object says that there is none."""
+    if len(encoded) > MAX_ATTESTATION_OBJECT:
+        raise ValueError(f"attestationObject: expected at most {MAX_ATTESTATION_OBJECT} bytes")
+    members = cbor.decode(encoded)
+    if not isinstance(members, dict) or members.keys() != {"fmt", "attStmt", "authData"}:
+        raise ValueError("attestationObject: expected fmt, attStmt and authData")
+    if members["fmt"] != "none" or members["attStmt"] != {}:
+        raise ValueError("attestationObject: expected no attestation")
+    data = members["authData"]
+    if not isinstance(data, bytes) or len(data) < HEAD or not data[_FLAGS_AT] & _HAS_CREDENTIAL:
+        raise ValueError("authData: expected a credential")
+    _check_extensions(data, _end_of_credential(data))
+
+
+def _end_of_credential(data: bytes) -> int:
+    id_start = HEAD + _AAGUID + _ID_LENGTH
+    id_length = int.from_bytes(data[id_start - _ID_LENGTH : id_start])
+    _key, end = cbor.decode_first(data, id_start + id_length)
+    return end
+
+
+def _check_extensions(data: bytes, start: int) -> None:
+    if data[_FLAGS_AT] & _HAS_EXTENSIONS:
+        cbor.decode(data[start:])
+    elif len(data) > start:
+        raise ValueError("authenticatorData: there are bytes after its end")
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,13 @@ import hmac
 import os
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
+from sso.accounts.sessions import Session
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.language import Text, plural
 from sso.db.database import Database
@@ -156,3 +159,13 @@ def _used_mail(service_name: str, left: int) -> MailContent:
             Text("If this was not you, change your password and make new recovery codes now."),
         ),
     )
+
+
+class SecondFactorSection:
+    def __init__(self, recovery_codes: RecoveryCodes) -> None:
+        self._recovery_codes = recovery_codes
+
+    async def values(self, session: Session, now: datetime) -> Mapping[str, Any]:
+        user = session.user
+        left = await self._recovery_codes.count_left(user.user_id) if user.second_factors else 0
+        return {"recovery_codes_left": left, "recovery_codes_total": CODES}

@@ -101,7 +101,7 @@ class LocalUsers:
         return {"login": kept.login, "disabled": kept.disabled}
 
     async def erase(self, user: Fields) -> None:
-        from sso.personal_data.immediate_erasure import BEING_ERASED, erase_at_once
+        from sso.personal_data.erasure import BEING_ERASED, erase_at_once
 
         stored, complete = await self._require(user["user_id"]), self._services.complete
         if not await erase_at_once(complete.deletion, complete.erasure, stored, self._services.actor):

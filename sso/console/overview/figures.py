@@ -81,11 +81,11 @@ def _latest(title: str, values: list[int], unit: str) -> Chart:
 def _chart(title: str, values: Any, value: str, unit: str, join: Any, *, is_bad: bool = False) -> Chart:
     width = len(values) // BARS
     joined = [join(values[start : start + width]) for start in range(0, len(values), width)]
-    most = max(joined) or 1
+    maximum = max(joined) or 1
     step = 100 / len(joined)
     bars = tuple(
         Bar(round(index * step, 2), round(30 - height, 2), round(height, 2))
-        for index, height in enumerate(max(1.0, 30 * number / most) for number in joined)
+        for index, height in enumerate(max(1.0, 30 * number / maximum) for number in joined)
     )
     description = f"{title} in the last hour, in steps of two minutes: at most {_compact(max(joined))}"
     return Chart(title, value, unit, bars, description, is_bad and any(joined))

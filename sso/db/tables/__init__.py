@@ -16,11 +16,7 @@ from sso.db.tables.accounts import (
 )
 from sso.db.tables.changes import change_events, change_stream, webhook_failures, webhooks
 from sso.db.tables.columns import metadata
-from sso.db.tables.figures import login_funnel, service_figures
 from sso.db.tables.gsid import game_sessions, game_violations
-from sso.db.tables.keys import signing_keys
-from sso.db.tables.mail import outbox
-from sso.db.tables.nodes import node_workers
 from sso.db.tables.oauth import (
     oauth_access_tokens,
     oauth_clients,
@@ -44,7 +40,15 @@ from sso.db.tables.perm import (
     user_records,
 )
 from sso.db.tables.permission_history import permission_commits, permission_history, permission_versions
-from sso.db.tables.schema import schema_compatibility
+from sso.db.tables.service import (
+    login_funnel,
+    node_workers,
+    outbox,
+    schema_compatibility,
+    service_figures,
+    signing_keys,
+    untrusted_proxies,
+)
 from sso.db.tables.upstream import (
     identity_providers,
     linked_identities,
@@ -52,7 +56,6 @@ from sso.db.tables.upstream import (
     upstream_attempts,
     upstream_nonces,
 )
-from sso.db.tables.web import untrusted_proxies
 
 __all__ = [
     "access_keys",

@@ -1,11 +1,13 @@
 """The grant type authorization_code (RFC 6749 section 4.1.3) with PKCE (RFC 7636 section 4.6)."""
 
+import base64
+import hashlib
+import re
 from typing import Any
 
 import structlog
 
 from sso.core.ids import secret_token
-from sso.oauth.authorization.pkce import code_challenge
 from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.clients.cache import ClientCache
 from sso.oauth.errors import InvalidClient, InvalidDpopProof, InvalidGrant, InvalidTarget, UnauthorizedClient
@@ -15,6 +17,8 @@ from sso.oauth.tokens.dpop import DpopProof, DpopProofs
 from sso.oauth.tokens.issuer import TokenIssuer
 from sso.oauth.tokens.statements import MAX_CODE_FAILURES
 from sso.oauth.tokens.store import RefusedCode, TokenStore
+
+VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}", re.ASCII)
 
 log = structlog.get_logger()
 
@@ -129,3 +133,16 @@ class AuthorizationCodeGrant:
     async def _count_failure(self, result: RefusedCode, code: str) -> None:
         if await self._token_store.count_failure(code) == MAX_CODE_FAILURES:
             log.warning("oauth.code_blocked", client=result.code_client_id)
+
+
+def code_challenge(verifier: str) -> str | None:
+    """Returns the S256 challenge of a verifier: None without one, "" if it is malformed, which matches no code.
+
+    A verifier for a code without a challenge does not match either: an attacker may have removed the challenge from
+    the authorization request.
+    """
+    if not verifier:
+        return None
+    if not VERIFIER.fullmatch(verifier):
+        return ""
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()

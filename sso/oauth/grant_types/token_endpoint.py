@@ -1,7 +1,8 @@
 """POST /proxy/oauth/token (RFC 6749 section 3.2): dispatches on the grant type."""
 
-from collections.abc import Awaitable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.errors import UnsupportedGrantType
@@ -12,6 +13,18 @@ from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.model import UNRESTRICTED, TokenRestrictions
 from sso.oauth.tokens.dpop import DpopProof
 from sso.oauth.tokens.resources import ResourceServers
+
+
+@dataclass(frozen=True)
+class HeldAnswer:
+    tokens: dict[str, Any] = field(repr=False)
+    finish: Callable[[bool], Awaitable[None]]  # called with True after the answer was written, otherwise with False
+
+
+class HeldGrant(Protocol):
+    async def respond(
+        self, request: TokenRequest, credentials: ClientCredentials, proof: DpopProof | None = None
+    ) -> HeldAnswer: ...
 
 
 class TokenEndpoint:
