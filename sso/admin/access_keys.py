@@ -37,7 +37,7 @@ from sso.perm.input.field_types import ApplicationId
 from sso.perm.operations.access_keys import AccessKeyOperations
 from sso.perm.operations.writes import ManagementContext, OperationResult
 from sso.perm.stores.access_keys import access_key_json, read_access_key
-from sso.perm.stores.pages import access_key_page
+from sso.perm.stores.record_lists import access_key_page
 from sso.perm.visibility import Visibility
 
 

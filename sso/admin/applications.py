@@ -21,7 +21,7 @@ from sso.perm.engine.required_rights import Operation
 from sso.perm.input.application import read_application_fields
 from sso.perm.operations.applications import ApplicationOperations
 from sso.perm.stores.applications import read_application_row
-from sso.perm.stores.pages import application_page
+from sso.perm.stores.record_lists import application_page
 from sso.perm.visibility import Visibility, Visible
 from sso.web.request_model import QueryFlag
 

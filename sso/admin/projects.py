@@ -24,8 +24,8 @@ from sso.perm.input.names import project_id_from_title
 from sso.perm.input.project import read_project_fields
 from sso.perm.operations.projects import ProjectOperations
 from sso.perm.operations.writes import ManagementContext, OperationResult
-from sso.perm.stores.pages import count_project_records, project_page
 from sso.perm.stores.projects import project_json, read_project, resolve_project_id
+from sso.perm.stores.record_lists import count_project_records, project_page
 from sso.perm.visibility import Visibility
 from sso.web.request_model import QueryFlag, at_most
 

@@ -26,7 +26,7 @@ from sso.perm.engine.reserved_names import is_segment
 from sso.perm.input.field_types import ApplicationId
 from sso.perm.operations.roles import RoleOperations
 from sso.perm.operations.writes import ManagementContext, OperationResult
-from sso.perm.stores.pages import role_page
+from sso.perm.stores.record_lists import role_page
 from sso.perm.stores.roles import read_role, role_json
 from sso.perm.visibility import Visibility
 

@@ -19,7 +19,7 @@ from sso.perm.engine.required_rights import Operation
 from sso.perm.operations.schemas import SchemaOperations
 from sso.perm.operations.writes import ManagementContext, OperationResult
 from sso.perm.stores.applications import read_application_row
-from sso.perm.stores.pages import schema_page
+from sso.perm.stores.record_lists import schema_page
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.schemas import schema_json
 from sso.perm.visibility import Visibility

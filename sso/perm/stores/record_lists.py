@@ -1,4 +1,7 @@
-"""Pages of records for administrators: in the order of their keys, after a key, found by the beginning of a name."""
+"""Lists of records: pages for administrators, and all of them for a document.
+
+A page has records in the order of their keys, after a key, found by the beginning of a name.
+"""
 
 from collections.abc import Collection, Sequence
 from typing import Any, Protocol
@@ -44,6 +47,21 @@ _PROJECTS = Statement(
         AND (starts_with(id, lower(:search)) OR starts_with(lower(title), lower(:search)))
         AND (CAST(:id AS text) IS NULL OR id = :id)
     ORDER BY id LIMIT :limit"""
+)
+_ACTIVE_APPLICATIONS = """FROM applications a LEFT JOIN projects p ON p.id = a.project_id
+    WHERE NOT a.removed AND p.removed IS NOT TRUE"""
+_ALL_APPLICATIONS = Statement(f"SELECT a.* {_ACTIVE_APPLICATIONS} ORDER BY a.application_id")
+_ALL_PROJECTS = Statement("SELECT * FROM projects WHERE NOT removed ORDER BY created, id")
+_ALL_USER_RECORDS = Statement(
+    f"""SELECT user_id, application_id FROM (
+        SELECT user_id, application_id FROM user_records UNION SELECT user_id, application_id FROM role_assignments) r
+    JOIN users USING (user_id) JOIN (SELECT a.application_id {_ACTIVE_APPLICATIONS}) a USING (application_id)
+    ORDER BY application_id, length(user_id), user_id"""
+)
+_PROJECTS_OF_RECORDS = Statement(
+    """SELECT project_id FROM user_groups WHERE id = ANY(CAST(:groups AS text[]))
+    UNION SELECT project_id FROM applications
+        WHERE application_id = ANY(CAST(:applications AS int[])) AND project_id IS NOT NULL"""
 )
 _PROJECT_COUNTS = Statement(
     """SELECT p.id, (SELECT count(*) FROM applications a WHERE a.project_id = p.id AND NOT a.removed) AS applications,
@@ -138,3 +156,24 @@ async def count_project_records(runner: Runner, project_ids: Sequence[str]) -> d
     """Returns the numbers of applications, groups and members by project."""
     rows = await runner.rows(_PROJECT_COUNTS, ids=list(project_ids))
     return {row["id"]: {name: row[name] for name in ("applications", "groups", "members")} for row in rows}
+
+
+async def list_applications(runner: Runner) -> Sequence[Row]:
+    """Returns all applications that are not removed, and whose project is not removed."""
+    return await runner.rows(_ALL_APPLICATIONS)
+
+
+async def list_projects(runner: Runner) -> Sequence[Row]:
+    """Returns all projects that are not removed, the oldest first."""
+    return await runner.rows(_ALL_PROJECTS)
+
+
+async def list_user_records(runner: Runner) -> list[tuple[str, int]]:
+    """Returns the users and applications where a user has roles or data of their own."""
+    return [(row["user_id"], row["application_id"]) for row in await runner.rows(_ALL_USER_RECORDS)]
+
+
+async def projects_of_records(runner: Runner, group_ids: Sequence[str], application_ids: Sequence[int]) -> list[str]:
+    """Returns the projects that these groups and applications are in."""
+    rows = await runner.rows(_PROJECTS_OF_RECORDS, groups=list(group_ids), applications=list(application_ids))
+    return [row["project_id"] for row in rows]
