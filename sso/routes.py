@@ -246,6 +246,7 @@ def _account_pages(s: Services, pages: PageServices, account: AccountView) -> It
         QrCodes(s.database),
         shown,
         pages.completion,
+        passkeys.authentication,
     )
     yield recovery_code_pages(account, s.recovery_codes, shown)
     yield email_pages(account, s.email_verification, s.email_change, s.email_undo, s.sign_in_notices)

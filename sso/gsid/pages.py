@@ -24,7 +24,7 @@ TITLES = {
     "waiting": _("Back to your game"),
     "not_responding": _("Back to your game"),
     "used": _("Already used"),
-    "stopped": _("Stopped"),
+    "stopped": _("Sign-in stopped"),
 }
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from quart import Blueprint, Response
 
+from sso.accounts.account_page.notices import account_url
 from sso.accounts.authentication_context import AuthenticationContext
 from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked
 from sso.accounts.form_problem import FormProblem
@@ -129,7 +130,7 @@ def keep_pages(
         if flow and session.must_enrol:
             return completion.redirect(session, "/login" + next_query(next_path))
         # The page did not show what the flow is about, so the flow asks.
-        return completion.redirect(session, flow.continue_path if flow else safe_next(next_path))
+        return completion.redirect(session, flow.continue_path if flow else _welcome(next_path))
 
     async def check_code(user: User, code: str, first: AuthenticationContext) -> SignedIn | FormProblem:
         try:
@@ -138,3 +139,9 @@ def keep_pages(
             return code_problem(error, factors, user, code)
 
     return routes
+
+
+def _welcome(next_path: str | None) -> str:
+    """Returns the account page with a notice, unless the user was on the way to another page."""
+    path = safe_next(next_path)
+    return account_url("kept") if path == "/account" else path

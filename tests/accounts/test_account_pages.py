@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kit.browser import SESSION, AuthenticatorApp, Browser, fresh_browser, mailed_codes, new_user
+from tests.kit.browser import (
+    SESSION,
+    AuthenticatorApp,
+    Browser,
+    forget_authentication,
+    fresh_browser,
+    mailed_codes,
+    new_user,
+)
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
 
@@ -147,22 +155,27 @@ def test_setup_pages_beyond_the_limit_show_the_key_without_a_qr_code(browser: Br
     assert len(displayed_secret(browser)) == 32
 
 
-@pytest.mark.parametrize(
-    ("password", "problem"), [(PASSWORD, "This code is incorrect"), ("wrong", "Your current pass")]
-)
-def test_totp_setup_with_wrong_code_or_password_fails(
-    browser: Browser, server: Server, login: str, password: str, problem: str
-) -> None:
+def test_totp_setup_with_a_wrong_code_fails(browser: Browser, server: Server, login: str) -> None:
     browser.get("/account/totp")
     secret = displayed_secret(browser)
     app = AuthenticatorApp(secret)
-    otp = app.code() if password == "wrong" else app.wrong()
-    assert browser.submit("/account/totp", otp=otp, current_password=password).status_code == 422
-    assert browser.problem.startswith(problem)
+    assert browser.submit("/account/totp", otp=app.wrong()).status_code == 422
+    assert browser.problem.startswith("This code is incorrect")
     assert displayed_secret(browser) == secret  # the user can retry without scanning again
     with Browser(server) as other:
         assert other.sign_in(login).headers["Location"] == "/account"
-    assert browser.submit("/account/totp", otp=app.code(), current_password=PASSWORD).status_code == 303
+    assert browser.submit("/account/totp", otp=app.code()).status_code == 303
+
+
+def test_totp_setup_long_after_the_sign_in_asks_for_the_password_first(browser: Browser, server: Server) -> None:
+    forget_authentication(server)
+    assert "otpauth:" not in browser.get("/account/totp").text
+    assert browser.submit("/account/totp/confirm", current_password="wrong").status_code == 422
+    assert browser.problem == "Your current password is incorrect."
+    assert "otpauth:" not in browser.get("/account/totp").text
+    browser.follow(browser.submit("/account/totp/confirm", current_password=PASSWORD))
+    app = AuthenticatorApp(displayed_secret(browser))
+    assert browser.submit("/account/totp", otp=app.code()).status_code == 303
 
 
 @pytest.mark.parametrize(
@@ -186,13 +199,25 @@ def test_totp_setup_of_another_user_starts_over(browser: Browser, server: Server
     assert "/account/totp/remove" not in browser.page.text
 
 
-def test_removing_totp_requires_the_password(server: Server) -> None:
+def test_removing_totp_soon_after_the_sign_in_asks_for_nothing(server: Server) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     with Browser(server) as browser:
         browser.follow(browser.sign_in(login))
         browser.submit("/login/code", otp=app.code())
         browser.open_account()
-        assert browser.submit("/account/totp/remove").status_code == 422
+        assert "current_password" not in browser.form("/account/totp/remove")
+        assert browser.submit("/account/totp/remove").status_code == 303
+
+
+def test_removing_totp_long_after_the_sign_in_requires_the_password(server: Server) -> None:
+    login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
+    with Browser(server) as browser:
+        browser.follow(browser.sign_in(login))
+        browser.submit("/login/code", otp=app.code())
+        forget_authentication(server)
+        browser.open_account()
+        token = {"csrf": browser.form("/account/totp/remove")["csrf"]}
+        assert browser.post("/account/totp/remove", token).status_code == 422
         code = app.code()
         answer = browser.submit("/account/totp/remove", current_password="wrong", present_otp=code)
         assert answer.status_code == 422

@@ -14,9 +14,8 @@ import httpx
 import pytest
 import trio
 
-from tests.accounts.test_account_pages import displayed_secret
 from tests.accounts.test_passkeys import new_passkey, passkey_sign_in, register
-from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query
+from tests.kit.browser import AuthenticatorApp, Browser, forget_authentication, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
@@ -111,12 +110,12 @@ def by_form(action: str, *fields: str) -> Failing:
 
 
 def by_enrolment(browser: Browser, login: str) -> Iterator[httpx.Response]:
-    """Sends the correct code of the new app with a wrong password."""
+    """Sends a wrong password before the setup of an app."""
     browser.sign_in(login)
+    forget_authentication(browser.server)
     browser.get("/account/totp")
-    secret = displayed_secret(browser)
     while True:
-        yield browser.submit("/account/totp", current_password="wrong", otp=AuthenticatorApp(secret).code())
+        yield browser.submit("/account/totp/confirm", current_password="wrong")
 
 
 WAYS: dict[str, tuple[Failing, dict[str, Any]]] = {

@@ -10,7 +10,16 @@ import trio
 from sso.core.encryption import Keyring
 from sso.services import Services
 from tests.accounts.test_account_pages import displayed_secret
-from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, mail_text, mailed_codes, new_user, query
+from tests.kit.browser import (
+    AuthenticatorApp,
+    Browser,
+    forget_authentication,
+    fresh_browser,
+    mail_text,
+    mailed_codes,
+    new_user,
+    query,
+)
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
 from tests.kit.server import Server, until
 
@@ -125,33 +134,34 @@ def test_code_can_be_sent_for_a_form_about_personal_data(server: Server, form: s
         assert not browser.problem
 
 
-def test_totp_setup_requires_an_email_code_if_those_are_on(server: Server) -> None:
+def test_late_totp_setup_requires_an_email_code_if_those_are_on(server: Server) -> None:
     login = new_user(server, email_2fa=True)
     with Browser(server) as browser:
         browser.follow(browser.sign_in(login))
         browser.submit("/login/code", otp=mailed_codes(server, login)[0])
+        forget_authentication(server)
         browser.get("/account/totp")
-        app = AuthenticatorApp(displayed_secret(browser))
-        proof = {"current_password": PASSWORD, "otp": app.code()}
-        assert browser.submit("/account/totp", **proof).status_code == 422
+        assert browser.submit("/account/totp/confirm", current_password=PASSWORD).status_code == 422
         assert browser.problem == "This code is incorrect or has already been used."
         allow_another_mail(server)
-        secret = displayed_secret(browser)
-        browser.page = browser.post("/account/totp/code", browser.form("/account/totp"))
+        browser.page = browser.post("/account/totp/code", browser.form("/account/totp/confirm"))
         assert browser.notice == "We have sent you a code. Check your e-mail."
-        assert displayed_secret(browser) == secret
         code = mailed_codes(server, login, 2)[1]
-        assert browser.submit("/account/totp", **proof, present_otp=code).status_code == 303
+        browser.follow(browser.submit("/account/totp/confirm", current_password=PASSWORD, present_otp=code))
+        app = AuthenticatorApp(displayed_secret(browser))
+        assert browser.submit("/account/totp", otp=app.code()).status_code == 303
 
 
-def test_totp_cannot_be_replaced_without_its_code(server: Server) -> None:
+def test_totp_cannot_be_replaced_late_without_its_code(server: Server) -> None:
     login, app = new_user(server, totp_secret=TOTP_SECRET), AuthenticatorApp(TOTP_SECRET)
     with Browser(server) as browser:
         sign_in_with(browser, login, app.code())
+        forget_authentication(server)
         browser.get("/account/totp")
-        proof = {"current_password": PASSWORD, "otp": AuthenticatorApp(displayed_secret(browser)).code()}
-        assert browser.submit("/account/totp", **proof).status_code == 422
-        assert browser.submit("/account/totp", **proof, present_otp=app.code()).status_code == 303
+        assert browser.submit("/account/totp/confirm", current_password=PASSWORD).status_code == 422
+        browser.follow(browser.submit("/account/totp/confirm", current_password=PASSWORD, present_otp=app.code()))
+        new_app = AuthenticatorApp(displayed_secret(browser))
+        assert browser.submit("/account/totp", otp=new_app.code()).status_code == 303
 
 
 def test_blocked_factor_cannot_be_turned_off(server: Server) -> None:

@@ -63,7 +63,7 @@ def test_link_of_a_device_can_be_refused(page: Page, server: Server, device: Dev
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_role("button", name="Sign in", exact=True).click()
     page.get_by_role("button", name="This was not me").click()
-    heading(page, "Stopped")
+    heading(page, "Sign-in stopped")
     screenshot("device-stopped")
     assert device.ask().json()["error"] == "access_denied"
 

@@ -144,7 +144,7 @@ def test_every_page_of_a_signed_in_user(
     screenshot("not-allowed")
 
     page.get_by_role("button", name="This was not me").click()
-    heading(page, "Stopped")
+    heading(page, "Sign-in stopped")
     screenshot("stopped")
 
     late = register(server, **GAME)

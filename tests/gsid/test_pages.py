@@ -106,9 +106,9 @@ def test_button_of_a_session_without_an_application_says_your_game(game: Game, s
 @pytest.mark.parametrize(
     ("language", "button", "decide", "end"),
     [
-        ("de", "Anmelden und {} fortsetzen", "Anmeldung für {} bestätigen?", "Geh zurück in {}."),
-        ("es", "Iniciar sesión y continuar en {}", "¿Continuar en {}?", "Vuelve a {}."),
-        ("fr", "Se connecter et continuer vers {}", "Continuer vers {} ?", "Retournez dans {}."),
+        ("de", "Anmelden und {} fortsetzen", "Anmeldung für {} bestätigen?", "Geh zurück in {};"),
+        ("es", "Iniciar sesión y continuar en {}", "¿Continuar en {}?", "Vuelve a {};"),
+        ("fr", "Se connecter et continuer vers {}", "Continuer vers {} ?", "Retournez dans {}"),
     ],
 )
 def test_pages_are_translated_and_the_match_code_is_not(

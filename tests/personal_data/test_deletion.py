@@ -274,7 +274,7 @@ def test_sign_in_keep_and_erasure_exclude_each_other(browser: Browser, server: S
         assert other.sign_in(login).status_code == 403
     with ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(lambda other: other.submit("/login/keep").headers["Location"], browsers))
-    assert sorted(answers) == ["/account", *["/login"] * 5]
+    assert sorted(answers) == ["/account?done=kept#profile", *["/login"] * 5]
     assert erase(server) == 0
     assert sum(other.is_signed_in for other in browsers) == 1
     for other in browsers:

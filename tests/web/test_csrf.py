@@ -22,7 +22,8 @@ SIGN_INS = "SELECT s.id, s.ended FROM sign_ins s JOIN users u USING (user_id) WH
 SIGNED_IN = {
     "/account/password": {"current_password": PASSWORD, "new_password": NEW, "repeat_password": NEW},
     "/account/totp": {"current_password": PASSWORD, "otp": "000000", "setup": "x"},
-    "/account/totp/code": {"setup": "x"},
+    "/account/totp/code": {},
+    "/account/totp/confirm": {"current_password": PASSWORD},
     "/account/totp/remove": {"current_password": PASSWORD},
     "/account/code": {"form": "totp"},
     "/account/email-2fa": {"current_password": PASSWORD, "enable": "1"},

@@ -68,7 +68,8 @@ GAMES = (
 SOCKETS = ("/ws/gameSession/refresh/<gsid>",)
 ROUTES = (
     "/", "/login", "/login/code", "/login/code/resend", "/logout", "/account", "/account/password", "/account/totp",
-    "/account/totp/code", "/account/totp/remove", "/account/code", "/account/email-2fa", "/account/games/end",
+    "/account/totp/code", "/account/totp/confirm", "/account/totp/remove", "/account/code",
+    "/account/email-2fa", "/account/games/end",
     "/account/sessions/end", "/account/sessions/end-others", "/account/delete", "/account/email",
     "/account/email/cancel", "/account/email/notices", "/account/email/undo", "/account/email/verify", "/account/enrol",
     "/account/export",

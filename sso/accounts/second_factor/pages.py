@@ -1,6 +1,7 @@
 """Forms of the account page that set up and remove second factors.
 
-A change asks for the password and, if a second factor is on, for a code of it.
+A change needs recent authentication. The setup of an authenticator app asks for it on a page of its own, before the key
+is shown.
 """
 
 import orjson
@@ -8,11 +9,12 @@ from quart import Blueprint, Response, request
 
 from sso.accounts.account_page.session_restart import SessionRestart
 from sso.accounts.account_page.view import AccountView, NotSignedIn
-from sso.accounts.authentication_context import AuthenticationContext
+from sso.accounts.authentication_context import AuthenticationContext, continued
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.login.messages import mail_code
 from sso.accounts.login.view import LoginCompletion, next_query
 from sso.accounts.model import SignedIn
+from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.accounts.second_factor.changes import FactorChange, SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.second_factor.qr_codes import QrCodes
@@ -68,6 +70,7 @@ def second_factor_pages(
     qr_codes: QrCodes,
     shown: ShownCodes,
     completion: LoginCompletion,
+    passkeys: PasskeyAuthentication,
 ) -> Blueprint:
     routes = Blueprint("factors", __name__, url_prefix="/account")
 
@@ -75,13 +78,11 @@ def second_factor_pages(
     async def redirect_to_login(_: NotSignedIn) -> Response:
         return see_other("/login?next=/account")
 
-    async def show_setup(
-        session: Session, setup: str, problem: FormProblem | None = None, notice: str | None = None
+    async def ask_to_confirm(
+        session: Session, problem: FormProblem | None = None, notice: str | None = None
     ) -> Response:
-        secret = enrolments.decrypt(session, setup)
-        uri = factors.totp_uri(session.user, secret)
         return await page(
-            "totp_setup.html",
+            "totp_confirm.html",
             status=problem.status if problem else 200,
             headers=problem.headers if problem else None,
             problem=problem.text if problem else None,
@@ -89,8 +90,23 @@ def second_factor_pages(
             page_title=_("Set up an authenticator app"),
             user=session.user,
             second_factors=session.user.second_factors,
+            passkey_confirmation=await passkeys.confirm_options(session),
             enrolling=session.must_enrol,
-            asks_password=session.user.password_hash and not (session.must_enrol and account.is_recent(session)),
+            next_query=next_query(request.args.get("next")),
+            csrf=csrf_token(session.secret),
+        )
+
+    async def show_setup(session: Session, setup: str, problem: FormProblem | None = None) -> Response:
+        secret = enrolments.decrypt(session, setup)
+        uri = factors.totp_uri(session.user, secret)
+        return await page(
+            "totp_setup.html",
+            status=problem.status if problem else 200,
+            headers=problem.headers if problem else None,
+            problem=problem.text if problem else None,
+            page_title=_("Set up an authenticator app"),
+            user=session.user,
+            enrolling=session.must_enrol,
             next_query=next_query(request.args.get("next")),
             csrf=csrf_token(session.secret),
             totp_uri=uri,
@@ -110,7 +126,16 @@ def second_factor_pages(
 
     @routes.get("/totp")
     async def setup_form() -> Response:
-        return await begin_setup(await account.session(may_enrol=True))
+        session = await account.session(may_enrol=True)
+        return await begin_setup(session) if account.is_recent(session) else await ask_to_confirm(session)
+
+    @routes.post("/totp/confirm")
+    async def confirm_setup() -> Response:
+        session, form = await account.submitted_form(may_enrol=True)
+        problem = await account.confirm(session, form)
+        if problem:
+            return await ask_to_confirm(session, problem)
+        return see_other("/account/totp" + next_query(request.args.get("next")))
 
     @routes.post("/totp")
     async def enrol() -> Response:
@@ -128,25 +153,19 @@ def second_factor_pages(
         if step is None:
             problem = FormProblem(_("This code is incorrect. Is the clock on your phone right?"))
             return await show_setup(session, setup, problem)
-        authentication = await account.authenticate(session, form)
-        if isinstance(authentication, FormProblem):
-            return await show_setup(session, setup, authentication)
+        authentication = continued(session)  # the user was authenticated when the setup began
         if session.must_enrol:  # the code is a part of the sign-in, which asked for it
             authentication = authentication.with_code("totp")
         change = await changes.set_totp(session.user, factors.encrypt_totp(session.user.user_id, secret), step)
         return await finish(session, change, authentication, "totp")
 
     @routes.post("/totp/code")
-    async def send_code_for_setup() -> Response:
-        session, form = await account.submitted_form(may_enrol=True)
-        try:
-            enrolments.decrypt(session, form.get("setup", ""))
-        except (EncryptionError, ValueError, SetupExpired):
-            return see_other("/account/totp" + next_query(request.args.get("next")))
+    async def send_code_to_confirm_setup() -> Response:
+        session, _form = await account.submitted_form(may_enrol=True)
         outcome = await mail_code(factors, session.user)
         if isinstance(outcome, FormProblem):
-            return await show_setup(session, form["setup"], outcome)
-        return await show_setup(session, form["setup"], notice=outcome)
+            return await ask_to_confirm(session, outcome)
+        return await ask_to_confirm(session, notice=outcome)
 
     @routes.post("/code")
     async def send_code_for_change() -> Response:
