@@ -26,10 +26,10 @@ PERM_INTERFACE = (
     "api_operations",
 )  # fmt: skip
 # The management API authenticates its callers, reads their rights, and calls the operations of perm.
-PERM_FOR_ADMIN = (
-    "accepted_credentials", "authorization", "caller", "credentials.application_keys", "credentials.service_jwt",
-    "engine.required_rights", "engine.rights", "engine.user_facts", "operations", "visibility", "wiring",
-)  # fmt: skip
+PERM_FOR_ADMIN = ("caller", "engine.required_rights", "operations", "visibility")
+# These authenticate callers, build the resources, and manage the keys of applications.
+PERM_FOR_CREDENTIALS = ("accepted_credentials", "authorization", "credentials", "wiring")
+ADMIN_CREDENTIALS = {"admin/application_keys.py", "admin/caller.py", "admin/wiring.py"}
 PERM_BUILDERS = {"routes.py", "services.py"}  # these also import its routes and its wiring
 
 MAX_LINES = 300
@@ -210,14 +210,16 @@ def test_other_packages_import_only_the_interface_of_perm() -> None:
         if package(name) != "perm":
             more: tuple[str, ...] = ("sso.perm.routes.", "sso.perm.wiring.") if name in PERM_BUILDERS else ()
             if package(name) == "admin":
-                more = tuple(f"sso.perm.{part}." for part in PERM_FOR_ADMIN)
+                parts = (*PERM_FOR_ADMIN, *(PERM_FOR_CREDENTIALS if name in ADMIN_CREDENTIALS else ()))
+                more = tuple(f"sso.perm.{part}." for part in parts)
             targets = [f"{target}." for target in imports(name) if target.startswith("sso.perm.")]
             assert [target for target in targets if not target.startswith(allowed + more)] == [], name
 
 
-def test_endpoints_of_permissions_are_adapters() -> None:
+def test_endpoints_of_permissions_and_sections_of_documents_are_adapters() -> None:
     """They translate between their input and the operations, so only their own package needs them."""
     assert {package(name) for name in importers("sso.perm.endpoints")} == {"perm"}
+    assert {package(name) for name in importers("sso.state.sections")} == {"state"}
 
 
 def test_permission_engine_imports_only_itself_and_core() -> None:

@@ -29,7 +29,6 @@ from sso.admin.user_details import EVERY_RULE, PermissionsQuery, UserDetails
 from sso.admin.users import UserResource
 from sso.core.errors import Forbidden, NotFound
 from sso.db.transaction import Row, Runner
-from sso.perm.authorization import missing_sections
 from sso.perm.engine.required_rights import Operation
 from sso.perm.input.options import read_user_data_options
 from sso.perm.operations.user_data import SavedRecord, UserDataOperations, UserDataQuestion
@@ -76,9 +75,10 @@ class AssignmentResource:
         given = {"explain": True if query.explain == EVERY_RULE else query.explain or None, "at": query.at}
         options, _ = read_user_data_options({name: value for name, value in given.items() if value is not None})
         question = UserDataQuestion(user_id, query.application_id, query.type, **options)
+        caller = request.caller.permissions
         async with self._hiding(request, query.application_id):
-            await self._require_sections(request, query.application_id, "roles", "private_data")
-            members = await self._operations.read(request.caller.permissions, question)
+            await self._visibility.require_sections(caller, query.application_id, "roles", "private_data")
+            members = await self._operations.read(caller, question)
         record = await _read(self._database, user_id, query.application_id)
         return AdminResponse(members, headers={"ETag": etag(record)})
 
@@ -103,7 +103,7 @@ class AssignmentResource:
         query: HolderQuery = request.query
         application_id = path_application_id(request)
         async with self._hiding(request, application_id):
-            await self._require_sections(request, application_id, "roles")
+            await self._visibility.require_sections(request.caller.permissions, application_id, "roles")
         if not await self._visibility.exists("application", application_id):
             raise NotFound("application not found")
         after_name, after_user = read_pair_cursor(query.after)
@@ -118,12 +118,6 @@ class AssignmentResource:
         applications = await read_assignments_of(self._database, user.user_id, MAX_ASSIGNMENTS)
         projects = await read_memberships_of(self._database, user.user_id, MAX_ASSIGNMENTS)
         return AdminResponse({"data": {"applications": applications, "projects": projects}})
-
-    async def _require_sections(self, request: AdminRequest, application_id: int, *sections: str) -> None:
-        """Raises Forbidden if the caller may not read these sections of all users' data at the application."""
-        missing = set(sections) - await self._visibility.sections(request.caller.permissions, application_id)
-        if missing:
-            raise missing_sections("canRead", missing)
 
     @asynccontextmanager
     async def _hiding(self, request: AdminRequest, application_id: int) -> AsyncIterator[None]:

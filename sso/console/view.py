@@ -34,7 +34,8 @@ from sso.web.security_headers import page_policy
 
 MAX_CONSOLE_FORM = 256 * 1024
 _DEFAULTS: Mapping[str, Any] = {
-    "problem": None, "problem_field": "", "notice": None, "next_step": None, "navigation": {}, "crumbs": ()
+    "problem": None, "problem_field": "", "notice": None, "next_step": None, "navigation": {}, "crumbs": (),
+    "values": {},
 }  # fmt: skip
 Crumbs = Sequence[tuple[str, str]]
 

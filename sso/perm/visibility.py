@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.perm.authorization import Authorizer, rights_of
+from sso.perm.authorization import Authorizer, missing_sections, rights_of
 from sso.perm.caller import Caller
 from sso.perm.engine.records import OwnRecord, Schema
 from sso.perm.engine.required_rights import ROOT_RULES, Operation, is_allowed
@@ -143,6 +143,12 @@ class Visibility:
         """The sections of all users' data at an application that the caller may read. It need not exist."""
         rights = await self._authorizer.caller_rights(caller, application_id)
         return rights.granted.readable_sections(own=False)
+
+    async def require_sections(self, caller: Caller, application_id: int, *sections: str) -> None:
+        """Raises Forbidden if the caller may not read these sections of all users' data at the application."""
+        missing = set(sections) - await self.sections(caller, application_id)
+        if missing:
+            raise missing_sections("canRead", missing)
 
     async def projects(self, caller: Caller, operation: Operation) -> Visible:
         """The projects on which the caller may do the operation."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sso.console.webhooks.event_texts import ALL_TEXTS
+from sso.console.webhook_pages import ALL_TEXTS
 from sso.webhooks.event_filter import EVENT_NAMES
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.console.test_rights import PAYLOAD

@@ -22,25 +22,16 @@ VALID_KEY_SQL = """SELECT k.id, k.application_id, k.hash_sealed,
     LEFT JOIN projects kp ON kp.id = ka.project_id
     WHERE kp.removed IS NOT TRUE"""
 
-_LIST = Statement(
-    """SELECT id, application_id, comment, created, modified, last_used FROM access_keys
-    WHERE application_id = :application_id ORDER BY created, id"""
-)
-_ONE = Statement("SELECT id, application_id, comment, created, modified, last_used FROM access_keys WHERE id = :id")
+_COLUMNS = "id, application_id, comment, created, modified, last_used"
+_LIST = Statement(f"SELECT {_COLUMNS} FROM access_keys WHERE application_id = :application_id ORDER BY created, id")
+_ONE = Statement(f"SELECT {_COLUMNS} FROM access_keys WHERE id = :id")
 _COUNT = Statement("SELECT count(*) FROM access_keys WHERE application_id = :application_id")
 _ADD = Statement(
-    """INSERT INTO access_keys (id, application_id, digest, hash_sealed, comment)
-    VALUES (:id, :application_id, :digest, :hash_sealed, :comment)
-    RETURNING id, application_id, comment, created, modified, last_used"""
+    f"""INSERT INTO access_keys (id, application_id, digest, hash_sealed, comment)
+    VALUES (:id, :application_id, :digest, :hash_sealed, :comment) RETURNING {_COLUMNS}"""
 )
-_DELETE = Statement(
-    """DELETE FROM access_keys WHERE application_id = :application_id AND id = :id
-    RETURNING id, application_id, comment, created, modified, last_used"""
-)
-_DELETE_ALL = Statement(
-    """DELETE FROM access_keys WHERE application_id = :application_id
-    RETURNING id, application_id, comment, created, modified, last_used"""
-)
+_DELETE = Statement(f"DELETE FROM access_keys WHERE application_id = :application_id AND id = :id RETURNING {_COLUMNS}")
+_DELETE_ALL = Statement(f"DELETE FROM access_keys WHERE application_id = :application_id RETURNING {_COLUMNS}")
 _LOCK_BY_DIGEST = Statement("SELECT id, application_id, comment FROM access_keys WHERE digest = :digest FOR UPDATE")
 _SET_COMMENT = Statement("UPDATE access_keys SET comment = :comment, modified = now() WHERE id = :id")
 
