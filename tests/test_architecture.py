@@ -1,6 +1,7 @@
 """The rules of the code base that a program can check: imports between packages, cycles, names, sizes of files."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -284,6 +285,13 @@ def test_only_one_module_reads_the_environment() -> None:
         or (isinstance(node, ast.ImportFrom) and node.module == "os" and any("env" in n.name for n in node.names))
     }
     assert readers == {"config.py", "telemetry/metrics.py", "serve/privileges.py", "db/embedded/binaries.py"}
+
+
+def test_test_modules_import_no_other_test_module() -> None:
+    """What several of them use is in ``conftest.py`` or ``tests/kit``."""
+    imported = re.compile(r"^\s*(?:from|import) tests\.(?:\w+\.)*test_\w+", re.MULTILINE)
+    tests = Path(__file__).parent
+    assert [path.name for path in sorted(tests.rglob("*.py")) if imported.search(path.read_text())] == []
 
 
 def calls_of(function: str) -> set[str]:

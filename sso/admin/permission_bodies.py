@@ -112,7 +112,7 @@ class GroupChanges(PermissionBody):
 
 
 class NewGroup(GroupChanges):
-    group_id: GroupId | None = None  # of a group that was deleted
+    group_id: GroupId | None = None  # the group that was deleted had it
     project_id: Segment
     title: Title
 

@@ -86,10 +86,10 @@ class ManagementApi:
     authenticator: AdminAuthenticator
     shares: ConnectionShares
     rate: RateLimiter
-    export_rate: RateLimiter  # of the console
+    export_rate: RateLimiter  # for the console
     visibility: Visibility
     protected: ProtectedUsers
-    exports: ExportAudit  # of the console
+    exports: ExportAudit  # for the console
     routes: tuple[AdminRoute, ...]
 
     def limit(self, caller: AdminCaller) -> AbstractContextManager[None]:

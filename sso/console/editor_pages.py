@@ -32,7 +32,7 @@ class RecordEditor:
 
     section: ConsoleSection
     path: str  # below that of the section
-    method: str  # of the operation that saves
+    method: str  # the operation that saves has it
     operation: str  # its path
     template: str
     notice: str

@@ -38,7 +38,7 @@ def on_list(show_list: ShowList) -> ShowForm:
 class FormPage:
     section: ConsoleSection
     path: str  # below that of the section
-    method: str  # of the operation
+    method: str  # the operation has it
     operation: str  # its path
     body: Callable[[Form, Variables], Record]  # raises ApiError
     show: ShowForm  # a refused form is shown again
@@ -86,7 +86,7 @@ class Action:
     """A button that needs no form of its own."""
 
     path: str  # below that of the section
-    method: str  # of the operation
+    method: str  # the operation has it
     operation: str  # its path
     notice: str
     next_path: Callable[[Variables], str]

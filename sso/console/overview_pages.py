@@ -10,7 +10,7 @@ from sso.console.view import ConsoleView
 from sso.core.errors import NotFound
 from sso.telemetry.login_funnel import STEPS
 
-BARS = 30  # of a chart: two minutes each
+BARS = 30  # in a chart: two minutes each
 STEP_TITLES = {
     "registered": "Registered",
     "opened": "Opened",

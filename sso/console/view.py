@@ -55,7 +55,7 @@ class SecondFactorNeeded(Exception):
     """The service requires a second factor of administrators, and the user has none or has not signed in with it."""
 
 
-RecentAuthenticationOf = Literal["always", "by_caller", "never"]  # of the user of a form
+RecentAuthenticationOf = Literal["always", "by_caller", "never"]  # when the user of a form must have signed in recently
 
 
 class ConsoleView:

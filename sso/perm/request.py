@@ -42,7 +42,7 @@ class PermissionRequest:
         return validators.read_text(self.fields.get(name), (name,), max_length, min_length=1)
 
     def write_mode(self) -> WriteMode:
-        """How a write is done: ``options.dry_run``, and ``override``, which may also be an option."""
+        """Returns how a write is done: ``options.dry_run``, and ``override``, which may also be an option."""
         options = self.options
         dry_run = validators.read_flag(options.get("dry_run", False), ("options", "dry_run"))
         override = validators.read_flag(options.get("override", False), ("options", "override"))
@@ -50,7 +50,7 @@ class PermissionRequest:
         return WriteMode(dry_run, override, self.caller.actor)
 
     def warn_unknown(self, data: dict[str, Any], known: frozenset[str], path: FieldPath = ()) -> None:
-        """Add a warning for each field that the endpoint ignores."""
+        """Adds a warning for each field that the endpoint ignores."""
         self.warnings.extend(validators.unknown_field_warnings(data, known, path))
 
     def response(self, **members: Any) -> dict[str, Any]:
@@ -63,7 +63,7 @@ Handler: TypeAlias = Callable[[PermissionRequest], Awaitable[dict[str, Any] | by
 
 
 def by_action(**handlers: Handler) -> Handler:
-    """A handler that passes the request to the handler named by its field ``action``."""
+    """Returns a handler that passes the request to the handler named by its field ``action``."""
     names = list(handlers)
 
     async def dispatch(request: PermissionRequest) -> dict[str, Any] | bytes:

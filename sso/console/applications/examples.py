@@ -12,7 +12,7 @@ def json_text(value: Any) -> str:
 
 SECTIONS = ("private_data", "public_data")  # whose rules roles give
 SCHEMA_EXAMPLE = json_text({"chat": {"write": {"value": True}, "kick": {"value": False}}})
-_RULE = ("private_data", "chat", "kick")  # of the example if the schema has no rules
+_RULE = ("private_data", "chat", "kick")  # the example, if the schema has no rules
 
 
 def rule_paths(schema: dict[str, Any]) -> list[tuple[str, ...]]:

@@ -88,7 +88,7 @@ def _answer(
 
 
 def _readable(caller: Caller, question: Question, rights: CallerRights) -> frozenset[str]:
-    """The sections that the caller may read. Raises Forbidden as a get does."""
+    """Returns the sections that the caller may read. Raises Forbidden as a get does."""
     require_target(rights, "canRead", ())
     if not caller.user_id:
         raise Forbidden
@@ -128,7 +128,7 @@ class Reasons:
     def get(
         self, question: Question, rights: CallerRights, user: LoadedFacts, sections: frozenset[str], now: int
     ) -> dict[str, Any]:
-        """The explanation of the rule, as with ``options.explain`` of a get."""
+        """Returns the explanation of the rule, as with ``options.explain`` of a get."""
         name = _name(question, user, now)
         if not name:
             other_project = [{"reason": "other_project", "text": _OTHER_PROJECT}]

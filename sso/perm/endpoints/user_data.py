@@ -60,7 +60,7 @@ class UserDataEndpoint:
 
 
 def _read_options(request: PermissionRequest) -> tuple[Options, bool | str, int | None]:
-    """The options for rendering, ``explain`` (a flag, or the name of a rule), and ``at``."""
+    """Returns the options for rendering, ``explain`` (a flag, or the name of a rule), and ``at``."""
     if "options" not in request.fields:
         return DEFAULT_OPTIONS, False, None
     options, warnings = read_user_data_options(request.fields["options"])

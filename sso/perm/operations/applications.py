@@ -140,7 +140,7 @@ async def _move_application(
     changes: dict[str, Any],
     old_project: str,
 ) -> Row:
-    """Save changes that move the application out of ``old_project``."""
+    """Saves changes that move the application out of ``old_project``."""
     await share_lock_applications(tx, [CENTRAL_APPLICATION_ID])
     await lock_application(tx, application_id, old_project)
     await lock_projects(tx, (old_project, changes["project_id"]))
@@ -149,6 +149,6 @@ async def _move_application(
 
 
 def _is_move(rights: CallerRights, changes: dict[str, Any]) -> bool:
-    """Whether the changes move the application to another project, or out of its project."""
+    """Returns whether the changes move the application to another project, or out of its project."""
     project_id = rights.target.project_id
     return bool(changes.get("project_id", project_id) != project_id)

@@ -152,7 +152,7 @@ async def load_facts(facts: FactsReader, user_id: str, application_id: int, call
 
 
 def current_response(user: LoadedFacts, user_id: str, list_type: str, options: Options, now: int) -> bytes:
-    """The response of a get as JSON. It is rendered once for each version of the facts."""
+    """Returns the response of a get as JSON. It is rendered once for each version of the facts."""
 
     def render_json() -> bytes:
         effective = user.effective(now)
@@ -174,7 +174,10 @@ def _default_options(sections: frozenset[str]) -> Options:
 
 
 def require_target(rights: CallerRights, right: str, sections: Collection[str]) -> LoadedFacts:
-    """The target application. If it does not exist, the error is the same as for a caller without rights there."""
+    """Returns the target application.
+
+    If it does not exist, the error is the same as for a caller without rights there.
+    """
     if rights.target_facts is None and not rights.is_root:
         raise missing_sections(right, sections)
     return rights.target

@@ -157,7 +157,7 @@ def _reads_everyone(rights: CallerRights | None) -> bool:
 
 
 def _readable(change: PermissionChange, rights: CallerRights) -> PermissionChange | None:
-    """The entries of another user's change that the caller may read; None if there are none."""
+    """Returns the entries of another user's change that the caller may read, or None if there are none."""
     sections = rights.granted.readable_sections(own=False)
 
     def may_read(entry: str) -> bool:

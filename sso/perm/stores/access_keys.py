@@ -37,7 +37,7 @@ _SET_COMMENT = Statement("UPDATE access_keys SET comment = :comment, modified = 
 
 
 def access_key_purpose(key_id: str) -> str:
-    """The purpose that the encryption of a key's value is bound to."""
+    """Returns the purpose that the encryption of a key's value is bound to."""
     return column_purpose("access_keys.hash_sealed", key_id)
 
 
@@ -51,7 +51,7 @@ async def read_access_key(runner: Runner, key_id: str) -> dict[str, Any] | None:
 
 
 async def lock_access_key(tx: Runner, secret: str) -> Row | None:
-    """The key with this value, of any application: its id, application_id and comment."""
+    """Returns the key with this value, of any application: its id, application_id and comment."""
     return await tx.row(_LOCK_BY_DIGEST, digest=digest(secret))
 
 
@@ -64,7 +64,7 @@ async def add_access_key(
     comment: str,
     secret: str = "",
 ) -> dict[str, Any]:
-    """Add a key to a locked application; returns it with its value. ``project_id`` is the application's project.
+    """Adds a key to a locked application and returns it with its value. ``project_id`` is the application's project.
 
     Raises PermissionConflict if the application has two keys already.
     """
@@ -106,7 +106,7 @@ async def delete_access_key(
 
 
 async def delete_access_keys(tx: Transaction, actor: AuditActor, application_id: int, project_id: str | None) -> None:
-    """Delete all keys of an application."""
+    """Deletes all keys of an application."""
     for row in await tx.rows(_DELETE_ALL, application_id=application_id):
         key = access_key_json(row)
         await _audit(tx, actor, "access_key.delete", key["id"], key, None, project_id, application_id)

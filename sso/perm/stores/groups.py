@@ -61,13 +61,14 @@ async def read_all_groups(runner: Runner) -> list[Row]:
 
 
 async def find_groups(runner: Runner, name: str, project_id: str | None) -> list[Row]:
-    """The group with this id, or else the groups with this title, in one project or in all that are not removed."""
+    """Returns the group with this id, or else the groups with this title, in one project or in all that are not
+    removed."""
     rows = await runner.rows(_BY_NAME, name=name, project_id=project_id)
     return [row for row in rows if row["id"] == name] or rows
 
 
 async def lock_group(tx: Transaction, group_id: str, project_id: str) -> Row:
-    """Lock the group's project and return the group as it is now."""
+    """Locks the group's project and returns the group as it is now."""
     project = await lock_project(tx, project_id)
     if project["removed"]:
         raise Forbidden("removed")
@@ -133,7 +134,7 @@ async def _set_access(tx: Transaction, actor: AuditActor, old: Row, changes: dic
 
 
 async def delete_group(tx: Transaction, actor: AuditActor, old: Row) -> None:
-    """Delete a locked group and everything that its project gives to it or at it."""
+    """Deletes a locked group and everything that its project gives to it or at it."""
     await _refuse_if_listed(tx, old)
     cascade = Cascade(tx, actor, f"group.delete {old['id']}")
     await cascade.remove_group_from_project(old["id"], old["project_id"])
@@ -150,7 +151,7 @@ async def _refuse_if_listed(tx: Transaction, group: Row) -> None:
 
 
 async def _audit_change(tx: Transaction, actor: AuditActor, operation: str, old: Row | None, new_id: str = "") -> Row:
-    """Write the change to the audit trail; returns the group as it is now."""
+    """Writes the change to the audit trail and returns the group as it is now."""
     row = await read_group(tx, old["id"] if old else new_id)
     assert row is not None
     before = group_json(old) if old else None

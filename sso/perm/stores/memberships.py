@@ -46,7 +46,7 @@ _SET_LISTS = Statement("UPDATE projects SET allow = :allow, disallow = :disallow
 
 
 async def read_membership(runner: Runner, project_id: str) -> dict[str, Any]:
-    """The membership of a project that exists, as JSON that a save accepts."""
+    """Returns the membership of a project that exists, as JSON that a save accepts."""
     lists = await runner.row(_LISTS, id=project_id)
     members = await runner.rows(_MEMBERS, id=project_id)
     assert lists is not None
@@ -59,7 +59,7 @@ async def read_membership(runner: Runner, project_id: str) -> dict[str, Any]:
 
 
 async def read_members_after(runner: Runner, project_id: str, after: str, limit: int) -> list[dict[str, Any]]:
-    """The members whose ids, as texts, follow ``after``."""
+    """Returns the members whose ids, as texts, follow ``after``."""
     rows = await runner.rows(_PAGE, id=project_id, after=after, limit=limit)
     return _rows_json(rows)
 
@@ -70,7 +70,7 @@ async def read_member(runner: Runner, project_id: str, user_id: str) -> dict[str
 
 
 async def read_memberships_of(runner: Runner, user_id: str, limit: int) -> list[dict[str, Any]]:
-    """The projects, except removed ones, in which the user has roles, with these roles."""
+    """Returns the projects, except removed ones, in which the user has roles, with these roles."""
     rows = await runner.rows(_OF_USER, user_id=user_id, limit=limit)
     return [
         {"project_id": row["project_id"], "title": row["title"], "roles": _member_json(user_id, row["roles"])["roles"]}
@@ -81,7 +81,7 @@ async def read_memberships_of(runner: Runner, user_id: str, limit: int) -> list[
 async def save_membership(
     tx: Transaction, actor: AuditActor, project_id: str, data: dict[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Replace the parts that are in ``data``; returns the new membership and warnings.
+    """Replaces the parts that are in ``data`` and returns the new membership and warnings.
 
     Applications, services and groups in ``data`` must belong to the project.
     """
@@ -111,7 +111,7 @@ async def save_membership(
 async def _replace_members(
     tx: Transaction, project_id: str, old_users: list[dict[str, Any]], roles: list[MemberRole]
 ) -> None:
-    """Replace all members. New members must exist; present members may stay even if the user was deleted."""
+    """Replaces all members. New members must exist; present members may stay even if the user was deleted."""
     new_users = {role.user_id for role in roles} - {user["user_id"] for user in old_users}
     unknown = await tx.value(_FIRST_UNKNOWN_USER, user_ids=sorted(new_users)) if new_users else None
     if unknown is not None:
@@ -136,7 +136,7 @@ def _rows_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 
 def _members_json(roles: Iterable[MemberRole]) -> list[dict[str, Any]]:
-    """The ``users`` that `read_membership` returns once these roles are stored."""
+    """Returns the ``users`` that `read_membership` returns once these roles are stored."""
     by_user: dict[str, list[list[Any]]] = {}
     for user_id, *columns in roles:
         by_user.setdefault(user_id, []).append(columns)

@@ -48,7 +48,7 @@ async def read_role(runner: Runner, application_id: int, name: str) -> RoleRecor
 
 
 async def put_role(tx: Runner, application_id: int, role: RoleRecord) -> None:
-    """Store a role without checks or audit entry."""
+    """Stores a role without checks or audit entry."""
     values = {name: getattr(role, name) for name in FIELDS}
     await tx.value(_PUT, application_id=application_id, name=role.name, **values)
     await tx.value(_RAISE_VERSION, application_id=application_id)
@@ -63,7 +63,7 @@ async def save_role(
     roles: dict[str, RoleRecord],
     changes: dict[str, Any],
 ) -> RoleRecord:
-    """Save one role of a locked application and put it into ``roles``; a field that is not in ``changes`` stays."""
+    """Saves one role of a locked application and puts it into ``roles``; a field that is not in ``changes`` stays."""
     name = changes["name"]
     old = roles.get(name)
     role = replace(old or RoleRecord(name), **changes)
@@ -83,7 +83,7 @@ async def save_role(
 async def delete_role(
     tx: Transaction, actor: AuditActor, application_id: int, project_id: str | None, role: RoleRecord
 ) -> None:
-    """Delete a role of a locked application with its assignments, its memberships and its grants to groups."""
+    """Deletes a role of a locked application with its assignments, its memberships and its grants to groups."""
     if application_id == CENTRAL_APPLICATION_ID and role.name == ROOT_ROLE:
         raise PermissionConflict("the role root of the central application cannot be removed")
     await _audit(tx, actor, "role.delete", application_id, project_id, role, None)

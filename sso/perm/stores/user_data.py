@@ -45,7 +45,7 @@ async def read_record(runner: Runner, user_id: str, application_id: int) -> dict
 
 
 def record_json(record: dict[str, Any]) -> dict[str, Any]:
-    """The parts of a stored record that are not empty, as a save accepts them."""
+    """Returns the parts of a stored record that are not empty, as a save accepts them."""
     data = {name: record[name] for name in SECTIONS if record[name]}
     if record["roles"]:
         data["roles"] = [render_assignment(item) for item in decode_assignments(record["roles"])]
@@ -66,7 +66,7 @@ async def save_record(
     sections: dict[str, Any],
     assigned: tuple[Assignment, ...] | None,
 ) -> dict[str, Any]:
-    """Save a user's record at a locked application; returns the new record.
+    """Saves a user's record at a locked application and returns the new record.
 
     Each section in ``sections`` replaces the stored one, ``assigned`` replaces the assigned roles; None keeps them.
     ``roles`` are the roles of the application.

@@ -37,7 +37,7 @@ class SchemaPart:
 
     id: int
     first_location: FieldPath  # where the application is named first
-    location: FieldPath = ()  # of its schema; empty if the document has none
+    location: FieldPath = ()  # where its schema is; empty if the document has none
     fields: dict[str, Any] = field(default_factory=dict)
     roles: list[tuple[FieldPath, dict[str, Any]]] = field(default_factory=list)  # (location, role)
 
