@@ -1,6 +1,7 @@
 """The rules of the code base that a program can check: imports between packages, cycles, names, sizes of files."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -25,11 +26,11 @@ PERM_INTERFACE = (
     "changes", "stores", "input", "errors", "engine.reserved_names", "engine.records", "engine.explanation.text",
     "api_operations",
 )  # fmt: skip
-# The management API authenticates its callers, reads their rights, and passes requests to the endpoints of perm.
-PERM_FOR_ADMIN = (
-    "accepted_credentials", "authorization", "caller", "credentials.application_keys", "credentials.service_jwt",
-    "endpoints", "engine.required_rights", "engine.rights", "engine.user_facts", "request", "visibility", "wiring",
-)  # fmt: skip
+# The management API authenticates its callers, reads their rights, and calls the operations of perm.
+PERM_FOR_ADMIN = ("caller", "engine.required_rights", "operations", "visibility")
+# These authenticate callers, build the resources, and manage the keys of applications.
+PERM_FOR_CREDENTIALS = ("accepted_credentials", "authorization", "credentials", "wiring")
+ADMIN_CREDENTIALS = {"admin/application_keys.py", "admin/caller.py", "admin/wiring.py"}
 PERM_BUILDERS = {"routes.py", "services.py"}  # these also import its routes and its wiring
 
 MAX_LINES = 300
@@ -210,9 +211,16 @@ def test_other_packages_import_only_the_interface_of_perm() -> None:
         if package(name) != "perm":
             more: tuple[str, ...] = ("sso.perm.routes.", "sso.perm.wiring.") if name in PERM_BUILDERS else ()
             if package(name) == "admin":
-                more = tuple(f"sso.perm.{part}." for part in PERM_FOR_ADMIN)
+                parts = (*PERM_FOR_ADMIN, *(PERM_FOR_CREDENTIALS if name in ADMIN_CREDENTIALS else ()))
+                more = tuple(f"sso.perm.{part}." for part in parts)
             targets = [f"{target}." for target in imports(name) if target.startswith("sso.perm.")]
             assert [target for target in targets if not target.startswith(allowed + more)] == [], name
+
+
+def test_endpoints_of_permissions_and_sections_of_documents_are_adapters() -> None:
+    """They translate between their input and the operations, so only their own package needs them."""
+    assert {package(name) for name in importers("sso.perm.endpoints")} == {"perm"}
+    assert {package(name) for name in importers("sso.state.sections")} == {"state"}
 
 
 def test_permission_engine_imports_only_itself_and_core() -> None:
@@ -228,8 +236,9 @@ def test_permission_engine_imports_only_itself_and_core() -> None:
     ("part", "forbidden"),
     [
         ("input", ("endpoints", "stores", "credentials")),
-        ("stores", ("changes", "endpoints", "routes", "wiring", "authorization", "caller", "request")),
-        ("changes", ("endpoints", "routes", "wiring", "authorization", "caller", "request")),
+        ("stores", ("changes", "operations", "endpoints", "routes", "wiring", "authorization", "caller", "request")),
+        ("operations", ("endpoints", "routes", "wiring", "request")),
+        ("changes", ("operations", "endpoints", "routes", "wiring", "authorization", "caller", "request")),
         ("credentials", ("endpoints", "routes", "wiring")),
     ],
 )
@@ -276,6 +285,13 @@ def test_only_one_module_reads_the_environment() -> None:
         or (isinstance(node, ast.ImportFrom) and node.module == "os" and any("env" in n.name for n in node.names))
     }
     assert readers == {"config.py", "telemetry/metrics.py", "serve/privileges.py", "db/embedded/binaries.py"}
+
+
+def test_test_modules_import_no_other_test_module() -> None:
+    """What several of them use is in ``conftest.py`` or ``tests/kit``."""
+    imported = re.compile(r"^\s*(?:from|import) tests\.(?:\w+\.)*test_\w+", re.MULTILINE)
+    tests = Path(__file__).parent
+    assert [path.name for path in sorted(tests.rglob("*.py")) if imported.search(path.read_text())] == []
 
 
 def calls_of(function: str) -> set[str]:

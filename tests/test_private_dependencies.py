@@ -4,15 +4,10 @@ A failure here after an update of a library means: read what has changed, adapt 
 bring this test up to date.
 """
 
-import ast
 import asyncio
-import hashlib
 import inspect
-import sys
-import textwrap
 from asyncio import selector_events, sslproto
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -26,23 +21,9 @@ from trio_asyncio._base import BaseTrioEventLoop
 from trio_asyncio._handles import ScopedHandle
 
 from sso.db.asyncio_loop import MAX_READ, FastAsyncioLoop
+from tests.kit.private_dependencies import changed, code_digest
 
 LOOP = "sso/db/asyncio_loop.py"
-
-
-def changed(library: str, part: str, file: str) -> str:
-    """Returns the message of a failure."""
-    release = sys.version.split()[0] if library == "asyncio" else version(library)
-    return f"{library} {release}: {part} is not what {file} expects; compare the two and adapt {file}"
-
-
-def code_digest(function: Callable[..., Any]) -> str:
-    """Returns a digest of a function's code, without comments, docstring and layout."""
-    [definition] = ast.parse(textwrap.dedent(inspect.getsource(function))).body
-    assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef)
-    if ast.get_docstring(definition) is not None:
-        del definition.body[0]
-    return hashlib.sha256(ast.unparse(definition).encode()).hexdigest()[:16]
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from scripts.reference_tables.route_limits import FAMILIES, body_limits, family_
 from sso.app import build_app
 from sso.health import Health
 from sso.telemetry.metrics import Metrics
-from tests.accounts.test_password_reset import ask_for_link, mailed_link, open_link
 from tests.kit.browser import AuthenticatorApp, Browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.oauth import AUTHORIZE, new_site
+from tests.kit.password_reset import ask_for_link, mailed_link, open_link
 from tests.kit.postgres import Postgres
 from tests.kit.registration import new_address, request_mail
 from tests.kit.server import QUICK, Server, running

@@ -24,7 +24,7 @@ from sso.db.statement import Statement
 COOKIE_S = 400 * 86400  # the longest that browsers keep a cookie
 FACTOR_S = 180 * 86400
 MAX_ACCOUNTS = 5  # in the cookie of one browser
-MAX_FACTORS = 50  # of one user
+MAX_FACTORS = 50  # for one user
 
 EARLIER = "earlier"  # the common name of all devices that have not logged in since the last revocation
 

@@ -50,7 +50,7 @@ class MailedLinks:
     async def create(
         self, tx: Runner, purpose: str, path: str, life_s: int, user_id: str | None = None, **data: Any
     ) -> str:
-        """Returns the URL of a new link. Its host is that of the base URL, never that of the request."""
+        """Returns the URL of a new link. Its host comes from the base URL, never from the request."""
         secret = secret_token()
         await tx.value(
             _INSERT,

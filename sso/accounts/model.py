@@ -97,7 +97,7 @@ def typed_login(text: str) -> str | None:
 class LoginOptions:
     """The options of a login, for the login operation and for game sessions: what it returns, and for which client."""
 
-    address: Address  # of the client that started the login
+    address: Address  # where the client that started the login is
     factor: str = ""
     jwt_public_key: str = ""
     distr: str = ""

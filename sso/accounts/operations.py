@@ -36,7 +36,7 @@ _AUDIT_NAMES = {"password_hash": "password", "totp_sealed": "totp_secret", "logi
 
 @dataclass(frozen=True)
 class UserOperations:
-    """``password_hash`` is that of a new password, None to keep the stored one."""
+    """``password_hash`` comes from a new password; None keeps the stored one."""
 
     keyring: Keyring
     passwords: PasswordChanges

@@ -36,7 +36,7 @@ class ApplicationDirectory(Protocol):
     async def client_address(
         self, peer: Address, claimed: str | None, signature: str | None, application_ids: tuple[int, ...]
     ) -> Address:
-        """Returns the claimed address if a key of one of the applications has signed it, else that of the peer."""
+        """Returns the claimed address if a key of one of the applications has signed it, else the peer's."""
 
     async def permissions(self, user: User, address: Address, application_ids: tuple[int, ...]) -> dict[str, list[str]]:
         """Returns the user's permissions by application id.

@@ -6,7 +6,7 @@ They follow the CTEs of :func:`sso.accounts.issue_guard.guarded_by_user`.
 from sso.accounts.login.rate_limit import COUNT_SUCCESSES
 from sso.db.batch.statement import by_index
 
-MAX_SESSIONS = 50  # of one user; the oldest end
+MAX_SESSIONS = 50  # for one user; the oldest end
 NEW_SESSION_COLUMNS = {
     "digest": "bytea",
     "id": "text",

@@ -22,7 +22,7 @@ from sso.telemetry.counters import LOGINS
 BOUND_S = 300
 MAX_USER_TOKENS = 100  # session tokens of one user; the least recently used end
 MAX_USER_SIGN_INS = 100
-MAX_SIGN_IN_TOKENS = 10  # session tokens of one sign-in: a program that renews often must not end those of others
+MAX_SIGN_IN_TOKENS = 10  # session tokens of one sign-in: a program that renews often must not end the tokens of others
 
 # A token beyond MAX_USER_TOKENS is rejected here, even if concurrent sign-ins have left it in the table.
 _LOOK_UP = BatchStatement(

@@ -187,7 +187,7 @@ class SessionStore:
         is_sign_in: bool = True,
         success: Mapping[str, Any] | None = None,
     ) -> Session:
-        """Starts a session and ends those of the cookies that the browser sent (``session`` and ``visit``).
+        """Starts a session and ends the sessions of the cookies that the browser sent (``session`` and ``visit``).
 
         ``authentication`` says how and when the user has signed in. ``must_enrol``: the session can only be used to set
         up a second factor. ``is_sign_in`` adds it to the user's history; a session that replaces another after a change

@@ -34,7 +34,7 @@ class JwtUser:
 class InheritedLimits:
     """The limits of the credential that a JWT derives from. The JWT never allows more, and never for longer.
 
-    The defaults are those of a new sign-in.
+    The defaults suit a new sign-in.
     """
 
     auth_time: int | None = None  # Unix seconds of the original sign-in; None: now; 0: no proof is known
@@ -49,7 +49,7 @@ NEW_SIGN_IN = InheritedLimits()
 
 @dataclass(frozen=True)
 class ExchangeSource:
-    """The access token that an exchanged token is made from. Times are those of the database, in Unix seconds."""
+    """The access token that an exchanged token is made from. Times come from the database, in Unix seconds."""
 
     digest: bytes
     user_id: str

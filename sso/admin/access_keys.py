@@ -1,11 +1,12 @@
 """/api/admin/access-keys: lists, creates and deletes access keys of applications. A value is shown only at creation."""
 
-from functools import partial
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from sso.admin.permission_access import (
     RecordAccess,
-    call_endpoint,
     change_record,
+    management_context,
     permission_route,
     require_root_to_choose,
 )
@@ -30,14 +31,13 @@ from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
-from sso.perm.endpoints.access_keys import AccessKeyEndpoint
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import is_segment
 from sso.perm.input.field_types import ApplicationId
-from sso.perm.request import Handler as PermissionHandler
+from sso.perm.operations.access_keys import AccessKeyOperations
+from sso.perm.operations.writes import ManagementContext, OperationResult
 from sso.perm.stores.access_keys import access_key_json, read_access_key
 from sso.perm.visibility import Visibility
-from sso.state.sections.access_keys import read_key_value
 
 _PAGE = Statement(
     """SELECT k.id, k.application_id, k.comment, k.created, k.modified, k.last_used
@@ -55,9 +55,9 @@ class AccessKeyQuery(SearchQuery):
 
 
 class AccessKeyResource:
-    def __init__(self, database: Database, endpoint: AccessKeyEndpoint, visibility: Visibility) -> None:
+    def __init__(self, database: Database, keys: AccessKeyOperations, visibility: Visibility) -> None:
         self._database = database
-        self._endpoint = endpoint
+        self._keys = keys
         self._access = RecordAccess(visibility, "application", Operation.ACCESS_KEY_LIST, AdminRight.VIEW_APPLICATIONS)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
@@ -84,34 +84,42 @@ class AccessKeyResource:
         """Returns the key with its value, ``hash``, which is not shown again."""
         body: NewAccessKey = request.body
         require_root_to_choose(request, "hash")
-        value = "" if body.hash is None else read_key_value(body.hash)
-        fields = {"application_id": body.application_id, "data": {"comment": body.comment}}
         async with self._access.hiding(request, body.application_id):
             try:
-                members = await call_endpoint(request, partial(self._endpoint.save, value=value), fields)
+                write = await self._keys.add(
+                    management_context(request), body.application_id, body.comment, body.hash or ""
+                )
             except UniqueViolation:
                 raise FieldError(("hash",), "is used by another access key", status=409) from None
-        key = members["data"]
-        stored = {name: value for name, value in key.items() if name != "hash"}
-        return AdminResponse(members, 201, {"ETag": etag(stored)})
+        stored = {name: value for name, value in write.result.items() if name != "hash"}
+        return AdminResponse(write.members(lambda key: {"data": key}), 201, {"ETag": etag(stored)})
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         body: AccessKeyChanges = request.body
-        return await self._write(request, self._endpoint.save_comment, body.given())
+        return await self._write(
+            request, lambda context, key: self._keys.change(context, key["application_id"], key["id"], body.comment)
+        )
 
     async def delete(self, request: AdminRequest) -> AdminResponse:
-        return await self._write(request, self._endpoint.delete, {}, deleted=True)
+        return await self._write(
+            request, lambda context, key: self._keys.delete(context, key["application_id"], key["id"]), deleted=True
+        )
 
     async def _write(
-        self, request: AdminRequest, endpoint: PermissionHandler, fields: JsonRecord, *, deleted: bool = False
+        self,
+        request: AdminRequest,
+        operate: Callable[[ManagementContext, JsonRecord], Awaitable[OperationResult[Any]]],
+        *,
+        deleted: bool = False,
     ) -> AdminResponse:
         key = await self._require(request)
 
         async def read(runner: Runner) -> JsonRecord:
             return _existing(await read_access_key(runner, key["id"]))
 
-        fields = {"application_id": key["application_id"], "data": {"id": key["id"], **fields}}
-        return await change_record(request, self._database, endpoint, fields, read, deleted=deleted)
+        return await change_record(
+            request, self._database, lambda context: operate(context, key), read, deleted=deleted
+        )
 
     async def _require(self, request: AdminRequest) -> JsonRecord:
         """The key of the path. Raises NotFound if the caller may not see it."""

@@ -1,6 +1,11 @@
 """/api/admin/applications: lists, creates, changes and removes applications."""
 
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
 from sso.admin.permission_access import (
+    Operate,
     RecordAccess,
     change_record,
     create_record,
@@ -27,9 +32,9 @@ from sso.core.ids import MAX_APPLICATION_ID
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
-from sso.perm.endpoints.applications import ApplicationEndpoint
 from sso.perm.engine.required_rights import Operation
-from sso.perm.request import Handler as PermissionHandler
+from sso.perm.input.application import read_application_fields
+from sso.perm.operations.applications import ApplicationOperations
 from sso.perm.stores.applications import read_application_row
 from sso.perm.visibility import Visibility
 from sso.web.request_model import QueryFlag
@@ -50,9 +55,9 @@ class ApplicationQuery(SearchQuery):
 
 
 class ApplicationResource:
-    def __init__(self, database: Database, endpoint: ApplicationEndpoint, visibility: Visibility) -> None:
+    def __init__(self, database: Database, applications: ApplicationOperations, visibility: Visibility) -> None:
         self._database = database
-        self._endpoint = endpoint
+        self._applications = applications
         self._visibility = visibility
         self._access = RecordAccess(visibility, "application", Operation.APPLICATION_GET, AdminRight.VIEW_APPLICATIONS)
 
@@ -83,30 +88,37 @@ class ApplicationResource:
         body: NewApplication = request.body
         require_root_to_choose(request, "application_id")
 
-        async def read(runner: Runner, data: JsonRecord) -> JsonRecord:
-            full = await self._sees_all_fields(request, data["application_id"])
-            return await _read(runner, data["application_id"], full=full)
+        fields, warnings = read_application_fields(body.given("application_id"))
 
-        return await create_record(request, self._database, self._endpoint.create, {"data": body.given()}, read)
+        create = partial(self._applications.create, fields=fields, application_id=body.application_id)
+
+        async def read(runner: Runner, row: Row) -> JsonRecord:
+            full = await self._sees_all_fields(request, row["application_id"])
+            return await _read(runner, row["application_id"], full=full)
+
+        return await create_record(request, self._database, create, read, warnings)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         body: ApplicationChanges = request.body
-        return await self._write(request, self._endpoint.save, body.given())
+        application_id = path_application_id(request)
+        changes, warnings = read_application_fields(body.given())
+        operate = partial(self._applications.change, application_id=application_id, changes=changes)
+        return await self._write(request, operate, warnings)
 
     async def delete(self, request: AdminRequest) -> AdminResponse:
         """Marks the application as removed: nobody has permissions there any more."""
-        return await self._write(request, self._endpoint.delete, {})
+        application_id = path_application_id(request)
+        return await self._write(request, partial(self._applications.remove, application_id=application_id))
 
-    async def _write(self, request: AdminRequest, endpoint: PermissionHandler, fields: JsonRecord) -> AdminResponse:
+    async def _write(self, request: AdminRequest, operate: Operate[Any], warnings: Sequence[str] = ()) -> AdminResponse:
         application_id = path_application_id(request)
         full = await self._sees_all_fields(request, application_id)
 
         async def read(runner: Runner) -> JsonRecord:
             return await _read(runner, application_id, full=full)
 
-        data = {"application_id": application_id, **fields}
         async with self._access.hiding(request, application_id):
-            return await change_record(request, self._database, endpoint, {"data": data}, read)
+            return await change_record(request, self._database, operate, read, warnings)
 
     async def _sees_all_fields(self, request: AdminRequest, application_id: int) -> bool:
         caller = request.caller.permissions

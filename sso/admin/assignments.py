@@ -7,7 +7,6 @@ from typing import Annotated
 
 from sso.admin.permission_access import (
     RecordAccess,
-    call_endpoint,
     change_record,
     path_application_id,
     path_user_id,
@@ -30,9 +29,10 @@ from sso.admin.user_details import EVERY_RULE, PermissionsQuery, UserDetails
 from sso.admin.users import UserResource
 from sso.core.errors import Forbidden, NotFound
 from sso.db.transaction import Row, Runner
-from sso.perm.authorization import missing_sections
-from sso.perm.endpoints.user_data import UserDataEndpoint
 from sso.perm.engine.required_rights import Operation
+from sso.perm.input.options import read_user_data_options
+from sso.perm.operations.user_data import SavedRecord, UserDataOperations, UserDataQuestion
+from sso.perm.operations.writes import ManagementContext, OperationResult
 from sso.perm.stores.assignments import find_holders, read_assignments_of
 from sso.perm.stores.memberships import read_memberships_of
 from sso.perm.stores.user_data import read_record, record_json
@@ -50,13 +50,13 @@ class AssignmentResource:
     def __init__(
         self,
         users: UserResource,
-        endpoint: UserDataEndpoint,
+        operations: UserDataOperations,
         details: UserDetails,
         visibility: Visibility,
     ) -> None:
         self._database = users.database
         self._users = users
-        self._endpoint = endpoint
+        self._operations = operations
         self._details = details
         self._visibility = visibility
         self._access = RecordAccess(visibility, "application", Operation.APPLICATION_GET, AdminRight.VIEW_APPLICATIONS)
@@ -72,16 +72,13 @@ class AssignmentResource:
             response = await self._details.permissions(request)
             record = await _read(self._database, user_id, query.application_id)
             return replace(response, members={**response.members, "record": record}, headers={"ETag": etag(record)})
-        explain = True if query.explain == EVERY_RULE else query.explain or None
-        options = {"explain": explain, "at": query.at}
-        fields = {
-            "application_id": query.application_id,
-            "data": {"user_id": user_id, "type": query.type},
-            "options": {name: value for name, value in options.items() if value is not None},
-        }
+        given = {"explain": True if query.explain == EVERY_RULE else query.explain or None, "at": query.at}
+        options, _ = read_user_data_options({name: value for name, value in given.items() if value is not None})
+        question = UserDataQuestion(user_id, query.application_id, query.type, **options)
+        caller = request.caller.permissions
         async with self._hiding(request, query.application_id):
-            await self._require_sections(request, query.application_id, "roles", "private_data")
-            members = await call_endpoint(request, self._endpoint.get, fields)
+            await self._visibility.require_sections(caller, query.application_id, "roles", "private_data")
+            members = await self._operations.read(caller, question)
         record = await _read(self._database, user_id, query.application_id)
         return AdminResponse(members, headers={"ETag": etag(record)})
 
@@ -93,20 +90,20 @@ class AssignmentResource:
         async def read(runner: Runner) -> JsonRecord:
             return await _read(runner, user_id, body.application_id)
 
-        fields = {
-            "application_id": body.application_id,
-            "expired": body.expired,
-            "data": {"user_id": user_id, **body.given("application_id", "expired", "data"), **_sections(body.data)},
-        }
+        async def save(context: ManagementContext) -> OperationResult[SavedRecord]:
+            data = body.given("application_id", "expired", "data") | _sections(body.data)
+            changes = await self._operations.parse(context, data, body.expired)
+            return await self._operations.save(context, user_id, body.application_id, changes)
+
         async with self._hiding(request, body.application_id):
-            return await change_record(request, self._database, self._endpoint.save, fields, read)
+            return await change_record(request, self._database, save, read)
 
     async def holders(self, request: AdminRequest) -> AdminResponse:
         """The users to whom roles of the application are assigned, by role. Callers who see users get logins too."""
         query: HolderQuery = request.query
         application_id = path_application_id(request)
         async with self._hiding(request, application_id):
-            await self._require_sections(request, application_id, "roles")
+            await self._visibility.require_sections(request.caller.permissions, application_id, "roles")
         if not await self._visibility.exists("application", application_id):
             raise NotFound("application not found")
         after_name, after_user = read_pair_cursor(query.after)
@@ -121,12 +118,6 @@ class AssignmentResource:
         applications = await read_assignments_of(self._database, user.user_id, MAX_ASSIGNMENTS)
         projects = await read_memberships_of(self._database, user.user_id, MAX_ASSIGNMENTS)
         return AdminResponse({"data": {"applications": applications, "projects": projects}})
-
-    async def _require_sections(self, request: AdminRequest, application_id: int, *sections: str) -> None:
-        """Raises Forbidden if the caller may not read these sections of all users' data at the application."""
-        missing = set(sections) - await self._visibility.sections(request.caller.permissions, application_id)
-        if missing:
-            raise missing_sections("canRead", missing)
 
     @asynccontextmanager
     async def _hiding(self, request: AdminRequest, application_id: int) -> AsyncIterator[None]:

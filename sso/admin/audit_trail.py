@@ -23,7 +23,7 @@ from sso.db.database import Database
 from sso.perm.input.field_types import ApplicationId
 from sso.web.request_model import at_most
 
-MAX_TIME = 253402300799  # of the year 9999
+MAX_TIME = 253402300799  # the end of the year 9999
 MAX_AUDIT_ID = 2**63 - 1
 
 

@@ -71,7 +71,8 @@ class AdminAuthenticator:
     async def _with_rights(self, caller: Caller) -> AdminCaller:
         caller = caller._replace(in_management=True)
         granted = (await self._authorizer.caller_rights(caller)).granted
-        return AdminCaller(caller.actor, granted_rights(granted), granted.root_rules, granted.is_root, caller)
+        rights = ALL_RIGHTS if granted.is_root else granted_rights(granted.root_rules)
+        return AdminCaller(caller.actor, rights, granted.root_rules, granted.is_root, caller)
 
     async def _service_client(self, credentials: PresentedCredentials) -> AdminCaller:
         identity = await self._find_service_token(credentials.bearer)

@@ -4,21 +4,19 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
+from sso.accounts.model import User
 from sso.accounts.users import UserStore
 from sso.admin.permission_access import RecordAccess, permission_route
-from sso.admin.permission_bodies import UserName
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute
 from sso.admin.rights import AdminRight
-from sso.core.domains import domain_key
 from sso.core.errors import ApiError, Forbidden, NotFound
 from sso.core.field_errors import FieldError
 from sso.core.net import Address, parse_address
 from sso.db.database import Database
 from sso.db.transaction import run_pure
-from sso.perm.endpoints.condition_test import judge_condition, judge_group
 from sso.perm.engine.required_rights import Operation
-from sso.perm.engine.user_facts import UserFacts
-from sso.perm.input.field_types import GroupId, Word
+from sso.perm.input.field_types import GroupId, UserName, Word
+from sso.perm.operations.condition_test import assumed_facts, facts_json, judge_condition, judge_group
 from sso.perm.stores.groups import group_json, read_group
 from sso.perm.stores.project_state import FEW_CONDITIONS
 from sso.perm.visibility import Visibility
@@ -58,14 +56,16 @@ class ConditionResource:
         if (body.condition is None) == (body.group_id is None):
             raise ApiError("condition, group_id: exactly one of them is required")
         group = await self._group(request, body.group_id) if body.group_id is not None else None
-        facts = await self._facts(request, body)
+        user = await self._user(request, body.user)
+        address = _address(body.address) if body.address else None
+        facts = assumed_facts(user, body.domain, body.tags, body.purchases, address)
         if group is not None:
             takes_long = len(group["conditions"]) > FEW_CONDITIONS
             outcome = await run_pure(self._database, takes_long, judge_group, group, facts)
         else:
             judged = judge_condition(body.condition, facts)
             outcome = {"holds": judged["holds"], "conditions": [judged]}
-        return AdminResponse({"data": {**outcome, "user": _facts_json(facts)}})
+        return AdminResponse({"data": {**outcome, "user": facts_json(facts)}})
 
     async def _group(self, request: AdminRequest, group_id: str) -> dict[str, Any]:
         await self._groups.require(request, group_id)
@@ -74,22 +74,15 @@ class ConditionResource:
             raise NotFound("group not found")
         return group_json(row)
 
-    async def _facts(self, request: AdminRequest, body: ConditionQuestion) -> UserFacts:
-        user = None
-        if body.user is not None:
-            if not request.caller.sees_users:
-                raise Forbidden(NEEDS_VIEW_USERS)
-            user = await self._users.find(body.user)
-            if user is None:
-                raise FieldError(("user",), "there is no such user", status=404)
-        facts = UserFacts.from_login(user.user_id, user.login, user.tags, user.purchases) if user else UserFacts("")
-        return UserFacts(
-            facts.user_id,
-            facts.domain if body.domain is None else domain_key(body.domain),
-            facts.tags if body.tags is None else frozenset(body.tags),
-            facts.purchases if body.purchases is None else frozenset(body.purchases),
-            None if not body.address else _address(body.address),
-        )
+    async def _user(self, request: AdminRequest, name: str | None) -> User | None:
+        if name is None:
+            return None
+        if not request.caller.sees_users:
+            raise Forbidden(NEEDS_VIEW_USERS)
+        user = await self._users.find(name)
+        if user is None:
+            raise FieldError(("user",), "there is no such user", status=404)
+        return user
 
 
 def _address(text: str) -> Address:
@@ -97,16 +90,6 @@ def _address(text: str) -> Address:
         return parse_address(text)
     except ValueError:
         raise FieldError(("address",), "must be an IPv4 or IPv6 address") from None
-
-
-def _facts_json(facts: UserFacts) -> dict[str, Any]:
-    return {
-        "user_id": facts.user_id,
-        "domain": facts.domain,
-        "tags": sorted(facts.tags),
-        "purchases": sorted(facts.purchases),
-        "address": "" if facts.address is None else str(facts.address),
-    }
 
 
 def condition_routes(conditions: ConditionResource) -> tuple[AdminRoute, ...]:

@@ -1,9 +1,12 @@
 """/api/admin/groups: lists, creates, changes and deletes groups of projects."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
-from sso.admin.group_directory import find_groups
 from sso.admin.permission_access import (
+    Operate,
     RecordAccess,
     change_record,
     create_record,
@@ -26,12 +29,14 @@ from sso.admin.user_logins import read_logins
 from sso.core.errors import NotFound
 from sso.db.database import Database
 from sso.db.transaction import Row, Runner
-from sso.perm.endpoints.groups import GroupEndpoint
-from sso.perm.endpoints.managed_groups import ManagedGroupEndpoint
 from sso.perm.engine.required_rights import Operation
+from sso.perm.input.groups import read_group_changes
 from sso.perm.input.names import is_group_id
-from sso.perm.request import Handler as PermissionHandler
+from sso.perm.operations.groups import GroupOperations
+from sso.perm.operations.writes import ManagementContext, OperationResult
+from sso.perm.stores.group_directory import find_group_page
 from sso.perm.stores.groups import group_json, read_group
+from sso.perm.stores.projects import resolve_project_id
 from sso.perm.visibility import Visibility
 
 
@@ -40,19 +45,17 @@ class GroupQuery(SearchQuery):
 
 
 class GroupResource:
-    def __init__(
-        self, database: Database, groups: GroupEndpoint, managed: ManagedGroupEndpoint, visibility: Visibility
-    ) -> None:
+    def __init__(self, database: Database, groups: GroupOperations, visibility: Visibility) -> None:
         self._database = database
         self._groups = groups
-        self._managed = managed
         self._access = RecordAccess(visibility, "group", Operation.GROUP_GET, AdminRight.VIEW_PROJECTS)
         self._projects = RecordAccess(visibility, "project", Operation.PROJECT_GET, AdminRight.MANAGE_PROJECTS)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: GroupQuery = request.query
         visible = await self._access.visible_in_project(request, query.project_id)
-        rows = await find_groups(self._database, query.search, query.project_id, query.after, visible, query.limit + 1)
+        ids = None if visible.everything else visible.ids
+        rows = await find_group_page(self._database, query.search, query.project_id, query.after, ids, query.limit + 1)
         return page_response([group_record(row) for row in rows], query.limit, lambda record: str(record["group_id"]))
 
     async def get(self, request: AdminRequest) -> AdminResponse:
@@ -65,22 +68,31 @@ class GroupResource:
 
     async def create(self, request: AdminRequest) -> AdminResponse:
         body: NewGroup = request.body
+        fields, warnings = read_group_changes(body.given("group_id", "project_id"))
 
-        async def read(runner: Runner, data: JsonRecord) -> JsonRecord:
-            return await _read(runner, data["id"])
+        async def create(context: ManagementContext) -> OperationResult[Row]:
+            project_id = await resolve_project_id(self._database, body.project_id)
+            return await self._groups.create(context, project_id, fields, body.group_id)
+
+        async def read(runner: Runner, group: Row) -> JsonRecord:
+            return await _read(runner, group["id"])
 
         async with self._projects.hiding(request, body.project_id):
-            return await create_record(request, self._database, self._managed.create, {"data": body.given()}, read)
+            return await create_record(request, self._database, create, read, warnings)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         body: GroupChanges = request.body
-        return await self._write(request, self._managed.save, {"data": body.given()})
+        group_id = _path_group_id(request)
+        changes, warnings = read_group_changes(body.given())
+        operate = partial(self._groups.change, group_id=group_id, changes=changes)
+        return await self._write(request, operate, warnings)
 
     async def delete(self, request: AdminRequest) -> AdminResponse:
-        return await self._write(request, self._groups.delete, {}, deleted=True)
+        group_id = _path_group_id(request)
+        return await self._write(request, partial(self._groups.delete, group_id=group_id), deleted=True)
 
     async def _write(
-        self, request: AdminRequest, endpoint: PermissionHandler, fields: JsonRecord, *, deleted: bool = False
+        self, request: AdminRequest, operate: Operate[Any], warnings: Sequence[str] = (), *, deleted: bool = False
     ) -> AdminResponse:
         group_id = _path_group_id(request)
 
@@ -88,8 +100,7 @@ class GroupResource:
             return await _read(runner, group_id)
 
         async with self._access.hiding(request, group_id):
-            fields = {"group_id": group_id, **fields}
-            return await change_record(request, self._database, endpoint, fields, read, deleted=deleted)
+            return await change_record(request, self._database, operate, read, warnings, deleted=deleted)
 
 
 def _path_group_id(request: AdminRequest) -> str:

@@ -6,7 +6,7 @@ from weakref import WeakSet
 from sso.admin.caller import AdminCaller
 from sso.admin.errors import TooManyHeldRequests
 
-MAX_HELD = 10  # of a user, or of all service clients of an application; also in the text of TooManyHeldRequests
+MAX_HELD = 10  # for a user, or for all service clients of an application; also in the text of TooManyHeldRequests
 RETRY_S = 5
 
 

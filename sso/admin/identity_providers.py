@@ -21,7 +21,7 @@ from sso.upstream.provider_store import TOPIC, count_links, lock_provider
 from sso.upstream.sign_in import callback_url
 from sso.upstream.wiring import Upstream
 
-TESTS_PER_MINUTE = 10  # of one caller, because each sends several requests to another service
+TESTS_PER_MINUTE = 10  # for one caller, because each sends several requests to another service
 # A provider can sign in as every user who is linked to it, and the other fields decide which service that is, and whom
 # it may speak for. So these are the fields that a caller without the role root may change.
 HARMLESS_FIELDS = frozenset(("name", "position", "secret_id"))

@@ -35,7 +35,7 @@ MAX_MICROSECONDS = 253402300799 * 10**6  # the year 9999
 class InvitationRecord(RecordModel):
     login: Login
     days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = 7  # for which the link works
-    lang: Annotated[str, at_most(16)] = SOURCE  # of the e-mail
+    lang: Annotated[str, at_most(16)] = SOURCE  # in which the e-mail is written
 
 
 class InvitationResource:

@@ -29,13 +29,14 @@ from sso.core.ids import is_user_id
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
-from sso.perm.endpoints.managed_projects import ManagedProjectEndpoint
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.input.membership import member_role_names
-from sso.perm.request import PermissionRequest
+from sso.perm.operations.members import MemberOperations
+from sso.perm.operations.writes import ManagementContext, OperationResult
 from sso.perm.stores.compilation import read_application
 from sso.perm.stores.memberships import read_member, read_members_after
+from sso.perm.stores.projects import resolve_project_id
 from sso.perm.visibility import Visibility
 
 _ROLES = Statement(
@@ -45,9 +46,9 @@ _ROLES = Statement(
 
 
 class MemberResource:
-    def __init__(self, database: Database, endpoint: ManagedProjectEndpoint, visibility: Visibility) -> None:
+    def __init__(self, database: Database, members: MemberOperations, visibility: Visibility) -> None:
         self._database = database
-        self._endpoint = endpoint
+        self._members = members
         self._access = RecordAccess(visibility, "project", Operation.MEMBERSHIP_GET, AdminRight.VIEW_PROJECTS)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
@@ -84,11 +85,10 @@ class MemberResource:
         if body.user_id and not is_user_id(body.user_id):
             raise FieldError(("user_id",), "must be a user id")
         async with self._access.hiding(request, project_id):
-            user_id = body.user_id or await self._find(request, project_id, body.login)
+            user_id = body.user_id or await self._members.find_user_id(
+                request.caller.permissions, await self._resolve(project_id), body.login
+            )
             return await self._create(request, project_id, user_id)
-
-    async def _find(self, request: AdminRequest, project_id: str, login: str) -> str:
-        return await self._endpoint.find_member(PermissionRequest({}, request.caller.permissions), project_id, login)
 
     async def _create(self, request: AdminRequest, project_id: str, user_id: str) -> AdminResponse:
         body: NewMember = request.body
@@ -97,30 +97,35 @@ class MemberResource:
             if await read_member(tx, project_id, user_id) is not None:
                 raise FieldError(("login" if body.login else "user_id",), "is a member of the project", status=409)
 
-        async def read(runner: Runner, _data: JsonRecord) -> JsonRecord:
+        async def create(context: ManagementContext) -> OperationResult[None]:
+            return await self._members.save_member(context, await self._resolve(project_id), user_id, body.roles)
+
+        async def read(runner: Runner, _result: None) -> JsonRecord:
             return await _read(runner, project_id, user_id)
 
-        fields = {"data": {"id": project_id, "user_id": user_id, **body.given("user_id", "login")}}
-        return await create_record(request, self._database, self._endpoint.save_member, fields, read, refuse_existing)
+        return await create_record(request, self._database, create, read, precondition=refuse_existing)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         body: MemberChanges = request.body
-        return await self._write(request, body.given())
+        return await self._write(request, body.roles)
 
     async def delete(self, request: AdminRequest) -> AdminResponse:
-        return await self._write(request, {}, deleted=True)
+        return await self._write(request, None)
 
-    async def _write(self, request: AdminRequest, fields: JsonRecord, *, deleted: bool = False) -> AdminResponse:
+    async def _write(self, request: AdminRequest, roles: JsonRecord | None) -> AdminResponse:
         project_id, user_id = path_project_id(request), path_user_id(request)
 
         async def read(runner: Runner) -> JsonRecord:
             return await _read(runner, project_id, user_id)
 
-        fields = {"data": {"id": project_id, "user_id": user_id, **fields}}
+        async def save(context: ManagementContext) -> OperationResult[None]:
+            return await self._members.save_member(context, await self._resolve(project_id), user_id, roles)
+
         async with self._access.hiding(request, project_id):
-            return await change_record(
-                request, self._database, self._endpoint.save_member, fields, read, deleted=deleted
-            )
+            return await change_record(request, self._database, save, read, deleted=roles is None)
+
+    async def _resolve(self, project_id: str) -> str:
+        return await resolve_project_id(self._database, project_id)
 
 
 async def _read(runner: Runner, project_id: str, user_id: str) -> JsonRecord:

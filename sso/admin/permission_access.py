@@ -1,32 +1,31 @@
-"""Passes requests of the management API to the permission endpoints, and hides records that a caller may not see.
+"""Passes requests of the management API to the operations on permissions, and hides records a caller may not see.
 
 A caller who may see other records of the kind learns nothing about the hidden ones (404). A caller who may see none
 gets 403 with the right that is missing.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-
-import orjson
+from typing import Any, TypeAlias, TypeVar
 
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, record_response
 from sso.admin.rights import AdminRight
 from sso.core.errors import Forbidden, NotFound
-from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
 from sso.db.database import Database
 from sso.db.transaction import Runner, Transaction
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, is_application_key, is_segment
-from sso.perm.request import Handler as PermissionHandler
-from sso.perm.request import PermissionRequest, Precondition
+from sso.perm.operations.writes import ManagementContext, OperationResult, Precondition
 from sso.perm.visibility import Visibility, Visible
 from sso.web.body import SCHEMA_BODY
 
 # A route of the management API whose handler also serves callers with permissions in place of the right.
 permission_route = partial(AdminRoute, by_permissions=True, body_limit=SCHEMA_BODY)
+
+T = TypeVar("T")
 
 AT_CENTRAL_APPLICATION = "the role root is required at the central application"
 
@@ -79,7 +78,7 @@ class RecordAccess:
 
     @asynccontextmanager
     async def hiding(self, request: AdminRequest, record_id: int | str) -> AsyncIterator[None]:
-        """Replaces the Forbidden of an endpoint if the caller may not see the record either, or it does not exist."""
+        """Replaces the Forbidden of an operation if the caller may not see the record either, or it does not exist."""
         try:
             yield
         except Forbidden:
@@ -87,57 +86,54 @@ class RecordAccess:
             raise
 
 
-async def call_endpoint(
-    request: AdminRequest, endpoint: PermissionHandler, fields: JsonRecord, precondition: Precondition | None = None
-) -> JsonRecord:
-    """Returns the members of the response of a permission endpoint."""
-    fields = {**fields, "options": {"dry_run": True}} if is_dry_run(request) else fields
-    if getattr(request.body, "override", False) or getattr(request.query, "override", False):
-        fields = {**fields, "override": True}
-    try:
-        response = await endpoint(PermissionRequest(fields, request.caller.permissions, precondition=precondition))
-    except FieldError as error:
-        raise error.without("data") from None
-    members: JsonRecord = orjson.loads(response) if isinstance(response, bytes) else response
-    return {name: value for name, value in members.items() if name != "status"}
+Operate: TypeAlias = Callable[[ManagementContext], Awaitable[OperationResult[T]]]
+
+
+def management_context(
+    request: AdminRequest, precondition: Precondition | None = None, warnings: Sequence[str] = ()
+) -> ManagementContext:
+    """Returns the context of an operation on permissions that the request asks for."""
+    override = getattr(request.body, "override", False) or getattr(request.query, "override", False)
+    return ManagementContext(request.caller.permissions, is_dry_run(request), override, precondition, list(warnings))
 
 
 async def change_record(
     request: AdminRequest,
     database: Database,
-    endpoint: PermissionHandler,
-    fields: JsonRecord,
+    operate: Operate[Any],
     read: Callable[[Runner], Awaitable[JsonRecord]],
+    warnings: Sequence[str] = (),
     *,
     deleted: bool = False,
 ) -> AdminResponse:
     """Changes a record if the caller has read its present version, and returns it as it is then.
 
-    ``read`` reads the record and raises NotFound if there is none. After a deletion, the response has no record.
+    ``read`` reads the record and raises NotFound if there is none. ``warnings`` are those about the input. After a
+    deletion, the response has no record.
     """
 
     async def precondition(tx: Transaction) -> None:
         request.check_version(await read(tx))
 
-    members = await call_endpoint(request, endpoint, fields, precondition)
-    if is_dry_run(request) or deleted:
-        return AdminResponse(members)
-    return record_response(await read(database), warnings=members.get("warnings", ()))
+    written = await operate(management_context(request, precondition, warnings))
+    if written.is_dry_run or deleted:
+        return AdminResponse(written.members())
+    return record_response(await read(database), warnings=written.context.warnings)
 
 
 async def create_record(
     request: AdminRequest,
     database: Database,
-    endpoint: PermissionHandler,
-    fields: JsonRecord,
-    read: Callable[[Runner, JsonRecord], Awaitable[JsonRecord]],
+    operate: Operate[T],
+    read: Callable[[Runner, T], Awaitable[JsonRecord]],
+    warnings: Sequence[str] = (),
     precondition: Precondition | None = None,
 ) -> AdminResponse:
-    """``read`` reads the record that the endpoint has returned as ``data``."""
-    members = await call_endpoint(request, endpoint, fields, precondition)
-    if is_dry_run(request):
-        return AdminResponse(members)
-    return record_response(await read(database, members["data"]), 201, members.get("warnings", ()))
+    """``read`` reads the record that the operation has returned. ``warnings`` are those about the input."""
+    written = await operate(management_context(request, precondition, warnings))
+    if written.is_dry_run:
+        return AdminResponse(written.members())
+    return record_response(await read(database, written.result), 201, written.context.warnings)
 
 
 def require_root_to_choose(request: AdminRequest, name: str) -> None:

@@ -1,7 +1,8 @@
 """/api/admin/projects: lists, creates, changes and removes projects."""
 
-from collections.abc import Iterable
-from typing import Annotated
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import Annotated, Any
 
 from sso.admin.permission_access import RecordAccess, change_record, create_record, path_project_id, permission_route
 from sso.admin.permission_bodies import NewProject, ProjectChanges
@@ -21,14 +22,16 @@ from sso.core.errors import NotFound
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
-from sso.perm.endpoints.managed_projects import LISTS, ManagedProjectEndpoint
-from sso.perm.endpoints.projects import ProjectEndpoint
 from sso.perm.engine.required_rights import Operation
-from sso.perm.request import Handler as PermissionHandler
+from sso.perm.input.names import project_id_from_title
+from sso.perm.input.project import read_project_fields
+from sso.perm.operations.projects import ProjectOperations
+from sso.perm.operations.writes import ManagementContext, OperationResult
 from sso.perm.stores.projects import project_json, read_project, resolve_project_id
 from sso.perm.visibility import Visibility
 from sso.web.request_model import QueryFlag, at_most
 
+LISTS = ("allow", "disallow")
 _PAGE = Statement(
     """SELECT * FROM projects WHERE id > :after AND removed = :removed
         AND (:everything OR id = ANY(CAST(:ids AS text[])))
@@ -51,16 +54,9 @@ class ProjectQuery(SearchQuery):
 
 
 class ProjectResource:
-    def __init__(
-        self,
-        database: Database,
-        projects: ProjectEndpoint,
-        managed: ManagedProjectEndpoint,
-        visibility: Visibility,
-    ) -> None:
+    def __init__(self, database: Database, projects: ProjectOperations, visibility: Visibility) -> None:
         self._database = database
         self._projects = projects
-        self._managed = managed
         self._access = RecordAccess(visibility, "project", Operation.PROJECT_GET, AdminRight.VIEW_PROJECTS)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
@@ -87,37 +83,54 @@ class ProjectResource:
 
     async def create(self, request: AdminRequest) -> AdminResponse:
         body: NewProject = request.body
+        project_id = project_id_from_title(body.title, ("title",))
+        fields, warnings = read_project_fields(project_id, body.given("admins"))
 
-        async def read(runner: Runner, data: JsonRecord) -> JsonRecord:
-            return await _read(runner, data["id"])
+        create = partial(self._projects.create, project_id=project_id, fields=fields, admins=body.admins)
 
-        return await create_record(request, self._database, self._managed.create, {"data": body.given()}, read)
+        async def read(runner: Runner, project: Row) -> JsonRecord:
+            return await _read(runner, project["id"])
+
+        return await create_record(request, self._database, create, read, warnings)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         body: ProjectChanges = request.body
-        return await self._write(request, self._managed.save, body.given())
+
+        async def change(context: ManagementContext, project_id: str) -> OperationResult[Row]:
+            changes, warnings = read_project_fields(project_id, body.given(*LISTS))
+            context.warnings.extend(warnings)
+            lists = {name: getattr(body, name) for name in LISTS if name in body.model_fields_set}
+            return await self._projects.change(context, project_id, changes, lists)
+
+        return await self._write(request, change)
 
     async def delete(self, request: AdminRequest) -> AdminResponse:
         """Marks the project as removed: its members and groups lose the rights that it gives."""
-        return await self._write(request, self._projects.delete, {})
+        return await self._write(request, self._projects.remove)
 
     async def restore(self, request: AdminRequest) -> AdminResponse:
         """Restores a removed project, with the rights that it gives. Needs the role root."""
-        return await self._write(request, self._managed.restore, {})
+        return await self._write(request, self._projects.restore)
 
     async def _count(self, project_ids: Iterable[str]) -> dict[str, JsonRecord]:
         rows = await self._database.rows(_COUNTS, ids=list(project_ids))
         return {row["id"]: {name: row[name] for name in ("applications", "groups", "members")} for row in rows}
 
-    async def _write(self, request: AdminRequest, endpoint: PermissionHandler, fields: JsonRecord) -> AdminResponse:
-        project_id = path_project_id(request)
+    async def _write(
+        self,
+        request: AdminRequest,
+        operate: Callable[[ManagementContext, str], Awaitable[OperationResult[Any]]],
+    ) -> AdminResponse:
+        name = path_project_id(request)
 
         async def read(runner: Runner) -> JsonRecord:
-            return await _read(runner, project_id)
+            return await _read(runner, name)
 
-        async with self._access.hiding(request, project_id):
-            data = {"id": project_id, **fields}
-            return await change_record(request, self._database, endpoint, {"data": data}, read)
+        async def operate_on_project(context: ManagementContext) -> OperationResult[Any]:
+            return await operate(context, await resolve_project_id(self._database, name))
+
+        async with self._access.hiding(request, name):
+            return await change_record(request, self._database, operate_on_project, read)
 
 
 async def _read(runner: Runner, project_id: str) -> JsonRecord:

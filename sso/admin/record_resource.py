@@ -74,7 +74,7 @@ class RecordKind:
 
 class RecordResource(ABC, Generic[T]):
     kind: ClassVar[RecordKind]
-    variable: ClassVar[str]  # of the path of one record
+    variable: ClassVar[str]  # in the path of one record
 
     def __init__(self, database: Database) -> None:
         self.database = database

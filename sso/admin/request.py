@@ -118,7 +118,7 @@ class AdminRoute:
     # the handler.
     summary: str = ""
     details: str = ""
-    example: Any = None  # of the body
+    example: Any = None  # for the body
     # A GET that may wait, and may answer with server-sent events. A disconnect of the client cancels its handler.
     waits: bool = False
 

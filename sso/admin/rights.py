@@ -3,10 +3,8 @@
 The role ``root`` has all of them. A right to manage something includes the right to view it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
-
-from sso.perm.engine.rights import Rights
 
 
 class AdminRight(StrEnum):
@@ -43,11 +41,9 @@ _INCLUDED_IN: Mapping[AdminRight, AdminRight] = {
 ALL_RIGHTS = frozenset(AdminRight)
 
 
-def granted_rights(rights: Rights) -> frozenset[AdminRight]:
-    """Returns the rights that a user's permissions at the central application give."""
-    if rights.is_root:
-        return ALL_RIGHTS
-    return with_included({right for right in AdminRight if rights.has_root_rule(right)})
+def granted_rights(root_rules: Collection[str]) -> frozenset[AdminRight]:
+    """Returns the rights of a user who has these rules in ``private_data`` of the central application."""
+    return with_included({right for right in AdminRight if right in root_rules})
 
 
 def with_included(rights: set[AdminRight]) -> frozenset[AdminRight]:

@@ -1,6 +1,10 @@
 """/api/admin/roles: lists, creates, changes and deletes roles of applications."""
 
+from functools import partial
+from typing import Any
+
 from sso.admin.permission_access import (
+    Operate,
     RecordAccess,
     change_record,
     create_record,
@@ -28,11 +32,12 @@ from sso.core.ids import MAX_APPLICATION_ID
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
-from sso.perm.endpoints.roles import RoleEndpoint
 from sso.perm.engine.records import RoleRecord
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import is_segment
 from sso.perm.input.field_types import ApplicationId
+from sso.perm.operations.roles import RoleOperations
+from sso.perm.operations.writes import ManagementContext, OperationResult
 from sso.perm.stores.roles import read_role, role_json
 from sso.perm.visibility import Visibility
 
@@ -52,9 +57,9 @@ class RoleQuery(SearchQuery):
 
 
 class RoleResource:
-    def __init__(self, database: Database, endpoint: RoleEndpoint, visibility: Visibility) -> None:
+    def __init__(self, database: Database, roles: RoleOperations, visibility: Visibility) -> None:
         self._database = database
-        self._endpoint = endpoint
+        self._roles = roles
         self._access = RecordAccess(visibility, "application", Operation.ROLE_LIST, AdminRight.VIEW_APPLICATIONS)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
@@ -87,30 +92,37 @@ class RoleResource:
             if await read_role(tx, body.application_id, body.name) is not None:
                 raise FieldError(("name",), "the application has a role with this name", status=409)
 
-        async def read(runner: Runner, data: JsonRecord) -> JsonRecord:
-            return await _read(runner, body.application_id, data["name"])
+        async def read(runner: Runner, role: RoleRecord) -> JsonRecord:
+            return await _read(runner, body.application_id, role.name)
 
-        fields = {"application_id": body.application_id, "data": body.given("application_id")}
         async with self._access.hiding(request, body.application_id):
-            return await create_record(request, self._database, self._endpoint.save, fields, read, refuse_existing)
+            operate = partial(self._save, application_id=body.application_id, data=body.given("application_id"))
+            return await create_record(request, self._database, operate, read, precondition=refuse_existing)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         body: RoleChanges = request.body
-        return await self._write(request, body.given())
+        data = {"name": _require_segment(request.path["name"]), **body.given()}
+        application_id = path_application_id(request)
+        return await self._write(request, partial(self._save, application_id=application_id, data=data))
 
     async def delete(self, request: AdminRequest) -> AdminResponse:
-        return await self._write(request, {}, deleted=True)
+        application_id, name = path_application_id(request), _require_segment(request.path["name"])
+        operate = partial(self._roles.delete, application_id=application_id, name=name)
+        return await self._write(request, operate, deleted=True)
 
-    async def _write(self, request: AdminRequest, fields: JsonRecord, *, deleted: bool = False) -> AdminResponse:
+    async def _save(
+        self, context: ManagementContext, application_id: int, data: JsonRecord
+    ) -> OperationResult[RoleRecord]:
+        return await self._roles.save(context, application_id, await self._roles.parse(context, data))
+
+    async def _write(self, request: AdminRequest, operate: Operate[Any], *, deleted: bool = False) -> AdminResponse:
         application_id, name = path_application_id(request), request.path["name"]
 
         async def read(runner: Runner) -> JsonRecord:
             return await _read(runner, application_id, name)
 
-        endpoint = self._endpoint.delete if deleted else self._endpoint.save
-        fields = {"application_id": application_id, "data": {"name": _require_segment(name), **fields}}
         async with self._access.hiding(request, application_id):
-            return await change_record(request, self._database, endpoint, fields, read, deleted=deleted)
+            return await change_record(request, self._database, operate, read, deleted=deleted)
 
 
 def _require_segment(name: str) -> str:

@@ -19,8 +19,9 @@ from sso.core.ids import MAX_APPLICATION_ID
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
-from sso.perm.endpoints.schemas import SchemaEndpoint
 from sso.perm.engine.required_rights import Operation
+from sso.perm.operations.schemas import SchemaOperations
+from sso.perm.operations.writes import ManagementContext, OperationResult
 from sso.perm.stores.applications import read_application_row
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.schemas import schema_json
@@ -36,9 +37,9 @@ _PAGE = Statement(
 
 
 class SchemaResource:
-    def __init__(self, database: Database, endpoint: SchemaEndpoint, visibility: Visibility) -> None:
+    def __init__(self, database: Database, schemas: SchemaOperations, visibility: Visibility) -> None:
         self._database = database
-        self._endpoint = endpoint
+        self._schemas = schemas
         self._access = RecordAccess(visibility, "application", Operation.SCHEMA_READ, AdminRight.VIEW_APPLICATIONS)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
@@ -71,9 +72,12 @@ class SchemaResource:
         async def read(runner: Runner) -> JsonRecord:
             return await _read(runner, application_id)
 
-        fields = {"application_id": application_id, "data": body.given()}
+        async def save(context: ManagementContext) -> OperationResult[JsonRecord]:
+            changes, roles = await self._schemas.parse(context, body.given())
+            return await self._schemas.save(context, application_id, changes, roles)
+
         async with self._access.hiding(request, application_id):
-            return await change_record(request, self._database, self._endpoint.save, fields, read)
+            return await change_record(request, self._database, save, read)
 
 
 async def _read(runner: Runner, application_id: int) -> JsonRecord:

@@ -48,7 +48,7 @@ class RecentValue(Generic[T]):
 
 
 class FiguresQuery(AdminModel):
-    days: Annotated[WholeNumber, Field(ge=1, le=MAX_DAYS)] = 7  # of the funnel
+    days: Annotated[WholeNumber, Field(ge=1, le=MAX_DAYS)] = 7  # in the funnel
 
 
 class SystemResource:

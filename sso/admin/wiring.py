@@ -88,10 +88,10 @@ class ManagementApi:
     authenticator: AdminAuthenticator
     shares: ConnectionShares
     rate: RateLimiter
-    export_rate: RateLimiter  # of the console
+    export_rate: RateLimiter  # for the console
     visibility: Visibility
     protected: ProtectedUsers
-    exports: ExportAudit  # of the console
+    exports: ExportAudit  # for the console
     routes: tuple[AdminRoute, ...]
 
     def limit(self, caller: AdminCaller) -> AbstractContextManager[None]:
@@ -156,17 +156,17 @@ def _service_routes(s: ManagementServices) -> tuple[AdminRoute, ...]:
 def _permission_routes(
     s: ManagementServices, users: UserResource, details: UserDetails, visibility: Visibility
 ) -> tuple[AdminRoute, ...]:
-    database, endpoints = s.database, s.permissions.endpoints
+    database, operations = s.database, s.permissions.operations
     keys = ApplicationKeyResource(database, s.keyring, s.permissions.application_keys, s.permissions.service_jwts)
     return (
-        *application_routes(ApplicationResource(database, endpoints.applications, visibility)),
+        *application_routes(ApplicationResource(database, operations.applications, visibility)),
         *application_key_routes(keys),
-        *schema_routes(SchemaResource(database, endpoints.schemas, visibility)),
-        *role_routes(RoleResource(database, endpoints.roles, visibility)),
-        *access_key_routes(AccessKeyResource(database, endpoints.access_keys, visibility)),
-        *project_routes(ProjectResource(database, endpoints.projects, endpoints.managed_projects, visibility)),
-        *member_routes(MemberResource(database, endpoints.managed_projects, visibility)),
-        *group_routes(GroupResource(database, endpoints.groups, endpoints.managed_groups, visibility)),
+        *schema_routes(SchemaResource(database, operations.schemas, visibility)),
+        *role_routes(RoleResource(database, operations.roles, visibility)),
+        *access_key_routes(AccessKeyResource(database, operations.access_keys, visibility)),
+        *project_routes(ProjectResource(database, operations.projects, visibility)),
+        *member_routes(MemberResource(database, operations.members, visibility)),
+        *group_routes(GroupResource(database, operations.groups, visibility)),
         *condition_routes(ConditionResource(database, s.users, visibility)),
-        *assignment_routes(AssignmentResource(users, endpoints.user_data, details, visibility)),
+        *assignment_routes(AssignmentResource(users, operations.user_data, details, visibility)),
     )

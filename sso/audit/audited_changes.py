@@ -15,7 +15,7 @@ _ENTRIES = Statement(
 
 @dataclass(frozen=True)
 class RecordDifference:
-    """One change of a record: ``operation`` and ``target`` are those of the audit trail."""
+    """One change of a record: ``operation`` and ``target`` come from the audit trail."""
 
     operation: str
     target: str

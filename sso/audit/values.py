@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-MAX_BYTES = 64 * 1024  # of before and of after, as JSON
+MAX_BYTES = 64 * 1024  # for each of before and after, as JSON
 REDACTED = "…"
 
 # The paths of the secret fields of each kind of record. Fields of the same name elsewhere are not secret.

@@ -23,7 +23,7 @@ from sso.backup.secrets import SECRETS, Secrets
 
 T = TypeVar("T")
 
-DUMP_DIGEST = "database.sha256"  # of format 1
+DUMP_DIGEST = "database.sha256"  # in format 1
 MAX_SMALL_MEMBER = 16 << 20
 
 
@@ -84,7 +84,7 @@ class ArchiveReader:
         return self._check_dump(_required(DUMP, expected.get(DUMP)), progress)
 
     def _check_dump(self, expected: str, progress: Callable[[int, int], None]) -> list[bytes]:
-        """The digest of the whole dump is authentic, so those of its pieces are too if they are of the same reading."""
+        """The digest of the whole dump is authentic, so its pieces are too if they come from the same reading."""
         whole, of_pieces = hashlib.sha256(), []
         for piece in self._pieces(DUMP, progress):
             whole.update(piece)

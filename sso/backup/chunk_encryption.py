@@ -16,7 +16,7 @@ TAG_BYTES = 16
 
 
 class DamagedStream(Exception):
-    """The stream was changed or cut, or the key is that of another stream."""
+    """The stream was changed or cut, or the key belongs to another stream."""
 
 
 def new_key() -> bytes:

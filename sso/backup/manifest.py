@@ -7,7 +7,7 @@ from typing import Any
 from sso.backup import BackupError
 
 FORMAT = 2
-UNAUTHENTICATED_FORMAT = 1  # of earlier versions of the program
+UNAUTHENTICATED_FORMAT = 1  # written by earlier versions of the program
 MANIFEST = "manifest.json"
 
 

@@ -24,7 +24,7 @@ POLL_S = 0.2
 SEGMENT_NAME_LENGTH = 24
 TOO_EARLY = "recovery ended before configured recovery target was reached"
 REPLAYED = "SELECT to_char(pg_last_xact_replay_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS') || '+00'"
-# A restored database has no nodes yet. Without this, those of the backup would seem to run until they are silent.
+# A restored database has no nodes yet. Without this, the nodes of the backup would seem to run until they are silent.
 FORGET_NODES = "DO $$ BEGIN IF to_regclass('node_workers') IS NOT NULL THEN DELETE FROM node_workers; END IF; END $$"
 
 

@@ -97,7 +97,7 @@ def finish_swap(home: Path) -> None:
 
 
 def find_old_binaries(upgrade: Upgrade, given: Path | None) -> Path:
-    """Returns the ``bin`` directory of the old major version: the given one, or that of the wheel."""
+    """Returns the ``bin`` directory of the old major version: the given one, or the wheel's."""
     candidates = [given] if given else [install / "bin" for install in installs()]
     found = [path for path in candidates if _major(path) == upgrade.old_major]
     if not found:

@@ -12,7 +12,7 @@ PENDING_TOPIC = "changes:pending"  # events were committed that have no position
 
 
 class ChangeType(StrEnum):
-    PERMISSIONS_CHANGED = "permissions_changed"  # of one user at one application; data: gained, lost
+    PERMISSIONS_CHANGED = "permissions_changed"  # one user at one application; data: gained, lost
     APPLICATION_CHANGED = "application_changed"  # permissions of too many users to list; data: users, their number
     USER_DISABLED = "user_disabled"
     USER_ENABLED = "user_enabled"

@@ -17,7 +17,7 @@ from sso.db.transaction import Row
 
 _CURSOR = re.compile(r"[1-9][0-9]{15}", re.ASCII)  # microseconds from the years 2001 to 2286
 
-# The events and the end of the stream are those of one moment.
+# The events and the end of the stream are read at one moment.
 _PAGE = """SELECT s.last_position, s.trimmed_to, e.position, e.at, e.type, e.user_id, e.application_id, e.data
     FROM change_stream s LEFT JOIN LATERAL (
         SELECT * FROM change_events WHERE position > :after {filter} ORDER BY position LIMIT :limit

@@ -10,8 +10,8 @@ the row of the stream first, so one numbers at a time, and its events appear tog
 A reader that has read up to a position has seen every event that will ever have a smaller one. Changes wait for
 nothing, and those that are committed meanwhile share the next transaction.
 
-The order is that of the commits, up to changes that commit within the same few milliseconds; of these, events keep the
-order in which they were recorded, so two changes of one user, of which the second waits for the first, stay in order.
+Events are in the order of the commits. Changes that commit within the same few milliseconds keep the order in which
+they were recorded, so two changes of one user, of which the second waits for the first, stay in order.
 
 A position is the time in microseconds, or the previous position plus one if that is later. A database that was restored
 from a backup therefore does not use the positions of events that were lost again.
@@ -69,7 +69,7 @@ class ChangeSequencer:
         self._bus = bus
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Numbers events when this worker has committed some, and regularly those of processes that have ended."""
+        """Numbers events when this worker has committed some, and regularly what processes that have ended left."""
         # Every worker numbers its own events; a message to all of them would make them wait for each other.
         self._database.publish_topic = lambda topic: self._bus.publish(topic, self._bus.worker)
         with self._bus.subscribe(PENDING_TOPIC) as signals:

@@ -11,7 +11,7 @@ from sso.console.form_pages import Form
 from sso.console.list_pages import Variables
 from sso.console.sections import ConsoleSection
 from sso.console.view import ConsoleView, add_page, done
-from sso.console.visit import ConsoleVisit
+from sso.console.visit import ConsoleVisit, variables_of, version_of
 from sso.core.errors import ApiError
 
 
@@ -21,26 +21,36 @@ class EditedRecord:
     version: str  # so that no newer one is overwritten
 
 
+async def read_record(visit: ConsoleVisit, operation: str, variables: Variables) -> EditedRecord:
+    record = await visit.data("GET", operation, **variables_of(operation, variables))
+    return EditedRecord(record, version_of(record))
+
+
 @dataclass(frozen=True)
 class RecordEditor:
     """A record that is edited as a form: how it is read, shown and saved by operations of the management API."""
 
     section: ConsoleSection
     path: str  # below that of the section
-    method: str  # of the operation that saves
+    method: str  # the operation that saves has it
     operation: str  # its path
     template: str
     notice: str
-    read: Callable[[ConsoleVisit, Variables], Awaitable[EditedRecord]]
     body: Callable[[ConsoleVisit, Form, Variables, EditedRecord], Awaitable[dict[str, Any]]]
     page: Callable[[ConsoleVisit, Variables, EditedRecord], Awaitable[dict[str, Any]]]  # title, crumbs and more
     next_path: Callable[[Variables], str]  # after saving
     body_needs_record: bool = True  # the stored record is read for the body
+    read: Callable[[ConsoleVisit, Variables], Awaitable[EditedRecord]] | None = None  # in place of `read_record`
+
+    async def stored(self, visit: ConsoleVisit, variables: Variables) -> EditedRecord:
+        if self.read is not None:
+            return await self.read(visit, variables)
+        return await read_record(visit, self.operation, variables)
 
 
 def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) -> None:
     async def show(visit: ConsoleVisit, variables: Variables, form: Form | None, **context: Any) -> Response:
-        record = await editor.read(visit, variables)
+        record = await editor.stored(visit, variables)
         page = await editor.page(visit, variables, record)
         is_removed = page.get("project", {}).get("removed", False)  # a removed project cannot be changed
         return await console.show(
@@ -56,9 +66,11 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
         )
 
     async def send(visit: ConsoleVisit, variables: Variables, form: Form, *, dry_run: bool) -> dict[str, Any]:
-        record = await editor.read(visit, variables) if editor.body_needs_record else EditedRecord({}, "")
+        record = await editor.stored(visit, variables) if editor.body_needs_record else EditedRecord({}, "")
         options: dict[str, Any] = {"query": {"dry_run": "1"}} if dry_run else {}
         body = await editor.body(visit, form, variables, record)
+        if "override" in form:  # assertions that the change would break
+            body["override"] = True
         version = form.get("version") or None
         found = await visit.call(editor.method, editor.operation, body=body, if_match=version, **options, **variables)
         return found.members

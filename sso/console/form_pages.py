@@ -8,7 +8,7 @@ from quart import Blueprint, Response
 
 from sso.admin.request import AdminResponse
 from sso.console.form_error import FormError
-from sso.console.list_pages import Record, Variables
+from sso.console.list_pages import Record, ShowList, Variables
 from sso.console.sections import ConsoleSection
 from sso.console.view import ConsoleView, RecentAuthenticationOf, add_page, done
 from sso.console.visit import ConsoleVisit, variables_of
@@ -25,11 +25,20 @@ class ShowForm(Protocol):
     ) -> Response: ...
 
 
+def on_list(show_list: ShowList) -> ShowForm:
+    """Returns how to show a form that is on the page of a list."""
+
+    async def show(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
+        return await show_list(visit, variables, values=form, **problem)
+
+    return show
+
+
 @dataclass(frozen=True)
 class FormPage:
     section: ConsoleSection
     path: str  # below that of the section
-    method: str  # of the operation
+    method: str  # the operation has it
     operation: str  # its path
     body: Callable[[Form, Variables], Record]  # raises ApiError
     show: ShowForm  # a refused form is shown again
@@ -77,7 +86,7 @@ class Action:
     """A button that needs no form of its own."""
 
     path: str  # below that of the section
-    method: str  # of the operation
+    method: str  # the operation has it
     operation: str  # its path
     notice: str
     next_path: Callable[[Variables], str]

@@ -7,19 +7,19 @@ from sso.perm.input.condition_notation import parse_condition
 from sso.web.body import SCHEMA_BODY, InvalidBody, parse_body
 
 
-def read_object(text: str, field: str) -> dict[str, Any]:
+def read_object(text: str, *path: str | int) -> dict[str, Any]:
     """Returns the object of a field; an empty field is an empty object. Raises FieldError."""
     try:
         return dict(parse_body(text.strip().encode(), "application/json", forms=False, **SCHEMA_BODY._asdict()).fields)
     except InvalidBody as error:
         problem = f"{error.position}: this is not JSON" if error.position else error.problem
-    raise FieldError((field,), problem)
+    raise FieldError(path, problem)
 
 
-def read_condition(text: str, field: str) -> dict[str, Any]:
+def read_condition(text: str, *path: str | int) -> dict[str, Any]:
     """Returns a condition, unchecked: a short text such as ``domain=studio.example tag=beta``, or JSON.
 
     An empty field is an empty object. Raises FieldError.
     """
     text = text.strip()
-    return read_object(text, field) if text.startswith("{") else parse_condition(text.split(), (field,))
+    return read_object(text, *path) if text.startswith("{") else parse_condition(text.split(), path)

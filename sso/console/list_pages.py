@@ -16,7 +16,7 @@ from sso.core.errors import ApiError
 from sso.web.csv_response import streamed_csv_response
 
 Record: TypeAlias = dict[str, Any]
-Variables: TypeAlias = dict[str, Any]  # of the path
+Variables: TypeAlias = dict[str, Any]  # in the path
 
 
 class ShowList(Protocol):
@@ -39,9 +39,9 @@ async def _filters_as_query(
 class ListPage:
     section: ConsoleSection
     records: str  # the path of the list in the management API
-    name: str  # of the records in the template
+    name: str  # what the template calls the records
     template: str
-    columns: Sequence[str] = ()  # of the CSV file; without any there is none
+    columns: Sequence[str] = ()  # in the CSV file; without any there is none
     filters: Sequence[str] = ("search",)
     path: str = ""  # below that of the section
     export: str = "/export.csv"  # its path below that of the section

@@ -19,7 +19,7 @@ from sso.console.clients.pages import client_pages
 from sso.console.explorer.pages import explorer_pages
 from sso.console.game_session_pages import game_session_pages
 from sso.console.identity_providers.pages import identity_provider_pages
-from sso.console.overview.pages import overview_pages
+from sso.console.overview_pages import overview_pages
 from sso.console.projects.group_pages import group_pages
 from sso.console.projects.member_pages import member_pages
 from sso.console.projects.pages import project_pages
@@ -31,7 +31,7 @@ from sso.console.users.detail_pages import user_detail_pages
 from sso.console.users.pages import user_list_pages
 from sso.console.users.role_pages import user_role_pages
 from sso.console.view import ConsoleView
-from sso.console.webhooks.pages import webhook_pages
+from sso.console.webhook_pages import webhook_pages
 from sso.core.brand import Brand
 from sso.web.request import client_address
 

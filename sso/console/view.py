@@ -34,7 +34,8 @@ from sso.web.security_headers import page_policy
 
 MAX_CONSOLE_FORM = 256 * 1024
 _DEFAULTS: Mapping[str, Any] = {
-    "problem": None, "problem_field": "", "notice": None, "next_step": None, "navigation": {}, "crumbs": ()
+    "problem": None, "problem_field": "", "notice": None, "next_step": None, "navigation": {}, "crumbs": (),
+    "values": {},
 }  # fmt: skip
 Crumbs = Sequence[tuple[str, str]]
 
@@ -54,7 +55,7 @@ class SecondFactorNeeded(Exception):
     """The service requires a second factor of administrators, and the user has none or has not signed in with it."""
 
 
-RecentAuthenticationOf = Literal["always", "by_caller", "never"]  # of the user of a form
+RecentAuthenticationOf = Literal["always", "by_caller", "never"]  # when the user of a form must have signed in recently
 
 
 class ConsoleView:

@@ -12,7 +12,7 @@ MAX_NAME, MAX_TEXT = 64, 500
 LIGHT_PAGE, LIGHT_CARD = Colour.parse("#f3f4f8"), WHITE
 DARK_PAGE, DARK_CARD = Colour.parse("#101219"), Colour.parse("#191c26")
 LINK_CONTRAST = 5.0  # a little more than the minimum for text
-MIN_SHAPE_CONTRAST = 3.0  # of a button with the dark card (WCAG 1.4.11)
+MIN_SHAPE_CONTRAST = 3.0  # between a button and the dark card (WCAG 1.4.11)
 
 
 @dataclass(frozen=True)

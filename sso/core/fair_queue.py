@@ -44,8 +44,8 @@ class FairQueue:
         self._taken = 0
         self._held: Counter[Hashable] = Counter()  # slots by lane, if lanes are limited
         self._waiting: list[_Waiter] = []  # sorted, the next one first
-        self._turns: dict[Hashable, list[int]] = {}  # of the waiters of each lane, ascending
-        self._turn = 0  # of the latest waiter that was admitted
+        self._turns: dict[Hashable, list[int]] = {}  # lane -> the turns of its waiters, ascending
+        self._turn = 0  # the latest waiter that was admitted
         self._numbers = itertools.count()
 
     def __len__(self) -> int:

@@ -24,7 +24,7 @@ class FieldError(ApiError):
         self.path = path
         self.expected = expected
         self.status = status
-        self.others = others  # of the same input
+        self.others = others  # further errors in the same input
         text = field_text(path)
         own = f"{text}: {expected}" if text else expected
         super().__init__("; ".join((own, *(error.message for error in others))))

@@ -14,7 +14,7 @@ Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
 MAX_FIXED_NETWORKS = 64
-SITE_FACTOR = 10  # the limits of an IPv6 /48 are so many times those of a /64
+SITE_FACTOR = 10  # an IPv6 /48 may do so many times what a /64 may
 
 # RFC 1918 and RFC 4193 only: `is_private` also includes documentation, benchmark and link-local ranges.
 PRIVATE: tuple[Network, ...] = (

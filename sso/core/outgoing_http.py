@@ -29,9 +29,9 @@ class AddressRefused(Exception):
 
 @dataclass(frozen=True)
 class OutgoingLimits:
-    timeout_s: float  # of the whole request
-    max_bytes: int  # of an answer; 0: its body is not read
-    max_requests: int  # of this worker at the same time
+    timeout_s: float  # for the whole request
+    max_bytes: int  # for the body of an answer; 0: it is not read
+    max_requests: int  # at the same time, in this worker
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class OutgoingClient:
     ) -> OutgoingAnswer:
         """Tries the allowed addresses of the host in turn until one accepts the connection."""
         content["headers"] |= {"Host": url.netloc.decode()}
-        content["extensions"] = {"sni_hostname": url.host}  # the certificate must be that of the name
+        content["extensions"] = {"sni_hostname": url.host}  # the certificate must be for the name
         *others, last = await self._allowed_addresses(url)
         for address in others:
             try:

@@ -14,7 +14,7 @@ _NOT_PUBLIC = tuple(ip_network(text) for text in ("5f00::/16", "3fff::/20", "192
 
 
 class ReceiverAddresses:
-    """Allows public addresses and those of ``networks``, and with ``loopback`` also those of this machine."""
+    """Allows public addresses, the addresses of ``networks``, and with ``loopback`` this machine."""
 
     def __init__(self, networks: tuple[Network, ...], *, loopback: bool) -> None:
         self._networks = networks

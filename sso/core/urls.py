@@ -4,7 +4,7 @@ import re
 from urllib.parse import urlsplit
 
 _CHARACTERS = re.compile(r"[!\"$->@-~]+")  # printable ASCII except "#" and "?"
-_LINK_CHARACTERS = re.compile(r"[!#-;=?-Z_a-z~\[\]]+")  # of URLs, and no quotes and angle brackets
+_LINK_CHARACTERS = re.compile(r"[!#-;=?-Z_a-z~\[\]]+")  # may be in URLs, without quotes and angle brackets
 MAX_LINK = 1024
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)=([!-~](?:[ -~]*[!-~])?)")
 

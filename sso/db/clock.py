@@ -23,7 +23,7 @@ class DatabaseClock:
     def __init__(self, steady: Callable[[], float] = steady_time) -> None:
         self.steady = steady
         self._offset = time.time() - steady()  # from the steady clock to the database's
-        self._error_s = float("inf")  # of the offset when it was measured
+        self._error_s = float("inf")  # how exact the offset was when it was measured
         self._measured_at = 0.0
 
     def now(self) -> float:

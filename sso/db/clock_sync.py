@@ -11,7 +11,7 @@ from sso.db.transaction import Transaction
 
 INTERVAL_S = 60.0
 SAMPLES = 3  # per measurement; the one with the shortest round trip counts
-LARGE_OFFSET_S = 1.0  # of the host's clock, worth a warning
+LARGE_OFFSET_S = 1.0  # the host's clock differs so much that a warning is due
 
 _TIME = Statement("SELECT CAST(extract(epoch FROM clock_timestamp()) AS float)")
 log = structlog.get_logger()

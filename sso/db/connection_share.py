@@ -85,7 +85,7 @@ class ConnectionShares:
             yield
 
     def limit_document(self, *lanes: Hashable) -> AbstractContextManager[None]:
-        """Like `limit_evaluation`, for work of minutes: that of root leaves root's own connections free."""
+        """Like `limit_evaluation`, for work of minutes: if root does it, root's own connections stay free."""
         outer = current_share.get()
         return _use(self.evaluation, (*(outer.lanes if outer else ()), *lanes))
 

@@ -17,7 +17,7 @@ from sso.db.errors import Unreachable
 from sso.db.race import HEAD_START_S, find_primary, open_only_host
 from sso.db.time_limits import USUAL, TimeLimits
 
-MAX_ATTEMPTS = 3  # of one call: the primary may change or die meanwhile
+MAX_ATTEMPTS = 3  # for one call: the primary may change or die meanwhile
 
 log = structlog.get_logger()
 

@@ -1,4 +1,4 @@
-"""Translates the errors of asyncpg into those of :mod:`sso.db.errors`."""
+"""Translates the errors of asyncpg into :mod:`sso.db.errors`."""
 
 import socket
 import ssl

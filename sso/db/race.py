@@ -13,7 +13,7 @@ from sso.core.database_url import DatabaseHost
 from sso.db.driver_errors import DRIVER_ERRORS, describe_failure
 from sso.db.errors import Unreachable
 
-HEAD_START_S = 0.25  # of the last known primary
+HEAD_START_S = 0.25  # given to the last known primary
 RETRY_S = 0.25
 
 OpenHost = Callable[[DatabaseHost], Awaitable[Any]]

@@ -102,8 +102,8 @@ async def turn_wait(runner: Runner, name: str) -> int:
 
 
 class Count(NamedTuple):
-    number: int  # of this event within its minute
-    seconds_left: int  # of that minute
+    number: int  # counts the events of a minute, this one included
+    seconds_left: int  # until that minute ends
 
 
 class EventCounter:

@@ -17,7 +17,7 @@ _ESCAPED_COLON = re.compile(r"\\(:\w*)(?![:\w])")
 
 class CompiledStatement(NamedTuple):
     sql: str
-    names: tuple[str, ...]  # of the parameters, in the order of the placeholders $1, $2, …
+    names: tuple[str, ...]  # the parameters, in the order of the placeholders $1, $2, …
     defaults: dict[str, Any]
 
 
@@ -25,7 +25,7 @@ class Statement:
     """``text`` is SQL with parameters such as ``:user_id``."""
 
     def __init__(self, text: str, name: str = "") -> None:
-        """``name`` is used in logs and traces; by default it is that of the constant that holds the statement."""
+        """``name`` is used in logs and traces; by default the constant that holds the statement names it."""
         self.text = text
         self._name = name
         self._origin = StatementOrigin(sys._getframe(1))

@@ -39,6 +39,6 @@ def _items(value: Any) -> Iterable[Any]:
 
 def function_name(function: Any) -> str:
     """Returns the name of a transaction's function, such as ``perm.stores.groups.save_group``."""
-    function = getattr(function, "func", function)  # of a functools.partial
+    function = getattr(function, "func", function)  # inside a functools.partial
     qualified = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__name__)}"
     return qualified.removeprefix("sso.").replace(".<locals>", "")

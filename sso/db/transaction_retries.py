@@ -10,7 +10,7 @@ from sso.db.errors import LockTimeout, TransactionConflict, Unavailable
 
 T = TypeVar("T")
 
-MAX_ATTEMPTS = 5  # of a transaction that conflicts with others
+MAX_ATTEMPTS = 5  # for a transaction that conflicts with others
 LOCK_PAUSE_S = (0.02, 0.2)  # at least and at most, before a transaction waits for a lock again
 
 

@@ -72,7 +72,7 @@ class QueuedDelivery(Generic[Item]):
         raise NotImplementedError
 
     async def send(self, item: Item) -> Failure | None:
-        """Returns None if the item was accepted. Errors other than those of the database are failures as well."""
+        """Returns None if the item was accepted. Every error is a failure, except errors of the database."""
         raise NotImplementedError
 
     async def finish(self, due: Due[Item]) -> None:

@@ -23,7 +23,7 @@ INTERVAL_S = 5  # between two requests of a device (RFC 8628 section 3.5), and w
 TOLERANCE_S = 0.2  # a request may come this much before its time, because clocks and networks vary
 _DEVICE_CODE = re.compile(rf"([0-9a-f-]{{36}})\.({SECRET_TOKEN})", re.ASCII)
 
-# The endpoints of games, also those of the previous release, find no proof for this session: nothing can be signed with
+# The endpoints of games, also in the previous release, find no proof for this session: nothing can be signed with
 # an empty key, and `location` is not the digest of the secret alone.
 _CREATE = Statement(
     """INSERT INTO game_sessions (gsid, location, match, address, public_key, client_id, scopes, user_code, interval_s,

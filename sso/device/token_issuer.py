@@ -2,7 +2,7 @@
 
 The grant has the id of the claim. The statement locks the session and issues tokens only while it has this claim. A
 later claim deletes the grant of the earlier one, so at most one set of tokens of a session is valid. The claim ``sid``
-is the session of the device, which does not end with that of the browser.
+is the session of the device, which does not end with the browser's session.
 """
 
 from dataclasses import dataclass

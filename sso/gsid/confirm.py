@@ -23,8 +23,8 @@ class ConfirmationView:
     """A session as a page shows it."""
 
     gsid: str
-    title: str  # of the application or of the site, "" if the session names none
-    other_title: str  # of its second application, "" if there is none
+    title: str  # the application or the site, "" if the session names none
+    other_title: str  # the second application, "" if there is none
     distr: str
     address: str
     match: str

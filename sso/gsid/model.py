@@ -55,7 +55,7 @@ class GameSessionData:
     meta_given: bool
     bound_apps: Sequence[int] | None  # app_id and gapp_id as registered, if the confirmation filled one of them
     started: int
-    client_id: str | None = None  # of the OAuth client, if it is the session of a device
+    client_id: str | None = None  # the OAuth client, if it is the session of a device
     scopes: Sequence[str] | None = None  # that the device asks for
 
     @classmethod

@@ -16,7 +16,7 @@ from sso.gsid.model import Poll, SessionSnapshot
 from sso.gsid.session_store import POLL_WORKER, RETENTION
 from sso.gsid.topics import publish_poll
 
-MAX_POLLS_PER_SECOND = 30  # of one session; further ones count as early
+MAX_POLLS_PER_SECOND = 30  # for one session; further polls count as early
 MAX_SCAN = 5000  # polls in one statement
 
 # Every poll gets its own number, also if several polls of one session are in the same batch. Rows are locked in key

@@ -36,7 +36,7 @@ class SessionRequest:
     """A request about a session: its origin, the client address that a server claims, and the client's evidence."""
 
     gsid: str
-    origin: Address  # of the request itself
+    origin: Address  # where the request itself came from
     claimed_addresses: tuple[str, ...]  # the client's address, as sent by a server that acts for the client
     address_signature: str | None  # by which that server proves that it may
     evidence: ClientEvidence

@@ -86,7 +86,7 @@ class SocketSession:
     """A session as its socket needs it."""
 
     stage: str
-    socket_id: str | None  # of the current socket
+    socket_id: str | None  # the current socket
     snapshot: SessionSnapshot
 
     @property

@@ -21,7 +21,7 @@ from sso.gsid.rate_limit import MAX_RECORDED_REFUSALS, AddressKeys, GameRateLimi
 
 RETENTION_DAYS = 7
 MAX_SHARED_RECORDS = 10_000
-MAX_GSID_LENGTH = 64  # of the text that a client sent as gsid
+MAX_GSID_LENGTH = 64  # a client may send any text as gsid
 UNKNOWN_ADDRESS_KEY = b"nowhere"  # in place of the key of an address
 
 TOO_EARLY = ProofFailure("blocked", "a poll after the delay of the last RETRY", "too many early polls")

@@ -25,17 +25,17 @@ _LIST = Statement(_ROWS)
 
 @dataclass(frozen=True)
 class Node:
-    """A node. If it is silent, its values are those of its last heartbeats."""
+    """A node. If it is silent, its values come from its last heartbeats."""
 
     name: str
     is_silent: bool
     age_s: float  # since the last heartbeat
-    uptime_s: float  # of the oldest worker
+    uptime_s: float  # how long the oldest worker has run
     workers: int  # that are alive
     expected_workers: int
     held_polls: int
     sockets: int
-    clock_offset_s: float  # of the worker with the largest one
+    clock_offset_s: float  # the largest one among the workers
     hosts: tuple[str, ...]
     versions: tuple[str, ...]
     schema_versions: tuple[str, ...]

@@ -34,7 +34,7 @@ class Client:
     redirect_hosts: tuple[str, ...]
     redirect_uris: tuple[str, ...]
     profile: Profile
-    id_alg: str  # the algorithm of its ID tokens, "" for that of the main keys
+    id_alg: str  # the algorithm of its ID tokens; "": the main keys decide
     consent: bool  # whether users must consent to the scopes
     first_party: bool
     disabled: bool
@@ -42,7 +42,7 @@ class Client:
     second_sealed: str | None = field(repr=False)  # the one before it, during a rotation
     grant_types: tuple[str, ...] = ("authorization_code", "refresh_token")
     token_endpoint_auth_method: AuthMethod = ""
-    origins: tuple[str, ...] = ()  # of its pages in browsers, in addition to those of its redirect URIs
+    origins: tuple[str, ...] = ()  # where its pages in browsers are, besides its redirect URIs
     logo_uri: str = ""
     policy_uri: str = ""
     tos_uri: str = ""
@@ -125,7 +125,7 @@ class TokenRestrictions(NamedTuple):
     """What a token request says about its access token."""
 
     dpop_jkt: str | None = None  # the thumbprint of the key that it is bound to
-    resources: tuple[str, ...] = ()  # the resource servers that it is for; none: those of the grant
+    resources: tuple[str, ...] = ()  # the resource servers that it is for; none: the grant names them
 
     @property
     def resource_text(self) -> str | None:
@@ -136,7 +136,7 @@ UNRESTRICTED = TokenRestrictions()
 
 
 class IssuedTokens(NamedTuple):
-    """The contents of new tokens, read by the statement that issued them. Times are those of the database."""
+    """The contents of new tokens, read by the statement that issued them. Times come from the database."""
 
     grant_id: str
     client_id: str
@@ -153,7 +153,7 @@ class IssuedTokens(NamedTuple):
     nonce: str | None
     auth_time: int
     auth: str
-    sid: str | None  # of the browser session; None for a grant of an older release
+    sid: str | None  # the browser session; None for a grant of an older release
     dpop_jkt: str | None
     resources: Sequence[str]
     now: int

@@ -33,7 +33,8 @@ class EndpointRule:
         return self.asks_questions or fields.get("action") == "get"
 
     def replaces_factor(self, *, has_service_jwt: bool, is_access_key_get: bool) -> bool:
-        """Whether the credentials of a request replace a missing factor: a service JWT, or an access key in a get.
+        """Returns whether the credentials of a request replace a missing factor: a service JWT, or an access key in a
+        get.
 
         `Authorizer` checks later that they are valid for the application of the request.
         """
@@ -46,7 +47,7 @@ class EndpointRule:
                 return has_service_jwt or is_access_key_get
 
     def application_of(self, fields: dict[str, Any], service_id: int) -> int:
-        """The application that a request is about; 0 if it names none.
+        """Returns the application that a request is about; 0 if it names none.
 
         ``service_id`` is the application of the service JWT, 0 without one. meta/data uses it if the body names none.
         """
@@ -63,14 +64,14 @@ class EndpointRule:
 
 
 def questions_of(fields: dict[str, Any]) -> list[dict[str, Any]]:
-    """The questions of a body that is not checked yet. Whatever is not an object is left out."""
+    """Returns the questions of a body that is not checked yet. Whatever is not an object is left out."""
     data = fields.get("data")
     questions = data.get("questions") if isinstance(data, dict) else None
     return [item for item in questions if isinstance(item, dict)] if isinstance(questions, list) else []
 
 
 def _application_of_questions(fields: dict[str, Any], service_id: int) -> int:
-    """The application that all questions are about; 0 if they are about several."""
+    """Returns the application that all questions are about; 0 if they are about several."""
     default = fields.get("application_id", service_id or None)
     named = {_application_id(item.get("application_id", default)) for item in questions_of(fields)}
     return named.pop() if len(named) == 1 else 0

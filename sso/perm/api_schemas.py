@@ -70,7 +70,7 @@ CHECK = properties(
 
 
 def fields_of(model: type[BaseModel], required: tuple[str, ...] = (), **more: JsonSchema) -> JsonSchema:
-    """The schema of ``data``: the fields of a model, and those that the endpoint reads itself."""
+    """Returns the schema of ``data``: the fields of a model, and those that the endpoint reads itself."""
     return {"allOf": [{"$model": model}, properties(required, **more)]}
 
 

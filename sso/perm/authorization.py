@@ -38,7 +38,10 @@ class CallerRights(NamedTuple):
         return self.target_facts
 
     def refusal(self, operation: Operation) -> Forbidden:
-        """The error for an operation that the caller may not do. It is the same whether or not the object exists."""
+        """Returns the error for an operation that the caller may not do.
+
+        It is the same whether or not the object exists.
+        """
         return Forbidden(missing_rights(operation, in_management=self.in_management))
 
     def allow(self, operation: Operation, **target: Any) -> bool:
@@ -56,7 +59,7 @@ class CallerRights(NamedTuple):
             raise self.refusal(operation)
 
     def require_on_target(self, operation: Operation, *, allow_removed: bool = False) -> LoadedFacts:
-        """Require an operation on the target application. The application and its project must not be removed."""
+        """Requires an operation on the target application. The application and its project must not be removed."""
         if self.target_facts is None and not self.is_root:
             raise self.refusal(operation)
         target = self.target
@@ -75,7 +78,7 @@ class Authorizer:
         return self if facts is None else Authorizer(facts)
 
     async def is_root(self, caller: Caller) -> bool:
-        """Whether the caller has every right."""
+        """Returns whether the caller has every right."""
         if not caller.user_id:
             return caller.is_operator
         central = await self.facts.load(caller.user_id, CENTRAL_APPLICATION_ID, caller.connection_address)
@@ -83,7 +86,7 @@ class Authorizer:
         return rights_of(caller, central.effective(caller.now)).is_root
 
     async def caller_rights(self, caller: Caller, application_id: int | None = None) -> CallerRights:
-        """The rights of the caller. ``application_id`` is the target of the request, if it has one.
+        """Returns the rights of the caller. ``application_id`` is the target of the request, if it has one.
 
         Raises Forbidden if the caller's credentials are not valid for the target.
         """
@@ -116,7 +119,8 @@ def rights_of(
     *,
     service: bool = False,
 ) -> Rights:
-    """The rights of a caller with these permissions at the central application. ``application_id`` is the target.
+    """Returns the rights of a caller with these permissions at the central application. ``application_id`` is the
+    target.
 
     Without the second factor that the service requires, a caller has the rights of a user who was given none.
     """
@@ -132,7 +136,7 @@ def rights_of(
 
 
 def missing_sections(right: str, sections: Collection[str]) -> Forbidden:
-    """The error for a caller without ``right`` on these sections of a user's record.
+    """Returns the error for a caller without ``right`` on these sections of a user's record.
 
     Without ``sections``, the text says that the right on any section is sufficient.
     """
@@ -141,7 +145,7 @@ def missing_sections(right: str, sections: Collection[str]) -> Forbidden:
 
 
 def _check_credentials(caller: Caller, application_id: int | None, target: LoadedFacts | None) -> None:
-    """Raise Forbidden if a service JWT or an access key that replaces the factor is not valid for the application."""
+    """Raises Forbidden if a service JWT or an access key that replaces the factor is not valid for the application."""
     if caller.key is not None and caller.key.application_id != application_id:
         raise Forbidden("an access key is valid for its own application only")
     if caller.has_factor or caller.key_replaces_factor:
@@ -152,7 +156,7 @@ def _check_credentials(caller: Caller, application_id: int | None, target: Loade
 
 
 def _is_service_of(caller: Caller, target: LoadedFacts) -> bool:
-    """Whether the caller has a service JWT of the target application, or of another one of its project."""
+    """Returns whether the caller has a service JWT of the target application, or of another one of its project."""
     if caller.service_id is None:
         return False
     if caller.service_id == target.application.application_id:

@@ -102,7 +102,7 @@ class CallerLookup(Protocol):
     """Finds the user of a user JWT, and an access key by its value."""
 
     def signed_claims(self, token: str) -> dict[str, Any] | None:
-        """The claims of a token whose signature this request has verified; None for other tokens."""
+        """Returns the claims of a token whose signature this request has verified; None for other tokens."""
         ...
 
     async def find_holder(self, user_id: str, sign_in_id: str) -> TokenHolder | None: ...
@@ -147,7 +147,8 @@ class CallerAuthenticator:
         fields: dict[str, Any],
         lookup: CallerLookup | None = None,
     ) -> Caller:
-        """The caller, if the credentials suffice for this endpoint. `Authorizer` checks them against the application.
+        """Returns the caller, if the credentials suffice for this endpoint. `Authorizer` checks them against the
+        application.
 
         At meta/data and check, the user JWT may have expired if the request has a service JWT, or if it is a get with
         an access key. A get of roles needs no user JWT at all then. ``lookup`` finds users and access keys that were
@@ -204,7 +205,8 @@ class CallerAuthenticator:
         )
 
     def needs_second_factor(self, error: Forbidden | None = None) -> Forbidden:
-        """The error for a caller whose administrative rights do not count, because a second factor was not used."""
+        """Returns the error for a caller whose administrative rights do not count, because a second factor was not
+        used."""
         reason = f"{error.message}; " if error is not None and error.message != Forbidden.message else ""
         return Forbidden(
             f"{reason}administrative rights need a sign-in with a second factor: set one up at "
@@ -212,7 +214,7 @@ class CallerAuthenticator:
         )
 
     async def _service(self, credentials: PresentedCredentials) -> tuple[int | None, str | None]:
-        """The application and the service client of the service JWT; None without one."""
+        """Returns the application and the service client of the service JWT; None without one."""
         if not credentials.service_jwt:
             return None, None
         try:
@@ -221,7 +223,7 @@ class CallerAuthenticator:
             raise Unauthorized("invalid token: the service JWT is not valid") from None
 
     async def _access_key(self, credentials: PresentedCredentials, lookup: CallerLookup) -> AccessKey | None:
-        """The access key of the request, which must be valid. Returns None if the request has none."""
+        """Returns the access key of the request, which must be valid, or None if the request has none."""
         if not credentials.access_key:
             return None
         key = await lookup.find_access_key(credentials.access_key)
@@ -263,7 +265,7 @@ def _reads_roles(fields: dict[str, Any]) -> bool:
 
 
 def _is_administrative(rule: EndpointRule, fields: dict[str, Any], user_id: str) -> bool:
-    """Whether a request changes anything but the caller's own data, or reads other users."""
+    """Returns whether a request changes anything but the caller's own data, or reads other users."""
     match rule.subject:
         case Subject.CALLER:
             return False

@@ -40,7 +40,7 @@ ACCESS_CHANGED = "this change affects the access of members with roles that you 
 async def delegated_write(
     tx: Transaction, caller: Caller, project_id: str, applications: Iterable[int] = ()
 ) -> AsyncIterator[None]:
-    """Lock the project, and check the writes inside this block when it ends.
+    """Locks the project, and checks the writes inside this block when it ends.
 
     ``applications`` are those whose roles the write names. Raises Forbidden if the write gives or takes rights that the
     caller does not hold.
@@ -70,7 +70,7 @@ class Delegation:
     async def begin(
         cls, tx: Transaction, caller: Caller, project_id: str, applications: Iterable[int] = ()
     ) -> "Delegation":
-        """Lock the applications whose roles the write names, then the project, and read the state before the write."""
+        """Locks the applications whose roles the write names, then the project, and reads the state before it."""
         await lock_active_project(tx, project_id, applications)
         central = await read_application(tx, CENTRAL_APPLICATION_ID)
         assert central is not None
@@ -85,7 +85,7 @@ class Delegation:
         return delegation
 
     async def _read_before(self, applications: Iterable[int]) -> None:
-        """Read the state that the write may change. The caller's own rights count as they are before the write."""
+        """Reads the state that the write may change. The caller's own rights count as they are before the write."""
         user_ids = self._members_with_unheld_roles()
         users = await read_users(self.tx, user_ids)
         self.access_with_unheld_roles = {user_id: _has_access(self.before, users, user_id) for user_id in user_ids}
@@ -96,7 +96,7 @@ class Delegation:
                 self.grantable[application_id] = await self._grantable(application_id)
 
     async def _grantable(self, application_id: int) -> frozenset[str]:
-        """Roles of an application that the caller may grant to groups, and revoke from them."""
+        """Returns roles of an application that the caller may grant to groups, and revoke from them."""
         application = await read_application(self.tx, application_id)
         facts = await read_facts(self.tx, self.caller.user_id, application_id, self.caller.connection_address)
         if application is None or facts is None:
@@ -146,7 +146,7 @@ class Delegation:
         return self.held_roles[key]
 
     def _check_actions(self, after: ProjectState) -> None:
-        """Check grants and revokes that changed, or whose group changed."""
+        """Checks grants and revokes that changed, or whose group changed."""
         changed = self.before.actions ^ after.actions
         if any(item.action.role not in self.grantable.get(item.application_id, ()) for item in changed):
             raise Forbidden(NOT_GRANTABLE)

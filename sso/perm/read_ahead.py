@@ -83,7 +83,7 @@ class ReadAhead:
 
 
 def _target_id(fields: dict[str, Any], user_id: str) -> str | None:
-    """The user whose data the request reads, or the first one that it asks about.
+    """Returns the user whose data the request reads, or the first one that it asks about.
 
     Returns None for the caller, and if the field is not valid.
     """

@@ -5,14 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from sso.core.field_errors import FieldError, FieldPath
-from sso.db.transaction import Transaction
 from sso.perm.caller import Caller
 from sso.perm.changes.writer import WriteMode
 from sso.perm.input import validators
 from sso.perm.input.names import read_application_id
+from sso.perm.operations.writes import Precondition
 from sso.perm.stores.facts_reader import FactsReader
-
-Precondition: TypeAlias = Callable[[Transaction], Awaitable[None]]  # raises an error if the change must not be made
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,7 @@ class PermissionRequest:
     if_match: str | None = None
     warnings: list[str] = field(default_factory=list)  # collected while the request is handled, sent in the response
     facts: FactsReader | None = None  # with what this request has read, if it only reads
-    precondition: Precondition | None = None  # the first step of the transaction that makes the change
+    precondition: Precondition | None = None
 
     @property
     def data(self) -> dict[str, Any]:
@@ -44,7 +42,7 @@ class PermissionRequest:
         return validators.read_text(self.fields.get(name), (name,), max_length, min_length=1)
 
     def write_mode(self) -> WriteMode:
-        """How a write is done: ``options.dry_run``, and ``override``, which may also be an option."""
+        """Returns how a write is done: ``options.dry_run``, and ``override``, which may also be an option."""
         options = self.options
         dry_run = validators.read_flag(options.get("dry_run", False), ("options", "dry_run"))
         override = validators.read_flag(options.get("override", False), ("options", "override"))
@@ -52,7 +50,7 @@ class PermissionRequest:
         return WriteMode(dry_run, override, self.caller.actor)
 
     def warn_unknown(self, data: dict[str, Any], known: frozenset[str], path: FieldPath = ()) -> None:
-        """Add a warning for each field that the endpoint ignores."""
+        """Adds a warning for each field that the endpoint ignores."""
         self.warnings.extend(validators.unknown_field_warnings(data, known, path))
 
     def response(self, **members: Any) -> dict[str, Any]:
@@ -65,7 +63,7 @@ Handler: TypeAlias = Callable[[PermissionRequest], Awaitable[dict[str, Any] | by
 
 
 def by_action(**handlers: Handler) -> Handler:
-    """A handler that passes the request to the handler named by its field ``action``."""
+    """Returns a handler that passes the request to the handler named by its field ``action``."""
     names = list(handlers)
 
     async def dispatch(request: PermissionRequest) -> dict[str, Any] | bytes:

@@ -48,5 +48,6 @@ def is_frequent_read(path: str, fields: dict[str, Any]) -> bool:
 
 
 def _is_save_of_own_service(path: str, fields: dict[str, Any], caller: Caller) -> bool:
-    """Whether a game server saves the data of a user at its own application, which it does as often as users play."""
+    """Returns whether a game server saves the data of a user at its own application, which it does as often as users
+    play."""
     return path == "/meta/data" and caller.service_id is not None and fields.get("application_id") == caller.service_id

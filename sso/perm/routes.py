@@ -133,7 +133,7 @@ def _with_query_options(fields: dict[str, Any]) -> dict[str, Any]:
 async def _credentials(
     addresses: SignedAddresses, rule: EndpointRule, fields: dict[str, Any]
 ) -> tuple[PresentedCredentials, int]:
-    """The credentials of the current request, and the application that it is about (0 for none).
+    """Returns the credentials of the current request, and the application that it is about (0 for none).
 
     The address is that of the connection, or one signed with an access key of the application of the request.
     """
@@ -155,6 +155,6 @@ async def _credentials(
 
 
 def _address_of(authorization: str) -> str | None:
-    """The address that a server claims for its client with ``Authorization: Ip …``, in place of ``Ip: …``."""
+    """Returns the address that a server claims for its client with ``Authorization: Ip …``, in place of ``Ip: …``."""
     scheme, _, claimed = authorization.partition(" ")
     return claimed if scheme.lower() == "ip" else None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.perm.authorization import Authorizer, rights_of
+from sso.perm.authorization import Authorizer, missing_sections, rights_of
 from sso.perm.caller import Caller
 from sso.perm.engine.records import OwnRecord, Schema
 from sso.perm.engine.required_rights import ROOT_RULES, Operation, is_allowed
@@ -70,7 +70,7 @@ class Visibility:
         self._authorizer = authorizer
 
     async def records(self, kind: str, caller: Caller, operation: Operation) -> Visible:
-        """The records on which the caller may do the operation. ``kind`` is application, project or group."""
+        """Returns the records on which the caller may do the operation. ``kind`` is application, project or group."""
         find = {"application": self.applications, "project": self.projects, "group": self.groups}[kind]
         return await find(caller, operation)
 
@@ -78,7 +78,7 @@ class Visibility:
         return bool(await self._database.value(_EXISTS[kind], id=record_id))
 
     async def has_permissions(self, caller: Caller) -> bool:
-        """Whether the caller has any right of §5.5: over the service, in a project, or at an application."""
+        """Returns whether the caller has any right of §5.5: over the service, in a project, or at an application."""
         granted = (await self._authorizer.caller_rights(caller)).granted
         if granted.is_root or granted.central.projects or not granted.root_rules.isdisjoint(ROOT_RULES):
             return True
@@ -117,7 +117,7 @@ class Visibility:
         )
 
     async def applications(self, caller: Caller, operation: Operation) -> Visible:
-        """The applications on which the caller may do the operation."""
+        """Returns the applications on which the caller may do the operation."""
         rights = await self._authorizer.caller_rights(caller)
         if rights.is_root:
             return Visible(everything=True, ids=frozenset((CENTRAL_APPLICATION_ID,)))
@@ -140,26 +140,33 @@ class Visibility:
         return Visible(everything, frozenset(ids))
 
     async def sections(self, caller: Caller, application_id: int) -> frozenset[str]:
-        """The sections of all users' data at an application that the caller may read. It need not exist."""
+        """Returns the sections of all users' data at an application that the caller may read. It need not exist."""
         rights = await self._authorizer.caller_rights(caller, application_id)
         return rights.granted.readable_sections(own=False)
 
+    async def require_sections(self, caller: Caller, application_id: int, *sections: str) -> None:
+        """Raises Forbidden if the caller may not read these sections of all users' data at the application."""
+        missing = set(sections) - await self.sections(caller, application_id)
+        if missing:
+            raise missing_sections("canRead", missing)
+
     async def projects(self, caller: Caller, operation: Operation) -> Visible:
-        """The projects on which the caller may do the operation."""
+        """Returns the projects on which the caller may do the operation."""
         rights = await self._authorizer.caller_rights(caller)
         project_ids = (access.project.id for access in rights.granted.central.projects)
         allowed = frozenset(project_id for project_id in project_ids if rights.allow(operation, project_id=project_id))
         return Visible(rights.allow(operation), allowed)
 
     async def may_name_project(self, caller: Caller, project_id: str, visible: Visible) -> bool:
-        """Whether a caller who sees ``visible`` may know of the project: it exists, or the caller is a member."""
+        """Returns whether a caller who sees ``visible`` may know of the project: it exists, or the caller is a
+        member."""
         if visible.everything:
             return await self.exists("project", project_id)
         rights = await self._authorizer.caller_rights(caller)
         return any(access.project.id == project_id for access in rights.granted.central.projects)
 
     async def groups(self, caller: Caller, operation: Operation) -> Visible:
-        """The groups on which the caller may do the operation."""
+        """Returns the groups on which the caller may do the operation."""
         rights = await self._authorizer.caller_rights(caller)
         groups = (
             (access.project.id, group.id)

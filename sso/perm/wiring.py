@@ -20,27 +20,41 @@ from sso.perm.credentials.key_file_import import KeyFileImport
 from sso.perm.credentials.key_files import KeyFiles
 from sso.perm.credentials.service_jwt import FindServiceToken, ServiceJwts
 from sso.perm.credentials.signed_address import SignedAddresses
-from sso.perm.endpoints.access_keys import AccessKeyEndpoint
-from sso.perm.endpoints.account_lookup import AccountLookup, FindUser
-from sso.perm.endpoints.applications import ApplicationEndpoint
+from sso.perm.endpoints.applications import AccessKeyEndpoint, ApplicationEndpoint
 from sso.perm.endpoints.audit import AuditEndpoint
 from sso.perm.endpoints.checks import CheckEndpoint
 from sso.perm.endpoints.groups import GroupEndpoint
-from sso.perm.endpoints.managed_groups import ManagedGroupEndpoint
-from sso.perm.endpoints.managed_projects import ManagedProjectEndpoint
-from sso.perm.endpoints.memberships import MembershipEndpoint
-from sso.perm.endpoints.permission_writes import PermissionWrites
-from sso.perm.endpoints.project_lookup import ProjectLookup
-from sso.perm.endpoints.projects import ProjectEndpoint
-from sso.perm.endpoints.roles import RoleEndpoint
-from sso.perm.endpoints.schemas import SchemaEndpoint
+from sso.perm.endpoints.projects import MembershipEndpoint, ProjectEndpoint
+from sso.perm.endpoints.schemas import RoleEndpoint, SchemaEndpoint
 from sso.perm.endpoints.user_data import UserDataEndpoint
 from sso.perm.login_rules import LoginRules
+from sso.perm.operations.access_keys import AccessKeyOperations
+from sso.perm.operations.applications import ApplicationOperations
+from sso.perm.operations.groups import GroupOperations
+from sso.perm.operations.lookups import AccountLookup, FindUser, ProjectLookup
+from sso.perm.operations.members import MemberOperations
+from sso.perm.operations.projects import ProjectOperations
+from sso.perm.operations.roles import RoleOperations
+from sso.perm.operations.schemas import SchemaOperations
+from sso.perm.operations.user_data import UserDataOperations
+from sso.perm.operations.writes import PermissionWrites
 from sso.perm.read_ahead import ReadAhead
 from sso.perm.request_limit import PermissionRequestLimit
 from sso.perm.stores.cached_facts import CachedFacts
 from sso.perm.stores.caller_read import CallerReads
 from sso.perm.stores.facts import StoredFacts
+
+
+@dataclass(frozen=True)
+class PermissionOperations:
+    applications: ApplicationOperations
+    roles: RoleOperations
+    schemas: SchemaOperations
+    user_data: UserDataOperations
+    projects: ProjectOperations
+    members: MemberOperations
+    groups: GroupOperations
+    access_keys: AccessKeyOperations
 
 
 @dataclass(frozen=True)
@@ -54,8 +68,6 @@ class PermissionEndpoints:
     memberships: MembershipEndpoint
     groups: GroupEndpoint
     access_keys: AccessKeyEndpoint
-    managed_projects: ManagedProjectEndpoint
-    managed_groups: ManagedGroupEndpoint
     audit: AuditEndpoint
 
 
@@ -74,6 +86,7 @@ class Permissions:
     service_jwts: ServiceJwts
     login_rules: LoginRules
     exchange_jwt: ExchangeJwt
+    operations: PermissionOperations
     endpoints: PermissionEndpoints
 
 
@@ -114,6 +127,19 @@ def build_permissions(
     application_keys = ApplicationKeys(database, key_files, node)
     service_jwts = ServiceJwts(database, application_keys, verifications, find_service_token, base_url)
     authorizer = Authorizer(facts)
+    projects = ProjectLookup(database)
+    accounts = AccountLookup(database, find_user)
+    writes = PermissionWrites(writer, authorizer)
+    operations = PermissionOperations(
+        applications=ApplicationOperations(database, writes, authorizer, keyring, application_keys),
+        roles=RoleOperations(database, writes, authorizer),
+        schemas=SchemaOperations(database, writes, authorizer),
+        user_data=UserDataOperations(database, writes, authorizer),
+        projects=ProjectOperations(writes, authorizer, projects, accounts),
+        members=MemberOperations(database, writes, authorizer, projects, accounts),
+        groups=GroupOperations(database, writes, authorizer, projects),
+        access_keys=AccessKeyOperations(database, writes, authorizer, keyring),
+    )
     login_rules = LoginRules(database, keyring, facts, service_jwts, addresses)
     return Permissions(
         facts=facts,
@@ -129,33 +155,23 @@ def build_permissions(
         service_jwts=service_jwts,
         login_rules=login_rules,
         exchange_jwt=ExchangeJwt(jwts, access_keys, login_rules, used_factor),
-        endpoints=_build_endpoints(database, writer, keyring, authorizer, application_keys, find_user),
+        operations=operations,
+        endpoints=_build_endpoints(database, operations, authorizer, projects),
     )
 
 
 def _build_endpoints(
-    database: Database,
-    writer: PermissionWriter,
-    keyring: Keyring,
-    authorizer: Authorizer,
-    application_keys: ApplicationKeys,
-    find_user: FindUser,
+    database: Database, operations: PermissionOperations, authorizer: Authorizer, projects: ProjectLookup
 ) -> PermissionEndpoints:
-    projects = ProjectLookup(database)
-    accounts = AccountLookup(database, find_user)
-    writes = PermissionWrites(writer, authorizer)
-    groups = GroupEndpoint(database, writes, authorizer, projects)
     return PermissionEndpoints(
-        applications=ApplicationEndpoint(database, writes, authorizer, keyring, application_keys),
-        roles=RoleEndpoint(database, writes, authorizer),
-        schemas=SchemaEndpoint(database, writes, authorizer),
-        user_data=UserDataEndpoint(database, writes, authorizer),
+        applications=ApplicationEndpoint(operations.applications),
+        roles=RoleEndpoint(operations.roles),
+        schemas=SchemaEndpoint(operations.schemas),
+        user_data=UserDataEndpoint(database, operations.user_data, authorizer.facts),
         checks=CheckEndpoint(authorizer),
-        projects=ProjectEndpoint(database, writes, authorizer, projects, accounts),
-        memberships=MembershipEndpoint(database, writes, authorizer, projects),
-        groups=groups,
-        access_keys=AccessKeyEndpoint(database, writes, authorizer, keyring),
-        managed_projects=ManagedProjectEndpoint(writes, authorizer, projects, accounts),
-        managed_groups=ManagedGroupEndpoint(writes, authorizer, projects, groups),
+        projects=ProjectEndpoint(operations.projects, authorizer, projects),
+        memberships=MembershipEndpoint(operations.members, projects),
+        groups=GroupEndpoint(database, operations.groups, projects),
+        access_keys=AccessKeyEndpoint(operations.access_keys),
         audit=AuditEndpoint(database, authorizer, projects),
     )

@@ -86,7 +86,7 @@ class AccountDeletion:
     ) -> datetime | None:
         """Closes the account and returns when it will be erased. Everything issued to the user ends.
 
-        ``valid_from`` is that of the user on which the request is based. Returns None if the account is closed already
+        The request is based on the user with this ``valid_from``. Returns None if the account is closed already
         or was changed meanwhile. Raises DeletionRefused for the last administrator. An account that is erased at once
         (``days`` is 0) is not announced. With an ``actor``, the audit trail gets an entry. ``precondition`` gets the
         user as it is when the account is closed, and may raise an error: then nothing is changed.

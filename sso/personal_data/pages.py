@@ -23,7 +23,7 @@ from sso.web.pages import page
 from sso.web.redirects import see_other
 
 FILE_NAME = "account-data.json"
-EXPORTS, EXPORT_WINDOW_S = 5, 3600  # of one user
+EXPORTS, EXPORT_WINDOW_S = 5, 3600  # for one user
 
 
 class DataSection:

@@ -13,7 +13,7 @@ class ServerLimits:
     head_s: float = 10.0  # from the first byte of a request to the end of its head
     body_s: float = 60.0  # from the first read of a body to its end
     write_s: float = 30.0  # for one buffer of a response
-    ping_s: float = 12.0  # of silence of a WebSocket client, before a ping; longer than two heartbeats
+    ping_s: float = 12.0  # a WebSocket client that is silent for so long gets a ping; longer than two heartbeats
     pong_s: float = 8.0  # for its answer to the ping, before it is disconnected
     linger_s: float = 2.0  # for reading what a client still sends after it got an early response
     on_response_end_s: float = 3.0  # for the callback after a response

@@ -1,4 +1,4 @@
-"""The listening sockets of a service: new ones, or copies of those of the running service that it replaces."""
+"""The listening sockets of a service: new ones, or copies from the running service that it replaces."""
 
 import socket
 from collections.abc import Iterator, Mapping, Sequence

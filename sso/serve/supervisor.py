@@ -22,7 +22,7 @@ _READY_S = 15.0  # for a new worker during a reload
 _KILL_S = 1.0
 # During the shutdown a second SIGTERM has no effect, since the time is limited anyway. A second Ctrl-C ends it at once.
 _SHUTDOWN_SIGNALS = frozenset({signal.SIGCHLD, signal.SIGINT})
-_RESERVED_SHARE = 0.05  # of the drain time, kept for each role that stops later, in case an earlier one takes it all
+_RESERVED_SHARE = 0.05  # part of the drain time that each later role keeps, if an earlier one takes it all
 _LEAST_S = 1.0  # that a process has to stop, even if the drain time is over
 
 _log = structlog.get_logger()
@@ -39,7 +39,7 @@ class _StartFailed(Exception):
 class Supervisor:
     """Runs the roles until SIGTERM or SIGINT. Roles start in the order of the list, and stop in reverse order.
 
-    The processes of a role are started when those of the roles before it are ready. SIGHUP calls `reload` for new roles
+    The processes of a role are started when the roles before it are ready. SIGHUP calls `reload` for new roles
     (without it the same roles are used) and replaces the workers; the other roles stay as they are until a restart.
     """
 

@@ -97,7 +97,7 @@ class ApplyReport:
     counts: ApplyCounts
     records: dict[str, str]  # location → created or changed
     impact: Impact
-    differences: tuple[RecordDifference, ...]  # of a dry run
+    differences: tuple[RecordDifference, ...]  # only after a dry run
 
     @property
     def json(self) -> dict[str, Any]:

@@ -56,7 +56,7 @@ async def redeem_code(
     code: str,
     auth_methods: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """Exchanges the code for tokens. ``auth_methods``: those of the provider, if they are known."""
+    """Exchanges the code for tokens. ``auth_methods``: what the provider accepts, if it is known."""
     form = {
         "grant_type": "authorization_code",
         "code": code,

@@ -1,6 +1,6 @@
 """Tests whether a provider can be reached and answers as a sign-in needs it, and names the field that is wrong.
 
-The requests are those of a sign-in, by the same client and with its protections. The token endpoint gets a code that
+It sends the requests of a sign-in, by the same client and with its protections. The token endpoint gets a code that
 does not exist, so that it answers with an error; which one says whether it accepts the id and secret of the client.
 """
 

@@ -23,7 +23,7 @@ class ProviderMetadata:
     token_endpoint: str
     userinfo_endpoint: str  # "" if there is none
     jwks_uri: str
-    auth_methods: tuple[str, ...]  # of the token endpoint
+    auth_methods: tuple[str, ...]  # that the token endpoint accepts
     sends_iss: bool  # RFC 9207
     knows_prompt_login: bool
     read_at: float
@@ -80,7 +80,7 @@ class Discovery:
 
 
 def parse_metadata(client: ProviderClient, issuer: str, document: dict[str, Any]) -> ProviderMetadata:
-    """Raises InvalidAnswer if the document is not that of the issuer, or lacks an address."""
+    """Raises InvalidAnswer if the document belongs to another issuer, or lacks an address."""
     if document.get("issuer") != issuer:
         raise InvalidAnswer("discovery: its issuer is not the configured one")
     required = {

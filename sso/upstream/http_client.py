@@ -1,6 +1,6 @@
 """Requests to providers. Time and size of an answer are limited, certificates are verified, redirects not followed.
 
-They go to public addresses and those of ``SSO_UPSTREAM_NETWORKS``: a discovery document must not direct the secret of a
+They go to public addresses and to ``SSO_UPSTREAM_NETWORKS``: a discovery document must not direct the secret of a
 client, or any other request, to an internal host.
 """
 

@@ -21,7 +21,7 @@ from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
 from sso.upstream.model import IdentityProvider, UpstreamIdentity
 
-MAX_LINKS = 20  # of one user
+MAX_LINKS = 20  # for one user
 
 LINKED_SUBJECT = Text("A new way to sign in to %(service)s")
 LINKED = Text("Your account can now be used with %(provider)s (%(identity)s).")

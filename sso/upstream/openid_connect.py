@@ -91,7 +91,7 @@ class OpenIdConnect:
     async def _with_userinfo(
         self, metadata: ProviderMetadata, tokens: Mapping[str, Any], claims: dict[str, Any]
     ) -> dict[str, Any]:
-        """Adds the claims of the userinfo endpoint; those of the ID token, which is signed, win.
+        """Adds the claims of the userinfo endpoint; the ID token, which is signed, wins.
 
         A verification belongs to the address beside which it stands, so both come from the same document.
         """

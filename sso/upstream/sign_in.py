@@ -21,7 +21,7 @@ from sso.upstream.pending_identities import PendingIdentities, PendingIdentity
 from sso.upstream.provider_store import ProviderStore
 
 MAX_CLOCK_SKEW_S = 60
-METHOD = "provider"  # of these logins, in the metrics
+METHOD = "provider"  # names these logins in the metrics
 log = structlog.get_logger()
 
 
@@ -188,5 +188,5 @@ def _with_new_login_only(identity: UpstreamIdentity, begun: BegunAttempt) -> Ups
 
 
 def callback_url(base_url: str, provider_id: str) -> str:
-    """Each provider has a path of its own, so that the answer of one is never taken for that of another (mix-up)."""
+    """Each provider has a path of its own, so that the answer of one is never taken for another's (mix-up)."""
     return f"{base_url}/login/upstream/{provider_id}/callback"

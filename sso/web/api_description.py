@@ -58,7 +58,7 @@ class ApiOperation:
     description: str = ""
     parameters: Sequence[ApiParameter] = ()
     body: ApiBody | None = None
-    errors: Sequence[int] = ()  # besides those of every route
+    errors: Sequence[int] = ()  # besides the errors of every route
     security: Security = ()
     query: type[BaseModel] | None = None  # the model of the query, besides ``parameters``
 

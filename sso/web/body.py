@@ -23,7 +23,7 @@ MAX_BYTES = 256 * 1024
 MAX_LEVELS = 64
 MAX_VALUES = 10_000  # in a JSON body: limits the time for parsing many tiny values
 MAX_SCHEMA_VALUES = 65_536  # in permission schemas
-MAX_FORM_FIELDS = 1000  # also of a JSON body, without those of its values
+MAX_FORM_FIELDS = 1000  # also at the top of a JSON body
 
 
 class BodyLimit(NamedTuple):

@@ -39,7 +39,7 @@ async def streamed_csv_response(
                 yield _csv_text([], columns, map(convert, records)).encode()
 
     response = _file(name, parts())
-    response.timeout = None  # of the whole response; each page has the time limit of its statement
+    response.timeout = None  # for the whole response; each page has the time limit of its statement
     return response
 
 

@@ -13,11 +13,11 @@ from sso.web.request_tracing import started_span
 
 CLIENT_LEFT = "sso.client_left"  # a key in the extensions of the ASGI scope
 CLIENT_FLOODED = "sso.client_flooded"  # likewise, set by the server
-MAX_MESSAGE_BYTES = 4096  # of all fragments together
+MAX_MESSAGE_BYTES = 4096  # all fragments together
 
 
 class WebSocketConnection(TrioASGIWebsocketConnection):
-    close_code: int | None = None  # of the server; hypercorn does not pass on that of the client
+    close_code: int | None = None  # what the server sent; hypercorn does not pass on what the client sent
 
     async def __call__(self, receive: Any, send: Any) -> None:
         async def receive_and_record() -> Any:

@@ -16,6 +16,7 @@ from tests.kit.browser import (
     new_user,
 )
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.second_factors import displayed_secret
 from tests.kit.server import Server
 
 NEW = "a longer and better one"
@@ -98,12 +99,6 @@ def test_password_accepts_any_characters(browser: Browser, server: Server, login
     assert change(browser, new=odd, repeat=odd) == 303
     with Browser(server) as other:
         assert other.sign_in(login, odd).status_code == 303
-
-
-def displayed_secret(browser: Browser) -> str:
-    match = re.search(r"<code>([A-Z2-7 ]+)</code>", browser.page.text)
-    assert match
-    return match[1].replace(" ", "")
 
 
 def test_totp_setup_with_the_shown_secret_succeeds(browser: Browser, server: Server, login: str) -> None:

@@ -6,9 +6,6 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.accounts.test_account_pages import displayed_secret
-from tests.accounts.test_passkeys import new_passkey, passkey_sign_in, register
-from tests.accounts.test_recovery_codes import enrol
 from tests.kit.browser import (
     AuthenticatorApp,
     Browser,
@@ -22,6 +19,8 @@ from tests.kit.browser import (
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.mailbox import link_in, mails, path_of, wait_for_mails
 from tests.kit.passkey import page_options
+from tests.kit.passkey_sign_in import new_passkey, passkey_sign_in, register
+from tests.kit.second_factors import displayed_secret, enrol
 from tests.kit.server import Server
 
 NEW_PASSWORD = "a longer and better one"

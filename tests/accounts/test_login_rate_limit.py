@@ -14,9 +14,9 @@ import httpx
 import pytest
 import trio
 
-from tests.accounts.test_passkeys import new_passkey, passkey_sign_in, register
 from tests.kit.browser import AuthenticatorApp, Browser, forget_authentication, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.passkey_sign_in import new_passkey, passkey_sign_in, register
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
 

@@ -7,9 +7,9 @@ import cbor2
 import orjson
 import pytest
 
-from tests.accounts.test_passkeys import new_passkey, passkey_sign_in, register
 from tests.kit.browser import Browser, fresh_browser, new_user, query
 from tests.kit.passkey import HAS_EXTENSIONS, USER_PRESENT, USER_VERIFIED, SoftwarePasskey, page_options
+from tests.kit.passkey_sign_in import new_passkey, passkey_sign_in, register
 from tests.kit.server import Server
 
 FLAGS = USER_PRESENT | USER_VERIFIED | HAS_EXTENSIONS

@@ -6,33 +6,17 @@ from email import message_from_string
 from email.policy import default
 from typing import Any
 
-import httpx
 import orjson
 import pytest
 
 from tests.kit.browser import VISIT, Browser, fresh_browser, mail_text, new_user, query
 from tests.kit.builders import PASSWORD
 from tests.kit.passkey import USER_PRESENT, SoftwarePasskey, page_options
+from tests.kit.passkey_sign_in import new_passkey, passkey_sign_in, register
 from tests.kit.server import Server, until
 
 CODE = re.compile(r"\b\d{4}-\d{4}-\d{4}\b")
 WRONG = "Your passkey was not accepted. Please try again, or sign in in another way."
-
-
-def new_passkey(server: Server) -> SoftwarePasskey:
-    """The base URL of the server has a loopback address, for which passkeys use "localhost"."""
-    return SoftwarePasskey(server.base_url.replace("127.0.0.1", "localhost"))
-
-
-def register(browser: Browser, passkey: SoftwarePasskey, name: str = "My phone") -> httpx.Response:
-    browser.open_account()
-    answer = passkey.create(page_options(browser.page.text, "passkey-registration"))
-    return browser.submit("/account/passkeys", credential=answer, name=name)
-
-
-def passkey_sign_in(browser: Browser, passkey: SoftwarePasskey, **changes: Any) -> httpx.Response:
-    browser.get("/login")
-    return browser.submit("/login/passkey", credential=passkey.get(page_options(browser.page.text), **changes))
 
 
 def mails(server: Server, login: str) -> list[str]:

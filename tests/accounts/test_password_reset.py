@@ -11,10 +11,10 @@ from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.mailbox import link_in, mails, path_of, wait_for_mails
 from tests.kit.oauth import Browser as SiteBrowser
 from tests.kit.oauth import close_all, new_site
+from tests.kit.password_reset import SUBJECT, ask_for_link, mailed_link, open_link
 from tests.kit.server import Server, until
 
 NEW = "a longer and better one"
-SUBJECT = "Choose a new password"
 LOGIN = "/proxy/api/login"
 
 
@@ -27,19 +27,6 @@ def login(server: Server) -> str:
 def browser(server: Server) -> Iterator[Browser]:
     with Browser(server) as browser:
         yield browser
-
-
-def ask_for_link(browser: Browser, login: str, **fields: str) -> None:
-    browser.get("/forgot")
-    assert browser.submit("/forgot", login=login, **fields).status_code == 200
-
-
-def mailed_link(server: Server, login: str, count: int = 1) -> str:
-    return link_in(wait_for_mails(server, login, SUBJECT, count)[-1])
-
-
-def open_link(browser: Browser, link: str) -> None:
-    browser.follow(browser.get(path_of(link)))
 
 
 def reset(browser: Browser, new: str = NEW, **fields: str) -> int:

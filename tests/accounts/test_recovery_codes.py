@@ -1,38 +1,23 @@
 """Recovery codes: ten codes for single use that replace a lost second factor."""
 
-import re
 from collections.abc import Iterator
 from email import message_from_string
 from email.policy import default
 
 import pytest
 
-from tests.accounts.test_account_pages import displayed_secret
 from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, mail_text, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.second_factors import CODE, codes_left, displayed_secret, enrol
 from tests.kit.server import Server, until
 
 LOGIN = "/proxy/api/login"
-CODE = re.compile(r"\b\d{4}-\d{4}-\d{4}\b")
 
 
 def mails(server: Server, login: str, subject: str) -> list[str]:
     folder = server.folder / "data" / "mail"
     found = [message_from_string(path.read_text(), policy=default) for path in folder.glob("*.eml")]
     return [mail_text(mail) for mail in found if mail["To"] == login and mail["Subject"] == subject]
-
-
-def codes_left(server: Server, login: str) -> int:
-    sql = "SELECT count(*) AS count FROM recovery_codes JOIN users USING (user_id) WHERE login = $1"
-    return int(query(server, sql, login)[0]["count"])
-
-
-def enrol(browser: Browser) -> tuple[AuthenticatorApp, list[str]]:
-    """Sets up an authenticator app in a signed-in browser. Returns the app and the recovery codes."""
-    browser.get("/account/totp")
-    app = AuthenticatorApp(displayed_secret(browser))
-    browser.follow(browser.submit("/account/totp", otp=app.code(), current_password=PASSWORD))
-    return app, CODE.findall(browser.page.text)
 
 
 @pytest.fixture

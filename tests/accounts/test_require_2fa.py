@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.accounts.test_account_pages import displayed_secret
 from tests.kit import postgres
 from tests.kit.browser import AuthenticatorApp, Browser, Forms, fresh_browser, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
@@ -14,6 +13,7 @@ from tests.kit.game import Game, outcome
 from tests.kit.oauth import new_browser, new_site, next_path_of, query_of
 from tests.kit.passkey import SoftwarePasskey, page_options
 from tests.kit.registration import mailed_link, mails_to, new_address, request_mail
+from tests.kit.second_factors import displayed_secret
 from tests.kit.server import QUICK, Server, running
 
 ENROL = "/account/enrol?next=/account"

@@ -9,7 +9,6 @@ import trio
 
 from sso.core.encryption import Keyring
 from sso.services import Services
-from tests.accounts.test_account_pages import displayed_secret
 from tests.kit.browser import (
     AuthenticatorApp,
     Browser,
@@ -21,6 +20,7 @@ from tests.kit.browser import (
     query,
 )
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
+from tests.kit.second_factors import displayed_secret
 from tests.kit.server import Server, until
 
 LOGIN = "/proxy/api/login"

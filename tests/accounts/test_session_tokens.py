@@ -1,12 +1,9 @@
 """Session tokens: derived credentials keep the limits of a token and end with its sign-in."""
 
-import itertools
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import httpx
-import jwt as pyjwt
 import pytest
 import trio
 
@@ -18,14 +15,12 @@ from sso.core.net import parse_address
 from sso.db.statement import Statement
 from sso.services import Services
 from tests.kit.browser import new_user, query, user_id_of
-from tests.kit.builders import PASSWORD, add_user
+from tests.kit.builders import add_user
 from tests.kit.server import Server
+from tests.kit.session_tokens import LOGIN, claims_of, is_valid_token, new_application, renew, sign_in
 
-LOGIN = "/proxy/api/login"
-INFO = "/api/permissions/user/info"
 HERE = parse_address("203.0.113.5")
 DAY = 86400
-_application_ids = itertools.count(700_000)
 
 
 @pytest.fixture
@@ -37,40 +32,6 @@ def client(server: Server) -> Iterator[httpx.Client]:
 @pytest.fixture
 def login(server: Server) -> str:
     return new_user(server)
-
-
-def new_application(server: Server, **fields: Any) -> int:
-    application_id = next(_application_ids)
-    server.apply({"applications": [{"application_id": application_id, "name": f"Game {application_id}", **fields}]})
-    return application_id
-
-
-def claims_of(data: dict[str, Any]) -> dict[str, Any]:
-    claims: dict[str, Any] = pyjwt.decode(data["jwt"], options={"verify_signature": False})
-    return claims
-
-
-def sign_in(client: httpx.Client, login: str, **fields: Any) -> dict[str, Any]:
-    answer = client.post(LOGIN, json={"login": login, "password": PASSWORD, "factor": "d", **fields})
-    assert answer.status_code == 200, answer.text
-    data: dict[str, Any] = answer.json()
-    return data
-
-
-def renew(client: httpx.Client, token: str, **fields: Any) -> dict[str, Any]:
-    answer = client.post(LOGIN, json={"token": token, "factor": "d", **fields})
-    assert answer.status_code == 200, answer.text
-    data: dict[str, Any] = answer.json()
-    return data
-
-
-def is_valid_token(client: httpx.Client, token: str) -> bool:
-    return client.post(LOGIN, json={"token": token}).status_code == 200
-
-
-def is_valid_jwt(client: httpx.Client, jwt: str) -> bool:
-    headers = {"Authorization": f"Bearer {jwt}", "Factor": "d"}
-    return client.post(INFO, json={}, headers=headers).status_code == 200
 
 
 def age_sign_ins(server: Server, seconds: int, login: str) -> None:

@@ -6,16 +6,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.accounts.test_session_tokens import (
-    claims_of,
-    is_valid_jwt,
-    is_valid_token,
-    new_application,
-    renew,
-    sign_in,
-)
 from tests.kit.browser import Browser, Forms, each_worker, fresh_browser, new_user
 from tests.kit.server import Server
+from tests.kit.session_tokens import claims_of, is_valid_jwt, is_valid_token, new_application, renew, sign_in
 
 
 @pytest.fixture

@@ -3,10 +3,9 @@
 import pytest
 
 from sso.accounts.user_directory import MAX_SORTED, UserDirectory
-from sso.admin.group_directory import MAX_SORTED_GROUPS, find_groups
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.perm.visibility import Visible
+from sso.perm.stores.group_directory import MAX_SORTED_GROUPS, find_group_page
 
 _USERS = Statement(
     """INSERT INTO users (user_id, login, login_key, nick)
@@ -48,14 +47,13 @@ async def test_users_are_found_by_nickname_page_by_page(database: Database, sear
 async def test_groups_are_found_by_title_page_by_page(database: Database, search: str, matches: int | None) -> None:
     await database.rows(_PROJECT)
     await database.rows(_GROUPS, count=MAX_SORTED_GROUPS + 100)
-    everything = Visible(everything=True, ids=frozenset())
     rows = await database.rows(Statement("SELECT id, title FROM user_groups ORDER BY id"))
     expected = [row["id"] for row in rows if row["title"].lower().startswith(search.lower())]
     assert matches in (None, len(expected))
-    first = [row["id"] for row in await find_groups(database, search, None, "", everything, 50)]
+    first = [row["id"] for row in await find_group_page(database, search, None, "", None, 50)]
     assert first == expected[:50]
     if len(first) == 50:
-        second = [row["id"] for row in await find_groups(database, search, None, first[-1], everything, 50)]
+        second = [row["id"] for row in await find_group_page(database, search, None, first[-1], None, 50)]
         assert second == expected[50:100]
-    of_project = [row["id"] for row in await find_groups(database, search, "large", "", everything, 50)]
+    of_project = [row["id"] for row in await find_group_page(database, search, "large", "", None, 50)]
     assert of_project == first

@@ -1,7 +1,6 @@
 """``sso backup`` and ``sso restore`` with real servers and databases."""
 
 import os
-import subprocess
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -15,11 +14,12 @@ from sso.backup.postgres_tools import _for_libpq, find_program
 from sso.db.migrate import HEAD
 from tests.backup.archives import rewritten
 from tests.faults import open_folder
+from tests.kit.backups import sso
 from tests.kit.browser import AuthenticatorApp, Browser, new_user, query
 from tests.kit.builders import PASSWORD
 from tests.kit.postgres import Postgres, execute
 from tests.kit.prepared_data import join_prepared
-from tests.kit.server import QUICK, Server, run_sso, running
+from tests.kit.server import QUICK, Server, running
 
 PASSPHRASE = "correct horse battery"
 TOTP = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
@@ -51,10 +51,6 @@ def backup(server: Server, passphrase: str, tmp_path_factory: pytest.TempPathFac
 def open_directory() -> Iterator[Path]:
     with open_folder() as folder:
         yield folder
-
-
-def sso(folder: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    return run_sso(folder, *arguments, **QUICK, **settings)
 
 
 def test_user_with_a_second_factor_signs_in_after_restore_into_an_empty_database(

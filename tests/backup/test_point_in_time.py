@@ -13,31 +13,17 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.backup.test_backup import sso
-from tests.faults import apply, open_folder
+from tests.faults import open_folder
+from tests.kit.backups import PASSWORD, add_user, segments, sso, wait_until_stopped
 from tests.kit.long_tests import takes_long
 from tests.kit.server import QUICK, Server, clean_environment, running, until
 
-PASSWORD = "a long password"
 pytestmark = pytest.mark.timeout(300)
-
-
-def add_user(server: Server, name: str) -> None:
-    apply(server, {"users": [{"login": f"{name}@example.com", "password": PASSWORD}]})
 
 
 def can_sign_in(server: Server, name: str) -> bool:
     body = {"login": f"{name}@example.com", "password": PASSWORD}
     return httpx.post(f"{server.base_url}/proxy/api/login", json=body, timeout=60).status_code == 200
-
-
-def wait_until_stopped(data_dir: Path) -> None:
-    """PostgreSQL archives its last segment while it stops."""
-    assert until(lambda: not (data_dir / "postgres/data/postmaster.pid").exists())
-
-
-def segments(archive: Path) -> set[str]:
-    return {path.name for path in archive.glob("*/*.gz")}
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import pytest
 from sso.db.embedded.binaries import environment, installs
 from sso.db.embedded.files import make_directory, nobody, postgres_account
 from sso.db.embedded.temporary_server import temporary_server, unused
-from tests.backup.test_backup import sso
 from tests.faults import mentioning, open_folder
+from tests.kit.backups import sso
 from tests.kit.long_tests import takes_long
 from tests.kit.postgres import execute
 from tests.kit.server import QUICK, running, until

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.backup.test_backup import sso
-from tests.backup.test_point_in_time import add_user, segments, wait_until_stopped
 from tests.faults import open_folder
+from tests.kit.backups import add_user, segments, sso, wait_until_stopped
 from tests.kit.long_tests import takes_long
 from tests.kit.postgres import execute
 from tests.kit.server import QUICK, running, until

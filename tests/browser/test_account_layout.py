@@ -4,8 +4,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Screenshot, assert_accessible, assert_fits
-from tests.browser.test_pages import sign_in
 from tests.kit.browser import new_user
+from tests.kit.browser_pages import sign_in, sign_in_with_scripts
 from tests.kit.builders import PASSWORD
 from tests.kit.server import Server
 
@@ -22,14 +22,6 @@ def test_navigation_leads_to_every_section(page: Page, server: Server, screensho
         expect(page.locator(target).get_by_role("heading", level=2)).to_be_in_viewport()
         expect(navigation).to_be_in_viewport()
     screenshot("account")
-
-
-def sign_in_with_scripts(page: Page, server: Server, login: str) -> None:
-    """With JavaScript, a password field has a button whose name contains that of the field."""
-    page.goto(f"{server.base_url}/login")
-    page.locator("#login").fill(login)
-    page.locator("#password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in", exact=True).click()
 
 
 def test_pages_of_the_account_are_accessible(scripted: Page, server: Server) -> None:

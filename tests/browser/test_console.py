@@ -3,38 +3,20 @@
 Each page that is looked at must fit a phone and a desktop, and axe-core must find nothing serious in both themes.
 """
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import (
-    DESKTOP,
     HEIGHT,
-    LONG,
     PHONE,
-    PICTURES,
-    SharedWindows,
-    Window,
-    assert_accessible,
-    assert_fits,
-    open_signed_in,
-    take_pictures,
 )
-from tests.browser.test_account_layout import sign_in_with_scripts
 from tests.kit.browser import new_user
+from tests.kit.browser_pages import look, open_console, sign_in_with_scripts, window
 from tests.kit.server import Server
 
+__all__ = ["window"]
 pytestmark = pytest.mark.browser
 ADMINISTRATOR = "7100001"  # a user id
-MIN_BUTTON = {PHONE: 44, DESKTOP: 34}  # pixels: a finger on a phone, a mouse on a desktop
-
-
-@pytest.fixture
-def window(shared_windows: SharedWindows) -> Iterator[Window]:
-    """A window with JavaScript, which live search and charts use."""
-    with shared_windows.use(DESKTOP, scripts=True) as window:
-        yield window
 
 
 @pytest.fixture(scope="module")
@@ -42,26 +24,6 @@ def administrator(server: Server) -> str:
     login = new_user(server, nick="Console Administrator", user_id=ADMINISTRATOR)
     server.apply({"permissions": [{"user_id": login, "application_id": 1, "data": {"roles": ["root"]}}]})
     return login
-
-
-def open_console(page: Page, server: Server, administrator: str) -> None:
-    open_signed_in(page, server, administrator, "/console")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
-
-
-def look(page: Page, name: str) -> None:
-    """Looks at a page in both sizes.
-
-    Its elements are the same in both, so axe-core looks at them in one. Around its main part, all pages are the same.
-    """
-    for width in (DESKTOP, PHONE):
-        page.set_viewport_size({"width": width, "height": HEIGHT})
-        if PICTURES:
-            take_pictures(page, f"console-{name}-{width}")
-        assert_fits(page, MIN_BUTTON[width], within="main")
-        if LONG or width == PHONE:
-            assert_accessible(page, "html" if LONG or name == "overview" else "main")
-    page.set_viewport_size({"width": DESKTOP, "height": HEIGHT})
 
 
 def test_menu_of_a_phone_is_operated_with_the_keyboard(page: Page, server: Server, administrator: str) -> None:

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import open_signed_in
-from tests.browser.test_console import look, window
 from tests.kit.browser import new_user
+from tests.kit.browser_pages import look, window
 from tests.kit.server import Server
 
 __all__ = ["window"]

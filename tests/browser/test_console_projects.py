@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_console import look, open_console, window
 from tests.kit.browser import new_user
+from tests.kit.browser_pages import look, open_console, window
 from tests.kit.server import Server
 
 __all__ = ["window"]

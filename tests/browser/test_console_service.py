@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_console import look, open_console, window
 from tests.kit.browser import new_user, query
+from tests.kit.browser_pages import look, open_console, window
 from tests.kit.server import Server
 from tests.kit.webhook_receiver import WebhookReceiver, webhook_receiver
 

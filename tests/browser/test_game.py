@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import LONG, Screenshot, Window
-from tests.browser.test_pages import sign_in
 from tests.kit.browser import AuthenticatorApp, new_user, query
+from tests.kit.browser_pages import sign_in
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.play import playing
 from tests.kit.server import Server

@@ -4,9 +4,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Screenshot, assert_accessible, assert_fits
-from tests.browser.test_account_layout import sign_in_with_scripts
-from tests.browser.test_pages import sign_in
 from tests.kit.browser import new_user
+from tests.kit.browser_pages import sign_in, sign_in_with_scripts
 from tests.kit.mailbox import link_in, wait_for_mails
 from tests.kit.server import Server
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import LONG, Screenshot
-from tests.browser.test_pages import desktop_only
+from tests.kit.browser_pages import desktop_only
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.oauth import AUTHORIZE, Browser, Site, close_all, new_browser, new_site
 from tests.kit.server import Server

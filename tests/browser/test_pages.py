@@ -9,13 +9,13 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import Window, assert_fits, open_signed_in
 from tests.kit.browser import SESSION, AuthenticatorApp, forget_authentication, mailed_codes, new_user, query
+from tests.kit.browser_pages import desktop_only, sign_in
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
 
 pytestmark = pytest.mark.browser
 
 NEW_PASSWORD = "a longer and better one"
-desktop_only = pytest.mark.parametrize("width", [1280])  # the window size makes no difference
 
 
 @pytest.fixture
@@ -39,13 +39,6 @@ def throttled_user(server: Server) -> str:
     sql = "INSERT INTO throttle VALUES ($1, 9, now(), now() + interval '40 s', now() + interval '1 hour')"
     query(server, sql, hashlib.sha256(f"account:{login}".encode()).digest())
     return login
-
-
-def sign_in(page: Page, server: Server, login: str, password: str = PASSWORD) -> None:
-    page.goto(f"{server.base_url}/login")
-    page.get_by_label("E-mail").fill(login)
-    page.get_by_label("Password").fill(password)
-    page.get_by_role("button", name="Sign in").click()
 
 
 def test_user_signs_in_and_out(page: Page, server: Server, login: str) -> None:

@@ -20,6 +20,7 @@ import sso.cli
 from sso.core.encryption import Keyring, MasterKey
 from sso.db.standalone import fetch_value
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.commands import COMMANDS
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, SINGLE_NODE, clean_environment
 
@@ -105,18 +106,6 @@ def shared(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) 
     yield Program(tmp_path_factory.mktemp("cli"), dsn)
     postgres_server.drop(dsn)
 
-
-def walk(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    yield path, command
-    if isinstance(command, click.Group):
-        ctx = click.Context(command)
-        for name in command.list_commands(ctx):
-            subcommand = command.get_command(ctx, name)
-            assert subcommand is not None
-            yield from walk(subcommand, *path, name)
-
-
-COMMANDS = dict(walk(sso.cli.program))
 
 # Words that the help of a command must contain.
 HELP_KEYWORDS = {

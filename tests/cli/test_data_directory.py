@@ -12,8 +12,8 @@ import pytest
 
 import sso.cli
 from sso.core.encryption import MasterKey
-from tests.cli.test_cli import COMMANDS
 from tests.faults import open_folder
+from tests.kit.commands import COMMANDS
 from tests.kit.server import QUICK, SINGLE_NODE, run_sso
 
 CREATE = {("serve",), ("apply",), ("migrate",), ("restore",), ("user", "add")}

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.console.conftest import ConsoleBrowser, console_browser
-from tests.console.test_rights import PAYLOAD
 from tests.kit.browser import query
+from tests.kit.console_pages import PAYLOAD
 from tests.perm.endpoints.conftest import Studio
 
 SCHEMA = '{"chat": {"mute": {"value": false}, "write": {"value": false}}}'

@@ -6,8 +6,8 @@ import pytest
 
 from sso.console.audit.differences import FieldDifference, differences
 from tests.console.conftest import ConsoleBrowser, console_browser
-from tests.console.test_users import last_entry, page_of
 from tests.kit.browser import new_user, query, user_id_of
+from tests.kit.console_pages import last_entry, page_of
 from tests.perm.endpoints.conftest import Studio
 
 

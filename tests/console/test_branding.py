@@ -9,8 +9,8 @@ import pytest
 
 from sso.web.brand import theme_css
 from tests.console.conftest import ConsoleBrowser, console_browser
-from tests.console.test_rights import PAYLOAD
 from tests.kit.browser import query
+from tests.kit.console_pages import PAYLOAD
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import Studio
 

@@ -79,6 +79,16 @@ def test_client_is_edited_disabled_and_deleted(browser: ConsoleBrowser) -> None:
     assert browser.get(path).status_code == 404
 
 
+def test_corrected_form_of_a_client_is_saved(browser: ConsoleBrowser) -> None:
+    new_client(browser, "console-corrected", name="Before")
+    path = "/console/clients/console-corrected"
+    browser.open(path)
+    answer = browser.submit(path, name="After", redirect_uris="no address")
+    assert (answer.status_code, browser.form(path)["name"]) == (422, "After")
+    assert "saved" in browser.act(path, redirect_uris="https://corrected.example/cb")
+    assert browser.form(path)["name"] == "After"
+
+
 def test_edit_that_may_give_tokens_needs_proof(studio: Studio) -> None:
     path, stored = "/console/clients/console-guarded", "SELECT * FROM oauth_clients WHERE client_id = 'console-guarded'"
     with console_browser(studio, "can_manage_clients") as browser:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.console.conftest import ConsoleBrowser, console_browser
-from tests.console.test_rights import PAYLOAD
 from tests.kit.browser import query
 from tests.kit.builders import PASSWORD
+from tests.kit.console_pages import PAYLOAD
 from tests.kit.server import until
 from tests.perm.endpoints.conftest import Studio
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.console.conftest import ConsoleBrowser, console_browser
-from tests.console.test_rights import PAYLOAD, InlineCode
 from tests.kit.browser import query
+from tests.kit.console_pages import PAYLOAD, InlineCode
 from tests.perm.endpoints.conftest import Studio
 
 

@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from html.parser import HTMLParser
 from typing import Any, cast
 
 import httpx
@@ -22,6 +21,7 @@ from sso.services import open_services
 from sso.telemetry.metrics import Metrics
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.kit.browser import query
+from tests.kit.console_pages import PAYLOAD, InlineCode
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import Studio
 
@@ -122,22 +122,6 @@ PAGES_THAT_CREATE = {
     "/console/clients/new": AdminRight.MANAGE_CLIENTS,
     "/console/identity-providers/new": AdminRight.MANAGE_CLIENTS,
 }
-PAYLOAD = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
-
-
-class InlineCode(HTMLParser):
-    """Collects what the Content-Security-Policy would block: inline scripts, styles and handlers."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.found: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = dict(attrs)
-        if tag == "style" or (tag == "script" and "src" not in values and values.get("type") != "application/json"):
-            self.found.append(tag)
-        self.found += [f"{tag} {name}" for name in values if name.startswith(("on", "hx-on")) or name == "style"]
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import pytest
 
 from sso.console.state.document import digest
 from tests.console.conftest import ConsoleBrowser, console_browser
-from tests.console.test_rights import PAYLOAD
 from tests.kit.browser import query
 from tests.kit.builders import PASSWORD
+from tests.kit.console_pages import PAYLOAD
 from tests.perm.endpoints.conftest import Studio
 
 SECTION = "/console/state"

@@ -10,33 +10,13 @@ from sso.console.audit.undo_operations import undo_of
 from tests.admin.conftest import Administrator, root
 from tests.console.conftest import ConsoleBrowser, console_browser
 from tests.kit.browser import query
+from tests.kit.console_pages import change, entry_of, undo_last
 from tests.perm.endpoints.conftest import Studio
 
 __all__ = ["root"]
 CHAT = {"private_data": {"chat": {"kick": {"value": False}, "mute": {"value": False}}}}
 KICK = {"private_data": {"chat": {"kick": {"value": True}}}}
 MUTE = {"private_data": {"chat": {"mute": {"value": True}}}}
-
-
-def change(root: Administrator, method: str, path: str, **body: Any) -> Any:
-    response = root.request(method, path, json=body) if method != "DELETE" else root.request(method, path)
-    assert response.status_code in (200, 201), response.text
-    return response.json().get("data")
-
-
-def entry_of(browser: ConsoleBrowser, operation: str) -> str:
-    """The page of the newest entry of an operation."""
-    rows = query(browser.server, "SELECT id FROM audit WHERE operation = $1 ORDER BY id DESC LIMIT 1", operation)
-    return f"/console/audit/{rows[0]['id']}"
-
-
-def undo_last(browser: ConsoleBrowser, operation: str) -> str:
-    """Undoes the newest entry of an operation. Returns the page that asks for it."""
-    path = entry_of(browser, operation)
-    assert f'href="{path}/undo"' in browser.open(path), operation
-    page = browser.open(f"{path}/undo")
-    assert "undone" in browser.act(f"{path}/undo"), operation
-    return page
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.admin.conftest import Administrator, root
 from tests.console.conftest import ConsoleBrowser, console_browser
-from tests.console.test_undo import change, entry_of, undo_last
+from tests.kit.console_pages import change, entry_of, undo_last
 from tests.perm.endpoints.conftest import Studio
 
 __all__ = ["root"]

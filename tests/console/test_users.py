@@ -8,26 +8,15 @@ import pytest
 
 from tests.admin.conftest import Administrator
 from tests.console.conftest import ConsoleBrowser, console_browser
-from tests.console.test_rights import PAYLOAD
 from tests.kit.browser import Browser, fresh_browser, new_user, query, user_id_of
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.console_pages import PAYLOAD, last_entry, page_of
 from tests.perm.endpoints.conftest import Studio
 
 
 @pytest.fixture
 def login(studio: Studio) -> str:
     return new_user(studio.server, nick="Console Visitor", tags=["beta"])
-
-
-def page_of(browser: ConsoleBrowser, login: str, tab: str = "") -> str:
-    path = f"/console/users/{user_id_of(browser.server, login)}"
-    browser.open(path + tab)
-    return path
-
-
-def last_entry(browser: ConsoleBrowser, operation: str) -> dict[str, object]:
-    rows = query(browser.server, "SELECT * FROM audit WHERE operation = $1 ORDER BY id DESC LIMIT 1", operation)
-    return dict(rows[0])
 
 
 def test_search_finds_users_by_login_nickname_and_id(manager: ConsoleBrowser, login: str) -> None:

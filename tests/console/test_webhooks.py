@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from sso.console.webhooks.event_texts import ALL_TEXTS
+from sso.console.webhook_pages import ALL_TEXTS
 from sso.webhooks.event_filter import EVENT_NAMES
 from tests.console.conftest import ConsoleBrowser, console_browser
-from tests.console.test_rights import PAYLOAD
 from tests.kit.browser import new_user, query, user_id_of
+from tests.kit.console_pages import PAYLOAD
 from tests.kit.server import until
 from tests.kit.webhook_receiver import WebhookReceiver, webhook_receiver
 from tests.perm.endpoints.conftest import Studio

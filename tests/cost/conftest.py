@@ -12,8 +12,7 @@ from tests.cost.callers import Caller, Records, create_callers
 from tests.cost.cost_log import CostLog
 from tests.cost.metered_server import MeteredServer
 from tests.kit import postgres
-from tests.kit.server import QUICK
-from tests.openapi.test_fuzz import NO_LIMITS
+from tests.kit.server import NO_LIMITS, QUICK
 from tests.perm.endpoints.conftest import Studio
 
 

@@ -14,9 +14,9 @@ from trio_websocket import ConnectionClosed, wrap_client_stream
 
 from tests.kit.browser import Browser, fresh_browser, new_user
 from tests.kit.builders import PASSWORD
+from tests.kit.documented_examples import agrees
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running, until
-from tests.perm.endpoints.test_documentation import agrees
 
 TEXT = (Path(__file__).parents[2] / "docs" / "games.rst").read_text()
 BASE = "/proxy/api/gameSession"

@@ -9,10 +9,10 @@ import pytest
 
 from sso.core.encryption import Keyring
 from tests.faults import open_folder, serving
-from tests.keys.test_reseal import locked_by_another_transaction
 from tests.kit.browser import AuthenticatorApp, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.postgres import Postgres
+from tests.kit.row_locks import locked_by_another_transaction
 from tests.kit.server import Server, clean_environment, until
 
 LOGIN = "/proxy/api/login"

@@ -20,17 +20,8 @@ from sso.gsid.model import Cancelled, Claim, Failed, LoginReady, NotClaimed, Pol
 from sso.gsid.poll import AlreadyDelivered
 from sso.gsid.wiring import GameLogin
 from sso.services import Services
-from tests.gsid.test_poll_store import (
-    claim_of,
-    game,
-    new_session,
-    result,
-    start_poll,
-    until_notified,
-    until_polled,
-    user,
-)
 from tests.kit.conditions import until_true
+from tests.kit.polls import claim_of, game, new_session, result, start_poll, until_notified, until_polled, user
 
 __all__ = ["game", "user"]  # fixtures
 

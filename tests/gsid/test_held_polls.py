@@ -6,7 +6,7 @@ from structlog.testing import capture_logs
 
 from sso.gsid.model import Poll
 from sso.services import Services
-from tests.gsid.test_poll_store import new_session
+from tests.kit.polls import new_session
 
 
 async def test_unreadable_session_does_not_keep_other_polls_from_being_woken(

@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from tests.kit.game import BASE, Game, public_text
+from tests.kit.malformed_bodies import BODIES, PIECES
 from tests.kit.rsa_keys import rsa_key
-from tests.web.test_middleware import BODIES, PIECES
 
 ENDPOINTS = ("getGsid", "getGsidResult", "closeGsid", "info")
 FIELDS = (

@@ -8,9 +8,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from tests.core.test_keys import b64, diffie_hellman_der, rsa_der
 from tests.kit.browser import query
 from tests.kit.game import BASE, Game, Session, outcome, public_text, sign, violation, violation_log
+from tests.kit.key_encodings import b64, diffie_hellman_der, rsa_der
 from tests.kit.postgres import Postgres
 from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import QUICK, Server, running

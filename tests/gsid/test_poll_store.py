@@ -1,6 +1,5 @@
 """Which poll gets the login: of several polls, after a released claim, and after a claim with an unknown result."""
 
-from collections.abc import AsyncIterator
 from ipaddress import ip_address
 
 import pytest
@@ -9,7 +8,6 @@ from trio.abc import Instrument
 from trio.lowlevel import Task
 
 from sso.accounts.model import LoginOptions, User
-from sso.core.ids import record_id
 from sso.core.keys import public_pem
 from sso.db.database import Database
 from sso.db.errors import Unavailable
@@ -19,68 +17,12 @@ from sso.gsid.poll import AlreadyDelivered
 from sso.gsid.rate_limit import AddressKeys
 from sso.gsid.wiring import GameLogin
 from sso.services import Services
-from tests.kit.builders import add_user
+from tests.kit.polls import KEY, claim_of, game, new_session, result, start_poll, until_notified, until_polled, user
 from tests.kit.rsa_keys import rsa_key
 
-KEY = b"early polls"
+__all__ = ["game", "user"]  # fixtures
+
 MAX_STEPS = 80  # more than any poll takes
-
-
-@pytest.fixture
-async def user(services: Services) -> User:
-    return await add_user(services)
-
-
-@pytest.fixture
-async def game(services: Services) -> AsyncIterator[GameLogin]:
-    """Game login with its background tasks."""
-    async with trio.open_nursery() as nursery:
-        await nursery.start(services.bus.run)
-        await nursery.start(services.game_login.held_polls.run)
-        await services.bus.connected.wait()
-        yield services.game_login
-        nursery.cancel_scope.cancel()
-
-
-async def new_session(services: Services) -> str:
-    options = LoginOptions(address=ip_address("192.0.2.1"))
-    return (await services.game_login.registration.register(options, None)).gsid
-
-
-async def status(database: Database, gsid: str) -> str:
-    (row,) = await database.run_sql("SELECT status FROM game_sessions WHERE gsid = $1", [gsid])
-    return str(row["status"])
-
-
-async def start_poll(services: Services, gsid: str) -> Poll:
-    poll = await services.game_login.polls._store.start(gsid)
-    assert poll is not None
-    return poll
-
-
-def claim_of(poll: Poll) -> Claim:
-    return Claim(poll.gsid, poll.number, record_id())
-
-
-async def until_notified(services: Services) -> None:
-    """Returns when every notification that was sent before has arrived; they arrive in order."""
-    with services.bus.subscribe("until notified") as signals, trio.fail_after(60):
-        await services.database.run_sql("SELECT pg_notify('sso', 'until notified')", [])
-        await signals.receive()
-
-
-async def until_polled(services: Services, gsid: str, number: int) -> None:
-    with trio.fail_after(60):
-        while True:
-            (row,) = await services.database.run_sql("SELECT poll FROM game_sessions WHERE gsid = $1", [gsid])
-            if row["poll"] >= number:
-                return
-            await trio.sleep(0.01)
-
-
-async def result(game: GameLogin, gsid: str) -> PollOutcome:
-    with trio.fail_after(60):
-        return await game.polls.wait_for_result(gsid, KEY)
 
 
 async def test_polls_from_another_address_in_the_same_batch_change_nothing(services: Services) -> None:

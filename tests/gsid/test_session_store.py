@@ -13,8 +13,8 @@ from sso.accounts.model import LoginOptions
 from sso.db.batch import scheduler
 from sso.db.batch.statement_batch import Batch
 from sso.services import Services
-from tests.gsid.test_poll_store import new_session, status
 from tests.kit.builders import add_user
+from tests.kit.polls import new_session, status
 
 
 async def in_one_batch(batch: Batch, calls: Sequence[Callable[[], Awaitable[Any]]]) -> list[Any]:

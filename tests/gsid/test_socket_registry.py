@@ -17,7 +17,7 @@ from sso.gsid.rate_limit import AddressKeys
 from sso.gsid.socket_registry import FAILED, SocketClient, SocketClose, SocketRegistry
 from sso.gsid.socket_store import ConnectedSocket, SocketHeartbeat
 from sso.services import Services
-from tests.gsid.test_poll_store import new_session
+from tests.kit.polls import new_session
 
 SOCKETS = 3 * socket_registry.MAX_BATCH
 _INSERT = """INSERT INTO game_sessions (gsid, location, match, address, socket, ends, expires)

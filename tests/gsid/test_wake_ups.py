@@ -16,8 +16,8 @@ from sso.gsid.model import LoginReady, PollOutcome
 from sso.gsid.socket_registry import new_socket_id
 from sso.gsid.wiring import GameLogin
 from sso.services import Services, build
-from tests.gsid.test_poll_store import new_session, result, start_poll, until_polled
 from tests.kit.builders import add_user
+from tests.kit.polls import new_session, result, start_poll, until_polled
 
 TIMEOUT_S = 60
 OTHER = "0123456789abcdef"  # the name of a worker that does not run

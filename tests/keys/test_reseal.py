@@ -3,15 +3,12 @@
 More than 300 lines, because the tests share the values of all sealed columns.
 """
 
-import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
-from sqlalchemy import Connection, text
 
 from sso.accounts.second_factor.codes import totp_purpose, use_totp_step
 from sso.audit.trail import AuditActor
@@ -19,7 +16,6 @@ from sso.core.brand import Brand
 from sso.core.encryption import EncryptionError, Keyring, MasterKey, column_purpose, key_id_of
 from sso.core.language import Text
 from sso.db.database import Database
-from sso.db.standalone import run_with_connection
 from sso.db.statement import Statement
 from sso.db.tables import metadata
 from sso.keys import reseal as reseal_module
@@ -36,6 +32,7 @@ from sso.upstream.model import UpstreamIdentity
 from sso.upstream.pending_identities import PendingIdentity
 from sso.webhooks.webhook_store import add_webhook
 from tests.kit.builders import TOTP_SECRET, add_user
+from tests.kit.row_locks import locked_by_another_transaction
 
 CLIENT_SECRET = "a-secret-of-the-shop"
 
@@ -232,27 +229,6 @@ async def test_damaged_value_is_named_and_all_others_are_resealed(filled: Servic
         ):
             await reseal.run()
         assert await reseal.count_outdated() == 1
-
-
-@contextmanager
-def locked_by_another_transaction(dsn: str, sql: str) -> Iterator[None]:
-    """Another transaction holds locks on the selected rows inside the block."""
-    holding, done = threading.Event(), threading.Event()
-
-    def hold(connection: Connection) -> None:
-        connection.execute(text(sql))
-        holding.set()
-        done.wait(60)
-        connection.rollback()
-
-    thread = threading.Thread(target=run_with_connection, args=(dsn, hold))
-    thread.start()
-    try:
-        assert holding.wait(20)
-        yield
-    finally:
-        done.set()
-        thread.join()
 
 
 HOLD = "SELECT 1 FROM users WHERE user_id = '9' FOR UPDATE"

@@ -180,3 +180,8 @@ def until(condition: Any, seconds: float = LIMIT_S) -> Any:
     while not (value := condition()) and time.monotonic() < end:
         time.sleep(0.02)
     return value
+
+
+NO_LIMITS = {
+    f"SSO_RATE_{name}": "0" for name in ("LOGIN", "AUTHORIZE", "USER_CODE", "ADMIN", "GETGSID", "UPSTREAM", "REGISTER")
+}

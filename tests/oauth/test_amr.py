@@ -6,10 +6,10 @@ from urllib.parse import urlencode
 import pytest
 
 from sso.accounts.authentication_context import acr_of, amr_of, by_mailed_link
-from tests.accounts.test_passkeys import new_passkey, passkey_sign_in, register
 from tests.kit.browser import Browser, fresh_browser, new_user
 from tests.kit.oauth import AUTHORIZE, Site, query_of
 from tests.kit.passkey import USER_PRESENT, SoftwarePasskey, page_options
+from tests.kit.passkey_sign_in import new_passkey, passkey_sign_in, register
 from tests.kit.server import Server
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.kit.oauth import AUTHORIZE, Browser, Site, new_browser, new_site, next_path_of, pkce, query_of
 from tests.kit.postgres import Postgres
+from tests.kit.redirect_uris import REFUSED
 from tests.kit.server import QUICK, Server, until
-from tests.oauth.test_redirect_uris import REFUSED
 
 # The test server has no TLS, so it accepts http as well.
 ACCEPTED_WITHOUT_TLS = {"http://game.example.com/cb"}

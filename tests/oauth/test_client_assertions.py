@@ -1,49 +1,25 @@
 """Client authentication with private_key_jwt."""
 
-import itertools
 import json
 import time
 from pathlib import Path
 from typing import Any
 
-import jwt as pyjwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from sso.core.keys import GENERATE, PrivateKey, public_jwk
+from sso.core.keys import public_jwk
+from tests.kit.client_assertions import KEYS, assertion, fields
 from tests.kit.oauth import REVOKE, TOKEN, Browser, Site, error_of, new_site
 from tests.kit.rsa_keys import rsa_key
 from tests.kit.server import Server
 
-ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-KEYS: dict[str, PrivateKey] = {"RS256": rsa_key(), "ES256": GENERATE["ES256"](), "EdDSA": GENERATE["EdDSA"]()}
 JWKS = {"keys": [public_jwk(key.public_key(), f"key-{algorithm}") for algorithm, key in KEYS.items()]}
-_numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
 def app(server: Server) -> Site:
     return new_site(server, public=True, profile="oidc", token_endpoint_auth_method="private_key_jwt", jwks=JWKS)
-
-
-def assertion(site: Site, algorithm: str = "ES256", *, key: Any = None, kid: str | None = "", **changes: Any) -> str:
-    """Returns a valid client assertion with some claims changed; None leaves a claim out."""
-    claims = {
-        "iss": site.client_id,
-        "sub": site.client_id,
-        "aud": site.server.base_url,
-        "jti": f"jti-{next(_numbers)}",
-        "exp": int(time.time()) + 60,
-        "iat": int(time.time()),
-        **changes,
-    }
-    headers = {} if kid is None else {"kid": kid or f"key-{algorithm}"}
-    given = {name: value for name, value in claims.items() if value is not None}
-    return pyjwt.encode(given, key or KEYS[algorithm], algorithm, headers=headers)
-
-
-def fields(assertion: str, /, **more: str) -> dict[str, str]:
-    return {"client_assertion_type": ASSERTION_TYPE, "client_assertion": assertion, **more}
 
 
 @pytest.mark.parametrize("algorithm", list(KEYS))

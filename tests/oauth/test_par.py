@@ -9,10 +9,10 @@ import pytest
 from sso.core.keys import public_jwk
 from tests.kit.browser import query
 from tests.kit.builders import PASSWORD
+from tests.kit.client_assertions import KEYS, assertion, fields
 from tests.kit.oauth import AUTHORIZE, PAR, Browser, Site, error_of, new_browser, new_site, pkce, query_of
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
-from tests.oauth.test_client_assertions import KEYS, assertion, fields
 
 PREFIX = "urn:ietf:params:oauth:request_uri:"
 JWKS = {"keys": [public_jwk(key.public_key(), f"key-{algorithm}") for algorithm, key in KEYS.items()]}

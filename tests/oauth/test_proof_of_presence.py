@@ -9,13 +9,13 @@ import httpx
 import jwt as pyjwt
 import pytest
 
-from tests.accounts.test_account_pages import displayed_secret
-from tests.accounts.test_passkeys import new_passkey, register
 from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game
 from tests.kit.oauth import AUTHORIZE, Site, query_of
+from tests.kit.passkey_sign_in import new_passkey, register
 from tests.kit.registration import mails_to
+from tests.kit.second_factors import displayed_secret
 from tests.kit.server import Server
 
 NEW_PASSWORD = "violet tractor sings quietly"

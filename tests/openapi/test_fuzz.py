@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit import postgres
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import NO_LIMITS, QUICK, Server, running
 from tests.perm.endpoints.conftest import FACTOR, Studio
 
 CONFIGURATION = Path(__file__).parent / "schemathesis.toml"
@@ -25,9 +25,6 @@ CHECKS = (
     "response_schema_conformance",
     "negative_data_rejection",
 )
-NO_LIMITS = {
-    f"SSO_RATE_{name}": "0" for name in ("LOGIN", "AUTHORIZE", "USER_CODE", "ADMIN", "GETGSID", "UPSTREAM", "REGISTER")
-}
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0"))  # 0: the few requests of a normal test run
 SHORT = ("--phases=fuzzing", "--generation-deterministic", "--seed=1")
 LONG = (

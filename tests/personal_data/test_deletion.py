@@ -8,9 +8,9 @@ import pytest
 import trio
 
 from sso.services import Services
-from tests.accounts.test_passkeys import new_passkey, passkey_sign_in, register
 from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, query, user_id_of
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.passkey_sign_in import new_passkey, passkey_sign_in, register
 from tests.kit.server import Server, until
 from tests.personal_data.conftest import (
     api_login,

@@ -6,11 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.accounts.test_passkeys import new_passkey, register
-from tests.accounts.test_recovery_codes import codes_left, enrol
 from tests.kit.browser import VISIT, Browser, each_worker, fresh_browser, new_user
 from tests.kit.builders import PASSWORD
 from tests.kit.passkey import page_options
+from tests.kit.passkey_sign_in import new_passkey, register
+from tests.kit.second_factors import codes_left, enrol
 from tests.kit.server import Server
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "1"))

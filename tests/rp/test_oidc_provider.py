@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from tests.kit.browser import Forms
+from tests.kit.node_modules import NODE_MODULES
 from tests.kit.oauth import Browser, close_all, new_site, query_of
 from tests.kit.server import Server
-from tests.rp.test_relying_parties import NODE_MODULES
 from tests.upstream.player import follow, is_signed_in, link, player, sign_out, to_provider
 
 SECRET = "the secret of this service at the provider"

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.node_modules import NODE_MODULES
 from tests.kit.oauth import Browser, Site, close_all, new_browser, new_site
 from tests.kit.server import Server, until
 
-ROOT = Path(__file__).parents[2]
-NODE_MODULES = ROOT / ".rp" / "node_modules"
 MODULES = Path("/usr/lib/apache2/modules")
 
 with_openid_client = pytest.mark.skipif(

@@ -12,12 +12,12 @@ from trio.testing import wait_all_tasks_blocked
 
 from sso.serve.hypercorn_server import serve_with_hypercorn
 from sso.serve.server_limits import ServerLimits
+from tests.kit.clear_text_http2 import PREFACE, UPGRADES, forged_request
+from tests.kit.clear_text_http2 import get as request_with
+from tests.kit.protocol_errors import VIOLATIONS, talk, violate
 from tests.kit.raw_http import App, RawConnection, RunningServer, echo, with_lifespan
-from tests.serve.http1.test_client_connection import App as WaitingApp
-from tests.serve.http1.test_client_connection import disconnect, get
-from tests.serve.test_clear_text_http2 import PREFACE, UPGRADES, forged_request
-from tests.serve.test_clear_text_http2 import get as request_with
-from tests.serve.test_protocol_errors import VIOLATIONS, talk, violate
+from tests.kit.waiting_app import App as WaitingApp
+from tests.kit.waiting_app import disconnect, get
 
 WAIT_S = 60
 

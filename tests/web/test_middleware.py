@@ -18,9 +18,9 @@ from sso.web.fast_quart.app import FastQuart
 from tests.kit.browser import OWN_SCRIPTS, SESSION, VISIT, Browser, fresh_browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game
+from tests.kit.malformed_bodies import BODIES, FORM, PIECES
 from tests.kit.server import Server
 
-FORM = "application/x-www-form-urlencoded"
 KEYS = ("/proxy/oauth/keys", "/api/permissions/keys")
 OAUTH = (
     "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server", "/account/sites/remove",
@@ -383,36 +383,6 @@ def test_connection_close_is_obeyed(server: Server, version: str) -> None:
     assert status(response) == 200
 
 
-BODIES: dict[str, tuple[str | None, bytes, set[int]]] = {
-    "nothing": (FORM, b"", {303, 400, 401, 403}),
-    "nothing of no type": (None, b"", {303, 400, 401, 403}),
-    "a field twice": (FORM, b"csrf=a&csrf=b", {400}),
-    "NUL": (FORM, b"login=%00&csrf=x", {400}),
-    "raw NUL": (FORM, b"login=\x00&csrf=x", {400}),
-    "a surrogate": (FORM, b"login=%ED%A0%80&csrf=x", {400}),
-    "no UTF-8": (FORM, b"login=%FF&csrf=x", {400}),
-    "raw bytes": (FORM, b"login=\xff\xfe&csrf=x", {400}),
-    "overlong": (FORM, b"login=%C0%80&csrf=x", {400}),
-    "a noncharacter": (FORM, b"login=%EF%BF%BF&csrf=x", {400}),
-    "a byte order mark": (FORM, b"\xef\xbb\xbfcsrf=x", {400}),
-    "a bad percent": (FORM, b"login=%zz&csrf=x", {400}),
-    "a lone percent": (FORM, b"login=%", {400}),
-    "a thousand fields": (FORM, b"&".join(b"a%d=" % number for number in range(1001)), {400}),
-    "a list": (FORM, b"csrf[]=x&login[]=y&password[]=z&otp[]=1&id[]=2", {400, 403}),
-    "30 kB": (FORM, b"login=" + b"a" * 30_000, {400, 403}),
-    "300 kB": (FORM, b"login=" + b"a" * 300_000, {413}),
-    "JSON": ("application/json", b'{"login": "a", "password": "b"}', {401, 415}),
-    "JSON said to be a form": (FORM, b'{"login": "a"}', {400, 403}),
-    "multipart": ("multipart/form-data; boundary=x", b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n', {415}),
-    "multipart without its boundary": ("multipart/form-data", b"x", {415}),
-    "text": ("text/plain", b"csrf=x", {415}),
-    "XML": ("application/xml", b"<a/>", {415}),
-    "another charset": (f"{FORM}; charset=utf-16", b"csrf=x", {415}),
-    "no media type": ("\xff\xfe;;=", b"csrf=x", {415}),
-    "no type": (None, b"csrf=x", {400, 415}),
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("name", BODIES)
 def test_every_form_answers_an_invalid_body_with_an_error(server: Server, signed_in: Browser, name: str) -> None:
     kind, content, expected = BODIES[name]
@@ -522,23 +492,6 @@ VALUES = (
     FORM.encode(), b"application/json", b"text/html", b"\xff", b"null", b"https://evil.example", b"same-origin",
     b"cross-site", b"bytes=0-", b"bytes=-1", b"bytes=5-1", b"127.0.0.1", b"a" * 3000, b"*/*;q=x", b";;,,==",
 )  # fmt: skip
-PIECES = (
-    b"<script>",
-    b"'",
-    b'"',
-    b"\\",
-    b"%",
-    b"\xff",
-    b"\x00",
-    b"\xed\xa0\x80",
-    "é🎮".encode(),
-    b"..",
-    b"/",
-    b"&=",
-    b"a" * 300,
-    b"1e400",
-    b"[]",
-)
 
 
 def noise(chance: random.Random) -> str:

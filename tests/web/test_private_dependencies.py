@@ -26,7 +26,7 @@ from werkzeug.datastructures import Headers
 from werkzeug.routing import Rule
 
 from sso.web.fast_quart.app import MatchingRule
-from tests.test_private_dependencies import changed, code_digest
+from tests.kit.private_dependencies import changed, code_digest
 
 CONTEXT, REQUEST, APP, WEBSOCKET = (
     f"sso/web/fast_quart/{name}.py" for name in ("context", "request", "app", "websocket")

@@ -1,4 +1,4 @@
-"""Describes the account page and its forms, except those of other packages."""
+"""Describes the account page and its forms; other packages describe their own."""
 
 from sso.web.api_description import STRING, TEXT, ApiResponse, form, page
 

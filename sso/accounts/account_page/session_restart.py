@@ -27,7 +27,7 @@ class SessionRestart:
     async def restart(self, session: Session, user: User, authentication: AuthenticationContext, done: str) -> Response:
         """Redirects to the account page with a new session in place of the browser's old one.
 
-        ``authentication``: that of the old session, unless the form contained a proof. ``done`` names the notice to
+        ``authentication`` comes from the old session, unless the form contained a proof. ``done`` names the notice to
         show.
         """
         address = client_address()

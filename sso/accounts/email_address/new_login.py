@@ -65,7 +65,7 @@ class NewLogin:
     async def set(self, tx: Transaction, link: MailedLink, old_key: str | None) -> bool:
         """Sets the address of the link for a locked user. Links that were sent to the address before become invalid.
 
-        Returns False if ``old_key`` is given and is no longer that of the user.
+        Returns False if ``old_key`` is given and is no longer the user's.
         """
         assert link.user_id is not None
         login = link.data["login"]

@@ -3,7 +3,7 @@
 If the account had a second factor before the change, the first use of the link only requests the undo: both addresses
 get a notice, and a use a day later makes it. Until then the owner can make the links invalid with that factor.
 Otherwise whoever reads the mails to the old address could take the account at any moment. Factors that were added since
-the day before the change do not count, because they may be those of a thief.
+the day before the change do not count, because they may be a thief's.
 """
 
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ _LINK = Statement(
     """SELECT data, floor(extract(epoch FROM now())) AS now FROM mailed_links
     WHERE digest = :digest AND purpose = 'email_undo' AND expires > now()"""
 )
-# An earlier link stays: it may be that of the owner, while the later addresses are those of a thief.
+# An earlier link stays: it may be the owner's, while the later addresses are a thief's.
 _REVOKE_LATER_LINKS = Statement(
     """DELETE FROM mailed_links WHERE digest IN (
         SELECT digest FROM mailed_links WHERE user_id = :user_id AND purpose = 'email_undo' AND created >= :created

@@ -1,4 +1,4 @@
-"""The login form, on its own page or on that of a login flow."""
+"""The login form, on its own page or on the page of a login flow."""
 
 from typing import Any
 

@@ -19,7 +19,7 @@ from sso.core.passwords import Hasher
 from sso.db.rate_limit import RateLimiter
 
 BUSY_RETRY_S = 2
-NEW_PASSWORDS_PER_MINUTE = 20  # of one account
+NEW_PASSWORDS_PER_MINUTE = 20  # for one account
 
 T = TypeVar("T")
 StartSession = Callable[[SignedIn, Mapping[str, Any]], Awaitable[Session]]
@@ -155,7 +155,7 @@ class PasswordLogin:
     async def _judge_new_password(self, login: str, nick: str, new: str) -> None:
         """Counts the password for its account before its strength is estimated.
 
-        The counter is separate from that of failed logins: a stranger who guesses passwords does not keep the owner
+        Failed logins have another counter: a stranger who guesses passwords does not keep the owner
         from choosing a new one.
         """
         if wait_s := await self._new_passwords.add_subject(login_key(login)):

@@ -22,7 +22,7 @@ from sso.db.rate_limit import count_events
 from sso.db.statement import Statement
 from sso.telemetry.counters import THROTTLED_REQUESTS
 
-FREE_FAILURES = 5  # of an account; the fifth and each further one blocks it, for a second at first
+FREE_FAILURES = 5  # for an account; the fifth and each further one blocks it, for a second at first
 
 # A key is NULL if its limit is off.
 _ADMIT = BatchStatement(
@@ -243,7 +243,7 @@ class LoginRateLimiter:
         return digest(f"address:{network}"), digest(f"address:{site}") if site else None
 
     def _counters(self, attempt: LoginAttempt) -> list[_Counter]:
-        """Returns the counters that a failure is charged to: the account's, with backoff, and those of the networks."""
+        """Returns the counters that a failure is charged to: the account's, with backoff, and the networks'."""
         return [_Counter(digest(attempt.counter), FREE_FAILURES, True), *self._network_counters(attempt.address)]
 
     def _network_counters(self, address: Address) -> list[_Counter]:

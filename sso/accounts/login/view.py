@@ -69,7 +69,7 @@ class LoginCompletion:
         return await self.ask_for_code(signed_in.user, next_path, signed_in.auth)
 
     async def start_session(self, signed_in: SignedIn, success: Mapping[str, Any] | None = None) -> Session:
-        """Starts a session with a new secret and ends those of the cookies that the browser sent.
+        """Starts a session with a new secret, and ends the sessions of the cookies that the browser sent.
 
         ``success`` counts a correct password, see `SessionStore.start`.
         Sends a sign-in notice if the browser is not known yet. The caller completes no flow with a session whose user

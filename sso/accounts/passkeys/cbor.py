@@ -7,7 +7,7 @@ nesting and many items. A library may read what this module accepts.
 
 from typing import Any
 
-MAX_DEPTH = 4  # of arrays and maps
+MAX_DEPTH = 4  # how deep arrays and maps may be nested
 MAX_ITEMS = 128
 _SIMPLE = {20: False, 21: True, 22: None}
 _INT, _NEGATIVE_INT, _BYTES, _TEXT, _ARRAY, _MAP, _TAG, _OTHER = range(8)

@@ -16,7 +16,7 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 
-MAX_PASSKEYS = 20  # of one user
+MAX_PASSKEYS = 20  # for one user
 FACTOR = "passkey"
 ADDED = Text("A passkey was added to your account.")
 REMOVED = Text("A passkey was removed from your account.")

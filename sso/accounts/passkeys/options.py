@@ -39,7 +39,7 @@ def registration_options(
 def request_options(
     relying_party: RelyingParty, challenge: bytes, allowed: Sequence[Passkey], *, user_verification: bool
 ) -> dict[str, Any]:
-    """The options for a user who is known already; those of the sign-in form are in its template."""
+    """The options for a user who is known already; the template of the sign-in form has its own."""
     return {
         "challenge": encode_base64url(challenge),
         "rpId": relying_party.id,

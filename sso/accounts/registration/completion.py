@@ -51,7 +51,7 @@ class RegistrationLink:
 
 class RegistrationCompletion:
     def __init__(self, database: Database, links: MailedLinks, password_login: PasswordLogin, mode: str) -> None:
-        """``mode`` is that of SSO_REGISTRATION. It decides about a link when it is used, not when it was sent."""
+        """``mode`` comes from SSO_REGISTRATION. It decides about a link when it is used, not when it was sent."""
         self._database = database
         self._purposes = USABLE_LINKS[mode]
         self._links = links

@@ -1,4 +1,4 @@
-"""The second factors that a user had before a moment, such as that of a change of the e-mail address.
+"""The second factors that a user had before a moment, such as a change of the e-mail address.
 
 Whoever takes an account over can add second factors to it. Only those from before tell the owner from such a thief.
 Codes by e-mail never do: they are sent to the address that the two dispute.
@@ -29,7 +29,7 @@ _EARLIER = Statement(
 @dataclass(frozen=True)
 class EarlierFactors:
     before: datetime
-    names: frozenset[str]  # of TOTP, PASSKEY and RECOVERY
+    names: frozenset[str]  # a subset of TOTP, PASSKEY and RECOVERY
 
     def __bool__(self) -> bool:
         return bool(self.names)

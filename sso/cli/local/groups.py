@@ -10,14 +10,12 @@ from sso.cli.lookups import only_group
 from sso.db.statement import Statement
 from sso.perm.changes.scope import Scope
 from sso.perm.stores.groups import (
+    change_group,
     create_group,
     delete_group,
     find_groups,
     group_json,
     lock_group,
-    save_group,
-    set_group_access,
-    set_group_tags,
 )
 
 if TYPE_CHECKING:
@@ -76,12 +74,7 @@ async def _save(tx: "Transaction", actor: "AuditActor", group_id: str, project_i
     await lock_active_project(tx, project_id)
     row = await lock_group(tx, group_id, project_id)
     fields = change(group_json(row))
-    if fields.keys() & {"title", "description"}:
-        row = await save_group(tx, actor, row, fields)
-    if "tags" in fields:
-        row = await set_group_tags(tx, actor, row, fields["tags"])
-    if fields.keys() & {"users", "conditions"}:
-        await set_group_access(tx, actor, row, fields.get("users"), fields.get("conditions"))
+    await change_group(tx, actor, row, fields)
 
 
 async def _delete(tx: "Transaction", actor: "AuditActor", group_id: str, project_id: str) -> None:

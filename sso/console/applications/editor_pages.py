@@ -5,29 +5,48 @@ from typing import Any
 
 from quart import Blueprint, request
 
-from sso.console.applications.editors import assertions_body, json_text, role_body, schema_body
-from sso.console.applications.examples import SCHEMA_EXAMPLE, role_example, rule_names
+from sso.console.applications.examples import SCHEMA_EXAMPLE, json_text, role_example, rule_names
 from sso.console.applications.pages import APPLICATION, own_page, path_of
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
 from sso.console.form_pages import Action, Form, add_actions
+from sso.console.json_fields import read_condition, read_object
 from sso.console.list_pages import Record, Variables
 from sso.console.sections import APPLICATIONS
 from sso.console.tester_pages import add_tester
 from sso.console.view import ConsoleView
-from sso.console.visit import ConsoleVisit, version_of
+from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.perm.input.condition_notation import condition_text
 
 ROLE, SCHEMA = "/roles/<application_id>/<name>", "/schemas/<application_id>"
 
+SCHEMA_SECTIONS = ("public_data", "private_data", "secret_data", "login")
+
+
+def schema_body(form: dict[str, str]) -> dict[str, Any]:
+    return {name: read_object(form[name], name) for name in SCHEMA_SECTIONS if name in form}
+
+
+def role_body(form: dict[str, str]) -> dict[str, Any]:
+    limit = form.get("user_limit", "").strip() or "0"
+    return {
+        "description": form.get("description", "").strip(),
+        "default": "default" in form,
+        "params": form.get("params", "").strip(),
+        "user_limit": int(limit) if limit.isascii() and limit.isdecimal() and len(limit) < 10 else limit,
+        "condition": read_condition(form.get("condition", ""), "condition"),
+        "meta": read_object(form.get("meta", ""), "meta"),
+    }
+
+
+def assertions_body(form: dict[str, str]) -> dict[str, Any]:
+    lines = [line.strip() for line in form.get("assertions", "").splitlines()]
+    return {"assertions": [line for line in lines if line]}
+
 
 def application_editor(
     key: str, title: str, path: str, operation: str, method: str, body: Callable[[Form], dict[str, Any]]
 ) -> RecordEditor:
-    async def read(visit: ConsoleVisit, variables: Variables) -> EditedRecord:
-        record = await visit.data("GET", operation, **variables)
-        return EditedRecord(record, version_of(record))
-
     async def read_form(_visit: ConsoleVisit, form: Form, _variables: Variables, _: EditedRecord) -> dict[str, Any]:
         return body(form)
 
@@ -49,7 +68,6 @@ def application_editor(
         operation,
         f"applications/{key}.html",
         f"{key}-saved",
-        read,
         read_form,
         page,
         own_page,

@@ -3,11 +3,16 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sso.console.applications.editors import json_text
+import orjson
+
+
+def json_text(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() if value else ""
+
 
 SECTIONS = ("private_data", "public_data")  # whose rules roles give
 SCHEMA_EXAMPLE = json_text({"chat": {"write": {"value": True}, "kick": {"value": False}}})
-_RULE = ("private_data", "chat", "kick")  # of the example if the schema has no rules
+_RULE = ("private_data", "chat", "kick")  # the example, if the schema has no rules
 
 
 def rule_paths(schema: dict[str, Any]) -> list[tuple[str, ...]]:

@@ -93,8 +93,7 @@ async def _body(_visit: ConsoleVisit, form: Form, variables: Variables, record: 
     rows = kept_rows([RoleRow.of(item) for item in record.values["roles"]], form)
     if name := form.get("role", "").strip():
         rows.append(RoleRow(name, read_day(form, "until")))
-    override = {"override": True} if "override" in form else {}
-    return {"application_id": variables["application_id"], "roles": [row.item for row in rows], **override}
+    return {"application_id": variables["application_id"], "roles": [row.item for row in rows]}
 
 
 async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord) -> dict[str, Any]:
@@ -119,8 +118,8 @@ ASSIGNMENT_EDITOR = RecordEditor(
     PERMISSIONS,
     "applications/assignment.html",
     "roles-assigned",
-    _read,
     _body,
     _page,
     lambda variables: f"{path_of(variables['application_id'])}/users/{variables['user_id']}",
+    read=_read,
 )

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form
+from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, on_list
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.sections import APPLICATIONS
 from sso.console.view import ConsoleView
@@ -29,16 +29,13 @@ def application_pages(console: ConsoleView) -> Blueprint:
     )
     show_list = add_list(console, routes, applications)
 
-    async def show_refused(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
-        return await show_list(visit, variables, values=form, **problem)
-
     create = FormPage(
         APPLICATIONS,
         "",
         "POST",
         "/applications",
         lambda form, _: {name: form.get(name, "").strip() for name in ("name", "description", "project_id")},
-        show_refused,
+        on_list(show_list),
         "application-created",
         lambda application, _: path_of(application["application_id"]),
     )

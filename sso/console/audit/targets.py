@@ -29,7 +29,7 @@ def target_path(visit: ConsoleVisit, entry: dict[str, Any]) -> str:
     if kind not in _PAGES or not entry["target"]:
         return ""
     operation, page = _PAGES[kind]
-    first, _, second = entry["target"].partition("/")  # of a role or of the permissions of a user: the application
+    first, _, second = entry["target"].partition("/")  # for a role, or the permissions of a user: the application
     names = {"target": entry["target"], "first": first, "second": second, "project": entry["project_id"] or ""}
     if not visit.may("GET", operation) or any(f"{{{name}}}" in page and not value for name, value in names.items()):
         return ""

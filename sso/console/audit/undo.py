@@ -12,16 +12,16 @@ Values = dict[str, Any]
 @dataclass(frozen=True)
 class Undo:
     method: str
-    path: str  # of the route of the management API
-    variables: Mapping[str, str]  # of that path
+    path: str  # a route of the management API
+    variables: Mapping[str, str]  # in that path
     body: Values
     # What the change has stored, by field: if a field has another value now, the undo would overwrite a later change.
     # None: the change has deleted the record, so there must be none.
     expected: Values | None
     read: str = ""  # the route that reads the record, if it has another path
     read_variables: Mapping[str, str] = field(default_factory=dict)
-    query: Mapping[str, str] = field(default_factory=dict)  # of the read
-    member: str = "data"  # of its response
+    query: Mapping[str, str] = field(default_factory=dict)  # for reading the record
+    member: str = "data"  # which member of the response it is
     has_dry_run: bool = True
     note: str = ""  # what is not restored
     shown: Values | None = None  # the values after the undo, if they are not those of the body

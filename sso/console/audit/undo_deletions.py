@@ -114,7 +114,7 @@ def _is_given(name: str, value: Any, fields: Any) -> bool:
     return bool(value) or (name not in EXPORTED_IF_SET and value is False)
 
 
-Builder = Callable[[str, Values, Values], Undo | None]  # of the target, and the values before and after
+Builder = Callable[[str, Values, Values], Undo | None]  # arguments: the target, and the values before and after
 OF_DELETION: Mapping[str, Builder] = {
     "role.delete": _undo_deleted_role,
     "group.delete": _undo_deleted_group,

@@ -32,7 +32,7 @@ WEBHOOK_FIELDS = frozenset({"url", "events", "disabled"})
 MEMBER = "/projects/<project_id>/members/<user_id>"
 PERMISSIONS = "/users/<user_id>/permissions"
 
-Builder = Callable[[str, Values, Values], Undo | None]  # of the target, and the values before and after
+Builder = Callable[[str, Values, Values], Undo | None]  # arguments: the target, and the values before and after
 
 
 def undo_of(entry: dict[str, Any]) -> Undo | CannotUndo:

@@ -31,7 +31,7 @@ class PreviewBrand:
     """The brand of a preview: that of the service, and that of a client whose sign-in it is."""
 
     service: PageBrand
-    accent: Colour | None  # of the buttons: the client's, or the service's
+    accent: Colour | None  # for the buttons: the client's, or the service's
     site: SiteBrand | None = None
     site_name: str = ""
     host: str = ""

@@ -16,7 +16,7 @@ class Framework:
     key: str
     title: str
     example_client: str
-    redirect_uri: str  # of the example; "" for a program without users
+    redirect_uri: str  # in the example; "" for a program without users
     file: str  # the name of the program
     example: str  # its path in ``examples``
     install: str

@@ -9,8 +9,8 @@ from sso.console.sections import PROJECTS
 from sso.console.visit import ConsoleVisit
 
 PROJECT = "/projects/<project_id>"
-MAX_CHOICES = 200  # of a list to choose from: a page of the management API
-MAX_GROUPS = 1000  # of a project
+MAX_CHOICES = 200  # in a list to choose from: a page of the management API
+MAX_GROUPS = 1000  # in a project
 
 
 def path_of(project_id: str) -> str:

@@ -21,11 +21,12 @@ def condition_rows(form: dict[str, str] | None, group: dict[str, Any]) -> list[t
 
 def read_conditions(form: dict[str, str]) -> list[dict[str, Any]]:
     """Returns the conditions, unchecked. A row without a title and text is left out, so that it can be removed."""
-    return [
-        {"title": title or f"Condition {number}", "condition": read_condition(text, f"condition {number}")}
-        for number, (title, text) in enumerate(_typed_rows(form), 1)
-        if title or text
-    ]
+    conditions = []
+    for index, (title, text) in enumerate(_typed_rows(form)):
+        if title or text:
+            condition = read_condition(text, "conditions", index, "condition")
+            conditions.append({"title": title or f"Condition {index + 1}", "condition": condition})
+    return conditions
 
 
 def _typed_rows(form: dict[str, str]) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from quart import Blueprint, Response, request
 
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
-from sso.console.form_pages import Form, FormPage, add_form
+from sso.console.form_pages import Form, FormPage, add_form, on_list
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.projects.frame import group_choices, path_of, project_page, read_project
 from sso.console.projects.group_form import condition_rows, read_conditions, read_users
@@ -34,16 +34,13 @@ def group_pages(console: ConsoleView, routes: Blueprint) -> None:
     )
     show_list = add_list(console, routes, groups)
 
-    async def show_refused(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
-        return await show_list(visit, variables, values=form, **problem)
-
     create = FormPage(
         PROJECTS,
         "/<project_id>/groups",
         "POST",
         "/groups",
         lambda form, variables: {"project_id": variables["project_id"], "title": form.get("title", "").strip()},
-        show_refused,
+        on_list(show_list),
         "group-created",
         lambda group, variables: group_path(variables["project_id"], group["group_id"]),
     )
@@ -59,7 +56,7 @@ def group_pages(console: ConsoleView, routes: Blueprint) -> None:
 
 
 async def _list_values(visit: ConsoleVisit, variables: Variables) -> Record:
-    return {**project_page(await read_project(visit, variables["project_id"]), "groups"), "values": {}}
+    return project_page(await read_project(visit, variables["project_id"]), "groups")
 
 
 async def _query(_visit: ConsoleVisit, filters: Mapping[str, str], variables: Variables) -> Mapping[str, str]:
@@ -98,7 +95,6 @@ async def _body(visit: ConsoleVisit, form: Form, _variables: Variables, _: Edite
         "tags": split_list(form.get("tags", "")),
         "conditions": read_conditions(form),
         "users": await read_users(visit, form.get("users", "")),
-        **({"override": True} if "override" in form else {}),
     }
 
 
@@ -132,8 +128,8 @@ GROUP_EDITOR = RecordEditor(
     GROUP,
     "projects/group.html",
     "group-saved",
-    _read,
     _body,
     _page,
     lambda variables: group_path(variables["project_id"], variables["group_id"]),
+    read=_read,
 )

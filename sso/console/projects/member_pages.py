@@ -20,7 +20,7 @@ from sso.console.projects.frame import (
 from sso.console.role_rows import RoleRow, kept_rows, read_day
 from sso.console.sections import PROJECTS
 from sso.console.view import ConsoleView
-from sso.console.visit import ConsoleVisit, version_of
+from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
 from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
@@ -111,17 +111,11 @@ def member_roles(rows: list[RoleRow]) -> dict[str, Any]:
     return roles
 
 
-async def _read(visit: ConsoleVisit, variables: Variables) -> EditedRecord:
-    record = await visit.data("GET", MEMBER, **variables)
-    return EditedRecord(record, version_of(record))
-
-
 async def _body(_visit: ConsoleVisit, form: Form, _variables: Variables, record: EditedRecord) -> dict[str, Any]:
     rows = kept_rows(role_rows(record.values["roles"]), form)
     if name := form.get("role", "").strip():
         rows.append(RoleRow(name, read_day(form, "until"), place=_read_place(form)))
-    override = {"override": True} if "override" in form else {}
-    return {"roles": member_roles(rows), **override}
+    return {"roles": member_roles(rows)}
 
 
 def _read_place(form: Form) -> str:
@@ -168,7 +162,6 @@ MEMBER_EDITOR = RecordEditor(
     MEMBER,
     "projects/member.html",
     "member-saved",
-    _read,
     _body,
     _page,
     lambda variables: f"{path_of(variables['project_id'])}/members/{quote(variables['user_id'])}",

@@ -6,13 +6,13 @@ from urllib.parse import quote
 from quart import Blueprint, Response, request
 
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
-from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form
+from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, on_list
 from sso.console.list_pages import ListPage, Record, Variables, add_list
-from sso.console.projects.frame import PROJECT, groups_of, path_of, project_page, read_project
+from sso.console.projects.frame import PROJECT, groups_of, path_of, project_page
 from sso.console.sections import PROJECTS
 from sso.console.users.form import split_list
 from sso.console.view import ConsoleView
-from sso.console.visit import ConsoleVisit, version_of
+from sso.console.visit import ConsoleVisit
 from sso.web.redirects import see_other
 
 CSV_COLUMNS = ("id", "title", "description", "aliases", "author", "created")
@@ -21,11 +21,8 @@ CSV_COLUMNS = ("id", "title", "description", "aliases", "author", "created")
 def project_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(PROJECTS)
     add_editor(console, routes, SETTINGS)
-    projects = ListPage(PROJECTS, "/projects", "projects", "projects/list.html", CSV_COLUMNS, page=_list_values)
+    projects = ListPage(PROJECTS, "/projects", "projects", "projects/list.html", CSV_COLUMNS)
     show_list = add_list(console, routes, projects)
-
-    async def show_refused(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
-        return await show_list(visit, variables, values=form, **problem)
 
     create = FormPage(
         PROJECTS,
@@ -33,7 +30,7 @@ def project_pages(console: ConsoleView) -> Blueprint:
         "POST",
         "/projects",
         _new_project,
-        show_refused,
+        on_list(show_list),
         "project-created",
         lambda project, _: path_of(project["id"]),
     )
@@ -52,21 +49,12 @@ def project_pages(console: ConsoleView) -> Blueprint:
     return routes
 
 
-async def _list_values(_visit: ConsoleVisit, _variables: Variables) -> Record:
-    return {"values": {}}
-
-
 def _new_project(form: Form, _variables: Variables) -> Record:
     return {
         "title": form.get("title", "").strip(),
         "description": form.get("description", "").strip(),
         "admins": split_list(form.get("admins", "")),
     }
-
-
-async def _read(visit: ConsoleVisit, variables: Variables) -> EditedRecord:
-    project = await read_project(visit, variables["project_id"])
-    return EditedRecord(project, version_of(project))
 
 
 async def _body(_visit: ConsoleVisit, form: Form, _variables: Variables, record: EditedRecord) -> dict[str, Any]:
@@ -76,7 +64,6 @@ async def _body(_visit: ConsoleVisit, form: Form, _variables: Variables, record:
         "aliases": split_list(form.get("aliases", "")),
         "settings": {"allowed_domains": split_list(form.get("allowed_domains", ""))},
         **{name: _listed(form, name, record.values[name]) for name in ("allow", "disallow")},
-        **({"override": True} if "override" in form else {}),
     }
 
 
@@ -100,7 +87,6 @@ SETTINGS = RecordEditor(
     PROJECT,
     "projects/settings.html",
     "project-saved",
-    _read,
     _body,
     _page,
     lambda variables: f"{path_of(variables['project_id'])}/settings",

@@ -19,7 +19,7 @@ from sso.console.projects.frame import (
 )
 from sso.console.sections import PROJECTS
 from sso.console.view import ConsoleView
-from sso.console.visit import ConsoleVisit, version_of
+from sso.console.visit import ConsoleVisit
 
 
 def service_pages(console: ConsoleView, routes: Blueprint) -> None:
@@ -62,11 +62,6 @@ def action_rows(actions: list[dict[str, str]], titles: dict[str, str]) -> list[d
     return [{**action, "group": titles.get(action["group_id"], action["group_id"])} for action in actions]
 
 
-async def _read(visit: ConsoleVisit, variables: Variables) -> EditedRecord:
-    project = await read_project(visit, variables["project_id"])
-    return EditedRecord(project, version_of(project))
-
-
 async def _body(_visit: ConsoleVisit, form: Form, variables: Variables, record: EditedRecord) -> dict[str, Any]:
     """The rows are those of the version that the form shows; another one is refused by the management API."""
     services = record.values["settings"].get("services", {})
@@ -75,8 +70,7 @@ async def _body(_visit: ConsoleVisit, form: Form, variables: Variables, record: 
     kept = [action for number, action in enumerate(actions) if f"keep:{number}" in form]
     if role := form.get("role", "").strip():
         kept.append({"group_id": form.get("group_id", ""), "role": role, "action": form.get("effect", "")})
-    override = {"override": True} if "override" in form else {}
-    return {"settings": {"services": {**services, application_id: {"groups": kept}}}, **override}
+    return {"settings": {"services": {**services, application_id: {"groups": kept}}}}
 
 
 async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord) -> dict[str, Any]:
@@ -105,7 +99,6 @@ SERVICE_EDITOR = RecordEditor(
     PROJECT,
     "projects/service.html",
     "service-saved",
-    _read,
     _body,
     _page,
     lambda variables: f"{path_of(variables['project_id'])}/services/{quote(variables['application_id'], safe='')}",

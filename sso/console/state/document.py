@@ -13,7 +13,7 @@ from sso.web.body import InvalidBody, parse_body
 
 MAX_FORM = 3 * DOCUMENT_BODY.max_bytes  # the quotation marks and brackets of JSON take three bytes in a form
 MAX_RECORDS = 200  # differences that are shown
-MAX_FIELDS = 20  # of one record
+MAX_FIELDS = 20  # for one record
 MANY_RECORDS = 200  # a document with as many is applied with a page that shows how far it is
 
 

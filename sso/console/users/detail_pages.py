@@ -28,7 +28,7 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
     async def security(visit: ConsoleVisit, variables: Variables, _: Form | None, /, **problem: Any) -> Response:
         user = await visit.data("GET", USER, **variables)
         factors = await visit.data("GET", f"{USER}/factors", **variables)
-        counts = {factor["type"]: factor["count"] for factor in factors}  # of the factors that are turned on
+        counts = {factor["type"]: factor["count"] for factor in factors}  # only factors that are turned on
         return await show(visit, user, "security", factors=counts, **problem)
 
     async def show(visit: ConsoleVisit, user: Record, tab: str, **context: Any) -> Response:

@@ -5,7 +5,7 @@ from typing import Any
 from quart import Blueprint, Response
 
 from sso.admin.request import AdminResponse
-from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form
+from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, on_list
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.sections import USERS
 from sso.console.users.form import changed_fields, typed_fields
@@ -50,16 +50,12 @@ def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
 
 def invitation_pages(console: ConsoleView, routes: Blueprint, *, can_invite: bool) -> None:
     async def page(_visit: ConsoleVisit, _variables: Variables) -> Record:
-        values: Record = {"values": {}, "created": None, "languages": NAMES, "can_invite": can_invite}
-        return {"title": "Invitations", **values}
+        return {"title": "Invitations", "created": None, "languages": NAMES, "can_invite": can_invite}
 
     invitations = ListPage(
         USERS, "/invitations", "invitations", "users/invitations.html", filters=(), path="/invitations", page=page
     )
     show_list = add_list(console, routes, invitations)
-
-    async def show(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
-        return await show_list(visit, variables, values=form, **problem)
 
     async def show_link(visit: ConsoleVisit, found: AdminResponse, variables: Variables, _: Form) -> Response:
         return await show_list(visit, variables, created=found.members["data"])
@@ -67,7 +63,7 @@ def invitation_pages(console: ConsoleView, routes: Blueprint, *, can_invite: boo
     add_form(
         console,
         routes,
-        FormPage(USERS, "/invitations", "POST", "/invitations", _invitation, show, result=show_link),
+        FormPage(USERS, "/invitations", "POST", "/invitations", _invitation, on_list(show_list), result=show_link),
     )
     revoke = Action(
         f"{INVITATION}/revoke",

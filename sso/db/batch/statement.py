@@ -27,7 +27,7 @@ class BatchStatement:
     """
 
     def __init__(self, sql: str, columns: Mapping[str, str], name: str = "") -> None:
-        """``name`` is used in logs and traces; by default it is that of the constant that holds the statement."""
+        """``name`` is used in logs and traces; by default the constant that holds the statement names it."""
         if "{items}" not in sql:
             raise ValueError("the SQL of a BatchStatement must contain {items}")
         self._sql = sql

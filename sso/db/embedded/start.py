@@ -193,7 +193,7 @@ def create_cluster(new: Path, account: Account, binaries: Binaries, running: Loc
         make_directory(new, 0o700)
         _initialize(new, account, binaries, running)
         return
-    # initdb needs an account with a name, and that of PostgreSQL has none. Other processes of nobody do not get through
+    # initdb needs an account with a name, and PostgreSQL's has none. Other processes of nobody do not get through
     # the outer directory, and cannot attach to initdb, because its group is another one.
     outer, creator = new.with_name(f"{new.name}.outer"), Account(nobody().uid, account.gid)
     shutil.rmtree(outer, ignore_errors=True)
@@ -259,7 +259,7 @@ def _kill_orphans(home: Path, running: Lock) -> None:
         return  # a postmaster is just starting
     orphans = []
     for process in Path("/proc").iterdir():
-        # Processes come and go, and /proc hides those of other users.
+        # Processes come and go, and /proc hides what other users run.
         with contextlib.suppress(OSError):
             if process.name.isdigit() and (process / "exe").readlink().name.startswith("postgres"):
                 opened = [file.stat() for file in (process / "fd").iterdir() if file.exists()]

@@ -68,7 +68,7 @@ def _quoted(folder: Path) -> str:
 
 
 def check_exists(archive: Path) -> None:
-    """Raises EmbeddedError if the path is not that of a folder."""
+    """Raises EmbeddedError if the path is not a folder."""
     if not (archive.is_absolute() and str(archive).isprintable()):
         raise EmbeddedError("SSO_WAL_ARCHIVE: must be an absolute path such as /backups/wal")
     if not archive.is_dir():

@@ -116,9 +116,9 @@ sign_ins = Table(
     Column("auth_time", BigInteger),  # when the user authenticated; NULL: at its creation; 0: no proof is known
     timestamp_column("last_used"),
     timestamp_column("expires"),
-    text_column("address"),  # of the last request
+    text_column("address"),  # where the last request came from
     text_column("auth", "login"),  # how the user authenticated: login, otp, gsid
-    bool_column("second_factor"),  # one was used for the sign-in, or for that of the browser that confirmed it
+    bool_column("second_factor"),  # one was used for the sign-in, or by the browser that confirmed it
     bigint_column("app_id"),
     bigint_column("gapp_id"),
     bool_column("ended"),  # by the user: its JWTs are invalid; the row is kept until they have expired

@@ -36,8 +36,8 @@ change_stream = Table(
     "change_stream",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("last_position", BigInteger, nullable=False),  # of the newest event
-    Column("trimmed_to", BigInteger, nullable=False),  # of the newest event that was deleted because of its age
+    Column("last_position", BigInteger, nullable=False),  # the newest event
+    Column("trimmed_to", BigInteger, nullable=False),  # the newest event that was deleted because of its age
 )
 
 # Addresses that events are sent to, in the order of the stream. The worker that has the lease sends.

@@ -20,7 +20,7 @@ game_sessions = Table(
     # The request of the game. The confirmation may fill distr, app_id, gapp_id and with_meta if they are empty.
     Column("location", LargeBinary, nullable=False),  # the digest of the secret in the Location header
     text_column("match"),  # two words that the game and the page show
-    text_column("address"),  # of the client that registered it
+    text_column("address"),  # where the client that registered it was
     Column("public_key", LargeBinary),  # DER; if present, later requests must be signed
     text_column("distr"),
     text_column("factor"),
@@ -42,13 +42,13 @@ game_sessions = Table(
     text_column("state"),  # sent by the game when it closes the session
     text_column("stage"),  # the progress of the browser
     Column("user_id", Text, ForeignKey("users.user_id", ondelete="CASCADE")),  # the user that confirmed
-    Column("valid_from", BigInteger),  # of that user at that time; if it has changed, the confirmation is invalid
+    Column("valid_from", BigInteger),  # the user's value at that time; if it has changed, the confirmation is invalid
     # Polls are numbered, and only the newest one may claim the result.
     Column("poll", Integer, nullable=False, server_default=text("0")),
     Column("poll_holder", Text),  # the number of the newest poll and the worker that holds it, such as 3@4f2a…
     # The claim on the login. Status `delivered` with a lease (claimed_until) means: the answer is being written.
     Column("claimed_poll", Integer),
-    Column("claim_id", Text),  # of the newest claim; the id of the sign-in whose tokens were issued under it
+    Column("claim_id", Text),  # the newest claim, and the sign-in whose tokens were issued under it
     timestamp_column("claimed_until", nullable=True),  # then another poll may claim; NULL: no lease
     timestamp_column("held_until", nullable=True),
     timestamp_column("retry_at", nullable=True),  # an earlier poll counts as early
@@ -64,7 +64,7 @@ game_sessions = Table(
     Column("user_code", Text),  # what the user types on the page
     Column("interval_s", Integer),  # between two requests of the device that are not held
     timestamp_column("polled_at", nullable=True),  # the last of them
-    Column("auth_time", BigInteger),  # of the browser session that confirmed
+    Column("auth_time", BigInteger),  # when the user signed in with the browser that confirmed
     Column("auth", Text),
     Column("grant_id", Text),  # the grant of the newest claim
     expiry_index("game_sessions"),

@@ -37,7 +37,7 @@ oauth_clients = Table(
     text_array_column("redirect_hosts"),
     text_array_column("redirect_uris"),
     text_column("profile", "strict"),
-    text_column("id_alg"),  # signing algorithm of its ID tokens; empty: that of the main key
+    text_column("id_alg"),  # signing algorithm of its ID tokens; empty: the main key decides
     bool_column("consent"),
     bool_column("first_party"),
     bool_column("disabled"),
@@ -51,7 +51,7 @@ oauth_clients = Table(
     text_column("support_uri"),
     text_column("accent"),  # such as #0f766e
     text_column("signin_text"),
-    text_array_column("origins"),  # of its pages in browsers, in addition to those of its redirect URIs
+    text_array_column("origins"),  # where its pages in browsers are, besides its redirect URIs
     text_column("jwks"),  # a JWK set with the keys that sign its assertions (private_key_jwt)
     timestamp_column("secret_expires", nullable=True),  # NULL: never
     timestamp_column("second_expires", nullable=True),
@@ -145,9 +145,9 @@ oauth_codes = Table(
     Column("failures", Integer, nullable=False, server_default=text("0")),  # failed client authentications
     timestamp_column("redeemed", nullable=True),
     Column("grant_id", Text),  # the grant that it was redeemed for; a replay revokes it
-    timestamp_column("expires"),  # of a redeemed code: how long a replay is detected
+    timestamp_column("expires"),  # for a redeemed code: how long a replay is detected
     text_column("auth"),  # how the user signed in: `auth` of the browser session
-    Column("sid", Text),  # of the browser session
+    Column("sid", Text),  # the browser session
     Column("dpop_jkt", Text),  # the key that must redeem it
     text_array_column("resources"),
     expiry_index("oauth_codes"),
@@ -233,7 +233,7 @@ logout_notifications = Table(
     Column("tries", Integer, nullable=False, server_default=text("0")),
     text_column("problem"),  # why the last try failed
     timestamp_column("expires"),
-    Column("request_id", Text),  # of the request that ended the session, for the log
+    Column("request_id", Text),  # the request that ended the session, for the log
     Column("trace_id", Text),
     Index("ix_logout_notifications_client_id", "client_id"),
     Index("ix_logout_notifications_next_try", "next_try"),

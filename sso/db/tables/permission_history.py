@@ -28,7 +28,7 @@ permission_versions = Table(
     Column("commit_id", BigInteger, nullable=False),  # without foreign key, which would double the cost of a version
     Column("kind", Text, nullable=False),  # the table; project_applications for the applications of a project
     Column("owner", Text, nullable=False),  # the user, application or project whose permissions are read with the row
-    Column("key", Text, nullable=False),  # the row among those of the owner
+    Column("key", Text, nullable=False),  # which of the owner's rows it is
     Column("image", JSONB),  # NULL: the row did not exist
     PrimaryKeyConstraint("kind", "owner", "key", "commit_id", name="pk_permission_versions"),
     Index("ix_permission_versions_commit_id", "commit_id"),

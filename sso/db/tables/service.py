@@ -66,7 +66,7 @@ node_workers = Table(
     Column("node", Text, nullable=False),
     Column("host", Text, nullable=False),
     Column("pid", Integer, nullable=False),
-    Column("version", Text, nullable=False),  # of the program
+    Column("version", Text, nullable=False),  # the version of the program
     Column("schema_version", Text, nullable=False),  # that the program was made for
     Column("base_url", Text, nullable=False),
     text_array_column("master_keys"),  # ids of the keys, the one that encrypts first
@@ -91,7 +91,7 @@ outbox = Table(
     created_column(),
     Column("next_try", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("tries", Integer, nullable=False, server_default=text("0")),
-    Column("request_id", Text),  # of the request that queued the message, for the log
+    Column("request_id", Text),  # the request that queued the message, for the log
     Column("trace_id", Text),
     Index("ix_outbox_next_try", "next_try"),
 )

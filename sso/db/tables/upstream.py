@@ -31,10 +31,10 @@ identity_providers = Table(
     text_column("client_id"),
     Column("secret_sealed", Text, info=SEALED),
     text_array_column("scopes"),
-    text_column("authorization_url"),  # of oauth2; the other kinds derive their addresses from the issuer
+    text_column("authorization_url"),  # for oauth2; the other kinds derive their addresses from the issuer
     text_column("token_url"),
     text_column("userinfo_url"),
-    json_column("claims"),  # of oauth2: our names and those of the userinfo response
+    json_column("claims"),  # for oauth2: our name of a claim -> its name in the userinfo response
     bigint_column("position"),
     bool_column("trusted_email"),
     bool_column("trusted_second_factor"),
@@ -63,7 +63,7 @@ linked_identities = Table(
 upstream_attempts = Table(
     "upstream_attempts",
     metadata,
-    Column("digest", LargeBinary, primary_key=True),  # of the parameter `state`
+    Column("digest", LargeBinary, primary_key=True),  # hashed from the parameter `state`
     _provider_column(),
     Column("browser", LargeBinary, nullable=False),  # digest of the cookie of the browser that began
     text_column("next"),

@@ -47,7 +47,7 @@ class ClientAssertions:
     ) -> ClientCredentials:
         """Returns the credentials of the client that signed the assertion, which is used up. Raises InvalidClient.
 
-        ``path`` is that of the endpoint, whose address the assertion may have as its audience.
+        ``path`` belongs to the endpoint, whose address the assertion may have as its audience.
         """
         if assertion_type != ASSERTION_TYPE:
             raise InvalidRequest(f"client_assertion_type: expected {ASSERTION_TYPE}")

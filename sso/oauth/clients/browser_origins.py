@@ -1,4 +1,4 @@
-"""The origins of browser apps: those of the redirect URIs of oidc clients, and those that the clients list.
+"""The origins of browser apps: from the redirect URIs of oidc clients, and from the lists of clients.
 
 They are kept in memory for a few seconds. A new origin is found at once, because an unknown one is looked up in the
 database; these look-ups share a statement and run at most five times in a second, whatever the number of requests.
@@ -28,7 +28,7 @@ class BrowserOrigins:
         self._allow_http = allow_http
         self._lock = trio.Lock()
         self._origins: frozenset[str] = frozenset()
-        self._hosts: frozenset[str] = frozenset()  # of clients without redirect_uris: any port is allowed
+        self._hosts: frozenset[str] = frozenset()  # for clients without redirect_uris; any port is allowed
         self._read_at = float("-inf")
 
     async def is_allowed(self, origin: str) -> bool:
@@ -40,7 +40,7 @@ class BrowserOrigins:
         try:
             await self._read_after(now)
         except DatabaseError as error:
-            log.warning("oauth.origin_lookup_failed", reason=str(error))  # those of the last time still count
+            log.warning("oauth.origin_lookup_failed", reason=str(error))  # the origins of the last time still count
         return self._has(origin)
 
     def _has(self, origin: str) -> bool:

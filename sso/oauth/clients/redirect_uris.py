@@ -81,7 +81,7 @@ def match_redirect_uri(
 
 
 def is_redirect_uri(uri: str, hosts: Sequence[str], uris: Sequence[str] = (), *, allow_http: bool = False) -> bool:
-    """Returns whether the URI belongs to the client. The arguments are those of :func:`match_redirect_uri`."""
+    """Returns whether the URI belongs to the client. It takes the arguments of :func:`match_redirect_uri`."""
     return isinstance(match_redirect_uri(uri, hosts, uris, allow_http=allow_http), Redirect)
 
 

@@ -71,7 +71,7 @@ class RefreshTokenGrant:
             client, credentials, presented, redirect_uri, redirect_uri, successors, restrictions
         )
         if result is not None and _must_retry(result, client, redirect_uri):
-            # The bearer is a hash with the redirect URI. If an oidc client has not sent it, it is that of the grant.
+            # The bearer is a hash with the redirect URI. If an oidc client has not sent it, the grant's is used.
             hashed_uri = redirect_uri or result.grant_redirect_uri or ""
             if not is_used:
                 await self._use_proof(proof, result.client, credentials, presented, hashed_uri)

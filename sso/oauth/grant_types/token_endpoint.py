@@ -62,7 +62,7 @@ class TokenEndpoint:
     ) -> Awaitable[dict[str, Any]]:
         """Returns the awaitable token response.
 
-        If a request does not name its client, the client is that of the code or of the refresh token.
+        If a request does not name its client, the code or the refresh token does.
         """
         match request.grant_type:
             case "authorization_code":

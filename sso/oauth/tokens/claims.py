@@ -30,7 +30,7 @@ class ClaimSource(Protocol):
 
 
 def scope_claims(user: ClaimSource) -> dict[str, Any]:
-    """Returns the claims of the scopes email and profile. A strict client gets those of §2.1 only."""
+    """Returns the claims of the scopes email and profile. A strict client gets only the claims of §2.1."""
     is_oidc = user.profile == "oidc"
     claims: dict[str, Any] = {}
     if "email" in user.scopes:

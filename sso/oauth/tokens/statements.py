@@ -24,10 +24,10 @@ AUTHENTICATED = """NOT c.disabled AND c.profile = item.profile
                 OR (item.matched_secret = '' AND c.secret_sealed IS NULL AND c.profile = 'oidc')
                 OR (item.matched_secret = c.jwks AND c.token_endpoint_auth_method = 'private_key_jwt'))"""
 
-# The key of the request is that of the code or grant, if that has one; a client that must have a key has one.
+# If the code or grant has a key, the request proves the same one; a client that must have a key has one.
 _KEY_MATCHES = """({0}.dpop_jkt IS NULL OR {0}.dpop_jkt = item.dpop_jkt)
                 AND (item.dpop_jkt IS NOT NULL OR NOT c.dpop_bound_access_tokens)"""
-# The resources of the request are among those of the code or grant, if that has any.
+# If the code or grant names resources, the request names some of them.
 _RESOURCES_MATCH = """(item.resources IS NULL OR cardinality({0}.resources) = 0
                 OR string_to_array(item.resources, ' ') <@ {0}.resources)"""
 

@@ -33,7 +33,7 @@ class TokenLifetimes:
     refresh_s: int
     grant_max_s: int
     leeway_s: int
-    session_s: int  # of a browser session
+    session_s: int  # how long a browser session lasts
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class RefusedCode:
     code_client_id: str | None  # None if the code does not exist or has expired
     redirect_uri_matches: bool
     authenticated: bool
-    holder_matches: bool  # the client and the verifier are those of the code
+    holder_matches: bool  # the client and the verifier belong to the code
     is_redeemed: bool
     key_matches: bool
     resources_match: bool

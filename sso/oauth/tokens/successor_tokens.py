@@ -21,7 +21,7 @@ _KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 @dataclass(frozen=True)
 class SuccessorTokens:
     access_token: str
-    token_id: str  # of the refresh token
+    token_id: str  # identifies the refresh token
     retry_s: int = 0  # how long after the rotation a repeated request gets the same tokens
 
 

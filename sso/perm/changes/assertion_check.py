@@ -48,7 +48,7 @@ class AssertionFailed(PermissionConflict):
         self._failed = failed
 
     def without_users(self) -> "AssertionFailed":
-        """The same error for callers who may not read which users there are, and what they may do."""
+        """Returns the same error for callers who may not read which users there are, and what they may do."""
         return AssertionFailed([item.without_users() for item in self._failed])
 
 
@@ -69,7 +69,7 @@ class AssertionCheck:
         return cls(assertions, await find_user_ids(runner, logins) if logins else {})
 
     def see(self, effective: EffectivePermissions, user_id: str, home: ProjectFacts | None) -> None:
-        """Check the assertions about this user. ``home`` is the project of the application."""
+        """Checks the assertions about this user. ``home`` is the project of the application."""
         for assertion in self.assertions.get(effective.application_id, ()):
             if assertion.login:
                 if self.user_ids.get(assertion.login) != user_id:
@@ -83,7 +83,8 @@ class AssertionCheck:
     def newcomer_failures(
         self, application: CompiledApplication, home: ProjectFacts | None, now: int
     ) -> list[FailedAssertion]:
-        """The assertions that a new user would violate by what every user has, and that no present user violates."""
+        """Returns the assertions that a new user would violate by what every user has, and that no present user
+        violates."""
         effective = compute_default_permissions(application, now)
         application_id = application.application_id
         failed = []
@@ -99,7 +100,7 @@ class AssertionCheck:
         return failed
 
     def new_newcomer_failures(self, before: PermissionState, after: PermissionState, now: int) -> list[FailedAssertion]:
-        """The assertions that a new user would violate after the write, and did not before it."""
+        """Returns the assertions that a new user would violate after the write, and did not before it."""
         failed: list[FailedAssertion] = []
         for application_id in self.assertions:
             old, new = (state.compiled.get(application_id) for state in (before, after))
@@ -123,7 +124,7 @@ class AssertionCheck:
 async def check_application(
     runner: Runner, facts: StoredFacts, application_id: int, statements: Iterable[str], now: int
 ) -> tuple[list[FailedAssertion], list[str]]:
-    """Check statements with all users that they concern. Returns those that fail, and warnings."""
+    """Checks statements with all users that they concern. Returns those that fail, and warnings."""
     check = await AssertionCheck.begin(runner, {application_id: statements})
     state = await PermissionState.read(runner, [application_id], ())
     await state.compile(runner, facts, [application_id])
@@ -172,7 +173,7 @@ def _see_all(
 async def _possible_violators(
     runner: Runner, state: PermissionState, application_id: int, assertion: Assertion
 ) -> list[str]:
-    """The users who may have the rule other than through the role of the assertion."""
+    """Returns the users who may have the rule other than through the role of the assertion."""
     application = state.compiled[application_id]
     paths = _paths(assertion)
     candidates = Candidates(application_id, everyone=not paths.isdisjoint(application.schema_rules))
@@ -214,7 +215,7 @@ def _reference_warnings(application: CompiledApplication, assertions: Iterable[A
 
 
 def _paths(assertion: Assertion) -> frozenset[str]:
-    """The paths that the rule of an assertion may have in roles, schemas and records."""
+    """Returns the paths that the rule of an assertion may have in roles, schemas and records."""
     name = assertion.rule.rpartition("/")[2]
     if name.startswith(("private_data.", "public_data.")):
         return frozenset((name,))

@@ -26,7 +26,7 @@ class AssertionReport:
         }
 
     def without_users(self) -> "AssertionReport":
-        """The same report for callers who may not read which users there are, and what they may do."""
+        """Returns the same report for callers who may not read which users there are, and what they may do."""
         return AssertionReport(self.checked, tuple(item.without_users() for item in self.failed), self.warnings)
 
 

@@ -50,7 +50,7 @@ class Candidates:
         return bool(self.everyone or self.all_records or self.users or self.roles or self.attributes)
 
     def add_condition(self, condition: Condition) -> None:
-        """Add all users for whom the condition of a role or group may hold."""
+        """Adds all users for whom the condition of a role or group may hold."""
         attributes = required_attributes(condition)
         if attributes is None:
             self.everyone = True
@@ -62,7 +62,7 @@ class Candidates:
                 self.attributes.add((kind, value))
 
     def add_role(self, role: CompiledRole | None) -> None:
-        """Add all users who may hold the role, other than through groups."""
+        """Adds all users who may hold the role, other than through groups."""
         if role is None:
             return
         if role.is_default:
@@ -72,7 +72,7 @@ class Candidates:
             self.add_condition(role.condition)
 
     def add_grants(self, home: ProjectFacts | None, roles: Collection[str] | None = None) -> None:
-        """Add the members of the groups that the project grants these roles to, or revokes them from; None is all."""
+        """Adds the members of the groups that the project grants these roles to, or revokes them from; None is all."""
         if home is None:
             return
         actions = home.services.get(self.application_id, ())
@@ -87,7 +87,7 @@ class Candidates:
             self.add_condition(item.condition)
 
     def add_all(self, application: CompiledApplication, home: ProjectFacts | None) -> None:
-        """Add all users who may have any permission at the application."""
+        """Adds all users who may have any permission at the application."""
         self.all_records = True
         self.everyone |= bool(application.schema_rules or application.default_roles)
         for role in application.roles.values():
@@ -96,7 +96,7 @@ class Candidates:
         self.add_grants(home)
 
     async def find(self, runner: Runner, limit: int = MAX_EXACT_USERS + 1) -> list[str]:
-        """The ids of the candidates that exist, at most ``limit``."""
+        """Returns the ids of the candidates that exist, at most ``limit``."""
         if self.everyone:
             rows = await runner.rows(_ALL_USERS, limit=limit)
         else:
@@ -124,7 +124,7 @@ class Candidates:
 
 
 def find_candidates(application_id: int, before: PermissionState, after: PermissionState) -> Candidates:
-    """The users whose permissions at the application may differ between the states."""
+    """Returns the users whose permissions at the application may differ between the states."""
     candidates = Candidates(application_id)
     old, new = before.compiled.get(application_id), after.compiled.get(application_id)
     homes = before.home(application_id), after.home(application_id)
@@ -144,7 +144,7 @@ def find_candidates(application_id: int, before: PermissionState, after: Permiss
 
 
 def is_removed(state: PermissionState, application_id: int) -> bool:
-    """Whether nobody has permissions at the application."""
+    """Returns whether nobody has permissions at the application."""
     application, home = state.applications.get(application_id), state.home(application_id)
     return application is None or application.removed or (home is not None and home.removed)
 
@@ -167,7 +167,7 @@ def _add_changed_roles(
 
 
 def changed_roles(old: CompiledApplication, new: CompiledApplication) -> frozenset[str]:
-    """The names of roles that differ in what they give, or to whom."""
+    """Returns the names of roles that differ in what they give, or to whom."""
     return frozenset(
         name
         for name in old.roles.keys() | new.roles.keys()
@@ -183,7 +183,7 @@ def _effect(role: CompiledRole | None) -> object:
 
 
 def _grants(application_id: int, home: ProjectFacts | None) -> object:
-    """All that decides which users get roles of the application through its project, or lose them."""
+    """Returns all that decides which users get roles of the application through its project, or lose them."""
     if home is None or not (actions := home.services.get(application_id, ())):
         return None
     named = {action.group_id for action in actions}
@@ -191,14 +191,14 @@ def _grants(application_id: int, home: ProjectFacts | None) -> object:
 
 
 def _access(project: ProjectFacts) -> object:
-    """All that decides which users a project excludes."""
+    """Returns all that decides which users a project excludes."""
     listed = {*project.allow, *project.disallow}
     groups = [group for group in project.groups if group.id in listed]
     return project.removed, project.allowed_domains, project.allow, project.disallow, groups
 
 
 def _changed_members(before: PermissionState, after: PermissionState) -> set[str]:
-    """The members of projects in the scope whose roles or scopes changed."""
+    """Returns the members of projects in the scope whose roles or scopes changed."""
     changed: set[str] = set()
     for project_id in before.members.keys() | after.members.keys():
         old, new = before.members.get(project_id, {}), after.members.get(project_id, {})

@@ -23,7 +23,10 @@ _WITH_CONDITIONS = Statement(
 def attributes_that_differ(
     before: Mapping[str, UserAccount], after: Mapping[str, UserAccount], *, creates_accounts: bool
 ) -> Iterator[tuple[str, frozenset[str]]]:
-    """The users whose attributes a write changed, by id. A user whom the write created had no attributes before."""
+    """Returns the users whose attributes a write changed, by id.
+
+    A user whom the write created had no attributes before.
+    """
     for user_id, account in after.items():
         if user_id in before:
             if before[user_id].facts != account.facts:
@@ -33,13 +36,13 @@ def attributes_that_differ(
 
 
 def _changed_attributes(old: UserFacts, new: UserFacts) -> frozenset[str]:
-    """The strings of which a stored condition has one if the difference of the attributes matters to it."""
+    """Returns the strings of which a stored condition has one if the difference of the attributes matters to it."""
     domain = ("domain",) if old.domain != new.domain else ()
     user_id = ("uid",) if old.user_id != new.user_id else ()
     return frozenset((*(old.tags ^ new.tags), *(old.purchases ^ new.purchases), *domain, *user_id))
 
 
 async def applications_with_conditions(tx: Transaction, attributes: frozenset[str]) -> set[int]:
-    """The applications where the difference of the attributes may matter."""
+    """Returns the applications where the difference of the attributes may matter."""
     rows = await tx.rows(_WITH_CONDITIONS, values=list(attributes), domain="domain" in attributes)
     return {row["application_id"] for row in rows}

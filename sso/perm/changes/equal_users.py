@@ -24,7 +24,7 @@ class EqualUsers:
 
 
 def named_by_states(application_id: int, states: Iterable[PermissionState]) -> set[str]:
-    """The ids of users that a condition of a role, or a group or its conditions, names."""
+    """Returns the ids of users that a condition of a role, or a group or its conditions, names."""
     named: set[str] = set()
     for state in states:
         application, home = state.compiled.get(application_id), state.home(application_id)

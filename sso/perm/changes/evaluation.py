@@ -23,7 +23,7 @@ USERS_PER_PART = 10  # of a large application, so that the thread is free again 
 def evaluate(
     state: PermissionState, application_id: int, row: UserRow, now: int, *, scope_only: bool = False
 ) -> EffectivePermissions | None:
-    """The permissions of a user. Returns None if the application does not exist in this state.
+    """Returns the permissions of a user, or None if the application does not exist in this state.
 
     With ``scope_only``, memberships of projects outside the scope of the write are left out.
     """
@@ -53,7 +53,8 @@ def _projects(state: PermissionState, row: UserRow, *, scope_only: bool) -> Iter
 
 
 async def read_member_projects(runner: Runner, state: PermissionState, rows: Iterable[UserRow]) -> set[str]:
-    """Read the projects in which these users are members into the state; returns the ids of those that were added."""
+    """Reads the projects in which these users are members into the state and returns the ids of those that were
+    added."""
     missing = {project_id for row in rows for project_id in row.members} - state.projects.keys()
     await state.read_projects(runner, missing)
     return missing & state.projects.keys()
@@ -65,7 +66,7 @@ def chunks(user_ids: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def parts(rows: Sequence[UserRow], *, is_large: bool) -> Iterator[Sequence[UserRow]]:
-    """The rows of a chunk, as many as are evaluated at a time."""
+    """Returns the rows of a chunk, as many as are evaluated at a time."""
     size = USERS_PER_PART if is_large else USERS_AT_ONCE
     for start in range(0, len(rows), size):
         yield rows[start : start + size]

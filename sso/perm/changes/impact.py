@@ -79,7 +79,7 @@ class Impact:
         return not self.unevaluated
 
     def visible(self, select: Callable[[PermissionChange], PermissionChange | None]) -> "Impact":
-        """The impact with the parts of each change that ``select`` returns.
+        """Returns the impact with the parts of each change that ``select`` returns.
 
         Users without such a part are not counted: the caller could choose conditions such that a number tells an
         attribute of one user. For the same reason, the numbers of users who were not evaluated are rounded.
@@ -89,11 +89,14 @@ class Impact:
         return replace(Impact.of(shown, rounded, self.warnings), failed_assertions=self.failed_assertions)
 
     def without_violators(self) -> "Impact":
-        """The impact without the names of users who violate an assertion."""
+        """Returns the impact without the names of users who violate an assertion."""
         return replace(self, failed_assertions=[failed.without_users() for failed in self.failed_assertions])
 
     def json(self, *, with_application: bool = True) -> dict[str, Any]:
-        """The members of the response to a dry run. ``with_application`` shows the application of each change."""
+        """Returns the members of the response to a dry run.
+
+        ``with_application`` shows the application of each change.
+        """
         changes = self.changes if self.is_exact else self.changes[:MAX_EXAMPLES]
         users = [change.json for change in changes]
         if not with_application:

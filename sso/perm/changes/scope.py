@@ -33,17 +33,17 @@ class Scope:
 
     @classmethod
     def record(cls, user_id: str, application_id: int) -> "Scope":
-        """The data and roles of a user at an application."""
+        """Names the data and roles of a user at an application."""
         return cls(records=frozenset(((user_id, application_id),)))
 
     @classmethod
     def application(cls, application_id: int) -> "Scope":
-        """The schema and the roles of an application; no role is removed, and it stays in its project."""
+        """Names the schema and the roles of an application; no role is removed, and it stays in its project."""
         return cls(applications=frozenset((application_id,)))
 
     @classmethod
     def role(cls, application_id: int, name: str, *, removed: bool = False) -> "Scope":
-        """One role. A generic role leaves the memberships of projects when it becomes protected."""
+        """Names one role. A generic role leaves the memberships of projects when it becomes protected."""
         may_be_removed = removed or application_id == CENTRAL_APPLICATION_ID
         role = frozenset(((application_id, name),))
         removed_roles = role if may_be_removed else frozenset()
@@ -51,7 +51,10 @@ class Scope:
 
     @classmethod
     def project(cls, *project_ids: str | None, read_applications: Iterable[int] = ()) -> "Scope":
-        """Settings, memberships and groups of projects. ``read_applications`` are those whose roles the write names."""
+        """Names the settings, memberships and groups of projects.
+
+        ``read_applications`` are those whose roles the write names.
+        """
         return cls(
             projects=frozenset(project_id for project_id in project_ids if project_id is not None),
             read_applications=frozenset(read_applications),
@@ -59,7 +62,10 @@ class Scope:
 
     @classmethod
     def account(cls, user: str) -> "Scope":
-        """The login, tags and purchases of a user, which conditions compare with. ``user`` is an id or a login."""
+        """Names the login, tags and purchases of a user, which conditions compare with.
+
+        ``user`` is an id or a login.
+        """
         return cls(accounts=frozenset((user,)))
 
     def __or__(self, other: "Scope") -> "Scope":

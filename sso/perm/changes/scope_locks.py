@@ -37,7 +37,7 @@ _SHARE = Statement(
 
 
 async def lock_scope(tx: Transaction, scope: Scope) -> None:
-    """Lock everything that the scope names, in the order of `sso.perm.stores.locks`."""
+    """Locks everything that the scope names, in the order of `sso.perm.stores.locks`."""
     exclusive = scope.changed_applications
     if exclusive or scope.projects:
         await tx.value(_LOCK_CONDITIONS if scope.accounts else _SHARE_CONDITIONS)
@@ -55,7 +55,7 @@ async def lock_scope(tx: Transaction, scope: Scope) -> None:
 
 
 async def lock_conditions(tx: Transaction) -> None:
-    """Keep all conditions unchanged until the transaction ends, because attributes of users were changed."""
+    """Keeps all conditions unchanged until the transaction ends, because attributes of users were changed."""
     await tx.value(_LOCK_CONDITIONS)
 
 
@@ -70,7 +70,7 @@ async def _applications_of(tx: Transaction, project_ids: Collection[str]) -> fro
 
 
 def _runs(exclusive: Collection[int], shared: Collection[int]) -> list[tuple[bool, list[int]]]:
-    """All ids in ascending order, in as few statements as that allows."""
+    """Returns all ids in ascending order, in as few statements as that allows."""
     runs: list[tuple[bool, list[int]]] = []
     for application_id in sorted({*exclusive, *shared}):
         is_exclusive = application_id in exclusive

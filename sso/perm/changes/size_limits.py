@@ -31,7 +31,7 @@ def check_sizes(before: PermissionState, after: PermissionState) -> None:
 
 
 def applications_with_more_groups(before: PermissionState, after: PermissionState) -> list[int]:
-    """The applications of projects whose groups have more nodes after the write."""
+    """Returns the applications of projects whose groups have more nodes after the write."""
     grown = {
         project_id
         for project_id, project in after.projects.items()

@@ -85,7 +85,7 @@ class PermissionState:
                 self.projects[row["id"]] = await run_pure(runner, takes_long, _project, row)
 
     def home(self, application_id: int) -> ProjectFacts | None:
-        """The project of an application."""
+        """Returns the project of an application."""
         application = self.applications.get(application_id)
         return self.projects.get(application.project_id) if application and application.project_id else None
 

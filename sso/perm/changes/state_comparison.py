@@ -47,7 +47,7 @@ class StateComparison:
     _work: int = 0  # see `MAX_WORK`
 
     async def lock_accounts(self, tx: Transaction) -> None:
-        """Lock the users in the scope. Users are locked before applications, as by the creation of projects."""
+        """Locks the users in the scope. Users are locked before applications, as by the creation of projects."""
         self.accounts_before = await self._read_accounts(tx, lock=bool(self.scope.accounts))
 
     async def begin(self, tx: Transaction) -> None:
@@ -133,7 +133,7 @@ class StateComparison:
         return {account.user_id: account for account in accounts}
 
     def _user_pairs(self, accounts: dict[str, UserAccount]) -> Iterator[tuple[str, int]]:
-        """The records in the scope, with user ids in place of logins."""
+        """Returns the records in the scope, with user ids in place of logins."""
         ids = user_ids_by_name(accounts.values(), {name for name, _ in self.scope.records})
         return ((ids[name], application_id) for name, application_id in self.scope.records if name in ids)
 
@@ -143,7 +143,7 @@ class StateComparison:
                 self._records[user_id, application_id] = row
 
     def _share_unchanged(self) -> None:
-        """Use the compiled applications of the state before the write, where they did not change."""
+        """Uses the compiled applications of the state before the write, where they did not change."""
         for application_id, compiled in self.before.compiled.items():
             if self.after.applications[application_id].revision == compiled.version:
                 self.after.compiled[application_id] = compiled
@@ -160,7 +160,8 @@ class StateComparison:
         return candidates
 
     async def _candidates_by_attributes(self, tx: Transaction, accounts: dict[str, UserAccount]) -> dict[int, set[str]]:
-        """The users whose attributes the write changed, and those that it created, where these attributes matter."""
+        """Returns the users whose attributes the write changed, and those that it created, where these attributes
+        matter."""
         candidates: dict[int, set[str]] = {}
         applications: dict[frozenset[str], set[int]] = {}
         for user_id, attributes in attributes_that_differ(
@@ -177,7 +178,7 @@ class StateComparison:
         return candidates
 
     async def _add_applications(self, tx: Transaction, application_ids: Iterable[int]) -> None:
-        """Read applications that the write does not change, but where it changes permissions."""
+        """Reads applications that the write does not change, but where it changes permissions."""
         missing = [item for item in application_ids if item not in self.after.applications]
         if missing:
             state = await PermissionState.read(tx, missing, ())
@@ -255,7 +256,7 @@ class StateComparison:
     def _with_known_records(
         self, application_id: int, user_ids: list[str], accounts: dict[str, UserAccount]
     ) -> list[str]:
-        """Leave out users whose record is in the scope, but too many are, so that it was not read before the write."""
+        """Leaves out users whose record is in the scope, but too many are, so that it was not read before the write."""
         pairs = {pair for pair in self._user_pairs(accounts) if pair[0] in self.accounts_before} - self._records.keys()
         return [user_id for user_id in user_ids if (user_id, application_id) not in pairs]
 
@@ -265,7 +266,7 @@ class StateComparison:
             self.before.compiled.setdefault(application_id, self.after.compiled[application_id])
 
     async def _read_projects(self, tx: Transaction, application_id: int, rows: Iterable[UserRow]) -> None:
-        """Read the projects of members that the write does not change."""
+        """Reads the projects of members that the write does not change."""
         if application_id == CENTRAL_APPLICATION_ID and not self._only_scope_matters:
             for project_id in await read_member_projects(tx, self.after, rows):
                 self.before.projects[project_id] = self.after.projects[project_id]

@@ -50,7 +50,7 @@ class UserAccount(NamedTuple):
 
 
 async def read_user_rows(runner: Runner, application_id: int, user_ids: Iterable[str]) -> dict[str, UserRow]:
-    """The users that exist, by id."""
+    """Returns the users that exist, by id."""
     rows = {}
     for row in await runner.rows(_ROWS, application_id=application_id, ids=list(user_ids)):
         members: dict[str, list[list[Any]]] = {}
@@ -63,7 +63,7 @@ async def read_user_rows(runner: Runner, application_id: int, user_ids: Iterable
 
 
 async def find_user_ids(runner: Runner, logins: Iterable[str]) -> dict[str, str]:
-    """The ids of the users with these logins or ids, by the name that was given."""
+    """Returns the ids of the users with these logins or ids, by the name that was given."""
     return user_ids_by_name(await read_accounts(runner, logins), logins)
 
 
@@ -73,7 +73,7 @@ def user_ids_by_name(accounts: Iterable[UserAccount], names: Iterable[str]) -> d
 
 
 async def read_accounts(runner: Runner, names: Iterable[str], *, lock: bool = False) -> list[UserAccount]:
-    """The users with these ids or logins. They have no address, so conditions on addresses do not hold."""
+    """Returns the users with these ids or logins. They have no address, so conditions on addresses do not hold."""
     ids_and_keys = {key for name in names for key in (name, login_key(name))}
     return [
         UserAccount(

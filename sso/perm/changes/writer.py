@@ -83,7 +83,7 @@ class PermissionWriter:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Written[T]:
-        """Run ``work(tx, *args, **kwargs)`` in one transaction, and return its result with what it changed.
+        """Runs ``work(tx, *args, **kwargs)`` in one transaction, and returns its result with what it changed.
 
         ``work`` must change only what ``scope`` names. It may be called again, see `Database.transaction`.
         """
@@ -93,7 +93,7 @@ class PermissionWriter:
             return await self._write(EVALUATION_S, mode, scope, work, *args, **kwargs)
 
     async def write_login(self, user_id: str, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Run a change of a user's own login. Assertions cannot stop it; those that fail are in the audit trail."""
+        """Runs a change of a user's own login. Assertions cannot stop it; those that fail are in the audit trail."""
         mode = WriteMode(override=True, actor=AuditActor(user_id=user_id))
         return (await self.write(mode, Scope.account(user_id), work)).result
 

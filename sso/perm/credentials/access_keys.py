@@ -39,14 +39,14 @@ class AccessKeys:
         self._find_by_id = Batch(database, _FIND_BY_ID)
 
     async def authenticate(self, secret: str) -> AccessKey | None:
-        """The valid key with this value. Returns None if there is none."""
+        """Returns the valid key with this value, or None if there is none."""
         row = await self._find_by_digest(digest=digest(secret))
         if row is None:
             return None
         return await self.use(row["id"], row["application_id"], is_stale=row["is_stale"])
 
     async def find_with_secret(self, key_id: str) -> tuple[AccessKey, str] | None:
-        """The valid key with this id, and its value, to verify a signature. Returns None if there is none."""
+        """Returns the valid key with this id, and its value, to verify a signature, or None if there is none."""
         row = await self._find_by_id(key_id=key_id)
         if row is None:
             return None

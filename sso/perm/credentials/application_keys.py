@@ -61,7 +61,7 @@ class ApplicationKeys:
         self._find_key = Batch(database, _KEY_OF_APPLICATION)
 
     async def find(self, application_id: int, key_id: str) -> ApplicationKey | None:
-        """The key with which the application may sign service JWTs. Returns None if there is no such key.
+        """Returns the key with which the application may sign service JWTs, or None if there is no such key.
 
         A key in a file is returned for a removed application as well: `ServiceJwts` checks the application.
         """
@@ -75,14 +75,14 @@ class ApplicationKeys:
         return ApplicationKey(file_key.key) if file_key is not None and file_key.id == key_id else None
 
     async def has_file(self, application_id: int) -> bool:
-        """Whether a node has a file with a usable key of the application."""
+        """Returns whether a node has a file with a usable key of the application."""
         if await self._files.find(application_id) is not None:
             return True
         is_imported: bool = await self._database.value(_IS_IMPORTED, application_id=application_id, node=self._node)
         return is_imported
 
     async def find_pem(self, key_id: str) -> str | None:
-        """A public key of any application by its id. Any client may read it."""
+        """Returns a public key of any application by its id. Any client may read it."""
         if not _KEY_ID.fullmatch(key_id):
             return None
         pem: str | None = await self._database.value(_KEY_BY_ID, id=key_id, node=self._node)
@@ -107,7 +107,7 @@ class ApplicationKeys:
         return [{"id": key_id, "data": pem} for key_id, pem in pems.items()]
 
     async def _active_applications(self, application_ids: Collection[int]) -> frozenset[int]:
-        """Those of the applications that are not removed and not in a removed project."""
+        """Returns those of the applications that are not removed and not in a removed project."""
         rows = await self._database.rows(_ACTIVE_APPLICATIONS, ids=list(application_ids)) if application_ids else ()
         return frozenset(row["application_id"] for row in rows)
 

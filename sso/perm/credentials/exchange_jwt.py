@@ -24,7 +24,7 @@ class ExchangeJwt:
         self._applications = applications
 
     async def renew(self, access_key: str, jwt: str, factor: str, address: Address) -> str:
-        """A new JWT for the access key's application, for the same user and device as the old JWT.
+        """Returns a new JWT for the access key's application, for the same user and device as the old JWT.
 
         The old JWT may have expired up to `EXPIRED_FOR_S` ago. The new one keeps its restrictions, and expires
         no later than the maximum time after the original sign-in.

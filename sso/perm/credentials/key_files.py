@@ -43,7 +43,7 @@ class KeyFiles:
         self._scan_lock = trio.Lock()
 
     async def find(self, application_id: int) -> FileKey | None:
-        """The key in the file of one application. Reads the file again if it has changed."""
+        """Returns the key in the file of one application. Reads the file again if it has changed."""
         version = _version(self._path(application_id))
         if version is None:
             return None
@@ -54,13 +54,13 @@ class KeyFiles:
         return known[1]
 
     async def all(self) -> list[FileKey]:
-        """The usable keys of all files, by application. Reads the files that have changed."""
+        """Returns the usable keys of all files, by application. Reads the files that have changed."""
         async with self._scan_lock:
             await self._rescan()
         return sorted((key for keys in self._keys_by_id.values() for key in keys), key=lambda key: key.application_id)
 
     async def find_by_id(self, key_id: str) -> list[FileKey]:
-        """The keys with this id, of all applications.
+        """Returns the keys with this id, of all applications.
 
         Scans the folder if files were added or removed, and otherwise at most once per `REFRESH_S`, so that requests
         for unknown keys stay cheap.
@@ -77,7 +77,7 @@ class KeyFiles:
         self._scanned_at, self._scanned_folder_mtime = self._clock(), mtime
 
     def _folder_mtime(self) -> int:
-        """The time when a file was last added to the folder or removed; 0 if there is no folder."""
+        """Returns the time when a file was last added to the folder or removed; 0 if there is no folder."""
         try:
             return self._folder.stat().st_mtime_ns
         except OSError:
@@ -121,7 +121,7 @@ class KeyFiles:
 
 
 def _version(path: Path) -> FileVersion | None:
-    """A value that changes with the content of a regular file. Returns None if there is no regular file."""
+    """Returns a value that changes with the content of a regular file, or None if there is no regular file."""
     try:
         status = path.lstat()
     except OSError:
@@ -130,7 +130,7 @@ def _version(path: Path) -> FileVersion | None:
 
 
 def _content(path: Path) -> str:
-    """The text of a small regular file. Raises OSError for any other file.
+    """Returns the text of a small regular file. Raises OSError for any other file.
 
     The file may have been replaced since it was checked, so it is opened without blocking and checked again.
     """

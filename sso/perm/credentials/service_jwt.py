@@ -33,7 +33,7 @@ _IS_ACTIVE = Statement(
 
 
 def claimed_application_id(token: str) -> int:
-    """The application that an unverified service JWT or access token names; 0 if it names none."""
+    """Returns the application that an unverified service JWT or access token names; 0 if it names none."""
     if application_id := claimed_application(token):
         return application_id
     if len(token) > MAX_LENGTH:
@@ -62,7 +62,8 @@ class ServiceJwts:
         self._verifier = Verifier(typ=TYP, audience=audience, verified=VerifiedSignatures())
 
     async def verify(self, token: str, client: Address) -> ServiceIdentity:
-        """The application that signed the token, or the service client. Raises InvalidToken if the token is not valid.
+        """Returns the application that signed the token, or the service client. Raises InvalidToken if the token is not
+        valid.
 
         Any client can send a token, so a costly verification waits in the queue of the address ``client``.
         """
@@ -98,7 +99,10 @@ class ServiceJwts:
         return application_id, found.is_active
 
     async def issue(self, application_id: int, private_pem: str, now: int) -> str:
-        """A service JWT, signed with the private key that is stored for the application. Raises PermissionConflict."""
+        """Returns a service JWT, signed with the private key that is stored for the application.
+
+        Raises PermissionConflict.
+        """
         if not private_pem:
             raise PermissionConflict(
                 "the service holds no private key of this application: store it in service_meta.private_key"

@@ -22,7 +22,8 @@ class SignedAddresses:
     async def resolve(
         self, peer: Address, claimed: str | None, signature: str | None, application_ids: Collection[int]
     ) -> Address:
-        """The client address of a request about these applications: the claimed one, or ``peer`` without a claim.
+        """Returns the client address of a request about these applications: the claimed one, or ``peer`` without a
+        claim.
 
         Raises Forbidden if the claimed address is neither ``peer`` nor signed by one of the applications.
         """
@@ -41,7 +42,10 @@ class SignedAddresses:
         return address
 
     async def _verify(self, address: str, signature: str) -> int:
-        """The id of the application whose key signed the address. The signature covers its spelling in the request."""
+        """Returns the id of the application whose key signed the address.
+
+        The signature covers its spelling in the request.
+        """
         parts = SIGNATURE.fullmatch(signature.strip())
         if parts is None or abs(int(parts[2]) - self._clock.now()) > MAX_CLOCK_SKEW_S:
             raise Forbidden("Signature is not valid")
@@ -56,5 +60,5 @@ class SignedAddresses:
 
 
 def signing_key_id(signature: str) -> str:
-    """The id of the access key that made a valid signature."""
+    """Returns the id of the access key that made a valid signature."""
     return signature.strip().partition(":")[0]

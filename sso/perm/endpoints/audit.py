@@ -8,9 +8,9 @@ from sso.audit.trail import DEFAULT_PAGE, AuditFilter
 from sso.db.database import Database
 from sso.perm.authorization import Authorizer
 from sso.perm.endpoints.audit_view import AuditView
-from sso.perm.endpoints.project_lookup import ProjectLookup
 from sso.perm.engine.required_rights import Operation
 from sso.perm.input.audit import FIELDS, read_audit_filter
+from sso.perm.operations.lookups import ProjectLookup
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.projects import resolve_project_id
 

@@ -48,7 +48,8 @@ class AuditView:
                 self._rights_at[application_id] = Rights(self._rights.central, secret)
 
     def _hidden(self, entry: dict[str, Any]) -> tuple[str, ...]:
-        """The members of ``before`` and ``after`` that the reader may not see; `EVERYTHING` hides both as a whole."""
+        """Returns the members of ``before`` and ``after`` that the reader may not see; `EVERYTHING` hides both as a
+        whole."""
         rights = self._rights_at.get(entry["application_id"], self._rights)
         subject = entry["operation"].partition(".")[0]
         if subject == "permissions":

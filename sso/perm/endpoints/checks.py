@@ -13,12 +13,12 @@ import trio
 from sso.core.errors import ApiError, Forbidden, NotFound
 from sso.perm.authorization import Authorizer, CallerRights, missing_sections
 from sso.perm.caller import Caller
-from sso.perm.endpoints.explain import explain_json
-from sso.perm.endpoints.user_data import readable_sections, require_target
 from sso.perm.engine.render import Options
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.rule_check import covers_param, project_rule, rule_index, sections_of
 from sso.perm.input.questions import Question, read_check_options, read_questions
+from sso.perm.operations.explain import explain_json
+from sso.perm.operations.user_data import readable_sections, require_target
 from sso.perm.request import PermissionRequest
 from sso.perm.stores.loaded_facts import LoadedFacts
 from sso.telemetry.counters import PERMISSION_CHECKS
@@ -88,7 +88,7 @@ def _answer(
 
 
 def _readable(caller: Caller, question: Question, rights: CallerRights) -> frozenset[str]:
-    """The sections that the caller may read. Raises Forbidden as a get does."""
+    """Returns the sections that the caller may read. Raises Forbidden as a get does."""
     require_target(rights, "canRead", ())
     if not caller.user_id:
         raise Forbidden
@@ -128,7 +128,7 @@ class Reasons:
     def get(
         self, question: Question, rights: CallerRights, user: LoadedFacts, sections: frozenset[str], now: int
     ) -> dict[str, Any]:
-        """The explanation of the rule, as with ``options.explain`` of a get."""
+        """Returns the explanation of the rule, as with ``options.explain`` of a get."""
         name = _name(question, user, now)
         if not name:
             other_project = [{"reason": "other_project", "text": _OTHER_PROJECT}]

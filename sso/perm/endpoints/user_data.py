@@ -1,48 +1,30 @@
 """POST /api/permissions/meta/data: a user's permissions and own record at an application (§2.9, §4.5)."""
 
-from collections.abc import Collection
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
-import orjson
-
-from sso.core.errors import Forbidden, NotFound
+from sso.core.errors import NotFound
 from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
 from sso.db.database import Database
-from sso.db.transaction import Transaction, run_pure
-from sso.perm.authorization import Authorizer, CallerRights, missing_sections
-from sso.perm.caller import Caller
-from sso.perm.changes.scope import Scope
-from sso.perm.endpoints.explain import explain_json
-from sso.perm.endpoints.permission_writes import PermissionWrites
+from sso.db.transaction import run_pure
 from sso.perm.engine.decode import decode_own_record
 from sso.perm.engine.effective_permissions import compute_permissions
-from sso.perm.engine.records import Assignment, RoleRecord, Schema
-from sso.perm.engine.render import DEFAULT_OPTIONS, Options, as_tree, earliest_role_end, render
-from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, LIST_TYPES, ROOT_ROLE, SECTIONS
+from sso.perm.engine.render import DEFAULT_OPTIONS, Options, as_tree, earliest_role_end
+from sso.perm.engine.reserved_names import LIST_TYPES
 from sso.perm.input import validators
 from sso.perm.input.options import read_user_data_options
-from sso.perm.input.protected_rules import shadowed_private_rules
-from sso.perm.input.roles import read_assignments
-from sso.perm.input.schema import USER_DATA_FIELDS, read_own_data
+from sso.perm.input.schema import USER_DATA_FIELDS
+from sso.perm.operations.user_data import UserDataOperations, UserDataQuestion, load_facts
 from sso.perm.request import PermissionRequest
-from sso.perm.stores.compilation import is_large_json
 from sso.perm.stores.facts_reader import FactsReader
-from sso.perm.stores.loaded_facts import LoadedFacts
-from sso.perm.stores.locks import ANY_PROJECT, lock_application
-from sso.perm.stores.roles import read_roles
-from sso.perm.stores.schemas import schema_of
-from sso.perm.stores.user_data import read_assigned_roles, save_record
-from sso.telemetry.counters import PERMISSION_CHECKS
 
 
 class UserDataEndpoint:
-    def __init__(self, database: Database, writes: PermissionWrites, authorizer: Authorizer) -> None:
+    def __init__(self, database: Database, operations: UserDataOperations, facts: FactsReader) -> None:
         self._database = database
-        self._writes = writes
-        self._authorizer = authorizer
+        self._operations = operations
+        self._facts = facts
 
     async def get(self, request: PermissionRequest) -> dict[str, Any] | bytes:
         data = request.required_data()
@@ -52,121 +34,39 @@ class UserDataEndpoint:
             raise FieldError(("data", "type"), f"must be {', '.join(LIST_TYPES[:-1])} or {LIST_TYPES[-1]}")
         options, explain, at = _read_options(request)
         application_id = request.application_id()
-        caller = request.caller
-        user_id = _read_user_id(data.get("user_id", caller.user_id or None))
-        is_own = bool(caller.user_id) and user_id == caller.user_id
-        authorizer = self._authorizer.with_facts(request.facts)
-        rights = await authorizer.caller_rights(caller, application_id)
-        target = require_target(rights, "canRead", ())
-        if not caller.user_id and list_type != "roles":
-            raise Forbidden
-        sections = readable_sections(caller, rights, own=is_own)
-        if at is not None:
-            user = await authorizer.facts.past.load(
-                user_id, application_id, caller.address, at, path=("options", "at"), caller=caller.subject
-            )
-            if not rights.is_root and not (is_own and explain is False):
-                _refuse_other_project(target, user)
-        else:
-            user = target if is_own else await _load(authorizer.facts, user_id, application_id, caller)
-        if not user.user_exists:
-            raise NotFound("user not found")
-        if (target if at is None else user).is_removed:
-            raise Forbidden("removed")
-        if list_type == "roles" and "roles" not in sections:
-            raise missing_sections("canRead", ("roles",))
-        options = _with_sections(options, sections)
-        PERMISSION_CHECKS.add(list_type)
-        if at is None and explain is False and not options.with_exp and not request.warnings:
-            return current_response(user, user_id, list_type, options, caller.now)
-        effective = user.effective(caller.now if at is None else at)
-        members: dict[str, Any] = {"data": render(list_type, user.application, user.facts, effective, options)}
-        members |= explain_json(explain, rights, user, effective, options, short=list_type == "list_short")
-        return request.response(**members, user_id=user_id, expired=earliest_role_end(effective, options))
+        user_id = _read_user_id(data.get("user_id", request.caller.user_id or None))
+        question = UserDataQuestion(user_id, application_id, list_type, options, explain, at)
+        answer = await self._operations.answer(request.caller, question, request.facts, as_json=not request.warnings)
+        return answer if isinstance(answer, bytes) else request.response(**answer)
 
     async def save(self, request: PermissionRequest) -> dict[str, Any]:
         data = request.required_data()
         application_id = request.application_id()
         user_id = _read_user_id(data.get("user_id"))
         default_expired = validators.read_number(request.fields.get("expired", 0), ("expired",))
-        given = {name: data[name] for name in SECTIONS if name in data}
-        takes_long = is_large_json(given)
-        sections, warnings = await run_pure(self._database, takes_long, read_own_data, given, default_expired)
-        request.warnings.extend(warnings)
-        request.warn_unknown(data, USER_DATA_FIELDS)
-        assigned: tuple[Assignment, ...] | None = None
-        if "roles" in data:
-            assigned, warnings = read_assignments(data["roles"], default_expired)
-            request.warnings.extend(warnings)
-        caller = request.caller
-        is_own = user_id == caller.user_id
-        rights = await self._authorizer.caller_rights(caller, application_id)
-        await self._authorize_save(rights, user_id, {*sections, *(["roles"] if "roles" in data else [])}, own=is_own)
-        scope = Scope.record(user_id, application_id)
-        write = await self._writes.run(
-            request, scope, _save, caller, rights, user_id, application_id, sections, assigned
-        )
+        changes = await self._operations.parse(request, data, default_expired)
+        write = await self._operations.save(request, user_id, application_id, changes)
         if write.is_dry_run:
             return write.response()
-        own = decode_own_record(write.result)
-        user = await _load(self._authorizer.facts, user_id, application_id, caller)
+        own, readable, caller = decode_own_record(write.result.record), write.result.readable, request.caller
+        user = await load_facts(self._facts, user_id, application_id, caller)
         facts = replace(user.facts, own=own)
-        effective = await run_pure(self._database, takes_long, compute_permissions, user.application, facts, caller.now)
-        readable = rights.granted.readable_sections(own=is_own)
-        tree = await run_pure(self._database, takes_long, as_tree, user.application.schema, own, readable)
+        application, takes_long = user.application, changes.is_large
+        effective = await run_pure(self._database, takes_long, compute_permissions, application, facts, caller.now)
+        tree = await run_pure(self._database, takes_long, as_tree, application.schema, own, readable)
         return request.response(
             data=tree, user_id=user_id, expired=earliest_role_end(effective, Options(sections=readable))
         )
 
-    async def _authorize_save(self, rights: CallerRights, user_id: str, sections: set[str], *, own: bool) -> None:
-        target = require_target(rights, "canWrite", sections)
-        writable = rights.granted.writable_sections(own=own)
-        if not writable or not sections <= writable:
-            raise missing_sections("canWrite", sections - writable)
-        if not own:
-            central = await self._authorizer.facts.load(user_id, CENTRAL_APPLICATION_ID, None)
-            if central is None or not central.user_exists:
-                raise NotFound("user not found")
-        if target.is_removed:
-            raise Forbidden("removed")
-
-
-async def _load(facts: FactsReader, user_id: str, application_id: int, caller: Caller) -> LoadedFacts:
-    loaded = await facts.load(user_id, application_id, caller.address)
-    assert loaded is not None  # applications are never deleted
-    return loaded
-
-
-def current_response(user: LoadedFacts, user_id: str, list_type: str, options: Options, now: int) -> bytes:
-    """The response of a get as JSON. It is rendered once for each version of the facts."""
-
-    def render_json() -> bytes:
-        effective = user.effective(now)
-        data = render(list_type, user.application, user.facts, effective, options)
-        ends = earliest_role_end(effective, options)
-        return orjson.dumps({"status": "OK", "data": data, "user_id": user_id, "expired": ends})
-
-    return user.remember(("response", list_type, options), now, render_json)
-
 
 def _read_options(request: PermissionRequest) -> tuple[Options, bool | str, int | None]:
-    """The options for rendering, ``explain`` (a flag, or the name of a rule), and ``at``."""
+    """Returns the options for rendering, ``explain`` (a flag, or the name of a rule), and ``at``."""
     if "options" not in request.fields:
         return DEFAULT_OPTIONS, False, None
     options, warnings = read_user_data_options(request.fields["options"])
     request.warnings.extend(warnings)
     explain, at = options.pop("explain", False), options.pop("at", None)
     return Options(**options), explain, at
-
-
-def _with_sections(options: Options, sections: frozenset[str]) -> Options:
-    return _default_options(sections) if options is DEFAULT_OPTIONS else replace(options, sections=sections)
-
-
-@cache
-def _default_options(sections: frozenset[str]) -> Options:
-    """There are few sets of sections."""
-    return Options(sections=sections)
 
 
 def _read_user_id(value: object) -> str:
@@ -177,60 +77,3 @@ def _read_user_id(value: object) -> str:
     if not is_user_id(value):
         raise NotFound("user not found")
     return value
-
-
-def require_target(rights: CallerRights, right: str, sections: Collection[str]) -> LoadedFacts:
-    """The target application. If it does not exist, the error is the same as for a caller without rights there."""
-    if rights.target_facts is None and not rights.is_root:
-        raise missing_sections(right, sections)
-    return rights.target
-
-
-def _refuse_other_project(present: LoadedFacts, past: LoadedFacts) -> None:
-    """The rights of callers are those in the present project, which do not show how another project gave roles."""
-    if past.project_id not in (None, present.project_id):
-        raise Forbidden("the application was in another project")
-
-
-def readable_sections(caller: Caller, rights: CallerRights, *, own: bool) -> frozenset[str]:
-    sections = rights.granted.readable_sections(own=own)
-    if not caller.user_id:
-        # Without a user, a service or an access key of the application may read roles there.
-        sections = frozenset(("roles",)) if caller.key or rights.granted.service else frozenset()
-    if not sections:
-        raise missing_sections("canRead", ())
-    return sections
-
-
-async def _save(
-    tx: Transaction,
-    caller: Caller,
-    rights: CallerRights,
-    user_id: str,
-    application_id: int,
-    sections: dict[str, Any],
-    assigned: tuple[Assignment, ...] | None,
-) -> dict[str, Any]:
-    # A service may save because of its project. The rights of other callers do not depend on the project.
-    project_id = rights.target.project_id if rights.granted.service else ANY_PROJECT
-    application = await lock_application(tx, application_id, project_id)
-    roles = await read_roles(tx, application_id)
-    is_own = user_id == caller.user_id
-    if "public_data" in sections and "private_data" not in rights.granted.writable_sections(own=is_own):
-        _refuse_shadows(sections["public_data"], schema_of(application), roles)
-    if application_id == CENTRAL_APPLICATION_ID and assigned is not None and not rights.is_root:
-        await _refuse_root_change(tx, user_id, assigned)
-    return await save_record(tx, caller.actor, user_id, application, roles, sections, assigned)
-
-
-def _refuse_shadows(public_data: dict[str, Any], schema: Schema, roles: dict[str, RoleRecord]) -> None:
-    hidden = shadowed_private_rules(public_data, schema, roles.values())
-    if hidden:
-        raise FieldError(("public_data",), f"{hidden[0]} is a private rule")
-
-
-async def _refuse_root_change(tx: Transaction, user_id: str, assigned: tuple[Assignment, ...]) -> None:
-    """Only root may give and take the role root, which has every right everywhere."""
-    stored = await read_assigned_roles(tx, user_id, CENTRAL_APPLICATION_ID)
-    if {item for item in stored if item.name == ROOT_ROLE} != {item for item in assigned if item.name == ROOT_ROLE}:
-        raise Forbidden("the role root is required")

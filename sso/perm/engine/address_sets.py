@@ -24,7 +24,8 @@ class AddressSets:
         self.everywhere = (1 << (len(self._starts) + 1)) - 1  # the last bit: no address
 
     def where(self, condition: Condition, user: UserFacts) -> int:
-        """The set of addresses at which the condition holds for the user; the user's own address does not matter."""
+        """Returns the set of addresses at which the condition holds for the user; the user's own address does not
+        matter."""
         if condition == NEVER or not has_attributes(condition, user) or condition.all_of == ():
             return 0
         addresses = self.everywhere if condition.ip is None else self._inside(condition.ip)
@@ -50,7 +51,7 @@ def _networks(condition: Condition) -> Iterator[Network]:
 
 
 def _range(network: Network) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The first address of the network, and the one after its last."""
+    """Returns the first address of the network, and the one after its last."""
     first, last = int(network.network_address), int(network.broadcast_address)
     return (network.version, first), (network.version, last + 1)
 

@@ -45,7 +45,7 @@ class ConditionIndex:
                     self._prefix_lengths[version].add(prefix_length)
 
     def find(self, user: UserFacts) -> frozenset[str]:
-        """The names of the roles whose condition holds for the user."""
+        """Returns the names of the roles whose condition holds for the user."""
         candidates = set(self._always_evaluated)
         if self._roles_by_key:
             for key in self._user_keys(user):
@@ -67,7 +67,7 @@ class ConditionIndex:
 
 
 def _count_uses(condition: Mapping[str, Any], uses: dict[Key, int]) -> bool:
-    """Count how many conditions ask for each key, to find the rare ones. Returns False for a malformed condition.
+    """Counts how many conditions ask for each key, to find the rare ones. Returns False for a malformed condition.
 
     Conditions are checked when they are saved; a malformed one is not filed, so it holds for no user.
     """
@@ -85,7 +85,7 @@ def _count_uses(condition: Mapping[str, Any], uses: dict[Key, int]) -> bool:
 
 
 def _required_keys(condition: Mapping[str, Any], uses: Mapping[Key, int]) -> Keys | None:
-    """The rarest set of keys of which a user must have one. Returns None if the condition requires no key."""
+    """Returns the rarest set of keys of which a user must have one, or None if the condition requires no key."""
     rarest: Keys | None = None
     has_requirement = False
     for member, value in condition.items():

@@ -36,7 +36,8 @@ def holds(condition: Condition, user: UserFacts) -> bool:
 
 
 def has_attributes(condition: Condition, user: UserFacts) -> bool:
-    """Whether the user meets the condition's own requirements, without those on the address and those of its parts."""
+    """Returns whether the user meets the condition's own requirements, without those on the address and those of its
+    parts."""
     return (
         (condition.domain is None or condition.domain == user.domain)
         and (condition.uid is None or user.user_id in condition.uid)
@@ -46,7 +47,7 @@ def has_attributes(condition: Condition, user: UserFacts) -> bool:
 
 
 def required_attributes(condition: Condition) -> frozenset[tuple[str, str]] | None:
-    """The attributes, such as ``("tag", "vip")``, of which a user must have one for the condition to hold.
+    """Returns the attributes, such as ``("tag", "vip")``, of which a user must have one for the condition to hold.
 
     Returns None if users without any of these attributes may meet it, and an empty set if no user does. Requirements
     on the address count as not met.
@@ -68,19 +69,19 @@ def required_attributes(condition: Condition) -> frozenset[tuple[str, str]] | No
 
 
 def count_nodes(condition: Condition) -> int:
-    """How many objects the condition consists of. Each user id that it names counts like an object."""
+    """Returns how many objects the condition consists of. Each user id that it names counts like an object."""
     parts = (*(condition.all_of or ()), *(condition.any_of or ()))
     return 1 + len(condition.uid or ()) + sum(map(count_nodes, parts))
 
 
 def named_users(condition: Condition) -> frozenset[str]:
-    """The user ids that occur anywhere in the condition."""
+    """Returns the user ids that occur anywhere in the condition."""
     parts = (*(condition.all_of or ()), *(condition.any_of or ()))
     return frozenset(condition.uid or ()).union(*map(named_users, parts))
 
 
 def _breadth(attributes: frozenset[tuple[str, str]]) -> tuple[bool, int]:
-    """How many users may have one of the attributes, roughly: ids name few."""
+    """Returns how many users may have one of the attributes, roughly: ids name few."""
     return any(name != "uid" for name, _ in attributes), len(attributes)
 
 
@@ -103,7 +104,7 @@ def compare(condition: Condition, user: UserFacts, path: str = "") -> tuple[Comp
 
 
 def deciding_members(condition: Condition, user: UserFacts, path: str = "") -> tuple[str, ...]:
-    """The members, as `compare` names them, that settle whether the condition holds.
+    """Returns the members, as `compare` names them, that settle whether the condition holds.
 
     If it holds, these are all that are required, and of an ``or`` the first part that holds. If it does not, these are
     those of the first requirement that is not met; of an ``or``, those of all its parts.
@@ -125,7 +126,7 @@ def deciding_members(condition: Condition, user: UserFacts, path: str = "") -> t
 
 
 def _own_comparisons(condition: Condition, user: UserFacts, path: str) -> tuple[Comparison, ...]:
-    """The comparisons without those of the parts of ``and`` and ``or``."""
+    """Returns the comparisons without those of the parts of ``and`` and ``or``."""
     if condition == NEVER:
         return (Comparison(f"{path}condition", "nothing", None, False),)
     comparisons: list[Comparison] = []

@@ -15,7 +15,10 @@ from sso.perm.engine.records import Assignment, OwnRecord
 
 
 def decode_condition(stored: object, *, ip_allowed: bool = True) -> Condition:
-    """A stored condition. Returns `NEVER` if it is malformed, or asks for an address where that is not allowed."""
+    """Returns a stored condition.
+
+    Returns `NEVER` if it is malformed, or asks for an address where that is not allowed.
+    """
     try:
         return _condition(stored, ip_allowed)
     except ValueError:
@@ -48,7 +51,7 @@ def _condition(stored: object, ip_allowed: bool) -> Condition:
 
 
 def decode_assignments(items: Iterable[Any]) -> tuple[Assignment, ...]:
-    """Role assignments: names, or objects ``{name, expired, ttl}``."""
+    """Returns role assignments: names, or objects ``{name, expired, ttl}``."""
     return tuple(
         Assignment(item)
         if isinstance(item, str)
@@ -68,7 +71,7 @@ def decode_own_record(stored: Mapping[str, Any]) -> OwnRecord:
 
 
 def decode_membership(stored: Mapping[str, Any]) -> Membership:
-    """The roles of one user in a project: ``{project: [..], applications: {<app_id>: [..]}, …}``."""
+    """Returns the roles of one user in a project: ``{project: [..], applications: {<app_id>: [..]}, …}``."""
     return Membership(
         project=decode_assignments(stored.get("project") or ()),
         applications={int(key): decode_assignments(items) for key, items in (stored.get("applications") or {}).items()},
@@ -106,7 +109,7 @@ def decode_project(
     groups: Iterable[Group] = (),
     member_roles: Mapping[str, Any] | None = None,
 ) -> ProjectFacts:
-    """A project record with its ``allow`` and ``disallow`` lists, and the user's roles in the project."""
+    """Returns a project record with its ``allow`` and ``disallow`` lists, and the user's roles in the project."""
     settings = stored.get("settings") or {}
     return ProjectFacts(
         id=stored["id"],

@@ -65,7 +65,7 @@ def compute_default_permissions(application: CompiledApplication, now: int) -> E
 
 
 def own_entries(own: OwnRecord, now: int) -> Iterator[RuleEntry]:
-    """The listed rules in the user's own record that have not ended."""
+    """Returns the listed rules in the user's own record that have not ended."""
     for section in rules.LISTED_SECTIONS:
         tree = getattr(own, section)
         if tree:

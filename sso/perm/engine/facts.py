@@ -72,7 +72,7 @@ class ProjectFacts:
     membership: Membership = Membership()
 
     def is_named(self, name: str) -> bool:
-        """Whether ``name`` is the id of the project or one of its aliases, in any spelling."""
+        """Returns whether ``name`` is the id of the project or one of its aliases, in any spelling."""
         return project_key(name) in map(project_key, (self.id, *self.aliases))
 
 

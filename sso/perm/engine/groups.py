@@ -9,12 +9,12 @@ from sso.perm.engine.user_facts import UserFacts
 
 
 def is_member(group: Group, user: UserFacts) -> bool:
-    """Whether the user was added to the group, or one of its conditions holds."""
+    """Returns whether the user was added to the group, or one of its conditions holds."""
     return user.user_id in group.users or any(holds(item.condition, user) for item in group.conditions)
 
 
 def groups_with_member(project: ProjectFacts, group_ids: Iterable[str], user: UserFacts) -> frozenset[str]:
-    """Those of the group ids whose group is in the project and has the user as a member."""
+    """Returns those of the group ids whose group is in the project and has the user as a member."""
     candidates = frozenset(group_ids)
     return frozenset(group.id for group in project.groups if group.id in candidates and is_member(group, user))
 

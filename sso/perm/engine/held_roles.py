@@ -75,24 +75,27 @@ def compute_held_roles(application: CompiledApplication, facts: PermissionFacts,
 
 
 def role_applies(role: CompiledRole, met_conditions: frozenset[str]) -> bool:
-    """Whether a role that is assigned or granted to a user takes effect."""
+    """Returns whether a role that is assigned or granted to a user takes effect."""
     return role.condition is None or role.is_default or role.name in met_conditions
 
 
 def assignable_through_project(role: CompiledRole, *, generic: bool) -> bool:
-    """Whether a project may give the role to users. With ``generic``, a role with root rules is refused as well."""
+    """Returns whether a project may give the role to users.
+
+    With ``generic``, a role with root rules is refused as well.
+    """
     return not role.protected and not (generic and role.holds_root_rules)
 
 
 def group_actions(application: CompiledApplication, facts: PermissionFacts) -> tuple[GroupAction, ...]:
-    """The grants and revokes of the application's roles by the project of the application."""
+    """Returns the grants and revokes of the application's roles by the project of the application."""
     return facts.home.services.get(application.application_id, ()) if facts.home else ()
 
 
 def _grants_and_revokes(
     application: CompiledApplication, facts: PermissionFacts
 ) -> tuple[list[GroupAction], frozenset[str]]:
-    """The grants that reach the user, and the names of the revoked roles.
+    """Returns the grants that reach the user, and the names of the revoked roles.
 
     Grants do not reach a user whom the project excludes. Revokes do.
     """

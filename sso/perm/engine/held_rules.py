@@ -27,7 +27,7 @@ def assignment_end(assignment: Assignment) -> int:
 
 
 def covers(held: Iterable[HeldRule], params: tuple[str, ...], ends: int | None) -> bool:
-    """Whether these sources of a rule cover the rule with these parameters.
+    """Returns whether these sources of a rule cover the rule with these parameters.
 
     ``ends`` is the end time of the rule to give, 0 for never. It is None if a rule is taken away: end times do not
     matter then.
@@ -71,7 +71,8 @@ class HeldRules:
                     rules_at_scope.setdefault((rule_level, rule.path), []).append(held)
 
     def cover_role(self, role: CompiledRole, level: str, resource: str, ends: int | None = None) -> bool:
-        """Whether the user holds what the role gives over the project when it is assigned here until ``ends``."""
+        """Returns whether the user holds what the role gives over the project when it is assigned here until
+        ``ends``."""
         return all(
             covers(self._sources(rule_level, rule.path, level, resource), rule.source.params, ends)
             for rule_level in _covered_levels(level)
@@ -80,7 +81,8 @@ class HeldRules:
         )
 
     def cover_project_rules(self, rules: Iterable[str], *, permanently: bool = False) -> bool:
-        """Whether the user holds these rules over the whole project; with ``permanently``, without an end time."""
+        """Returns whether the user holds these rules over the whole project; with ``permanently``, without an end
+        time."""
         whole: Mapping[tuple[str, str], list[HeldRule]] = self._held.get((PROJECT_LEVEL, ""), {})
         return all(
             any(not permanently or not held.ends for held in whole.get((PROJECT_LEVEL, rule), ())) for rule in rules
@@ -92,5 +94,5 @@ class HeldRules:
 
 
 def _covered_levels(level: str) -> Iterable[str]:
-    """The levels whose rules a role gives when it is assigned at this level."""
+    """Returns the levels whose rules a role gives when it is assigned at this level."""
     return LEVEL_SECTIONS if level == PROJECT_LEVEL else (level,)

@@ -8,7 +8,7 @@ from sso.perm.engine.user_overrides import values_with_overrides
 
 
 def login_allowed(schema: Schema, own: OwnRecord, domain: str, restricted_domains: Iterable[str], now: int) -> bool:
-    """Whether the schema's login rules, overridden by the user's own, and the list of domains admit the user.
+    """Returns whether the schema's login rules, overridden by the user's own, and the list of domains admit the user.
 
     Missing rules have the values of a new application: ``can`` is true, ``cannot`` is false.
     """

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 
 def split(stored: object) -> tuple[str, ...]:
-    """The parameters of a stored string."""
+    """Returns the parameters of a stored string."""
     return tuple(stored.split(",")) if isinstance(stored, str) and stored else ()
 
 

@@ -121,7 +121,10 @@ def _membership_roles(
 def _rules(
     application: CompiledApplication, level: str, roles: list[MembershipRole]
 ) -> dict[str, tuple[RuleSource, ...]]:
-    """The rules that these roles give at one scope. A true value wins over a false one, so false ones are dropped."""
+    """Returns the rules that these roles give at one scope.
+
+    A true value wins over a false one, so false ones are dropped.
+    """
     ends: dict[str, int] = {}
     for role in roles:
         ends[role.name] = latest_end((ends[role.name], role.ends)) if role.name in ends else role.ends

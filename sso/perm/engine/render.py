@@ -52,7 +52,8 @@ def render(
     effective: EffectivePermissions,
     options: Options = DEFAULT_OPTIONS,
 ) -> Any:
-    """The member ``data`` of a response: the permissions, or an object with them and the parts that options ask for."""
+    """Returns the member ``data`` of a response: the permissions, or an object with them and the parts that options
+    ask for."""
     if list_type == "tree":
         rendering: Any = as_tree(application.schema, facts.own, options.sections)
     else:
@@ -75,7 +76,7 @@ def as_list(effective: EffectivePermissions, options: Options = DEFAULT_OPTIONS)
 
 
 def list_entries(effective: EffectivePermissions, options: Options) -> dict[str, SourceGroups]:
-    """The sources of each entry of the list, by its name."""
+    """Returns the sources of each entry of the list, by its name."""
     entries: dict[str, SourceGroups] = {
         path: (sources,) for path, sources in effective.rules.items() if section_of(path) in options.sections
     }
@@ -92,7 +93,7 @@ def as_list_short(effective: EffectivePermissions, options: Options = DEFAULT_OP
 
 
 def list_short_entries(effective: EffectivePermissions, options: Options) -> dict[str, SourceGroups]:
-    """The sources of each entry of the short list, by its name."""
+    """Returns the sources of each entry of the short list, by its name."""
     entries: dict[str, SourceGroups] = {}
     for path in sorted(effective.rules):  # private_data comes first, also where parameters merge
         if section_of(path) in options.sections:
@@ -120,7 +121,7 @@ _LISTS: Mapping[str, Callable[[EffectivePermissions, Options], list[str]]] = {
 
 
 def as_tree(schema: Schema, own: OwnRecord, sections: frozenset[str] = ALL_SECTIONS) -> dict[str, Any]:
-    """The application's schema with the overrides of the user's stored record, as a save returns it.
+    """Returns the application's schema with the overrides of the user's stored record, as a save returns it.
 
     Roles are not merged in and project access is not shown. Entries and roles that have ended are included, each with
     its ``expired``.
@@ -136,7 +137,7 @@ def as_tree(schema: Schema, own: OwnRecord, sections: frozenset[str] = ALL_SECTI
 
 
 def render_assignment(assignment: Assignment) -> str | dict[str, Any]:
-    """The name of the role, or an object if the assignment ends. A save accepts both."""
+    """Returns the name of the role, or an object if the assignment ends. A save accepts both."""
     limits = {"expired": assignment.expired, "ttl": assignment.ttl}
     set_limits = {name: value for name, value in limits.items() if value}
     return {"name": assignment.name, **set_limits} if set_limits else assignment.name
@@ -163,7 +164,7 @@ def earliest_role_end(effective: EffectivePermissions, options: Options = DEFAUL
 
 
 def visible_projects(effective: EffectivePermissions, options: Options) -> list[ProjectAccess]:
-    """The projects that the options ask for, sorted by id."""
+    """Returns the projects that the options ask for, sorted by id."""
     if options.hide_project_access:
         return []
     name = options.project_id
@@ -174,7 +175,7 @@ def visible_projects(effective: EffectivePermissions, options: Options) -> list[
 
 
 def short_name(effective: EffectivePermissions, path: str) -> str | None:
-    """The name of a rule in ``list_short``, or None if that list leaves it out.
+    """Returns the name of a rule in ``list_short``, or None if that list leaves it out.
 
     A public path that the user may have written keeps its section, unless it is declared as public. A path that is
     declared as private never comes from public data.
@@ -226,7 +227,7 @@ def _project(access: ProjectAccess) -> dict[str, Any]:
 
 
 def _applications(access: ProjectAccess) -> list[dict[str, Any]]:
-    """All applications of the project for a project-wide role, else those at which the user has a role."""
+    """Returns all applications of the project for a project-wide role, else those at which the user has a role."""
     roles = [role for role in access.roles if role.applies]
     project_wide = any(role.level == PROJECT_LEVEL for role in roles)
     resources = {role.resource for role in roles if role.level in ("applications", "services")}

@@ -149,7 +149,7 @@ PROJECT_RULES: Mapping[str, frozenset[str]] = {
 
 
 def missing_rights(operation: Operation, *, in_management: bool = False) -> str:
-    """The text of the error for a caller who has none of the rights that would allow the operation."""
+    """Returns the text of the error for a caller who has none of the rights that would allow the operation."""
     names: list[str] = []
     for alternative in REQUIRED[operation]:
         match alternative:
@@ -175,7 +175,7 @@ def is_allowed(
     application_id: int | None = None,
     group_id: str | None = None,
 ) -> bool:
-    """Whether the caller may do the operation on this project, application or group.
+    """Returns whether the caller may do the operation on this project, application or group.
 
     ``project_id`` is the project that the application or group belongs to.
     """

@@ -26,16 +26,16 @@ _APPLICATION_ID = re.compile(r"[1-9][0-9]{0,9}")
 
 
 def is_segment(name: object) -> bool:
-    """Whether this may be one part of a rule path."""
+    """Returns whether this may be one part of a rule path."""
     return isinstance(name, str) and _SEGMENT.fullmatch(name) is not None and name not in _FORBIDDEN_SEGMENTS
 
 
 def is_application_key(text: str) -> bool:
-    """Whether this is an application id as a decimal string. Each id has one spelling."""
+    """Returns whether this is an application id as a decimal string. Each id has one spelling."""
     return _APPLICATION_ID.fullmatch(text) is not None and int(text) <= MAX_APPLICATION_ID
 
 
 def project_key(name: str) -> str:
-    """The form in which ids, titles and aliases of projects are compared. An id is its own key."""
+    """Returns the form in which ids, titles and aliases of projects are compared. An id is its own key."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     return unicodedata.normalize("NFKC", folded).replace("-", "_")

@@ -55,7 +55,7 @@ class Rights(NamedTuple):
         return False
 
     def has_role_at(self, project_id: str, level: str, resource: str) -> bool:
-        """Whether the caller has a role at this resource, or a project-wide role with rules for it."""
+        """Returns whether the caller has a role at this resource, or a project-wide role with rules for it."""
         for access in self.central.projects:
             if access.project.id == project_id:
                 direct = any(r.applies and r.level == level and r.resource == resource for r in access.roles)
@@ -63,7 +63,7 @@ class Rights(NamedTuple):
         return False
 
     def readable_sections(self, *, own: bool) -> frozenset[str]:
-        """The sections of a user's schema that the caller may read: all sections of the caller's own (§4.5)."""
+        """Returns the sections of a user's schema that the caller may read: all sections of the caller's own (§4.5)."""
         return ALL_SECTIONS if own else self._sections("canRead", own=False)
 
     def writable_sections(self, *, own: bool) -> frozenset[str]:

@@ -18,14 +18,17 @@ _PREFIXES = tuple(f"{section}." for section in LISTED_SECTIONS)
 
 
 def sections_of(rule: str) -> frozenset[str]:
-    """The sections in which a rule can be. A name with a section is one of ``list``, others are of ``list_short``."""
+    """Returns the sections in which a rule can be.
+
+    A name with a section is one of ``list``, others are of ``list_short``.
+    """
     if rule.startswith(_PREFIXES):
         return frozenset((rule.partition(".")[0],))
     return frozenset(LISTED_SECTIONS)
 
 
 def rule_index(effective: EffectivePermissions, sections: frozenset[str]) -> Mapping[str, SourceGroups]:
-    """The rules in these sections by name, both as in ``list`` and as in ``list_short``.
+    """Returns the rules in these sections by name, both as in ``list`` and as in ``list_short``.
 
     A name that begins with a section is one of ``list``. In ``list_short``, a public path such as
     ``public_data.private_data.kick`` could look like the private rule ``kick``.
@@ -37,13 +40,13 @@ def rule_index(effective: EffectivePermissions, sections: frozenset[str]) -> Map
 
 
 def project_rule(effective: EffectivePermissions, project: str, rule: str) -> str:
-    """The name in ``list_short`` of a rule of a project, which may be named by an alias."""
+    """Returns the name in ``list_short`` of a rule of a project, which may be named by an alias."""
     named = (access.project.id for access in effective.projects if access.project.is_named(project))
     return short_prefix(next(named, project), PROJECT_LEVEL, "") + rule
 
 
 def covers_param(source_groups: SourceGroups, param: str | None) -> bool:
-    """Whether a rule that the user has is valid for the parameter. A rule without parameters is unlimited."""
+    """Returns whether a rule that the user has is valid for the parameter. A rule without parameters is unlimited."""
     if param is None:
         return True
     params = entry_params(source_groups)

@@ -36,12 +36,12 @@ class RuleEntry(NamedTuple):
 
 
 def is_listed(value: object) -> bool:
-    """Whether a value gives its rule: any scalar does, except false, null, 0 and the empty string."""
+    """Returns whether a value gives its rule: any scalar does, except false, null, 0 and the empty string."""
     return bool(value) and not isinstance(value, dict | list)
 
 
 def is_rule(node: Mapping[str, Any]) -> bool:
-    """Whether a node of a tree is a rule; any other node is a section of named nodes."""
+    """Returns whether a node of a tree is a rule; any other node is a section of named nodes."""
     return "value" in node and not isinstance(node["value"], dict)
 
 
@@ -72,12 +72,12 @@ def section_of(path: str) -> str:
 
 
 def without_section(path: str) -> str:
-    """The path as ``list_short`` shows it, which is the same for public and private data."""
+    """Returns the path as ``list_short`` shows it, which is the same for public and private data."""
     return path.partition(".")[2]
 
 
 def merged_params(source_groups: Iterable[tuple[RuleSource, ...]]) -> tuple[str, ...]:
-    """The parameters of a list entry, from the sources of each path that the entry stands for.
+    """Returns the parameters of a list entry, from the sources of each path that the entry stands for.
 
     For each path, the highest layer replaces the others. Parameters of several roles merge in the order of their names.
     """
@@ -95,5 +95,5 @@ def latest_end(ends: Iterable[int]) -> int:
 
 
 def earliest_end(ends: Iterable[int]) -> int:
-    """The first of several end times; 0 if none of them ends."""
+    """Returns the first of several end times; 0 if none of them ends."""
     return min((end for end in ends if end), default=0)

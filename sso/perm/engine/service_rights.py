@@ -59,7 +59,7 @@ class _Holder:
         return 0 if role is None else self._may_apply(role)
 
     def rules(self) -> Mapping[str, int]:
-        """The addresses at which the user has each rule in ``private_data``, by path."""
+        """Returns the addresses at which the user has each rule in ``private_data``, by path."""
         given: dict[str, int] = {}
         denied: dict[str, int] = {}
         for role in self._central.roles.values():

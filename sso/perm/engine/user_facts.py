@@ -27,5 +27,6 @@ class UserFacts:
 
 
 def login_domain(login: str) -> str:
-    """The part of a login after the last ``@``, in the form in which domains are compared; empty without an ``@``."""
+    """Returns the part of a login after the last ``@``, in the form in which domains are compared; empty without an
+    ``@``."""
     return domain_key(login.rpartition("@")[2]) if "@" in login else ""

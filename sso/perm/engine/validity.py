@@ -12,7 +12,7 @@ NEVER_ENDS = 2**62
 
 
 def valid_until(facts: PermissionFacts, now: int) -> int:
-    """The second, after ``now``, from which permissions have to be computed again: the first end of anything.
+    """Returns the second, after ``now``, from which permissions have to be computed again: the first end of anything.
 
     The end time of an assignment with a ttl moves with each evaluation, so permissions with one are valid for a second.
     """

@@ -22,31 +22,22 @@ VALID_KEY_SQL = """SELECT k.id, k.application_id, k.hash_sealed,
     LEFT JOIN projects kp ON kp.id = ka.project_id
     WHERE kp.removed IS NOT TRUE"""
 
-_LIST = Statement(
-    """SELECT id, application_id, comment, created, modified, last_used FROM access_keys
-    WHERE application_id = :application_id ORDER BY created, id"""
-)
-_ONE = Statement("SELECT id, application_id, comment, created, modified, last_used FROM access_keys WHERE id = :id")
+_COLUMNS = "id, application_id, comment, created, modified, last_used"
+_LIST = Statement(f"SELECT {_COLUMNS} FROM access_keys WHERE application_id = :application_id ORDER BY created, id")
+_ONE = Statement(f"SELECT {_COLUMNS} FROM access_keys WHERE id = :id")
 _COUNT = Statement("SELECT count(*) FROM access_keys WHERE application_id = :application_id")
 _ADD = Statement(
-    """INSERT INTO access_keys (id, application_id, digest, hash_sealed, comment)
-    VALUES (:id, :application_id, :digest, :hash_sealed, :comment)
-    RETURNING id, application_id, comment, created, modified, last_used"""
+    f"""INSERT INTO access_keys (id, application_id, digest, hash_sealed, comment)
+    VALUES (:id, :application_id, :digest, :hash_sealed, :comment) RETURNING {_COLUMNS}"""
 )
-_DELETE = Statement(
-    """DELETE FROM access_keys WHERE application_id = :application_id AND id = :id
-    RETURNING id, application_id, comment, created, modified, last_used"""
-)
-_DELETE_ALL = Statement(
-    """DELETE FROM access_keys WHERE application_id = :application_id
-    RETURNING id, application_id, comment, created, modified, last_used"""
-)
+_DELETE = Statement(f"DELETE FROM access_keys WHERE application_id = :application_id AND id = :id RETURNING {_COLUMNS}")
+_DELETE_ALL = Statement(f"DELETE FROM access_keys WHERE application_id = :application_id RETURNING {_COLUMNS}")
 _LOCK_BY_DIGEST = Statement("SELECT id, application_id, comment FROM access_keys WHERE digest = :digest FOR UPDATE")
 _SET_COMMENT = Statement("UPDATE access_keys SET comment = :comment, modified = now() WHERE id = :id")
 
 
 def access_key_purpose(key_id: str) -> str:
-    """The purpose that the encryption of a key's value is bound to."""
+    """Returns the purpose that the encryption of a key's value is bound to."""
     return column_purpose("access_keys.hash_sealed", key_id)
 
 
@@ -60,7 +51,7 @@ async def read_access_key(runner: Runner, key_id: str) -> dict[str, Any] | None:
 
 
 async def lock_access_key(tx: Runner, secret: str) -> Row | None:
-    """The key with this value, of any application: its id, application_id and comment."""
+    """Returns the key with this value, of any application: its id, application_id and comment."""
     return await tx.row(_LOCK_BY_DIGEST, digest=digest(secret))
 
 
@@ -73,7 +64,7 @@ async def add_access_key(
     comment: str,
     secret: str = "",
 ) -> dict[str, Any]:
-    """Add a key to a locked application; returns it with its value. ``project_id`` is the application's project.
+    """Adds a key to a locked application and returns it with its value. ``project_id`` is the application's project.
 
     Raises PermissionConflict if the application has two keys already.
     """
@@ -115,7 +106,7 @@ async def delete_access_key(
 
 
 async def delete_access_keys(tx: Transaction, actor: AuditActor, application_id: int, project_id: str | None) -> None:
-    """Delete all keys of an application."""
+    """Deletes all keys of an application."""
     for row in await tx.rows(_DELETE_ALL, application_id=application_id):
         key = access_key_json(row)
         await _audit(tx, actor, "access_key.delete", key["id"], key, None, project_id, application_id)

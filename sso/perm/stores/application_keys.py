@@ -27,7 +27,7 @@ _DELETE_ALL = Statement("DELETE FROM application_keys WHERE application_id = :ap
 
 
 async def add_custom_key(tx: Transaction, actor: AuditActor, application: Mapping[str, Any], pem: str) -> str:
-    """Add a key and return its id. Raises UnusableKey if ``pem`` is not a usable key."""
+    """Adds a key and returns its id. Raises UnusableKey if ``pem`` is not a usable key."""
     key = keys.load_public(pem)
     kid, application_id = keys.key_id(key), application["application_id"]
     if await _add(tx, application_id, key, "custom"):
@@ -47,7 +47,7 @@ async def delete_custom_key(tx: Transaction, actor: AuditActor, application: Map
 
 
 async def replace_service_meta_key(tx: Transaction, application_id: int, public_key: str) -> None:
-    """Replace the key of service_meta.public_key. A string that is no usable key is neither published nor trusted."""
+    """Replaces the key of service_meta.public_key. A string that is no usable key is neither published nor trusted."""
     before = await tx.value(_DELETE_META_KEY, application_id=application_id)
     after = None
     with suppress(UnusableKey):
@@ -63,7 +63,7 @@ async def replace_service_meta_key(tx: Transaction, application_id: int, public_
 
 
 async def delete_application_keys(tx: Transaction, application_id: int) -> list[str]:
-    """Delete all keys of an application and return their ids. Keys in files stay."""
+    """Deletes all keys of an application and returns their ids. Keys in files stay."""
     kids = sorted(row["id"] for row in await tx.rows(_DELETE_ALL, application_id=application_id))
     await _record(tx, ChangeType.APPLICATION_KEY_REMOVED, application_id, *kids)
     return kids

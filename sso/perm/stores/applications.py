@@ -50,7 +50,7 @@ async def read_application_row(runner: Runner, application_id: int) -> Row | Non
 
 
 async def refuse_removed_application(tx: Runner, application: Row) -> None:
-    """Raise Forbidden if a locked application, or its project, is removed."""
+    """Raises Forbidden if a locked application, or its project, is removed."""
     project_id = application["project_id"]
     if application["removed"] or (project_id and await tx.value(_PROJECT_REMOVED, project_id=project_id)):
         raise Forbidden("removed")
@@ -63,7 +63,7 @@ async def create_application(
     fields: dict[str, Any],
     application_id: int | None = None,
 ) -> Row:
-    """Create an application with this id, or with the next free one."""
+    """Creates an application with this id, or with the next free one."""
     if "name" not in fields:
         raise FieldError(("name",), "is required")
     await _check_project(tx, fields.get("project_id"))
@@ -95,7 +95,7 @@ async def save_application(
     changes: dict[str, Any],
     authorized_project: object = ANY_PROJECT,
 ) -> Row:
-    """Save the fields in ``changes``, and of ``settings`` and ``service_meta`` the members in it.
+    """Saves the fields in ``changes``, and of ``settings`` and ``service_meta`` the members in it.
 
     ``authorized_project`` is the project whose rights the caller used, see `lock_application`.
     """
@@ -142,7 +142,7 @@ async def remove_application(
 
 
 async def _leave_project(tx: Transaction, actor: AuditActor, old: Row, cause: str) -> None:
-    """End the rights that the project gives at the application.
+    """Ends the rights that the project gives at the application.
 
     The project is locked, so no concurrent save of its membership can name the application.
     """
@@ -151,7 +151,7 @@ async def _leave_project(tx: Transaction, actor: AuditActor, old: Row, cause: st
 
 
 async def _audit_move(tx: Transaction, actor: AuditActor, old: Row, new: Row) -> None:
-    """Write an entry in the project that the application leaves; the entry of the save is in the project it joins."""
+    """Writes an entry in the project that the application leaves; the entry of the save is in the project it joins."""
     if old["project_id"] is not None:
         before, after = ({name: row[name] for name in ("name", "project_id")} for row in (old, new))
         scope = {"project_id": old["project_id"], "application_id": old["application_id"]}
@@ -159,7 +159,7 @@ async def _audit_move(tx: Transaction, actor: AuditActor, old: Row, new: Row) ->
 
 
 async def _end_signing_keys(tx: Transaction, actor: AuditActor, old: Row) -> None:
-    """Delete the keys of an application that moves to another project.
+    """Deletes the keys of an application that moves to another project.
 
     A service JWT is valid for all applications of a project, so a key from the old project must not be valid there.
     """
@@ -172,7 +172,7 @@ async def _end_signing_keys(tx: Transaction, actor: AuditActor, old: Row) -> Non
 
 @contextmanager
 def application_name_conflicts() -> Iterator[None]:
-    """Turn the violation of a unique name inside this block into FieldError."""
+    """Turns the violation of a unique name inside this block into FieldError."""
     try:
         yield
     except UniqueViolation:
@@ -180,7 +180,7 @@ def application_name_conflicts() -> Iterator[None]:
 
 
 def private_key(keyring: Keyring, row: Row) -> str:
-    """The private key that is stored for the application; empty if there is none."""
+    """Returns the private key that is stored for the application; empty if there is none."""
     sealed = row["private_key_sealed"]
     return keyring.decrypt(_private_key_purpose(row["application_id"]), sealed) if sealed else ""
 
@@ -206,7 +206,7 @@ async def _check_project(tx: Transaction, project_id: str | None) -> None:
 
 
 async def _store_keys(tx: Transaction, keyring: Keyring, application_id: int, meta: dict[str, Any]) -> None:
-    """Store the private key encrypted, and a usable public key among the keys that are published and trusted."""
+    """Stores the private key encrypted, and a usable public key among the keys that are published and trusted."""
     if "private_key" in meta:
         key = meta["private_key"]
         sealed = keyring.encrypt(_private_key_purpose(application_id), key) if key else None
@@ -227,7 +227,7 @@ async def _audit(
     new: Any,
     meta: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Write an entry. If a private key was set, the entry says so without the value."""
+    """Writes an entry. If a private key was set, the entry says so without the value."""
     after = _audited(new)
     if "private_key" in meta:
         after["service_meta"] = {**after["service_meta"], "private_key": ""}
@@ -248,7 +248,7 @@ def _without_private(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_keys(meta: dict[str, Any]) -> dict[str, Any]:
-    """Empty the public key but keep the member: an application with any metadata is a service."""
+    """Empties the public key but keeps the member: an application with any metadata is a service."""
     return meta | {"public_key": ""} if meta.get("public_key") else meta
 
 

@@ -22,13 +22,13 @@ async def read_assertions(runner: Runner, application_id: int) -> list[str] | No
 
 
 async def read_all_assertions(runner: Runner, application_id: int | None = None) -> dict[int, list[str]]:
-    """The assertions of applications that are not removed, of one or of all that have some."""
+    """Returns the assertions of applications that are not removed, of one or of all that have some."""
     rows = await runner.rows(_ALL, application_id=application_id)
     return {row["application_id"]: row["assertions"] for row in rows}
 
 
 async def save_assertions(tx: Transaction, actor: AuditActor, application: Row, statements: list[str]) -> None:
-    """Save the assertions of a locked application. The writer of permissions checks them."""
+    """Saves the assertions of a locked application. The writer of permissions checks them."""
     application_id = application["application_id"]
     before = application["assertions"]
     if statements == before:

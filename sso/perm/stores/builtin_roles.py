@@ -66,7 +66,7 @@ def _rule(description: str) -> dict[str, Any]:
 
 
 def _granted(section: str, *names: str) -> dict[str, Any]:
-    """The named rules of a section, all of them without names, as granted."""
+    """Returns the named rules of a section, all of them without names, as granted."""
     return {name: {"value": True} for name in names or GENERIC_RULES[section]}
 
 
@@ -98,7 +98,7 @@ DEFAULT_SECRET_DATA: dict[str, Any] = {
 
 
 def complete_schema(stored: Mapping[str, Any], changes: Mapping[str, Any] = MappingProxyType({})) -> Schema:
-    """A stored schema with the sections in ``changes`` in place of its own.
+    """Returns a stored schema with the sections in ``changes`` in place of its own.
 
     The result always has the rules of ``login`` and ``secret_data`` that the service itself reads: rules missing in
     ``changes`` keep their stored values, or get their defaults.

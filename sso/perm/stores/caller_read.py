@@ -97,7 +97,7 @@ class CallerReads:
         return CallerRow(query, row, PrefetchedFacts(self._facts, _versions(query, row, epoch) if is_known else {}))
 
     async def read_author(self, query: ReadQuery) -> CallerRow:
-        """Read the caller, and the number of the caller's projects instead of versions."""
+        """Reads the caller, and the number of the caller's projects instead of versions."""
         row = await self._read_author(user_id=query.user_id, sign_in=query.sign_in_id)
         assert row is not None
         return CallerRow(query, row, PrefetchedFacts(self._facts, {}, {query.user_id: row["authored"]}))

@@ -26,7 +26,7 @@ _DELETE_MEMBERS_AT_RESOURCE = Statement(
 
 
 def _update_settings(settings: str, where: str) -> Statement:
-    """Set the settings of the projects ``p`` that match; returns the settings of each before and after."""
+    """Sets the settings of the projects ``p`` that match and returns the settings of each before and after."""
     return Statement(
         f"""WITH locked AS (SELECT p.id, p.settings FROM projects p WHERE {where} ORDER BY p.id FOR UPDATE),
         updated AS (
@@ -65,7 +65,7 @@ class Cascade:
         self._cause = cause
 
     async def delete_assignments(self, application_id: int, project_id: str | None, name: str) -> None:
-        """Delete all assignments of a role that is deleted. The application is locked."""
+        """Deletes all assignments of a role that is deleted. The application is locked."""
         rows = await self._tx.rows(_DELETE_ASSIGNMENTS, application_id=application_id, name=name)
         scope = {"project_id": project_id, "application_id": application_id}
         roles = [dict(row) for row in rows]
@@ -74,14 +74,14 @@ class Cascade:
     async def remove_role_from_projects(
         self, application_id: int, name: str, *, generic: bool, grants_only: bool
     ) -> None:
-        """Remove a role that was deleted or became protected from memberships and from the settings of projects."""
+        """Removes a role that was deleted or became protected from memberships and from the settings of projects."""
         if generic:
             await self._audit_members(await self._tx.rows(_DELETE_MEMBERS_WITH_ROLE, name=name))
         path = ["services", str(application_id), "groups"]
         await self._audit_projects(await self._tx.rows(_REMOVE_ROLE_ACTIONS, path=path, name=name, all=not grants_only))
 
     async def remove_application_from_project(self, application_id: int, project_id: str) -> None:
-        """Remove an application that leaves its locked project from the membership and settings of the project."""
+        """Removes an application that leaves its locked project from the membership and settings of the project."""
         resource = str(application_id)
         members = await self._tx.rows(
             _DELETE_MEMBERS_AT_RESOURCE, project_id=project_id, levels=["applications", "services"], resource=resource
@@ -91,7 +91,7 @@ class Cascade:
         await self._audit_projects(projects)
 
     async def remove_group_from_project(self, group_id: str, project_id: str) -> None:
-        """Remove a deleted group from the membership and settings of its locked project."""
+        """Removes a deleted group from the membership and settings of its locked project."""
         projects = await self._tx.rows(_REMOVE_GROUP_ACTIONS, project_id=project_id, group_id=group_id)
         await self._audit_projects(projects)
         members = await self._tx.rows(

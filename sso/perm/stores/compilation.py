@@ -41,7 +41,7 @@ class CompiledApplications:
         self._locks: dict[int, trio.Lock] = {}  # of applications that are being compiled
 
     async def load(self, application_id: int, revision: int) -> CompiledApplication:
-        """The application in this revision, which the request has read, or in a later one.
+        """Returns the application in this revision, which the request has read, or in a later one.
 
         One request compiles it for all that wait for it.
         """
@@ -56,7 +56,7 @@ class CompiledApplications:
                 self._locks.pop(application_id, None)
 
     def find(self, application_id: int, revision: int = 0) -> CompiledApplication | None:
-        """The cached application in this revision or a later one. Returns None if there is none."""
+        """Returns the cached application in this revision or a later one, or None if there is none."""
         epoch, compiled = self._compiled.get(application_id, (0, None))
         if compiled is None or compiled.version < revision or epoch != self._database.epoch:
             return None
@@ -76,7 +76,10 @@ class CompiledApplications:
 
 
 async def read_application(runner: Runner, application_id: int) -> CompiledApplication | None:
-    """The compiled schema and roles as they are now. A transaction that needs them unchanged locks the application."""
+    """Returns the compiled schema and roles as they are now.
+
+    A transaction that needs them unchanged locks the application.
+    """
     row = await runner.row(_APPLICATION, application_id=application_id)
     return None if row is None else await compile_application(runner, application_id, row["revision"], row)
 
@@ -84,7 +87,7 @@ async def read_application(runner: Runner, application_id: int) -> CompiledAppli
 async def compile_application(
     runner: Runner, application_id: int, revision: int, row: Mapping[str, Any]
 ) -> CompiledApplication:
-    """Compile the schema and the roles in a row of `application_sql`, in a thread of ``runner`` if they are large."""
+    """Compiles the schema and the roles in a row of `application_sql`, in a thread of ``runner`` if they are large."""
     is_large = sum(len(row[section]) for section in SECTIONS) + sum(map(len, row["roles"])) > LARGE_BYTES
     if is_large:
         return await runner.run_in_thread(_compile, application_id, revision, row, is_large)

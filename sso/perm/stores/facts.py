@@ -115,8 +115,10 @@ class StoredFacts(FactsReader):
         return VersionedFacts(self._version_of(row, epoch), loaded)
 
     async def read_compiled(self, runner: Runner, application_id: int, revision: int) -> CompiledApplication:
-        """The compiled schema and roles of a revision that a transaction sees. One that may be rolled back is not
-        cached."""
+        """Returns the compiled schema and roles of a revision that a transaction sees.
+
+        One that may be rolled back is not cached.
+        """
         compiled = self._applications.find(application_id)
         if compiled is None or compiled.version != revision:
             compiled = await read_application(runner, application_id)
@@ -127,13 +129,14 @@ class StoredFacts(FactsReader):
 async def read_facts(
     runner: Runner, user_id: str, application_id: int, address: Address | None
 ) -> PermissionFacts | None:
-    """The facts as a transaction sees them now. Returns None if the application does not exist."""
+    """Returns the facts as a transaction sees them now, or None if the application does not exist."""
     row = await runner.row(_FACTS.statement, user_id=[user_id], application_id=[application_id])
     return None if row is None else decode_facts(row, user_id, address)
 
 
 async def read_fact_rows(runner: Runner, pairs: Sequence[tuple[str, int]]) -> dict[tuple[str, int], FactsRow]:
-    """The facts about users at applications as a transaction sees them now, without applications that do not exist.
+    """Returns the facts about users at applications as a transaction sees them now, without applications that do not
+    exist.
 
     No user has an address, so conditions on addresses do not hold.
     """
@@ -155,7 +158,7 @@ async def _read_pairs(
 
 
 async def read_service_rights(runner: Runner, user_id: str, now: int) -> ServiceRights:
-    """The rights of a user over the whole service, as a transaction sees them now."""
+    """Returns the rights of a user over the whole service, as a transaction sees them now."""
     central = await read_application(runner, CENTRAL_APPLICATION_ID)
     facts = await read_facts(runner, user_id, CENTRAL_APPLICATION_ID, None)
     assert central is not None  # it is built in

@@ -35,7 +35,7 @@ class _Entry:
     dropped_changes: int = 0  # of addresses that others have replaced
 
     def changes(self) -> int:
-        """A number that grows when the size of the entry may have changed."""
+        """Returns a number that grows when the size of the entry may have changed."""
         changes = self.loaded.memo.changes + len(self.by_address) + self.dropped_changes
         for loaded in self.by_address.values():
             changes += loaded.memo.changes
@@ -66,7 +66,7 @@ class FactsCache:
     def find(
         self, user_id: str, application_id: int, version: FactsVersion, address: Address | None
     ) -> LoadedFacts | None:
-        """The facts of this version, for a user at this address. Returns None if they are not cached."""
+        """Returns the facts of this version, for a user at this address, or None if they are not cached."""
         key = user_id, application_id
         entry = self._entries.get(key)
         if entry is None or entry.version != version:
@@ -78,7 +78,7 @@ class FactsCache:
     def add(
         self, user_id: str, application_id: int, version: FactsVersion, loaded: LoadedFacts, address: Address | None
     ) -> LoadedFacts:
-        """Add facts without an address; returns them for a user at this address."""
+        """Adds facts without an address and returns them for a user at this address."""
         key = user_id, application_id
         self._remove(key)
         entry = self._entries[key] = _Entry(version, loaded, OrderedDict())

@@ -10,7 +10,7 @@ from sso.perm.engine.user_facts import UserFacts
 
 
 def decode_facts(row: Row, user_id: str, address: Address | None) -> PermissionFacts:
-    """The facts about a user at this address."""
+    """Returns the facts about a user at this address."""
     user = UserFacts.from_login(
         user_id, row["login"] or "", tuple(row["tags"] or ()), tuple(row["purchases"] or ()), address
     )
@@ -38,7 +38,7 @@ def _group(item: list[Any], user_id: str) -> Group:
 
 
 def member_roles(rows: list[list[Any]]) -> dict[str, Any]:
-    """The roles of one member, by level and resource, from rows (level, resource, role, expired, ttl)."""
+    """Returns the roles of one member, by level and resource, from rows (level, resource, role, expired, ttl)."""
     roles: dict[str, Any] = {"project": [], "applications": {}, "services": {}, "groups": {}}
     for level, resource, role, expired, ttl in rows:
         item = {"name": role, "expired": expired, "ttl": ttl}

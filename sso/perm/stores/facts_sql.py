@@ -49,7 +49,7 @@ def facts_sql(items: str, suffix: str = "", more: str = "") -> str:
 
 
 def version_sql(user_id: str, user: str = "u", application: str = "a") -> str:
-    """A text that changes with every row that `facts_sql` reads about a user at an application.
+    """Returns a text that changes with every row that `facts_sql` reads about a user at an application.
 
     It has the id of the transaction that wrote each of the rows (``xmin``). A transaction that changes or adds a row
     has an id that no row had before, and one that only removes rows makes the text shorter. So a text never comes back

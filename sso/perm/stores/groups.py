@@ -17,17 +17,19 @@ from sso.perm.stores.cascade import Cascade
 from sso.perm.stores.locks import lock_project
 
 MAX_GROUPS = 1000  # in one project
+ACCESS_FIELDS = frozenset(("users", "conditions"))  # those that decide who is in the group
 
-_SELECT = """SELECT g.*, ARRAY(SELECT user_id FROM group_users u WHERE u.group_id = g.id ORDER BY position) AS users
+GROUP_SQL = """SELECT g.*, ARRAY(SELECT user_id FROM group_users u WHERE u.group_id = g.id ORDER BY position) AS users
     FROM user_groups g"""
-_OF_PROJECT = Statement(f"{_SELECT} WHERE g.project_id = :project_id ORDER BY g.created, g.id")
-_ONE = Statement(f"{_SELECT} WHERE g.id = :id")
+_OF_PROJECT = Statement(f"{GROUP_SQL} WHERE g.project_id = :project_id ORDER BY g.created, g.id")
+_ONE = Statement(f"{GROUP_SQL} WHERE g.id = :id")
 _BY_NAME = Statement(
-    f"""{_SELECT} JOIN projects p ON p.id = g.project_id AND NOT p.removed
+    f"""{GROUP_SQL} JOIN projects p ON p.id = g.project_id AND NOT p.removed
     WHERE (g.id = :name OR lower(g.title) = lower(:name))
         AND (CAST(:project_id AS text) IS NULL OR g.project_id = :project_id)
     ORDER BY g.project_id, g.created, g.id"""
 )
+_ALL = Statement(f"{GROUP_SQL} JOIN projects p ON p.id = g.project_id AND NOT p.removed ORDER BY g.created, g.id")
 _COUNT = Statement("SELECT count(*) FROM user_groups WHERE project_id = :project_id")
 _CREATE = Statement(
     """INSERT INTO user_groups (id, project_id, title, description, tags, conditions)
@@ -53,14 +55,20 @@ async def read_groups(runner: Runner, project_id: str) -> list[Row]:
     return await runner.rows(_OF_PROJECT, project_id=project_id)
 
 
+async def read_all_groups(runner: Runner) -> list[Row]:
+    """Returns the groups of the projects that are not removed, in the order of their creation."""
+    return await runner.rows(_ALL)
+
+
 async def find_groups(runner: Runner, name: str, project_id: str | None) -> list[Row]:
-    """The group with this id, or else the groups with this title, in one project or in all that are not removed."""
+    """Returns the group with this id, or else the groups with this title, in one project or in all that are not
+    removed."""
     rows = await runner.rows(_BY_NAME, name=name, project_id=project_id)
     return [row for row in rows if row["id"] == name] or rows
 
 
 async def lock_group(tx: Transaction, group_id: str, project_id: str) -> Row:
-    """Lock the group's project and return the group as it is now."""
+    """Locks the group's project and returns the group as it is now."""
     project = await lock_project(tx, project_id)
     if project["removed"]:
         raise Forbidden("removed")
@@ -72,7 +80,7 @@ async def lock_group(tx: Transaction, group_id: str, project_id: str) -> Row:
 
 @contextmanager
 def group_id_conflicts() -> Iterator[None]:
-    """Turn the violation of a unique id inside this block into FieldError."""
+    """Turns the violation of a unique id inside this block into FieldError."""
     try:
         yield
     except UniqueViolation:
@@ -99,34 +107,34 @@ async def create_group(
     return await _audit_change(tx, actor, "group.create", None, group_id)
 
 
-async def save_group(tx: Transaction, actor: AuditActor, old: Row, changes: dict[str, Any]) -> Row:
-    """Save title and description of a locked group; a field that is not in ``changes`` stays."""
-    fields = {name: changes.get(name, old[name]) for name in ("title", "description")}
-    await tx.value(_SAVE, id=old["id"], **fields)
-    return await _audit_change(tx, actor, "group.save", old)
+async def change_group(tx: Transaction, actor: AuditActor, old: Row, changes: dict[str, Any]) -> Row:
+    """Saves the fields in ``changes`` of a locked group. Names, tags and access have an audit entry each."""
+    row = old
+    if changes.keys() & {"title", "description"}:
+        names = {name: changes.get(name, old[name]) for name in ("title", "description")}
+        await tx.value(_SAVE, id=old["id"], **names)
+        row = await _audit_change(tx, actor, "group.save", row)
+    if "tags" in changes:
+        if PROJECT_TAG not in changes["tags"]:
+            await _refuse_if_listed(tx, row)
+        await tx.value(_SET_TAGS, id=old["id"], tags=changes["tags"])
+        row = await _audit_change(tx, actor, "group.tags", row)
+    if changes.keys() & ACCESS_FIELDS:
+        row = await _set_access(tx, actor, row, changes)
+    return row
 
 
-async def set_group_access(
-    tx: Transaction, actor: AuditActor, old: Row, users: list[str] | None, conditions: list[dict[str, Any]] | None
-) -> Row:
-    """Replace the users and conditions of a locked group; None keeps the stored list."""
-    if users is not None:
+async def _set_access(tx: Transaction, actor: AuditActor, old: Row, changes: dict[str, Any]) -> Row:
+    if "users" in changes:
         await tx.value(_CLEAR_USERS, id=old["id"])
-        await tx.value(_PUT_USERS, id=old["id"], users=users)
-    if conditions is not None:
-        await tx.value(_SET_CONDITIONS, id=old["id"], conditions=conditions)
+        await tx.value(_PUT_USERS, id=old["id"], users=changes["users"])
+    if "conditions" in changes:
+        await tx.value(_SET_CONDITIONS, id=old["id"], conditions=changes["conditions"])
     return await _audit_change(tx, actor, "group.access", old)
 
 
-async def set_group_tags(tx: Transaction, actor: AuditActor, old: Row, tags: list[str]) -> Row:
-    if PROJECT_TAG not in tags:
-        await _refuse_if_listed(tx, old)
-    await tx.value(_SET_TAGS, id=old["id"], tags=tags)
-    return await _audit_change(tx, actor, "group.tags", old)
-
-
 async def delete_group(tx: Transaction, actor: AuditActor, old: Row) -> None:
-    """Delete a locked group and everything that its project gives to it or at it."""
+    """Deletes a locked group and everything that its project gives to it or at it."""
     await _refuse_if_listed(tx, old)
     cascade = Cascade(tx, actor, f"group.delete {old['id']}")
     await cascade.remove_group_from_project(old["id"], old["project_id"])
@@ -143,7 +151,7 @@ async def _refuse_if_listed(tx: Transaction, group: Row) -> None:
 
 
 async def _audit_change(tx: Transaction, actor: AuditActor, operation: str, old: Row | None, new_id: str = "") -> Row:
-    """Write the change to the audit trail; returns the group as it is now."""
+    """Writes the change to the audit trail and returns the group as it is now."""
     row = await read_group(tx, old["id"] if old else new_id)
     assert row is not None
     before = group_json(old) if old else None

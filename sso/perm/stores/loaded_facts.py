@@ -76,12 +76,13 @@ class LoadedFacts:
         return self.json_bytes * _FACTS_SHARE + rules * RULE_BYTES + self.memo.rendered_bytes
 
     def at_address(self, address: Address | None) -> "LoadedFacts":
-        """The same facts for a user at another address."""
+        """Returns the same facts for a user at another address."""
         facts = replace(self.facts, user=replace(self.facts.user, address=address))
         return replace(self, facts=facts, memo=Memo())
 
     def remember(self, name: object, now: int, compute: Callable[[], T]) -> T:
-        """The value of ``compute()``, which must depend only on the facts and the time, and must not be changed."""
+        """Returns the value of ``compute()``, which must depend only on the facts and the time, and must not be
+        changed."""
         memo = self.memo
         if not memo.since <= now < memo.until:
             memo.clear()
@@ -94,29 +95,30 @@ class LoadedFacts:
             return value
 
     def effective(self, now: int) -> EffectivePermissions:
-        """The user's permissions at the application."""
+        """Returns the user's permissions at the application."""
         computed = self.remember("effective", now, lambda: compute_permissions(self.application, self.facts, now))
         if computed.now != now:
             computed = self.memo.values["effective"] = replace(computed, now=now)
         return computed
 
     def secret_rights(self, now: int) -> SecretRights:
-        """The user's rights in secret_data of the application."""
+        """Returns the user's rights in secret_data of the application."""
         return self.remember("secret_rights", now, lambda: secret_rights(self.application.schema, self.facts.own, now))
 
     def rights_of_everyone(self, now: int) -> SecretRights:
-        """The rights in secret_data that the application gives to all users, without those of the user's own record."""
+        """Returns the rights in secret_data that the application gives to all users, without those of the user's own
+        record."""
         schema = self.application.schema
         return self.remember("rights_of_everyone", now, lambda: secret_rights(schema, OwnRecord(), now))
 
     def render(self, list_type: str, now: int) -> Any:
-        """The user's permissions as one of `LIST_TYPES`, with all sections and projects."""
+        """Returns the user's permissions as one of `LIST_TYPES`, with all sections and projects."""
         return render(list_type, self.application, self.facts, self.effective(now))
 
     def explain(self, rule: str, now: int) -> dict[str, Any]:
-        """The sources of a rule that the user has, or the most likely reasons why the user does not have it."""
+        """Returns the sources of a rule that the user has, or the most likely reasons why the user does not have it."""
         return explain_rule(self.application, self.facts, self.effective(now), rule)
 
     def explain_all(self, now: int) -> dict[str, Any]:
-        """The explanation of every rule that the user has, by its name in ``list``."""
+        """Returns the explanation of every rule that the user has, by its name in ``list``."""
         return explain_all(self.application, self.facts, self.effective(now), DEFAULT_OPTIONS)

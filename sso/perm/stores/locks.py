@@ -24,7 +24,7 @@ _LOCK_PROJECTS = Statement("SELECT * FROM projects WHERE id = ANY(CAST(:ids AS t
 
 
 async def lock_application(tx: Runner, application_id: int, project_id: object = ANY_PROJECT) -> Row:
-    """Lock an application that exists, before a change of it, its schema, its roles or its users' records.
+    """Locks an application that exists, before a change of it, its schema, its roles or its users' records.
 
     A caller whose rights come from the application's project passes ``project_id``. If the application has moved to
     another project since the rights were checked, this raises PermissionConflict.
@@ -41,7 +41,7 @@ async def lock_application_if_exists(tx: Runner, application_id: int) -> Row | N
 
 
 async def share_lock_applications(tx: Runner, application_ids: Iterable[int]) -> None:
-    """Keep schemas and roles of these applications unchanged until the transaction ends."""
+    """Keeps schemas and roles of these applications unchanged until the transaction ends."""
     await tx.rows(_SHARE_APPLICATIONS, ids=sorted(application_ids))
 
 
@@ -60,6 +60,6 @@ async def lock_active_project(tx: Runner, project_id: str, applications: Iterabl
 
 
 async def lock_projects(tx: Runner, project_ids: Iterable[str | None]) -> dict[str, Row]:
-    """Lock the projects that exist; returns their rows by id."""
+    """Locks the projects that exist and returns their rows by id."""
     ids = sorted({project_id for project_id in project_ids if project_id is not None})
     return {row["id"]: row for row in await tx.rows(_LOCK_PROJECTS, ids=ids)} if ids else {}

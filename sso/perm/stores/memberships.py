@@ -14,24 +14,16 @@ from sso.perm.stores.compilation import read_application
 from sso.perm.stores.facts_decoding import member_roles
 from sso.perm.stores.locks import lock_project, share_lock_applications
 from sso.perm.stores.project_state import MANY_MEMBERS, read_resources
-from sso.perm.stores.user_limits import lock_limited_roles, require_limits
+from sso.perm.stores.user_limits import read_user_limits, within_user_limits
 
-_MEMBERS = Statement(
-    """SELECT user_id, jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles
-    FROM project_members WHERE project_id = :id GROUP BY user_id ORDER BY length(user_id), user_id"""
-)
+_ROLES = "jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles"
+_SELECT = f"SELECT user_id, {_ROLES} FROM project_members WHERE project_id = :id"
+_MEMBERS = Statement(f"{_SELECT} GROUP BY user_id ORDER BY length(user_id), user_id")
 # Members in the order of their ids as texts, which the primary key has.
-_PAGE = Statement(
-    """SELECT user_id, jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles
-    FROM project_members WHERE project_id = :id AND user_id > :after GROUP BY user_id ORDER BY user_id LIMIT :limit"""
-)
-_MEMBER = Statement(
-    """SELECT user_id, jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles
-    FROM project_members WHERE project_id = :id AND user_id = :user_id GROUP BY user_id"""
-)
+_PAGE = Statement(f"{_SELECT} AND user_id > :after GROUP BY user_id ORDER BY user_id LIMIT :limit")
+_MEMBER = Statement(f"{_SELECT} AND user_id = :user_id GROUP BY user_id")
 _OF_USER = Statement(
-    """SELECT m.project_id, p.title,
-        jsonb_agg(jsonb_build_array(level, resource, role, expired, ttl) ORDER BY position) AS roles
+    f"""SELECT m.project_id, p.title, {_ROLES}
     FROM project_members m JOIN projects p ON p.id = m.project_id AND NOT p.removed
     WHERE m.user_id = :user_id GROUP BY m.project_id, p.title ORDER BY m.project_id LIMIT :limit"""
 )
@@ -54,7 +46,7 @@ _SET_LISTS = Statement("UPDATE projects SET allow = :allow, disallow = :disallow
 
 
 async def read_membership(runner: Runner, project_id: str) -> dict[str, Any]:
-    """The membership of a project that exists, as JSON that a save accepts."""
+    """Returns the membership of a project that exists, as JSON that a save accepts."""
     lists = await runner.row(_LISTS, id=project_id)
     members = await runner.rows(_MEMBERS, id=project_id)
     assert lists is not None
@@ -67,7 +59,7 @@ async def read_membership(runner: Runner, project_id: str) -> dict[str, Any]:
 
 
 async def read_members_after(runner: Runner, project_id: str, after: str, limit: int) -> list[dict[str, Any]]:
-    """The members whose ids, as texts, follow ``after``."""
+    """Returns the members whose ids, as texts, follow ``after``."""
     rows = await runner.rows(_PAGE, id=project_id, after=after, limit=limit)
     return _rows_json(rows)
 
@@ -78,7 +70,7 @@ async def read_member(runner: Runner, project_id: str, user_id: str) -> dict[str
 
 
 async def read_memberships_of(runner: Runner, user_id: str, limit: int) -> list[dict[str, Any]]:
-    """The projects, except removed ones, in which the user has roles, with these roles."""
+    """Returns the projects, except removed ones, in which the user has roles, with these roles."""
     rows = await runner.rows(_OF_USER, user_id=user_id, limit=limit)
     return [
         {"project_id": row["project_id"], "title": row["title"], "roles": _member_json(user_id, row["roles"])["roles"]}
@@ -89,7 +81,7 @@ async def read_memberships_of(runner: Runner, user_id: str, limit: int) -> list[
 async def save_membership(
     tx: Transaction, actor: AuditActor, project_id: str, data: dict[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Replace the parts that are in ``data``; returns the new membership and warnings.
+    """Replaces the parts that are in ``data`` and returns the new membership and warnings.
 
     Applications, services and groups in ``data`` must belong to the project.
     """
@@ -119,24 +111,24 @@ async def save_membership(
 async def _replace_members(
     tx: Transaction, project_id: str, old_users: list[dict[str, Any]], roles: list[MemberRole]
 ) -> None:
-    """Replace all members. New members must exist; present members may stay even if the user was deleted."""
+    """Replaces all members. New members must exist; present members may stay even if the user was deleted."""
     new_users = {role.user_id for role in roles} - {user["user_id"] for user in old_users}
     unknown = await tx.value(_FIRST_UNKNOWN_USER, user_ids=sorted(new_users)) if new_users else None
     if unknown is not None:
         raise FieldError(("users",), f"there is no user {unknown}")
-    limited_roles = await lock_limited_roles(tx, {role.role for role in roles})
-    await tx.value(_CLEAR_MEMBERS, id=project_id)
-    await tx.value(
-        _PUT_MEMBERS,
-        id=project_id,
-        users=[role.user_id for role in roles],
-        levels=[role.level for role in roles],
-        resources=[role.resource for role in roles],
-        roles=[role.role for role in roles],
-        expired=[role.expired for role in roles],
-        ttl=[role.ttl for role in roles],
-    )
-    await require_limits(tx, limited_roles)
+    limits = await read_user_limits(tx, {role.role for role in roles})
+    async with within_user_limits(tx, CENTRAL_APPLICATION_ID, limits):
+        await tx.value(_CLEAR_MEMBERS, id=project_id)
+        await tx.value(
+            _PUT_MEMBERS,
+            id=project_id,
+            users=[role.user_id for role in roles],
+            levels=[role.level for role in roles],
+            resources=[role.resource for role in roles],
+            roles=[role.role for role in roles],
+            expired=[role.expired for role in roles],
+            ttl=[role.ttl for role in roles],
+        )
 
 
 def _rows_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
@@ -144,7 +136,7 @@ def _rows_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 
 def _members_json(roles: Iterable[MemberRole]) -> list[dict[str, Any]]:
-    """The ``users`` that `read_membership` returns once these roles are stored."""
+    """Returns the ``users`` that `read_membership` returns once these roles are stored."""
     by_user: dict[str, list[list[Any]]] = {}
     for user_id, *columns in roles:
         by_user.setdefault(user_id, []).append(columns)

@@ -36,7 +36,7 @@ class PastApplications:
         self._bytes = 0
 
     async def load(self, application_id: int, commit_id: int, at: int, caller: str) -> CompiledApplication:
-        """The application at the moment ``at``, after which ``commit_id`` was the first change of it.
+        """Returns the application at the moment ``at``, after which ``commit_id`` was the first change of it.
 
         Each caller and each application has one compilation at a time. Raises ServerBusy if too many are waiting.
         """

@@ -30,7 +30,7 @@ class PastFacts:
     async def load(
         self, user_id: str, application_id: int, address: Address | None, at: int, *, path: FieldPath, caller: str
     ) -> LoadedFacts:
-        """Load the facts as they were at the end of the second ``at``.
+        """Loads the facts as they were at the end of the second ``at``.
 
         ``caller``, such as ``user 1001``, uses one connection and compiles one application at a time. Raises
         FieldError, with the ``path`` of ``at``, for a moment in the future or before the beginning of the

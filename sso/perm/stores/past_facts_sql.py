@@ -17,7 +17,7 @@ _PROJECTS = "ARRAY(SELECT id FROM project_ids)"
 
 
 def _versions(kind: str, owners: str) -> str:
-    """The rows that were changed after the moment, as they were at the moment."""
+    """Returns the rows that were changed after the moment, as they were at the moment."""
     return f"""{kind}_versions AS MATERIALIZED (
         SELECT DISTINCT ON (v.owner, v.key) v.owner, v.key, v.image
         FROM permission_versions v JOIN permission_commits c ON c.id = v.commit_id
@@ -26,7 +26,7 @@ def _versions(kind: str, owners: str) -> str:
 
 
 def _at(table: str, owners: str, condition: str, owner: str, key: str) -> str:
-    """The rows of a table at the moment. ``condition`` finds the present rows of ``owners`` with an index."""
+    """Returns the rows of a table at the moment. ``condition`` finds the present rows of ``owners`` with an index."""
     return f"""{_versions(table, owners)},
     {table}_at AS MATERIALIZED (
         SELECT t.* FROM {table} t WHERE {condition} AND NOT EXISTS (

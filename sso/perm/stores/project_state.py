@@ -104,7 +104,10 @@ async def read_resources(tx: Runner, project_id: str) -> ProjectResources:
 async def read_states(
     runner: Runner, project_ids: Iterable[str], roles: Iterable[str] | None = None
 ) -> dict[str, ProjectState]:
-    """Projects that are not removed, by id. ``roles`` restricts the members to these roles over the whole project."""
+    """Returns projects that are not removed, by id.
+
+    ``roles`` restricts the members to these roles over the whole project.
+    """
     ids = list(project_ids)
     members: dict[str, set[MemberRole]] = {}
     for project_id, *member in await runner.rows(_MEMBERS, ids=ids, roles=None if roles is None else list(roles)):
@@ -123,7 +126,10 @@ def _facts(row: Row) -> ProjectFacts:
 
 
 async def read_users(runner: Runner, user_ids: Iterable[str]) -> dict[str, KnownUser]:
-    """Users by id, without those that do not exist. They have no address, so conditions on addresses do not hold."""
+    """Returns users by id, without those that do not exist.
+
+    They have no address, so conditions on addresses do not hold.
+    """
     ids = list(user_ids)
     return {
         row["user_id"]: KnownUser(

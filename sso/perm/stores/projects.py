@@ -19,7 +19,7 @@ from sso.perm.stores.builtin_roles import ADMIN_ROLE
 from sso.perm.stores.compilation import read_application
 from sso.perm.stores.locks import lock_project, share_lock_applications
 from sso.perm.stores.project_state import read_resources
-from sso.perm.stores.user_limits import lock_limited_roles, require_limits
+from sso.perm.stores.user_limits import read_user_limits, within_user_limits
 
 MAX_REMOVED_PROJECTS = 100  # of one author; a removed project keeps its names
 
@@ -59,7 +59,7 @@ async def read_project(runner: Runner, project_id: str) -> Row | None:
 
 
 async def resolve_project_id(runner: Runner, name: str) -> str:
-    """The id of the project with this id or alias. Returns ``name`` itself if there is no such project."""
+    """Returns the id of the project with this id or alias, or ``name`` itself if there is no such project."""
     key = project_key(name)
     row = await runner.row(_BY_NAME, key=key)
     if row is None or key not in map(project_key, (row["id"], *row["aliases"])):
@@ -68,13 +68,13 @@ async def resolve_project_id(runner: Runner, name: str) -> str:
 
 
 async def count_authored(runner: Runner, user_id: str) -> int:
-    """How many projects, not counting removed ones, have this author."""
+    """Returns how many projects, not counting removed ones, have this author."""
     return int(await runner.value(_COUNT_AUTHORED, user_id=user_id))
 
 
 @contextmanager
 def project_name_conflicts() -> Iterator[None]:
-    """Turn the violation of a unique name inside this block into PermissionConflict."""
+    """Turns the violation of a unique name inside this block into PermissionConflict."""
     try:
         yield
     except UniqueViolation:
@@ -84,7 +84,7 @@ def project_name_conflicts() -> Iterator[None]:
 async def require_author_quota(
     tx: Transaction, author: str, max_projects: int | None, max_removed: int | None = MAX_REMOVED_PROJECTS
 ) -> None:
-    """Refuse another project of an author with too many projects or removed projects; None means no limit.
+    """Refuses another project of an author with too many projects or removed projects; None means no limit.
 
     The author is locked, so the counts stay the same until the transaction ends.
     """
@@ -100,7 +100,7 @@ async def require_author_quota(
 async def create_project(
     tx: Transaction, actor: AuditActor, project_id: str, fields: dict[str, Any], author: str, admins: list[str]
 ) -> Row:
-    """Create a project with its administrators."""
+    """Creates a project with its administrators."""
     await share_lock_applications(tx, [CENTRAL_APPLICATION_ID])
     row = await tx.row(
         _CREATE,
@@ -114,17 +114,16 @@ async def create_project(
     assert row is not None
     names = sorted({project_id, *map(project_key, fields.get("aliases", ()))})
     await tx.value(_ADD_NAMES, names=names, id=project_id)
-    limited_roles = await lock_limited_roles(tx, [ADMIN_ROLE])
-    for user_id in dict.fromkeys(filter(None, admins)):
-        await tx.value(_ADD_MEMBER, id=project_id, user_id=user_id, role=ADMIN_ROLE)
-    await require_limits(tx, limited_roles)
+    async with within_user_limits(tx, CENTRAL_APPLICATION_ID, await read_user_limits(tx, [ADMIN_ROLE])):
+        for user_id in dict.fromkeys(filter(None, admins)):
+            await tx.value(_ADD_MEMBER, id=project_id, user_id=user_id, role=ADMIN_ROLE)
     after = project_json(row) | {"admins": admins}
     await trail.write(tx, actor, "project.publish", project_id, None, after, project_id=project_id)
     return row
 
 
 async def save_project(tx: Transaction, actor: AuditActor, project_id: str, changes: dict[str, Any]) -> Row:
-    """Save the fields in ``changes``, and of ``settings`` the members in it; everything else stays."""
+    """Saves the fields in ``changes``, and of ``settings`` the members in it; everything else stays."""
     await share_lock_applications(tx, referenced_applications(changes))
     old = await lock_project(tx, project_id)
     if old["removed"]:
@@ -146,12 +145,12 @@ async def save_project(tx: Transaction, actor: AuditActor, project_id: str, chan
 
 
 def referenced_applications(changes: dict[str, Any]) -> list[int]:
-    """The applications that changes of a project name in ``settings.services``."""
+    """Returns the applications that changes of a project name in ``settings.services``."""
     return [int(key) for key in changes.get("settings", {}).get("services", ())]
 
 
 async def remove_project(tx: Transaction, actor: AuditActor, project_id: str) -> None:
-    """Mark a project as removed. Its records stay; the rights that it gives end."""
+    """Marks a project as removed. Its records stay; the rights that it gives end."""
     old = await lock_project(tx, project_id)
     new = await tx.row(_REMOVE, id=project_id)
     await trail.write(
@@ -160,15 +159,14 @@ async def remove_project(tx: Transaction, actor: AuditActor, project_id: str) ->
 
 
 async def restore_project(tx: Transaction, actor: AuditActor, project_id: str) -> Row:
-    """Restore a removed project: its members, groups and applications have again the rights that it gives."""
+    """Restores a removed project: its members, groups and applications have again the rights that it gives."""
     await share_lock_applications(tx, [CENTRAL_APPLICATION_ID])
     old = await lock_project(tx, project_id)
     if not old["removed"]:
         raise PermissionConflict("the project is not removed")
     roles = [row["role"] for row in await tx.rows(_MEMBER_ROLES, id=project_id)]
-    limited_roles = await lock_limited_roles(tx, roles)
-    row = await tx.row(_RESTORE, id=project_id)
-    await require_limits(tx, limited_roles)
+    async with within_user_limits(tx, CENTRAL_APPLICATION_ID, await read_user_limits(tx, roles)):
+        row = await tx.row(_RESTORE, id=project_id)
     await trail.write(
         tx, actor, "project.restore", project_id, project_json(old), project_json(row), project_id=project_id
     )

@@ -24,14 +24,10 @@ _RAISE_VERSION = Statement(
         updated_at = extract(epoch FROM clock_timestamp())
     WHERE application_id = :application_id"""
 )
-_ALL = Statement(
-    """SELECT name, meta, description, protected, "default", condition, user_limit, params FROM roles
-    WHERE application_id = :application_id ORDER BY name"""
-)
-_ONE = Statement(
-    """SELECT name, meta, description, protected, "default", condition, user_limit, params FROM roles
-    WHERE application_id = :application_id AND name = :name"""
-)
+_SELECT = """SELECT name, meta, description, protected, "default", condition, user_limit, params FROM roles
+    WHERE application_id = :application_id"""
+_ALL = Statement(f"{_SELECT} ORDER BY name")
+_ONE = Statement(f"{_SELECT} AND name = :name")
 _PUT = Statement(
     """INSERT INTO roles (application_id, name, meta, description, protected, "default", condition, user_limit, params)
     VALUES (:application_id, :name, :meta, :description, :protected, :default, :condition, :user_limit, :params)
@@ -40,17 +36,6 @@ _PUT = Statement(
         user_limit = excluded.user_limit, params = excluded.params"""
 )
 _DELETE = Statement("DELETE FROM roles WHERE application_id = :application_id AND name = :name")
-# Generic roles of the central application are also given in memberships.
-_COUNT_HOLDERS = Statement(
-    """SELECT count(*) FROM (
-        SELECT user_id FROM role_assignments WHERE application_id = :application_id AND name = :name
-            AND (ttl > 0 OR expired = 0 OR expired > extract(epoch FROM now()))
-        UNION
-        SELECT m.user_id FROM project_members m JOIN projects p ON p.id = m.project_id AND NOT p.removed
-        WHERE :application_id = 1 AND m.role = :name
-            AND (m.ttl > 0 OR m.expired = 0 OR m.expired > extract(epoch FROM now()))) AS holders
-    WHERE user_id <> :except_user"""
-)
 
 
 async def read_roles(runner: Runner, application_id: int) -> dict[str, RoleRecord]:
@@ -63,7 +48,7 @@ async def read_role(runner: Runner, application_id: int, name: str) -> RoleRecor
 
 
 async def put_role(tx: Runner, application_id: int, role: RoleRecord) -> None:
-    """Store a role without checks or audit entry."""
+    """Stores a role without checks or audit entry."""
     values = {name: getattr(role, name) for name in FIELDS}
     await tx.value(_PUT, application_id=application_id, name=role.name, **values)
     await tx.value(_RAISE_VERSION, application_id=application_id)
@@ -78,7 +63,7 @@ async def save_role(
     roles: dict[str, RoleRecord],
     changes: dict[str, Any],
 ) -> RoleRecord:
-    """Save one role of a locked application and put it into ``roles``; a field that is not in ``changes`` stays."""
+    """Saves one role of a locked application and puts it into ``roles``; a field that is not in ``changes`` stays."""
     name = changes["name"]
     old = roles.get(name)
     role = replace(old or RoleRecord(name), **changes)
@@ -98,7 +83,7 @@ async def save_role(
 async def delete_role(
     tx: Transaction, actor: AuditActor, application_id: int, project_id: str | None, role: RoleRecord
 ) -> None:
-    """Delete a role of a locked application with its assignments, its memberships and its grants to groups."""
+    """Deletes a role of a locked application with its assignments, its memberships and its grants to groups."""
     if application_id == CENTRAL_APPLICATION_ID and role.name == ROOT_ROLE:
         raise PermissionConflict("the role root of the central application cannot be removed")
     await _audit(tx, actor, "role.delete", application_id, project_id, role, None)
@@ -108,12 +93,6 @@ async def delete_role(
     await cascade.delete_assignments(application_id, project_id, role.name)
     is_central = application_id == CENTRAL_APPLICATION_ID
     await cascade.remove_role_from_projects(application_id, role.name, generic=is_central, grants_only=False)
-
-
-async def count_holders(tx: Runner, application_id: int, name: str, except_user: str = "") -> int:
-    """How many users, other than ``except_user``, have an unexpired assignment of the role."""
-    count: int = await tx.value(_COUNT_HOLDERS, application_id=application_id, name=name, except_user=except_user)
-    return count
 
 
 async def _audit(

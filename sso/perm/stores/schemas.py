@@ -24,7 +24,7 @@ _SAVE = Statement(
 
 
 async def read_schema_json(runner: Runner, application_id: int) -> dict[str, Any]:
-    """The schema record of an application that exists, with its roles."""
+    """Returns the schema record of an application that exists, with its roles."""
     row = await read_application_row(runner, application_id)
     assert row is not None  # applications are never deleted
     return schema_json(row, await read_roles(runner, application_id))
@@ -33,7 +33,7 @@ async def read_schema_json(runner: Runner, application_id: int) -> dict[str, Any
 async def save_schema(
     tx: Transaction, actor: AuditActor, old: Row, schema: Schema, roles: dict[str, RoleRecord]
 ) -> Row:
-    """Save the schema of a locked application; ``roles``, as they are now, must be valid with it."""
+    """Saves the schema of a locked application; ``roles``, as they are now, must be valid with it."""
     await run_pure(tx, len(roles) > FEW_ROLES, check_schema_protection, schema, list(roles.values()))
     application_id: int = old["application_id"]
     row = await put_schema(tx, application_id, schema)
@@ -51,14 +51,14 @@ async def save_schema(
 
 
 async def put_schema(tx: Runner, application_id: int, schema: Schema) -> Row:
-    """Store a schema without checks or audit entry."""
+    """Stores a schema without checks or audit entry."""
     row = await tx.row(_SAVE, application_id=application_id, **{name: getattr(schema, name) for name in SECTIONS})
     assert row is not None
     return row
 
 
 def schema_of(row: Row) -> Schema:
-    """The schema as it is stored in the row of an application."""
+    """Returns the schema as it is stored in the row of an application."""
     return Schema(**{name: row[name] for name in SECTIONS})
 
 

@@ -26,7 +26,7 @@ _SET_NAME = Statement("UPDATE applications SET name = :name WHERE application_id
 
 
 async def seed_central_application(database: Database) -> None:
-    """Create the schema if none was ever saved, missing built-in roles and root rules. Other changes stay."""
+    """Creates the schema if none was ever saved, missing built-in roles and root rules. Other changes stay."""
     names = [role.name for role in ROLES]
     wanted = {"names": names, "roles": len(ROLES), "rules": list(ROOT_RULES)}
     if await database.value(_IS_COMPLETE, application_id=CENTRAL_APPLICATION_ID, **wanted):

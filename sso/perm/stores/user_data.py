@@ -4,7 +4,6 @@ from typing import Any
 
 from sso.audit import trail
 from sso.audit.trail import AuditActor
-from sso.core.field_errors import FieldError
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.engine.decode import decode_assignments
@@ -12,7 +11,7 @@ from sso.perm.engine.records import Assignment, RoleRecord
 from sso.perm.engine.render import render_assignment
 from sso.perm.engine.reserved_names import SECTIONS
 from sso.perm.input.references import check_roles_exist, encode_assignments
-from sso.perm.stores.roles import count_holders
+from sso.perm.stores.user_limits import within_user_limits
 
 _READ = Statement(
     """SELECT r.login, r.public_data, r.private_data, r.secret_data FROM user_records r
@@ -28,7 +27,6 @@ _WRITE = Statement(
     ON CONFLICT (user_id, application_id) DO UPDATE SET login = excluded.login, public_data = excluded.public_data,
         private_data = excluded.private_data, secret_data = excluded.secret_data"""
 )
-_NOW = Statement("SELECT CAST(extract(epoch FROM now()) AS bigint)")
 _CLEAR_ROLES = Statement("DELETE FROM role_assignments WHERE user_id = :user_id AND application_id = :application_id")
 _PUT_ROLES = Statement(
     """INSERT INTO role_assignments (user_id, application_id, name, expired, ttl, position)
@@ -47,7 +45,7 @@ async def read_record(runner: Runner, user_id: str, application_id: int) -> dict
 
 
 def record_json(record: dict[str, Any]) -> dict[str, Any]:
-    """The parts of a stored record that are not empty, as a save accepts them."""
+    """Returns the parts of a stored record that are not empty, as a save accepts them."""
     data = {name: record[name] for name in SECTIONS if record[name]}
     if record["roles"]:
         data["roles"] = [render_assignment(item) for item in decode_assignments(record["roles"])]
@@ -68,7 +66,7 @@ async def save_record(
     sections: dict[str, Any],
     assigned: tuple[Assignment, ...] | None,
 ) -> dict[str, Any]:
-    """Save a user's record at a locked application; returns the new record.
+    """Saves a user's record at a locked application and returns the new record.
 
     Each section in ``sections`` replaces the stored one, ``assigned`` replaces the assigned roles; None keeps them.
     ``roles`` are the roles of the application.
@@ -78,12 +76,13 @@ async def save_record(
     new = old | sections
     if assigned is not None:
         check_roles_exist(assigned, roles)
-        await _check_user_limits(tx, application_id, user_id, roles, decode_assignments(old["roles"]), assigned)
         new["roles"] = encode_assignments(assigned)
     if new == old:
         return new
     if assigned is not None:
-        await _replace_roles(tx, user_id, application_id, assigned)
+        limits = {item.name: limit for item in assigned if (limit := roles[item.name].user_limit)}
+        async with within_user_limits(tx, application_id, limits):
+            await _replace_roles(tx, user_id, application_id, assigned)
     await tx.value(_WRITE, user_id=user_id, application_id=application_id, **{name: new[name] for name in SECTIONS})
     await trail.write(
         tx,
@@ -108,24 +107,3 @@ async def _replace_roles(tx: Transaction, user_id: str, application_id: int, ass
         expired=[item.expired for item in assigned],
         ttl=[item.ttl for item in assigned],
     )
-
-
-async def _check_user_limits(
-    tx: Transaction,
-    application_id: int,
-    user_id: str,
-    roles: dict[str, RoleRecord],
-    old: tuple[Assignment, ...],
-    assigned: tuple[Assignment, ...],
-) -> None:
-    """Refuse a role that has its ``user_limit`` of users. The application is locked, so the count does not change."""
-    if not any(roles[item.name].user_limit for item in assigned):
-        return
-    now: int = await tx.value(_NOW)
-    held = {item.name for item in old if not item.ended(now)}
-    for item in assigned:
-        role = roles[item.name]
-        if role.user_limit and role.name not in held:
-            others = await count_holders(tx, application_id, role.name, except_user=user_id)
-            if others >= role.user_limit:
-                raise FieldError(("roles",), f"{role.name} can have at most {role.user_limit} users", status=409)

@@ -27,7 +27,7 @@ class WorkerSlot:
     def __init__(self, counts: ConnectionCounts | None = None, index: int = 0) -> None:
         self._counts = counts if counts is not None else [NOT_ACCEPTING]
         self._index = index
-        self.is_first = index == 0  # of the workers of this node
+        self.is_first = index == 0  # among the workers of this node
         self.connections = 0
         self._counts[index] = NOT_ACCEPTING
 

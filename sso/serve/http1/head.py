@@ -40,7 +40,7 @@ class RequestHead(NamedTuple):
     query: bytes
     version: str
     headers: list[Header]
-    length: int  # of the body, or CHUNKED
+    length: int  # how long the body is, or CHUNKED
     keep_alive: bool
     expects_continue: bool
     websocket: bool  # the request is a valid opening handshake

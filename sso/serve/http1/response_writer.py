@@ -40,7 +40,7 @@ class ResponseWriter:
         self.delivered = False  # the client has, or will get, everything that it waits for
         self.finished = False
         self.on_response_end: Callable[[bool], Awaitable[None]] | None = None
-        self._bytes: ResponseBytes | None = None  # of a response whose end is reported
+        self._bytes: ResponseBytes | None = None  # only for a response whose end is reported
 
     async def send(self, message: dict[str, Any]) -> None:
         match message["type"]:

@@ -1,24 +1,20 @@
 """Section ``access_keys``: records by value; the database stores only a digest. Exports leave them out."""
 
-import re
 from dataclasses import dataclass
 
 from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
 from sso.core.field_errors import FieldError, FieldPath
-from sso.core.jwt import looks_like_jwt
 from sso.db.transaction import Transaction
-from sso.perm.input import validators
-from sso.perm.input.names import read_application_id
+from sso.perm.input.access_keys import AccessKeyRecord
+from sso.perm.input.model import read_record
 from sso.perm.stores.access_keys import add_access_key, lock_access_key, set_access_key_comment
-from sso.state.location import UniqueKeys, error_location, read_records
+from sso.state.location import UniqueKeys, read_records
 from sso.state.sections.applications import lock_active_application
 from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "access_keys"
-FIELDS = frozenset(("application_id", "hash", "comment"))
-
-_KEY_VALUE = re.compile(r"[!-~]{32,512}")
+FIELDS = frozenset(AccessKeyRecord.model_fields)
 
 
 @dataclass(frozen=True)
@@ -36,25 +32,11 @@ def read(value: object) -> list[AccessKeyPart]:
     parts = []
     unique = UniqueKeys()
     for location, item in read_records((SECTION,), value, FIELDS):
-        with error_location(location):
-            part = AccessKeyPart(
-                location,
-                read_application_id(item.get("application_id"), ("application_id",)),
-                read_key_value(item.get("hash")),
-                validators.read_text(item["comment"], ("comment",), 256) if "comment" in item else None,
-            )
+        fields, _ = read_record(AccessKeyRecord, item, location)
+        part = AccessKeyPart(location, fields["application_id"], fields["hash"], fields.get("comment"))
         unique.add((*location, "hash"), part.secret)
         parts.append(part)
     return parts
-
-
-def read_key_value(value: object) -> str:
-    """Returns the value of a key. Clients send it as a bearer token, where it must not look like a JWT."""
-    if not isinstance(value, str) or not _KEY_VALUE.fullmatch(value):
-        raise FieldError(("hash",), "must be 32 to 512 printable ASCII characters without spaces")
-    if looks_like_jwt(value):
-        raise FieldError(("hash",), "must not contain exactly two dots, which would make it look like a JWT")
-    return value
 
 
 async def apply(

@@ -6,25 +6,16 @@ from typing import Any
 from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden
 from sso.core.field_errors import FieldError, FieldPath
-from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
-from sso.perm.input import validators
-from sso.perm.input.groups import read_group_conditions, read_group_users
-from sso.perm.input.names import read_group_id, read_segment, read_title
-from sso.perm.input.tags import read_tags
-from sso.perm.stores.groups import create_group, group_json, read_group, save_group, set_group_access, set_group_tags
+from sso.perm.input.groups import GroupRecord, read_group_changes
+from sso.perm.stores.groups import change_group, create_group, group_json, read_all_groups, read_group
 from sso.perm.stores.locks import lock_project
 from sso.perm.stores.projects import read_project
-from sso.state.location import UniqueKeys, error_location, located_warnings, read_records
+from sso.state.location import UniqueKeys, read_records
 from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "groups"
-FIELDS = frozenset(("group_id", "project_id", "title", "description", "users", "conditions", "tags"))
-
-_ALL = Statement(
-    """SELECT g.*, ARRAY(SELECT user_id FROM group_users u WHERE u.group_id = g.id ORDER BY position) AS users
-    FROM user_groups g JOIN projects p ON p.id = g.project_id AND NOT p.removed ORDER BY g.created, g.id"""
-)
+FIELDS = frozenset(GroupRecord.model_fields)
 
 
 @dataclass(frozen=True)
@@ -39,29 +30,12 @@ def read(value: object, warnings: list[str]) -> list[GroupPart]:
     parts = []
     unique = UniqueKeys()
     for location, item in read_records((SECTION,), value, FIELDS):
-        with error_location(location):
-            part = _read(location, item, warnings)
+        fields, more = read_group_changes(item, location, GroupRecord)
+        warnings += more
+        part = GroupPart(location, fields.pop("group_id"), fields.pop("project_id", None), fields)
         unique.add((*location, "group_id"), part.id)
         parts.append(part)
     return parts
-
-
-def _read(location: FieldPath, item: dict[str, Any], warnings: list[str]) -> GroupPart:
-    fields: dict[str, Any] = {}
-    group_id = read_group_id(item.get("group_id"), ("group_id",))
-    project_id = read_segment(item["project_id"], ("project_id",)) if "project_id" in item else None
-    if "title" in item:
-        fields["title"] = read_title(item["title"], ("title",))
-    if "description" in item:
-        fields["description"] = validators.read_text(item["description"] or "", ("description",))
-    if "users" in item:
-        fields["users"] = read_group_users(item["users"])
-    if "conditions" in item:
-        fields["conditions"], more = read_group_conditions(item["conditions"])
-        warnings += located_warnings(location, more)
-    if "tags" in item:
-        fields["tags"] = read_tags(item["tags"])
-    return GroupPart(location, group_id, project_id, fields)
 
 
 async def apply(tx: Transaction, actor: AuditActor, summary: ApplySummary, parts: list[GroupPart]) -> None:
@@ -78,7 +52,7 @@ async def apply(tx: Transaction, actor: AuditActor, summary: ApplySummary, parts
                 continue
             stored = group_json(old)
             changes = {name: value for name, value in part.fields.items() if value != stored[name]}
-            await _save(tx, actor, old, changes)
+            await change_group(tx, actor, old, changes)
             summary.record_change(part.location, changed=bool(changes))
 
 
@@ -95,16 +69,6 @@ async def _check_project(tx: Transaction, part: GroupPart, old: Row | None) -> N
         raise Forbidden("removed")
 
 
-async def _save(tx: Transaction, actor: AuditActor, old: Row, changes: dict[str, Any]) -> None:
-    row = old
-    if changes.keys() & {"title", "description"}:
-        row = await save_group(tx, actor, row, changes)
-    if "tags" in changes:
-        row = await set_group_tags(tx, actor, row, changes["tags"])
-    if changes.keys() & {"users", "conditions"}:
-        await set_group_access(tx, actor, row, changes.get("users"), changes.get("conditions"))
-
-
 async def export(tx: Transaction) -> list[dict[str, Any]]:
-    exported = [group_json(row) for row in await tx.rows(_ALL)]
+    exported = [group_json(row) for row in await read_all_groups(tx)]
     return [{"group_id": group.pop("id"), **group} for group in exported]

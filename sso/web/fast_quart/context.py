@@ -1,4 +1,4 @@
-"""Quart's contexts without signals, sessions and teardown; those of requests have a fast path to most routes."""
+"""Quart's contexts without signals, sessions and teardown; a request has a fast path to most routes."""
 
 from typing import Protocol
 

@@ -29,7 +29,7 @@ class LazyBody(TrioBody):
         self._expected = expected_content_length or 0
 
     def limit(self, max_bytes: int) -> None:
-        """Sets the limit of the route, which may be higher or lower than that of the application."""
+        """Sets the limit of the route, which may be higher or lower than the application's."""
         self._max_content_length = max_bytes
         self._must_raise = RequestEntityTooLarge() if self._expected > max_bytes else None
 

@@ -15,7 +15,7 @@ from sso.web.websocket import CLIENT_LEFT
 
 
 class TasklessWebsocket(TrioWebsocket):
-    """Its ``receive`` is that of the server: the handler waits for the client in its own task."""
+    """It uses the server's ``receive``: the handler waits for the client in its own task."""
 
     async def send(self, data: str | bytes) -> None:
         await self._send(data)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.kit.permission_changes import CHAT, People, chat
 from tests.perm.changes.conftest import dump
-from tests.perm.changes.test_dry_run import CHAT, People, chat
 from tests.perm.endpoints.conftest import Studio
 
 ANN = "ann@changes.example"

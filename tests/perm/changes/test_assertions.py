@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import httpx
 import pytest
 import trio
 
@@ -16,33 +15,13 @@ from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.facts import StoredFacts
 from sso.services import Services
 from tests.admin.conftest import Administrator, administrator, root
+from tests.kit.permission_changes import CHAT, People, app, chat, put, role, trial
 from tests.perm.changes.conftest import Trial, dump
-from tests.perm.changes.test_dry_run import CHAT, People, assign, chat, role
 from tests.perm.endpoints.conftest import ApiUser, Studio
 
-__all__ = ["root"]
+__all__ = ["app", "root", "trial"]
 
 ANN, BOB = "ann@changes.example", "bob@changes.example"
-
-
-@pytest.fixture
-def app(studio: Studio) -> int:
-    return studio.application(**CHAT)
-
-
-@pytest.fixture
-def trial(studio: Studio, people: People, app: int) -> Trial:
-    """An application in which ann is staff, and staff may kick."""
-    trial = Trial(studio, people, (app,))
-    for name, rules in (("staff", chat(kick=True)), ("helper", chat(mute=True))):
-        assert studio.root.call("roles", **role(trial, name, meta=rules)).status == 200
-    assign(trial, people[0], "staff")
-    return trial
-
-
-def put(caller: Administrator, app: int, *statements: str, **more: Any) -> httpx.Response:
-    body = {"assertions": list(statements), **more}
-    return caller.request("PUT", f"/applications/{app}/assertions", json=body)
 
 
 def save_roles(trial: Trial, user: ApiUser, *roles: str, **more: Any) -> Any:

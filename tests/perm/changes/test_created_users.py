@@ -8,7 +8,7 @@ import pytest
 
 from tests.admin.conftest import Administrator, root
 from tests.change_stream.conftest import changes_of, newest_cursor
-from tests.perm.changes.test_assertions import put
+from tests.kit.permission_changes import put
 from tests.perm.endpoints.conftest import Studio
 
 __all__ = ["root"]

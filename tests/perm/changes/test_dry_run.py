@@ -4,20 +4,9 @@ from typing import Any
 
 import pytest
 
+from tests.kit.permission_changes import CHAT, People, assign, chat, role
 from tests.perm.changes.conftest import Trial, changes_of, dump
-from tests.perm.endpoints.conftest import ApiUser, Studio
-
-CHAT: dict[str, Any] = {"private_data": {"chat": {name: {"value": False} for name in ("kick", "mute", "ban")}}}
-People = tuple[ApiUser, ...]
-
-
-def chat(**rules: Any) -> dict[str, Any]:
-    """The meta of a role with rules of the chat: a flag, or parameters."""
-    values = {
-        name: {"value": bool(rule), **({"params": rule} if isinstance(rule, str) else {})}
-        for name, rule in rules.items()
-    }
-    return {"private_data": {"chat": values}}
+from tests.perm.endpoints.conftest import Studio
 
 
 @pytest.fixture
@@ -28,14 +17,6 @@ def app(studio: Studio) -> int:
 @pytest.fixture
 def trial(studio: Studio, people: People, app: int) -> Trial:
     return Trial(studio, people, (app,))
-
-
-def role(trial: Trial, name: str, **fields: Any) -> dict[str, Any]:
-    return {"action": "save", "application_id": trial.applications[0], "data": {"name": name, **fields}}
-
-
-def assign(trial: Trial, user: ApiUser, *roles: Any) -> None:
-    trial.studio.save_data(user, trial.applications[0], roles=list(roles))
 
 
 def test_role_save_shows_what_its_holders_gain_and_lose(trial: Trial, people: People, app: int) -> None:

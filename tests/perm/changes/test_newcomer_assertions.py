@@ -4,10 +4,9 @@ import pytest
 
 from tests.admin.conftest import Administrator, root
 from tests.kit.browser import query
+from tests.kit.permission_changes import app, chat, put, role, trial
 from tests.kit.server import Server
 from tests.perm.changes.conftest import Trial
-from tests.perm.changes.test_assertions import app, put, trial
-from tests.perm.changes.test_dry_run import chat, role
 from tests.perm.endpoints.conftest import Studio
 
 __all__ = ["app", "root", "trial"]

@@ -1,7 +1,6 @@
 """The audit trail: its entries, its filters, and the callers who may read it."""
 
 import time
-from typing import Any
 
 import pytest
 import trio
@@ -10,12 +9,9 @@ from sso.config import load
 from sso.db.cleanup import delete_expired
 from sso.db.statement import Statement
 from sso.services import open_services
-from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
+from tests.kit.permission_calls import audit
+from tests.perm.endpoints.conftest import Studio
 from tests.perm.endpoints.tokens import ServiceKey
-
-
-def audit(user: ApiUser, **data: Any) -> ApiResponse:
-    return user.call("audit", data=data)
 
 
 def test_audit_entry_has_actor_operation_target_time_and_address(studio: Studio) -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tests.kit.permission_calls import audit
 from tests.perm.endpoints.conftest import ApiUser, Studio
-from tests.perm.endpoints.test_audit import audit
 
 
 def entries(user: ApiUser, operation: str, **where: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.kit.documented_examples import agrees
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, running
 from tests.perm.endpoints.conftest import Studio
@@ -21,19 +22,6 @@ def filled(text: str, names: dict[str, Any]) -> Any:
         text = text.replace(f'"application_id": "{{{name}}}"', f'"application_id": {json.dumps(value)}')
         text = text.replace(f"{{{name}}}", str(value))
     return json.loads(text)
-
-
-def agrees(expected: Any, actual: Any, names: dict[str, Any]) -> bool:
-    """Whether the values are equal; a name in braces stands for the first value that it is compared with."""
-    if expected == "…":
-        return True
-    if isinstance(expected, str) and (unknown := re.fullmatch(r"\{(\w+)\}", expected)):
-        return bool(names.setdefault(unknown[1], actual) == actual)
-    if isinstance(expected, dict) and isinstance(actual, dict):
-        return expected.keys() == actual.keys() and all(agrees(expected[key], actual[key], names) for key in expected)
-    if isinstance(expected, list) and isinstance(actual, list):
-        return len(expected) == len(actual) and all(agrees(*pair, names) for pair in zip(expected, actual, strict=True))
-    return bool(expected == actual)
 
 
 @pytest.fixture

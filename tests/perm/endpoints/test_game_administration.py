@@ -8,16 +8,9 @@ import httpx
 import jwt as pyjwt
 import pytest
 
+from tests.kit.endpoint_credentials import APPLICATION_CALLS, CALLER_CALLS, PASSED, PROJECT_CALLS, Call, Office
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import FACTOR, Studio
-from tests.perm.endpoints.test_endpoint_credentials import (
-    APPLICATION_CALLS,
-    CALLER_CALLS,
-    PASSED,
-    PROJECT_CALLS,
-    Call,
-    Office,
-)
 from tests.perm.endpoints.tokens import user_jwt
 
 REFUSED = (403, "a login from a game is not accepted for administrative requests")

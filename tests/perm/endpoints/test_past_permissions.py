@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.kit.browser import query
+from tests.kit.permission_calls import get
 from tests.kit.server import Server
 from tests.kit.timeline import Timeline
 from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
-from tests.perm.endpoints.test_user_data_get import get
 from tests.perm.endpoints.tokens import ServiceKey
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.kit.permission_calls import action, services
 from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
 
 
@@ -14,14 +15,6 @@ def test_project_save_replaces_the_settings_that_it_contains(studio: Studio) -> 
     project(studio.root, "save", project_id, settings={"allowed_domains": ["example.com", "example.com"]})
     saved = project(studio.root, "save", project_id, settings={"services": {}}).data
     assert saved["settings"] == {"allowed_domains": ["example.com"], "services": {}}
-
-
-def action(group: str, role: str, kind: str = "grant") -> dict[str, Any]:
-    return {"group_id": group, "role": role, "action": kind}
-
-
-def services(app: object, *actions: Any) -> dict[str, Any]:
-    return {"services": {str(app): {"groups": list(actions)}}}
 
 
 def test_project_settings_name_only_resources_of_the_project(studio: Studio) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.kit.browser import query
+from tests.kit.permission_calls import action, services
 from tests.perm.endpoints.conftest import FACTOR, ApiResponse, ApiUser, Studio
-from tests.perm.endpoints.test_project_settings import action, services
 
 _numbers = itertools.count(1)
 

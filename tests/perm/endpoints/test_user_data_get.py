@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.perm.endpoints.conftest import ApiResponse, ApiUser, Studio
+from tests.kit.permission_calls import get
+from tests.perm.endpoints.conftest import ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey
 
 SCHEMA: dict[str, Any] = {
@@ -30,11 +31,6 @@ def ann(studio: Studio, app: int) -> ApiUser:
     own = {"chat": {"ban": {"value": True, "params": "eu"}}}
     studio.save_data(ann, app, roles=["guard"], private_data=own)
     return ann
-
-
-def get(user: ApiUser, app: object, options: dict[str, Any] | None = None, /, **data: Any) -> ApiResponse:
-    body = {"options": options} if options is not None else {}
-    return user.call("meta/data", action="get", application_id=app, data=data, **body)
 
 
 LIST = [

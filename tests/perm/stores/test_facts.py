@@ -1,6 +1,7 @@
 """Cached facts are always those of the database: random changes, each followed by reads with and without a cache."""
 
 import threading
+from collections.abc import Awaitable
 from random import Random
 from typing import Any
 
@@ -168,6 +169,40 @@ async def test_facts_of_an_outdated_version_are_read_again(filled: Database) -> 
     loaded = await load(PrefetchedFacts(store, {("1", 10): version}), "1", 10)
     assert loaded is not first
     assert contents(loaded) == contents(first)
+
+
+async def test_a_request_that_has_read_versions_needs_no_further_statement(
+    filled: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled.open_connections()
+    stored = StoredFacts(filled)
+    cached = CachedFacts(stored)
+    pairs = [("1", 1), ("1", 10), ("2", 10)]
+    calls = 0
+    run_now = Database._run_now
+
+    async def counting(self: Database, *arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return await run_now(self, *arguments)
+
+    monkeypatch.setattr(Database, "_run_now", counting)
+
+    async def count(work: Awaitable[Any]) -> int:
+        nonlocal calls
+        calls = 0
+        await work
+        return calls
+
+    await cached.load_pairs(pairs, None)  # compiles the applications
+    assert await count(cached.load_pairs(pairs, None)) == 1
+    ahead = PrefetchedFacts(cached, await stored.read_versions(pairs))
+    assert await count(ahead.load_many("1", {1: None, 10: None})) == 0
+    assert await count(ahead.load_pairs(pairs, None)) == 0
+    remembering = PrefetchedFacts(cached, {}, {"1": 3})
+    assert await count(remembering.load_pairs(pairs, None)) == 1
+    assert await count(remembering.load("2", 10, None)) == 0
+    assert (await count(remembering.count_authored("1")), await remembering.count_authored("1")) == (0, 3)
 
 
 async def test_facts_at_an_application_that_does_not_exist_are_none(filled: Database) -> None:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from sso.core.net import parse_address
-from sso.perm.endpoints.user_data import current_response
 from sso.perm.engine.effective_permissions import compute_permissions
 from sso.perm.engine.facts import PermissionFacts
 from sso.perm.engine.render import Options, earliest_role_end, render
 from sso.perm.engine.reserved_names import LIST_TYPES
 from sso.perm.engine.secret_rights import secret_rights
+from sso.perm.operations.user_data import current_response
 from sso.perm.stores.facts_cache import ENTRY_BYTES, MAX_ADDRESSES, FactsCache, FactsVersion
 from sso.perm.stores.loaded_facts import MAX_VALUES, LoadedFacts
 from tests.perm.evaluation import NOW, application_of, evaluate, facts_of, user

@@ -8,13 +8,7 @@ from trio.testing import MockClock
 from trio_websocket import open_websocket_url
 
 from tests.kit.raw_http import SHORT_LIMITS, echo, serving
-
-KEY = b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-UPGRADE = (
-    b"GET /s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-    + KEY
-    + b"Sec-WebSocket-Version: 13\r\n\r\n"
-)
+from tests.kit.websocket_upgrade import UPGRADE, WEBSOCKET_KEY
 
 
 async def talk(scope: Any, receive: Any, send: Any) -> None:
@@ -82,7 +76,7 @@ HANDSHAKES = {
     "closed by the application": (UPGRADE.replace(b"/s ", b"/close "), 403),
     "no key": (UPGRADE.replace(b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n", b""), 400),
     "short key": (UPGRADE.replace(b"dGhlIHNhbXBsZSBub25jZQ==", b"dGhl"), 400),
-    "two keys": (UPGRADE.replace(b"\r\nSec-WebSocket-V", b"\r\n" + KEY + b"Sec-WebSocket-V"), 400),
+    "two keys": (UPGRADE.replace(b"\r\nSec-WebSocket-V", b"\r\n" + WEBSOCKET_KEY + b"Sec-WebSocket-V"), 400),
     "no version": (UPGRADE.replace(b"Sec-WebSocket-Version: 13\r\n", b""), 426),
     "version 8": (UPGRADE.replace(b"13", b"8"), 426),
     "HTTP/1.0": (UPGRADE.replace(b"HTTP/1.1", b"HTTP/1.0"), 200),

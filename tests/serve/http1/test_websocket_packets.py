@@ -12,7 +12,7 @@ from sso.serve.http1.websocket_output import WebSocketOutput
 from sso.serve.server_limits import ServerLimits
 from sso.web.client_connection import FAST_EXTENSION
 from tests.kit.raw_http import serving
-from tests.serve.http1.test_websocket import UPGRADE
+from tests.kit.websocket_upgrade import UPGRADE
 
 BEAT = frame(TEXT, b"beat")
 PONG = b"\x8a\x80\0\0\0\0"

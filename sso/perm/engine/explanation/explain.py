@@ -27,7 +27,8 @@ def explain_all(
     *,
     short: bool = False,
 ) -> dict[str, Any]:
-    """The explanation of every rule of a response, by its name in that response (``list`` or ``list_short``)."""
+    """Returns the explanation of every rule of a response, by its name in that response (``list`` or
+    ``list_short``)."""
     by_name: dict[str, list[tuple[RuleSource, ...]]] = {}
     for path in sorted(effective.rules):
         if section_of(path) in options.sections:
@@ -75,12 +76,15 @@ def explain_rule(
 
 
 def _is_name_of(effective: EffectivePermissions, rule: RootRule, path: str) -> bool:
-    """Whether the requested name stands for this path. A short name may not stand for a public path."""
+    """Returns whether the requested name stands for this path. A short name may not stand for a public path."""
     return len(rule.paths) == 1 or short_name(effective, path) == without_section(path)
 
 
 def _held(source_groups: Iterable[tuple[RuleSource, ...]], rendered: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The explanation of a rule that the user holds. There is one group of sources for each path of the rule."""
+    """Returns the explanation of a rule that the user holds.
+
+    There is one group of sources for each path of the rule.
+    """
     groups = list(source_groups)
     return {
         "held": True,

@@ -28,7 +28,10 @@ _HIDDEN_FIELDS = frozenset(("role", "group_id", "groups", "compared"))
 def redact_explanation(
     explanation: dict[str, Any], project_id: str | None, may_see: MaySeeConditions
 ) -> dict[str, Any]:
-    """The explanation of one rule. ``project_id`` is the project of the application, for sources that name none."""
+    """Returns the explanation of one rule.
+
+    ``project_id`` is the project of the application, for sources that name none.
+    """
     redacted = dict(explanation)
     if "sources" in explanation:
         redacted["sources"] = [_source(source, project_id, may_see) for source in explanation["sources"]]

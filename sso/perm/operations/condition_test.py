@@ -4,12 +4,58 @@ Nothing is stored or changed.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
+from sso.core.domains import domain_key
+from sso.core.net import Address
 from sso.perm.engine.conditions import compare, deciding_members, holds
 from sso.perm.engine.decode import decode_condition
 from sso.perm.engine.user_facts import UserFacts
 from sso.perm.input.conditions import check_condition
+
+
+class ConditionUser(Protocol):
+    """The parts of an account that conditions compare."""
+
+    @property
+    def user_id(self) -> str: ...
+
+    @property
+    def login(self) -> str: ...
+
+    @property
+    def tags(self) -> tuple[str, ...]: ...
+
+    @property
+    def purchases(self) -> tuple[str, ...]: ...
+
+
+def assumed_facts(
+    user: ConditionUser | None,
+    domain: str | None,
+    tags: Sequence[str] | None,
+    purchases: Sequence[str] | None,
+    address: Address | None,
+) -> UserFacts:
+    """Returns the facts to compare with: those of the user, if there is one, except those that are given."""
+    facts = UserFacts.from_login(user.user_id, user.login, user.tags, user.purchases) if user else UserFacts("")
+    return UserFacts(
+        facts.user_id,
+        facts.domain if domain is None else domain_key(domain),
+        facts.tags if tags is None else frozenset(tags),
+        facts.purchases if purchases is None else frozenset(purchases),
+        address,
+    )
+
+
+def facts_json(facts: UserFacts) -> dict[str, Any]:
+    return {
+        "user_id": facts.user_id,
+        "domain": facts.domain,
+        "tags": sorted(facts.tags),
+        "purchases": sorted(facts.purchases),
+        "address": "" if facts.address is None else str(facts.address),
+    }
 
 
 def judge_condition(condition: object, user: UserFacts, title: str = "") -> dict[str, Any]:

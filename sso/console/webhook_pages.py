@@ -1,19 +1,47 @@
 """Webhooks: the list with a form for a new one, and the page of a webhook with the events that were not delivered."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 from quart import Blueprint, Response, request
 
 from sso.admin.request import AdminResponse
-from sso.console.form_pages import Form, FormPage, add_actions, add_form, record_actions
+from sso.change_stream.events import ChangeType
+from sso.console.form_pages import Form, FormPage, add_actions, add_form, on_list, record_actions
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.sections import WEBHOOKS
 from sso.console.users.form import split_list
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
-from sso.console.webhooks.event_texts import ALL_TEXTS
 from sso.core.ids import secret_token
+from sso.webhooks.event_filter import ALL
+
+# The names that select several events, then the events.
+GROUP_TEXTS: Mapping[str, str] = {
+    ALL: "All events, also those of later versions.",
+    "permissions": "Both events about permissions.",
+    "users": "All events about users.",
+    "keys": "All events about keys and secrets.",
+}
+EVENT_TEXTS: Mapping[str, str] = {
+    ChangeType.PERMISSIONS_CHANGED: "A user has gained or lost rules of an application.",
+    ChangeType.APPLICATION_CHANGED: "So many users of an application have, that they are not listed.",
+    ChangeType.USER_DISABLED: "A user can no longer sign in.",
+    ChangeType.USER_ENABLED: "A disabled user can sign in again.",
+    ChangeType.USER_DELETED: "An account was closed, and will be erased.",
+    ChangeType.USER_RESTORED: "A closed account is kept after all.",
+    ChangeType.USER_ERASED: "A closed account no longer exists.",
+    ChangeType.KEY_ROTATED: "The service has a new key that signs tokens.",
+    ChangeType.KEY_RETIRED: "Tokens that a key has signed are no longer accepted.",
+    ChangeType.APPLICATION_KEY_ADDED: "An application has a new public key, with which its requests are verified.",
+    ChangeType.APPLICATION_KEY_REMOVED: "A public key of an application was removed.",
+    ChangeType.ACCESS_KEY_CREATED: "An application has a new access key.",
+    ChangeType.ACCESS_KEY_DELETED: "An access key of an application no longer works.",
+    ChangeType.CLIENT_SECRET_ROTATED: "An OAuth client has a new secret.",
+}
+ALL_TEXTS: Mapping[str, str] = {**GROUP_TEXTS, **EVENT_TEXTS}
+
 
 WEBHOOK = "/webhooks/<webhook_id>"
 CSV_COLUMNS = ("id", "url", "events", "disabled", "created")
@@ -23,13 +51,10 @@ def webhook_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(WEBHOOKS)
 
     async def list_values(_visit: ConsoleVisit, _variables: Variables) -> Record:
-        return {"event_texts": ALL_TEXTS, "values": {}}
+        return {"event_texts": ALL_TEXTS}
 
     webhooks = ListPage(WEBHOOKS, "/webhooks", "webhooks", "webhooks/list.html", CSV_COLUMNS, (), page=list_values)
     show_list = add_list(console, routes, webhooks)
-
-    async def show_refused(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
-        return await show_list(visit, variables, values=form, **problem)
 
     async def show_secret(visit: ConsoleVisit, found: AdminResponse, _: Variables, form: Form) -> Response:
         """A secret is generated if none is given. It is shown once."""
@@ -38,7 +63,9 @@ def webhook_pages(console: ConsoleView) -> Blueprint:
         return await webhook_page(console, visit, webhook, new_secret=form["secret"], warnings=warnings, is_new=True)
 
     add_form(
-        console, routes, FormPage(WEBHOOKS, "", "POST", "/webhooks", _new_webhook, show_refused, result=show_secret)
+        console,
+        routes,
+        FormPage(WEBHOOKS, "", "POST", "/webhooks", _new_webhook, on_list(show_list), result=show_secret),
     )
     webhook_detail_pages(console, routes)
     return routes

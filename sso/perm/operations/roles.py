@@ -1,4 +1,4 @@
-"""POST /api/permissions/roles (§2.7, §4.9)."""
+"""Roles of applications: read, save, delete (§2.7)."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,66 +9,58 @@ from sso.db.transaction import Transaction, run_pure
 from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.caller import Caller
 from sso.perm.changes.scope import Scope
-from sso.perm.endpoints.permission_writes import PermissionWrites
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE
-from sso.perm.input.names import read_segment
 from sso.perm.input.protected_rules import includes_protected
 from sso.perm.input.roles import read_role
-from sso.perm.request import PermissionRequest
-from sso.perm.stores import roles as role_store
+from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
 from sso.perm.stores.compilation import is_large_json
 from sso.perm.stores.locks import lock_application
-from sso.perm.stores.roles import delete_role, read_roles, role_json, save_role
+from sso.perm.stores.roles import delete_role, read_roles, save_role
 from sso.perm.stores.schemas import schema_of
 
-FIELDS = frozenset(("name", *role_store.FIELDS, "application_id"))
 
-
-class RoleEndpoint:
+class RoleOperations:
     def __init__(self, database: Database, writes: PermissionWrites, authorizer: Authorizer) -> None:
         self._database = database
         self._writes = writes
         self._authorizer = authorizer
 
-    async def get(self, request: PermissionRequest) -> dict[str, Any]:
-        """One role by name, or all roles of the application."""
-        application_id = request.application_id()
-        data = request.required_data()
-        request.warn_unknown(data, FIELDS)
-        name = read_segment(data["name"], ("data", "name")) if "name" in data else None
-        rights = await self._authorizer.caller_rights(request.caller, application_id)
-        target = rights.require_on_target(Operation.ROLE_READ if name else Operation.ROLE_LIST)
-        roles = target.application.roles
-        if name is None:
-            return request.response(data=[role_json(role.record) for _, role in sorted(roles.items())])
-        if name not in roles:
+    async def read(self, caller: Caller, application_id: int, name: str) -> RoleRecord:
+        rights = await self._authorizer.caller_rights(caller, application_id)
+        role = rights.require_on_target(Operation.ROLE_READ).application.roles.get(name)
+        if role is None:
             raise NotFound("role not found")
-        return request.response(data=role_json(roles[name].record))
+        return role.record
 
-    async def save(self, request: PermissionRequest) -> dict[str, Any]:
-        application_id = request.application_id()
-        data = request.required_data()
+    async def read_all(self, caller: Caller, application_id: int) -> list[RoleRecord]:
+        """Returns the roles of the application by their names."""
+        rights = await self._authorizer.caller_rights(caller, application_id)
+        roles = rights.require_on_target(Operation.ROLE_LIST).application.roles
+        return [role.record for _, role in sorted(roles.items())]
+
+    async def parse(self, context: OperationContext, data: dict[str, Any]) -> dict[str, Any]:
+        """Returns the fields of a role that were given. Raises FieldError."""
         changes, warnings = await run_pure(self._database, is_large_json(data), read_role, data)
-        request.warnings.extend(warnings)
-        rights = await self._authorizer.caller_rights(request.caller, application_id)
+        context.warnings.extend(warnings)
+        return changes
+
+    async def save(
+        self, context: OperationContext, application_id: int, changes: dict[str, Any]
+    ) -> OperationResult[RoleRecord]:
+        """Creates the role, or saves the fields in ``changes``."""
+        rights = await self._authorizer.caller_rights(context.caller, application_id)
         rights.require_on_target(Operation.ROLE_MODIFY)
         require_root_for_root_role(rights, application_id, changes["name"])
         scope = Scope.role(application_id, changes["name"])
-        write = await self._writes.run(request, scope, _save, request.caller, rights, application_id, changes)
-        return write.response(lambda role: {"data": role_json(role)})
+        return await self._writes.run(context, scope, _save, context.caller, rights, application_id, changes)
 
-    async def delete(self, request: PermissionRequest) -> dict[str, Any]:
-        application_id = request.application_id()
-        data = request.required_data()
-        request.warn_unknown(data, FIELDS)
-        name = read_segment(data.get("name"), ("data", "name"))
-        rights = await self._authorizer.caller_rights(request.caller, application_id)
+    async def delete(self, context: OperationContext, application_id: int, name: str) -> OperationResult[None]:
+        rights = await self._authorizer.caller_rights(context.caller, application_id)
         rights.require_on_target(Operation.ROLE_MODIFY)
         scope = Scope.role(application_id, name, removed=True)
-        write = await self._writes.run(request, scope, _delete, request.caller, rights, application_id, name)
-        return write.response()
+        return await self._writes.run(context, scope, _delete, context.caller, rights, application_id, name)
 
 
 def require_root_for_root_role(rights: CallerRights, application_id: int, name: str) -> None:

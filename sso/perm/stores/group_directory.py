@@ -1,14 +1,15 @@
 """Finds groups for the management API: by the beginning of a title, page by page, quickly also among 100,000 groups."""
 
+from collections.abc import Collection
+
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row
-from sso.perm.visibility import Visible
+from sso.perm.stores.groups import GROUP_SQL
 
 MAX_SORTED_GROUPS = 2000  # groups with a title that are sorted for a page
 
-_SELECT = """SELECT g.*, ARRAY(SELECT user_id FROM group_users u WHERE u.group_id = g.id ORDER BY position) AS users
-    FROM user_groups g JOIN projects p ON p.id = g.project_id AND NOT p.removed
+_SELECT = f"""{GROUP_SQL} JOIN projects p ON p.id = g.project_id AND NOT p.removed
     WHERE g.id > :after AND (:everything OR g.id = ANY(CAST(:ids AS text[])))"""
 _PAGE = Statement(f"{_SELECT} ORDER BY g.id LIMIT :limit")
 _PAGE_OF_PROJECT = Statement(
@@ -32,11 +33,19 @@ _IS_FREQUENT = Statement(
 )
 
 
-async def find_groups(
-    database: Database, search: str, project_id: str | None, after: str, visible: Visible, limit: int
+async def find_group_page(
+    database: Database,
+    search: str,
+    project_id: str | None,
+    after: str,
+    ids: Collection[object] | None,
+    limit: int,
 ) -> list[Row]:
-    """Returns the groups after the id ``after`` in the order of ids, of all projects or of one of them."""
-    values = {"after": after, "everything": visible.everything, "ids": list(visible.ids), "limit": limit}
+    """Returns the groups after the id ``after`` in the order of ids, of all projects or of one of them.
+
+    ``ids`` are those that the caller may see; None stands for all.
+    """
+    values = {"after": after, "everything": ids is None, "ids": list(ids or ()), "limit": limit}
     if project_id is not None:
         return await database.rows(_PAGE_OF_PROJECT, project_id=project_id, search=search, **values)
     if not search:

@@ -1,11 +1,16 @@
-"""Prepares the figures of the overview for the template: charts and the funnel of logins."""
+"""The first page of the console: figures for those who may see them, and what else the administrator can do."""
 
 from dataclasses import dataclass
 from typing import Any
 
+from quart import Blueprint, Response, request
+
+from sso.console.sections import OVERVIEW
+from sso.console.view import ConsoleView
+from sso.core.errors import NotFound
 from sso.telemetry.login_funnel import STEPS
 
-BARS = 30  # of a chart: two minutes each
+BARS = 30  # in a chart: two minutes each
 STEP_TITLES = {
     "registered": "Registered",
     "opened": "Opened",
@@ -111,3 +116,32 @@ def _compact(number: float) -> str:
 def totals(counts: dict[str, int]) -> list[tuple[str, str]]:
     names = {"users": "Users", "applications": "Applications", "projects": "Projects", "oauth_clients": "OAuth clients"}
     return [(title, _compact(counts[table])) for table, title in names.items()]
+
+
+DAYS = {"1": "today", "7": "7 days", "30": "30 days"}
+
+
+def overview_pages(console: ConsoleView) -> Blueprint:
+    routes = console.blueprint(OVERVIEW)
+
+    @routes.get("")
+    async def show() -> Response:
+        visit = await console.open(OVERVIEW)
+        days = request.args.get("days", "7")
+        context: dict[str, Any] = {"days": days if days in DAYS else "7", "choices": DAYS}
+        if visit.may("GET", "/figures"):
+            figures = await visit.data("GET", "/figures", query={"days": context["days"]})
+            context |= {
+                "charts": charts(figures),
+                "funnel": funnel(figures["funnel"]),
+                "totals": totals(figures["totals"]),
+                "is_new": not (figures["totals"]["projects"] or figures["totals"]["oauth_clients"]),
+            }
+        return await console.show(visit, "overview/page.html", title="Overview", **context)
+
+    @routes.get("/<path:unknown>")
+    async def unknown_page(unknown: str) -> Response:
+        await console.open(OVERVIEW)
+        raise NotFound("There is no such page in the console.")
+
+    return routes

@@ -50,7 +50,8 @@ def explain_json(
 
 
 def _project_of(rule: str, user: LoadedFacts) -> str | None:
-    """The id of the project that a rule is about; for a rule of the application itself, the application's project."""
+    """Returns the id of the project that a rule is about; for a rule of the application itself, the application's
+    project."""
     name = parse_rule_name(rule)
     if not isinstance(name, ProjectRule):
         return user.project_id

@@ -1,1 +1,0 @@
-"""The section "Webhooks": the addresses that changes are sent to."""

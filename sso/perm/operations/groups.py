@@ -1,0 +1,113 @@
+"""Groups of projects: list, create, change, delete (§2.5)."""
+
+import secrets
+from typing import Any
+
+from sso.core.errors import Forbidden, NotFound
+from sso.core.field_errors import FieldError
+from sso.db.database import Database
+from sso.db.transaction import Row, Transaction
+from sso.perm.authorization import Authorizer
+from sso.perm.caller import Caller
+from sso.perm.changes.scope import Scope
+from sso.perm.delegation import delegated_write
+from sso.perm.engine.management_rights import MANAGE_PROJECTS
+from sso.perm.engine.required_rights import Operation
+from sso.perm.operations.lookups import ProjectLookup
+from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
+from sso.perm.stores.groups import (
+    ACCESS_FIELDS,
+    change_group,
+    create_group,
+    delete_group,
+    group_id_conflicts,
+    lock_group,
+    read_group,
+    read_groups,
+)
+
+
+class GroupOperations:
+    def __init__(
+        self, database: Database, writes: PermissionWrites, authorizer: Authorizer, projects: ProjectLookup
+    ) -> None:
+        self._database = database
+        self._writes = writes
+        self._authorizer = authorizer
+        self._projects = projects
+
+    async def visible(self, caller: Caller, project_id: str) -> list[Row]:
+        """Returns the groups of the project that the caller may see."""
+        rights = await self._authorizer.caller_rights(caller)
+        return [
+            row
+            for row in await read_groups(self._database, project_id)
+            if rights.allow(Operation.GROUP_GET, project_id=project_id, group_id=row["id"])
+        ]
+
+    async def create(
+        self, context: OperationContext, project_id: str, fields: dict[str, Any], group_id: str | None = None
+    ) -> OperationResult[Row]:
+        """Creates a group, which gives no rights to its users. ``group_id`` is that of a group that was deleted."""
+        rights = await self._authorizer.caller_rights(context.caller)
+        project = await self._projects.require(rights, project_id, Operation.GROUP_SAVE)
+        if project["removed"]:
+            raise Forbidden("removed")
+        if group_id is not None and not (rights.is_root or MANAGE_PROJECTS in rights.granted.management):
+            raise Forbidden(f"group_id: {MANAGE_PROJECTS} is required to choose it")
+        key, scope = group_id or secrets.token_hex(12), Scope.project(project_id)
+        with group_id_conflicts():
+            return await self._writes.run(context, scope, create_group, context.caller.actor, project_id, key, fields)
+
+    async def change(
+        self,
+        context: OperationContext,
+        group_id: str,
+        changes: dict[str, Any],
+        operation: Operation = Operation.GROUP_SAVE,
+        project_id: str | None = None,
+    ) -> OperationResult[Row]:
+        """Saves the fields in ``changes``.
+
+        ``operation`` is required if there are none. ``project_id`` must be the project of the group.
+        """
+        needed = {
+            Operation.GROUP_SAVE: changes.keys() - ACCESS_FIELDS,
+            Operation.GROUP_ACCESS: changes.keys() & ACCESS_FIELDS,
+        }
+        for item in [item for item, fields in needed.items() if fields] or [operation]:
+            group = await self._authorize(context.caller, group_id, item)
+        if project_id not in (None, group["project_id"]):
+            raise FieldError(("data", "project_id"), "a group cannot move to another project")
+        return await self._writes.run(context, _scope(group), _change, context.caller, group, changes)
+
+    async def delete(self, context: OperationContext, group_id: str) -> OperationResult[None]:
+        group = await self._authorize(context.caller, group_id, Operation.GROUP_DELETE)
+        return await self._writes.run(context, _scope(group), _delete, context.caller, group)
+
+    async def _authorize(self, caller: Caller, group_id: str, operation: Operation) -> Row:
+        """Returns the group if the caller may do this to it. Only root learns that a group does not exist."""
+        rights = await self._authorizer.caller_rights(caller)
+        row = await read_group(self._database, group_id)
+        if row is None:
+            if rights.is_root:
+                raise NotFound("group not found")
+            raise rights.refusal(operation)
+        rights.require(operation, project_id=row["project_id"], group_id=group_id)
+        return row
+
+
+def _scope(group: Row) -> Scope:
+    return Scope.project(group["project_id"])
+
+
+async def _change(tx: Transaction, caller: Caller, group: Row, changes: dict[str, Any]) -> Row:
+    if changes.keys() & ACCESS_FIELDS:
+        async with delegated_write(tx, caller, group["project_id"]):
+            return await change_group(tx, caller.actor, await lock_group(tx, group["id"], group["project_id"]), changes)
+    return await change_group(tx, caller.actor, await lock_group(tx, group["id"], group["project_id"]), changes)
+
+
+async def _delete(tx: Transaction, caller: Caller, group: Row) -> None:
+    async with delegated_write(tx, caller, group["project_id"]):
+        await delete_group(tx, caller.actor, await lock_group(tx, group["id"], group["project_id"]))
