@@ -7,6 +7,7 @@ from sso.admin.permission_access import (
     RecordAccess,
     change_record,
     management_context,
+    page_query,
     permission_route,
     require_root_to_choose,
 )
@@ -29,7 +30,6 @@ from sso.core.field_errors import FieldError
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
-from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import is_segment
@@ -38,17 +38,8 @@ from sso.perm.input.field_types import ApplicationId
 from sso.perm.operations.access_keys import AccessKeyOperations
 from sso.perm.operations.writes import ManagementContext, OperationResult
 from sso.perm.stores.access_keys import access_key_json, read_access_key
+from sso.perm.stores.record_pages import find_access_keys
 from sso.perm.visibility import Visibility
-
-_PAGE = Statement(
-    """SELECT k.id, k.application_id, k.comment, k.created, k.modified, k.last_used
-    FROM access_keys k JOIN applications a USING (application_id) LEFT JOIN projects p ON p.id = a.project_id
-    WHERE (k.application_id, k.id) > (:after_id, :after_key) AND NOT a.removed AND p.removed IS NOT TRUE
-        AND ((:everything AND k.application_id <> 1) OR k.application_id = ANY(CAST(:ids AS int[])))
-        AND (CAST(:application_id AS int) IS NULL OR k.application_id = :application_id)
-        AND (starts_with(lower(k.comment), lower(:search)) OR starts_with(k.id, :search))
-    ORDER BY k.application_id, k.id LIMIT :limit"""
-)
 
 
 class AccessKeyQuery(SearchQuery):
@@ -65,16 +56,8 @@ class AccessKeyResource:
         query: AccessKeyQuery = request.query
         visible = await self._access.visible_at_application(request, query.application_id)
         after_id, after_key = read_pair_cursor(query.after)
-        rows = await self._database.rows(
-            _PAGE,
-            after_id=read_number_cursor(after_id, MAX_APPLICATION_ID),
-            after_key=after_key,
-            everything=visible.everything,
-            ids=list(visible.ids),
-            application_id=query.application_id,
-            search=query.search,
-            limit=query.limit + 1,
-        )
+        after = read_number_cursor(after_id, MAX_APPLICATION_ID), after_key
+        rows = await find_access_keys(self._database, page_query(query, visible), after, query.application_id)
         records = [access_key_json(row) for row in rows]
         return page_response(records, query.limit, lambda record: f"{record['application_id']}/{record['id']}")
 

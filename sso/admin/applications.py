@@ -9,6 +9,7 @@ from sso.admin.permission_access import (
     RecordAccess,
     change_record,
     create_record,
+    page_query,
     path_application_id,
     permission_route,
     require_root_to_choose,
@@ -30,23 +31,14 @@ from sso.admin.rights import AdminRight
 from sso.core.errors import NotFound
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 from sso.perm.engine.required_rights import Operation
 from sso.perm.input.application import read_application_fields
 from sso.perm.operations.applications import ApplicationOperations
 from sso.perm.stores.applications import read_application_row
+from sso.perm.stores.record_pages import find_applications
 from sso.perm.visibility import Visibility
 from sso.web.request_model import QueryFlag
-
-_PAGE = Statement(
-    """SELECT application_id, name, description, project_id, settings, service_meta, removed FROM applications
-    WHERE application_id > :after AND removed = :removed
-        AND ((:everything AND application_id <> 1) OR application_id = ANY(CAST(:ids AS int[])))
-        AND (CAST(:project_id AS text) IS NULL OR project_id = :project_id)
-        AND (starts_with(lower(name), lower(:search)) OR CAST(application_id AS text) = :search)
-    ORDER BY application_id LIMIT :limit"""
-)
 
 
 class ApplicationQuery(SearchQuery):
@@ -64,15 +56,9 @@ class ApplicationResource:
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: ApplicationQuery = request.query
         visible = await self._access.visible_in_project(request, query.project_id)
-        rows = await self._database.rows(
-            _PAGE,
-            after=read_number_cursor(query.after, MAX_APPLICATION_ID),
-            removed=query.removed,
-            everything=visible.everything,
-            ids=list(visible.ids),
-            project_id=query.project_id,
-            search=query.search,
-            limit=query.limit + 1,
+        after = read_number_cursor(query.after, MAX_APPLICATION_ID)
+        rows = await find_applications(
+            self._database, page_query(query, visible), after, removed=query.removed, project_id=query.project_id
         )
         full = await self._visibility.applications(request.caller.permissions, Operation.APPLICATION_GET_FULL)
         records = [application_record(row, full=row["application_id"] in full) for row in rows]

@@ -10,6 +10,7 @@ from sso.admin.permission_access import (
     RecordAccess,
     change_record,
     create_record,
+    page_query,
     permission_route,
 )
 from sso.admin.permission_bodies import GroupChanges, NewGroup
@@ -34,9 +35,9 @@ from sso.perm.input.groups import read_group_changes
 from sso.perm.input.names import is_group_id
 from sso.perm.operations.groups import GroupOperations
 from sso.perm.operations.writes import ManagementContext, OperationResult
-from sso.perm.stores.group_directory import find_group_page
 from sso.perm.stores.groups import group_json, read_group
 from sso.perm.stores.projects import resolve_project_id
+from sso.perm.stores.record_pages import find_group_page
 from sso.perm.visibility import Visibility
 
 
@@ -54,8 +55,7 @@ class GroupResource:
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: GroupQuery = request.query
         visible = await self._access.visible_in_project(request, query.project_id)
-        ids = None if visible.everything else visible.ids
-        rows = await find_group_page(self._database, query.search, query.project_id, query.after, ids, query.limit + 1)
+        rows = await find_group_page(self._database, page_query(query, visible), query.after, query.project_id)
         return page_response([group_record(row) for row in rows], query.limit, lambda record: str(record["group_id"]))
 
     async def get(self, request: AdminRequest) -> AdminResponse:

@@ -27,7 +27,6 @@ from sso.core.errors import ApiError, NotFound
 from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
@@ -37,12 +36,8 @@ from sso.perm.operations.writes import ManagementContext, OperationResult
 from sso.perm.stores.compilation import read_application
 from sso.perm.stores.memberships import read_member, read_members_after
 from sso.perm.stores.projects import resolve_project_id
+from sso.perm.stores.roles import describe_roles
 from sso.perm.visibility import Visibility
-
-_ROLES = Statement(
-    """SELECT name, description FROM roles
-    WHERE application_id = :application_id AND name = ANY (CAST(:names AS text[])) ORDER BY name"""
-)
 
 
 class MemberResource:
@@ -73,8 +68,7 @@ class MemberResource:
         central = await read_application(self._database, CENTRAL_APPLICATION_ID)
         assert central is not None
         names = member_role_names(central)
-        rows = await self._database.rows(_ROLES, application_id=CENTRAL_APPLICATION_ID, names=names)
-        return list_response([{"name": row["name"], "description": row["description"]} for row in rows])
+        return list_response(await describe_roles(self._database, CENTRAL_APPLICATION_ID, names))
 
     async def create(self, request: AdminRequest) -> AdminResponse:
         """Adds a user to the project, named by `user_id` or by `login`."""

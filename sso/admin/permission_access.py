@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, record_response
+from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, SearchQuery, record_response
 from sso.admin.rights import AdminRight
 from sso.core.errors import Forbidden, NotFound
 from sso.core.ids import is_user_id
@@ -19,6 +19,7 @@ from sso.db.transaction import Runner, Transaction
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, is_application_key, is_segment
 from sso.perm.operations.writes import ManagementContext, OperationResult, Precondition
+from sso.perm.stores.record_pages import PageQuery
 from sso.perm.visibility import Visibility, Visible
 from sso.web.body import SCHEMA_BODY
 
@@ -84,6 +85,11 @@ class RecordAccess:
         except Forbidden:
             await self.require(request, record_id)
             raise
+
+
+def page_query(query: SearchQuery, visible: Visible) -> PageQuery:
+    """Returns the query for one record more than the page has, which shows whether there is another page."""
+    return PageQuery(query.search, visible.everything, visible.ids, query.limit + 1)
 
 
 Operate: TypeAlias = Callable[[ManagementContext], Awaitable[OperationResult[T]]]

@@ -1,10 +1,17 @@
 """/api/admin/projects: lists, creates, changes and removes projects."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Annotated, Any
 
-from sso.admin.permission_access import RecordAccess, change_record, create_record, path_project_id, permission_route
+from sso.admin.permission_access import (
+    RecordAccess,
+    change_record,
+    create_record,
+    page_query,
+    path_project_id,
+    permission_route,
+)
 from sso.admin.permission_bodies import NewProject, ProjectChanges
 from sso.admin.request import (
     AdminRequest,
@@ -20,7 +27,6 @@ from sso.admin.request import (
 from sso.admin.rights import AdminRight
 from sso.core.errors import NotFound
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 from sso.perm.engine.required_rights import Operation
 from sso.perm.input.names import project_id_from_title
@@ -28,23 +34,11 @@ from sso.perm.input.project import read_project_fields
 from sso.perm.operations.projects import ProjectOperations
 from sso.perm.operations.writes import ManagementContext, OperationResult
 from sso.perm.stores.projects import project_json, read_project, resolve_project_id
+from sso.perm.stores.record_pages import count_records, find_projects
 from sso.perm.visibility import Visibility
 from sso.web.request_model import QueryFlag, at_most
 
 LISTS = ("allow", "disallow")
-_PAGE = Statement(
-    """SELECT * FROM projects WHERE id > :after AND removed = :removed
-        AND (:everything OR id = ANY(CAST(:ids AS text[])))
-        AND (starts_with(id, lower(:search)) OR starts_with(lower(title), lower(:search)))
-        AND (CAST(:id AS text) IS NULL OR id = :id)
-    ORDER BY id LIMIT :limit"""
-)
-_COUNTS = Statement(
-    """SELECT p.id, (SELECT count(*) FROM applications a WHERE a.project_id = p.id AND NOT a.removed) AS applications,
-        (SELECT count(*) FROM user_groups g WHERE g.project_id = p.id) AS groups,
-        (SELECT count(DISTINCT user_id) FROM project_members m WHERE m.project_id = p.id) AS members
-    FROM unnest(CAST(:ids AS text[])) AS p (id)"""
-)
 
 
 class ProjectQuery(SearchQuery):
@@ -62,17 +56,11 @@ class ProjectResource:
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: ProjectQuery = request.query
         visible = await self._access.visible(request)
-        rows = await self._database.rows(
-            _PAGE,
-            after=query.after,
-            removed=query.removed,
-            everything=visible.everything,
-            ids=list(visible.ids),
-            search=query.search,
-            id=None if query.name is None else await resolve_project_id(self._database, query.name),
-            limit=query.limit + 1,
+        project_id = None if query.name is None else await resolve_project_id(self._database, query.name)
+        rows = await find_projects(
+            self._database, page_query(query, visible), query.after, removed=query.removed, project_id=project_id
         )
-        counts = await self._count(row["id"] for row in rows) if query.counts else {}
+        counts = await count_records(self._database, (row["id"] for row in rows)) if query.counts else {}
         records = [project_record(row) | counts.get(row["id"], {}) for row in rows]
         return page_response(records, query.limit, lambda record: str(record["id"]))
 
@@ -111,10 +99,6 @@ class ProjectResource:
     async def restore(self, request: AdminRequest) -> AdminResponse:
         """Restores a removed project, with the rights that it gives. Needs the role root."""
         return await self._write(request, self._projects.restore)
-
-    async def _count(self, project_ids: Iterable[str]) -> dict[str, JsonRecord]:
-        rows = await self._database.rows(_COUNTS, ids=list(project_ids))
-        return {row["id"]: {name: row[name] for name in ("applications", "groups", "members")} for row in rows}
 
     async def _write(
         self,

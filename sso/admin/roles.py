@@ -8,6 +8,7 @@ from sso.admin.permission_access import (
     RecordAccess,
     change_record,
     create_record,
+    page_query,
     path_application_id,
     permission_route,
 )
@@ -30,7 +31,6 @@ from sso.core.errors import NotFound
 from sso.core.field_errors import FieldError
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.perm.engine.records import RoleRecord
 from sso.perm.engine.required_rights import Operation
@@ -38,18 +38,9 @@ from sso.perm.engine.reserved_names import is_segment
 from sso.perm.input.field_types import ApplicationId
 from sso.perm.operations.roles import RoleOperations
 from sso.perm.operations.writes import ManagementContext, OperationResult
+from sso.perm.stores.record_pages import find_roles
 from sso.perm.stores.roles import read_role, role_json
 from sso.perm.visibility import Visibility
-
-_PAGE = Statement(
-    """SELECT r.application_id, to_jsonb(r) - 'application_id' AS role
-    FROM roles r JOIN applications a USING (application_id) LEFT JOIN projects p ON p.id = a.project_id
-    WHERE (r.application_id, r.name) > (:after_id, :after_name) AND r.application_id <= :last_id
-        AND NOT a.removed AND p.removed IS NOT TRUE
-        AND ((:everything AND r.application_id <> 1) OR r.application_id = ANY(CAST(:ids AS int[])))
-        AND starts_with(lower(r.name), lower(:search))
-    ORDER BY r.application_id, r.name LIMIT :limit"""
-)
 
 
 class RoleQuery(SearchQuery):
@@ -65,18 +56,9 @@ class RoleResource:
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: RoleQuery = request.query
         visible = await self._access.visible_at_application(request, query.application_id)
-        first, last = (query.application_id or 0), (query.application_id or MAX_APPLICATION_ID)
         after_id, after_name = read_pair_cursor(query.after)
-        rows = await self._database.rows(
-            _PAGE,
-            after_id=read_number_cursor(after_id, MAX_APPLICATION_ID) or first,
-            last_id=last,
-            after_name=after_name,
-            everything=visible.everything,
-            ids=list(visible.ids),
-            search=query.search,
-            limit=query.limit + 1,
-        )
+        after = read_number_cursor(after_id, MAX_APPLICATION_ID), after_name
+        rows = await find_roles(self._database, page_query(query, visible), after, query.application_id)
         records = [role_record(row["application_id"], RoleRecord(**row["role"])) for row in rows]
         return page_response(records, query.limit, lambda record: f"{record['application_id']}/{record['name']}")
 

@@ -1,6 +1,12 @@
 """/api/admin/schemas: lists and changes schemas of applications."""
 
-from sso.admin.permission_access import RecordAccess, change_record, path_application_id, permission_route
+from sso.admin.permission_access import (
+    RecordAccess,
+    change_record,
+    page_query,
+    path_application_id,
+    permission_route,
+)
 from sso.admin.permission_bodies import SchemaChanges
 from sso.admin.request import (
     AdminRequest,
@@ -17,23 +23,15 @@ from sso.admin.rights import AdminRight
 from sso.core.errors import NotFound
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.perm.engine.required_rights import Operation
 from sso.perm.operations.schemas import SchemaOperations
 from sso.perm.operations.writes import ManagementContext, OperationResult
 from sso.perm.stores.applications import read_application_row
+from sso.perm.stores.record_pages import find_active_applications
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.schemas import schema_json
 from sso.perm.visibility import Visibility
-
-_PAGE = Statement(
-    """SELECT a.* FROM applications a LEFT JOIN projects p ON p.id = a.project_id
-    WHERE a.application_id > :after AND NOT a.removed AND p.removed IS NOT TRUE
-        AND ((:everything AND a.application_id <> 1) OR a.application_id = ANY(CAST(:ids AS int[])))
-        AND (starts_with(lower(a.name), lower(:search)) OR CAST(a.application_id AS text) = :search)
-    ORDER BY a.application_id LIMIT :limit"""
-)
 
 
 class SchemaResource:
@@ -46,14 +44,8 @@ class SchemaResource:
         """Lists schemas without roles, which have their own list."""
         query: SearchQuery = request.query
         visible = await self._access.visible(request)
-        rows = await self._database.rows(
-            _PAGE,
-            after=read_number_cursor(query.after, MAX_APPLICATION_ID),
-            everything=visible.everything,
-            ids=list(visible.ids),
-            search=query.search,
-            limit=query.limit + 1,
-        )
+        after = read_number_cursor(query.after, MAX_APPLICATION_ID)
+        rows = await find_active_applications(self._database, page_query(query, visible), after)
         records = [schema_json(row, {}) for row in rows]
         for record in records:
             del record["roles"]
