@@ -33,7 +33,6 @@ from sso.db.errors import UniqueViolation
 from sso.db.transaction import Runner
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import is_segment
-from sso.perm.input.access_keys import read_key_value
 from sso.perm.input.field_types import ApplicationId
 from sso.perm.operations.access_keys import AccessKeyOperations
 from sso.perm.operations.writes import ManagementContext, OperationResult
@@ -68,10 +67,11 @@ class AccessKeyResource:
         """Returns the key with its value, ``hash``, which is not shown again."""
         body: NewAccessKey = request.body
         require_root_to_choose(request, "hash")
-        value = "" if body.hash is None else read_key_value(body.hash)
         async with self._access.hiding(request, body.application_id):
             try:
-                write = await self._keys.add(management_context(request), body.application_id, body.comment, value)
+                write = await self._keys.add(
+                    management_context(request), body.application_id, body.comment, body.hash or ""
+                )
             except UniqueViolation:
                 raise FieldError(("hash",), "is used by another access key", status=409) from None
         stored = {name: value for name, value in write.result.items() if name != "hash"}

@@ -7,7 +7,6 @@ from pydantic import ConfigDict, Field
 from sso.accounts.model import User
 from sso.accounts.users import UserStore
 from sso.admin.permission_access import RecordAccess, permission_route
-from sso.admin.permission_bodies import UserName
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute
 from sso.admin.rights import AdminRight
 from sso.core.errors import ApiError, Forbidden, NotFound
@@ -16,7 +15,7 @@ from sso.core.net import Address, parse_address
 from sso.db.database import Database
 from sso.db.transaction import run_pure
 from sso.perm.engine.required_rights import Operation
-from sso.perm.input.field_types import GroupId, Word
+from sso.perm.input.field_types import GroupId, UserName, Word
 from sso.perm.operations.condition_test import assumed_facts, facts_json, judge_condition, judge_group
 from sso.perm.stores.groups import group_json, read_group
 from sso.perm.stores.project_state import FEW_CONDITIONS

@@ -6,18 +6,19 @@ permission endpoints check what depends on stored records.
 
 from typing import Annotated
 
-from pydantic import AfterValidator, ConfigDict, FailFast, Field
+from pydantic import ConfigDict, Field
 
 from sso.admin.request import JsonRecord
-from sso.perm.input.application import ApplicationSettings, ServiceMeta
-from sso.perm.input.field_types import ApplicationId, GroupId, Number, Params, Segment, Tags, Title, Word
-from sso.perm.input.groups import MAX_CONDITIONS, MAX_GROUP_USERS, GroupConditionFields
-from sso.perm.input.project import ProjectSettings
+from sso.perm.input.access_keys import AccessKeyFields, KeyValue
+from sso.perm.input.application import ApplicationFields
+from sso.perm.input.field_types import ApplicationId, GroupId, Number, Segment, Title, UserName, Word
+from sso.perm.input.groups import GroupAttributes
+from sso.perm.input.project import ProjectFields
+from sso.perm.input.roles import RoleAttributes
 from sso.web.body import JSON
 from sso.web.request_model import JsonObject, RequestModel, at_most
 
 UserId = Annotated[str, at_most(64, at_least=1)]
-UserName = Annotated[str, at_most(320, at_least=1)]  # a user id or a login
 
 
 class PermissionBody(RequestModel):
@@ -30,12 +31,8 @@ class PermissionBody(RequestModel):
         return self.model_dump(exclude_unset=True, exclude={"override", *without})
 
 
-class ApplicationChanges(PermissionBody):
-    name: Word = ""
-    description: str = ""
-    project_id: Annotated[Annotated[str, at_most(64)] | None, AfterValidator(lambda value: value or None)] = None
-    settings: ApplicationSettings = ApplicationSettings()
-    service_meta: ServiceMeta = ServiceMeta()
+class ApplicationChanges(ApplicationFields, PermissionBody):
+    model_config = ConfigDict(extra="forbid")
 
 
 class NewApplication(ApplicationChanges):
@@ -51,14 +48,8 @@ class SchemaChanges(PermissionBody):
     roles: JsonObject = Field(default_factory=dict)
 
 
-class RoleChanges(PermissionBody):
-    meta: JsonObject = Field(default_factory=dict)
-    description: str = ""
-    protected: bool = False
-    default: bool = False
-    condition: JsonObject | None = None
-    user_limit: Number = 0
-    params: Params = ""
+class RoleChanges(RoleAttributes, PermissionBody):
+    model_config = ConfigDict(extra="forbid")
 
 
 class NewRole(RoleChanges):
@@ -66,29 +57,26 @@ class NewRole(RoleChanges):
     name: Segment
 
 
-class AccessKeyChanges(PermissionBody):
-    comment: Annotated[str, at_most(256)] = ""
+class AccessKeyChanges(AccessKeyFields, PermissionBody):
+    model_config = ConfigDict(extra="forbid")
 
 
 class NewAccessKey(AccessKeyChanges):
     application_id: ApplicationId
-    hash: Annotated[str, at_most(512, at_least=32)] | None = None  # chosen by root only; otherwise a random one
+    hash: KeyValue | None = None  # chosen by root only; otherwise a random one
 
 
-class ProjectChanges(PermissionBody):
-    title: Title = ""
-    description: str = ""
-    aliases: list[Segment] = Field(default_factory=list)
-    settings: ProjectSettings = ProjectSettings()
+class ProjectChanges(ProjectFields, PermissionBody):
+    model_config = ConfigDict(extra="forbid")
+
     allow: list[GroupId] = Field(default_factory=list)
     disallow: list[GroupId] = Field(default_factory=list)
 
 
-class NewProject(PermissionBody):
+class NewProject(ProjectFields, PermissionBody):
+    model_config = ConfigDict(extra="forbid")
+
     title: Title
-    description: str = ""
-    aliases: list[Segment] = Field(default_factory=list)
-    settings: ProjectSettings = ProjectSettings()
     admins: Annotated[list[UserName], Field(max_length=100)] = Field(default_factory=list)
 
 
@@ -101,14 +89,8 @@ class NewMember(MemberChanges):
     login: Annotated[str, at_most(320)] = ""  # instead of user_id
 
 
-class GroupChanges(PermissionBody):
-    title: Title = ""
-    description: str = ""
-    tags: Tags = Field(default_factory=list)
-    conditions: Annotated[list[GroupConditionFields], FailFast(), Field(max_length=MAX_CONDITIONS)] = Field(
-        default_factory=list
-    )
-    users: Annotated[list[UserId], FailFast(), Field(max_length=MAX_GROUP_USERS)] = Field(default_factory=list)
+class GroupChanges(GroupAttributes, PermissionBody):
+    model_config = ConfigDict(extra="forbid")
 
 
 class NewGroup(GroupChanges):

@@ -108,10 +108,10 @@ def add_condition(ctx: click.Context, group: str, title: str, texts: tuple[str, 
     new = {"title": title, "condition": parse_condition(texts, ("CONDITION",))}
 
     def changed(old: Fields) -> Fields:
-        from sso.perm.input.groups import read_group_conditions
+        from sso.perm.input.groups import read_group_changes
 
         kept = [item for item in old["conditions"] if item["title"] != title]
-        return {"conditions": read_group_conditions([*kept, new])[0]}
+        return read_group_changes({"conditions": [*kept, new]})[0]
 
     options = {r"conditions\[\d+\]\.title": "TITLE", r"conditions\[\d+\]": "CONDITION", "conditions": "GROUP"}
     row = with_group(ctx, group, project, options, lambda admin, row: admin.groups.change(row, changed))
@@ -153,10 +153,10 @@ def _change_users(
 
 
 def _changed_users(old: Fields, accounts: dict[str, str], *, added: bool) -> Fields:
-    from sso.perm.input.groups import read_group_users
+    from sso.perm.input.groups import read_group_changes
 
     if added:
-        return {"users": read_group_users([*old["users"], *accounts.values()])}
+        return read_group_changes({"users": [*old["users"], *accounts.values()]})[0]
     for name, user_id in accounts.items():
         if user_id not in old["users"]:
             raise CommandFailure(f"USER: {name} was not added to the group {old['title']}")

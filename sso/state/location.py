@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sso.core.errors import ApiError
-from sso.core.field_errors import FieldError, FieldPath, field_text
+from sso.core.field_errors import FieldError, FieldPath
 
 
 @contextmanager
@@ -19,11 +19,6 @@ def error_location(location: FieldPath) -> Iterator[None]:
         raise located from None
     except ApiError as error:
         raise FieldError(location, "is removed" if error.message == "removed" else error.message) from None
-
-
-def located_warnings(location: FieldPath, warnings: list[str]) -> list[str]:
-    """Returns the warnings of a reader, each of which begins with a field, with the location of the record."""
-    return [f"{field_text(location)}.{warning}" for warning in warnings]
 
 
 def read_records(path: FieldPath, value: object, known: frozenset[str]) -> Iterator[tuple[FieldPath, dict[str, Any]]]:

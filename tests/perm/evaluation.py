@@ -17,7 +17,7 @@ from sso.perm.engine.facts import PermissionFacts, ProjectApplication, ProjectFa
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.engine.render import Options, as_tree
 from sso.perm.engine.user_facts import UserFacts
-from sso.perm.input.groups import read_group_conditions
+from sso.perm.input.groups import read_group_changes
 from sso.perm.input.project import read_project_settings
 from sso.perm.input.references import encode_assignments
 from sso.perm.input.roles import read_assignments, read_role
@@ -108,7 +108,7 @@ def project(data: dict[str, Any]) -> ProjectFacts:
 
 
 def group(data: dict[str, Any]) -> Any:
-    conditions = read_group_conditions(data.get("conditions", []))[0]
+    conditions = read_group_changes({"conditions": data.get("conditions", [])})[0]["conditions"]
     return decode_group(data["id"], data.get("users", ()), conditions, data.get("tags", ()), data.get("title", ""))
 
 

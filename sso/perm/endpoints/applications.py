@@ -3,7 +3,9 @@
 from typing import Any
 
 from sso.perm.input import validators
+from sso.perm.input.access_keys import AccessKeyFields
 from sso.perm.input.application import read_application_fields
+from sso.perm.input.model import read_record
 from sso.perm.input.names import read_application_id
 from sso.perm.input.tags import read_tags
 from sso.perm.operations.access_keys import AccessKeyOperations
@@ -85,4 +87,4 @@ class AccessKeyEndpoint:
 
     def _read_comment(self, request: PermissionRequest, data: dict[str, Any]) -> str:
         request.warn_unknown(data, KEY_FIELDS)
-        return validators.read_text(data.get("comment", ""), ("data", "comment"), 256)
+        return str(read_record(AccessKeyFields, data, ("data",))[0].get("comment", ""))

@@ -6,7 +6,7 @@ from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.transaction import run_pure
 from sso.perm.engine.required_rights import Operation
-from sso.perm.input.groups import MAX_GROUP_USERS, read_group_conditions, read_group_fields, read_group_users
+from sso.perm.input.groups import MAX_GROUP_USERS, read_group_changes, read_group_fields
 from sso.perm.input.names import read_group_id
 from sso.perm.input.tags import read_tags
 from sso.perm.operations.groups import GroupOperations
@@ -56,14 +56,9 @@ class GroupEndpoint:
     async def save_access(self, request: PermissionRequest) -> dict[str, Any]:
         data = request.required_data()
         request.warn_unknown(data, frozenset(ACCESS_FIELDS))
-        changes: dict[str, Any] = {}
-        if "users" in data:
-            changes["users"] = read_group_users(data["users"])
-        if "conditions" in data:
-            changes["conditions"], warnings = await run_pure(
-                self._database, is_large_json(data["conditions"]), read_group_conditions, data["conditions"]
-            )
-            request.warnings.extend(warnings)
+        given = {name: data[name] for name in ("users", "conditions") if name in data}
+        changes, warnings = await run_pure(self._database, is_large_json(given), read_group_changes, given)
+        request.warnings.extend(warnings)
         write = await self._groups.change(request, _group_id(request), changes, Operation.GROUP_ACCESS)
         return write.response(lambda row: {"data": {name: group_json(row)[name] for name in ACCESS_FIELDS}})
 

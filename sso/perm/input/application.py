@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, FailFast, Field, PlainValidator, WithJsonSchema
 
-from sso.perm.input.field_types import Domains, RequiredUrl, Tags, Url, Word
+from sso.core.field_errors import FieldPath
+from sso.perm.input.field_types import ApplicationId, Domains, RequiredUrl, Tags, Url, Word
 from sso.perm.input.model import InputModel, read_record
 from sso.web.request_model import JsonObject, at_most
 
@@ -68,6 +69,15 @@ class ApplicationFields(InputModel):
     service_meta: ServiceMeta = ServiceMeta()
 
 
-def read_application_fields(data: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+class ApplicationRecord(ApplicationFields):
+    """An application in a document."""
+
+    application_id: ApplicationId
+    assertions: Any = None  # see `read_assertions`
+
+
+def read_application_fields(
+    data: object, path: FieldPath = (), model: type[ApplicationFields] = ApplicationFields
+) -> tuple[dict[str, Any], list[str]]:
     """The fields of the record that were given, ready to store, and warnings about unknown fields in them."""
-    return read_record(ApplicationFields, data)
+    return read_record(model, data, path)

@@ -19,6 +19,7 @@ from sso.perm.input.validators import (
     check_word,
     unique,
 )
+from sso.web.request_model import at_most
 
 
 def _not_empty(value: str) -> str:
@@ -64,6 +65,7 @@ ApplicationId: TypeAlias = Annotated[
     ),
 ]
 ApplicationKey: TypeAlias = Annotated[str, PlainValidator(check_application_key), _text(pattern=_APPLICATION_ID)]
+UserName: TypeAlias = Annotated[str, at_most(320, at_least=1)]  # a user id or a login
 Params: TypeAlias = Annotated[str, PlainValidator(check_params), _text()]
 Tags: TypeAlias = Annotated[
     list[Annotated[str, PlainValidator(check_tag), _text(pattern="^[A-Za-z0-9:_]{1,64}$")]],

@@ -2,14 +2,21 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, FailFast, Field
+from pydantic import BeforeValidator, ConfigDict, FailFast, Field
 
 from sso.core.field_errors import FieldPath
-from sso.perm.input.field_types import ApplicationKey, Domains, GroupId, Segment, Title
+from sso.perm.input.field_types import ApplicationKey, Domains, GroupId, Segment, Title, UserName
 from sso.perm.input.model import InputModel, read_record
 from sso.perm.input.names import project_id_from_title, read_aliases
+from sso.web.request_model import at_most
 
 MAX_ACTIONS = 1000
+
+
+def _check_array(value: object) -> object:
+    if not isinstance(value, list):
+        raise ValueError("must be an array of strings")  # noqa: TRY004 - a check raises one kind of error
+    return value
 
 
 class GroupActionFields(InputModel):
@@ -32,8 +39,17 @@ class ProjectFields(InputModel):
 
     title: Title = ""
     description: str = ""
-    aliases: list[Any] = Field(default_factory=list)  # see `read_aliases`
+    aliases: Annotated[list[Segment], FailFast(), BeforeValidator(_check_array)] = Field(default_factory=list)
     settings: ProjectSettings = ProjectSettings()
+
+
+class ProjectRecord(ProjectFields):
+    """A project in a document. The id is derived from the title; it is named only if the title was changed later."""
+
+    id: Title = ""
+    title: Title
+    admins: list[UserName] = Field(default_factory=list)
+    author: Annotated[str, at_most(320)] = ""  # a user id or a login
 
 
 def read_project_settings(value: object, path: FieldPath = ("settings",)) -> tuple[dict[str, Any], list[str]]:
@@ -48,13 +64,15 @@ def _complete_services(settings: dict[str, Any]) -> None:
         service.setdefault("groups", [])
 
 
-def read_project_fields(project_id: str, data: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def read_project_fields(
+    project_id: str, data: object, path: FieldPath = (), model: type[ProjectFields] = ProjectFields
+) -> tuple[dict[str, Any], list[str]]:
     """The fields of a project that were given, ready to store, and warnings. The id never changes."""
-    fields, warnings = read_record(ProjectFields, data)
+    fields, warnings = read_record(model, data, path)
     if "title" in fields:
-        project_id_from_title(fields["title"], ("title",))
+        project_id_from_title(fields["title"], (*path, "title"))
     if "aliases" in fields:
-        fields["aliases"] = list(read_aliases(fields["aliases"], project_id))
+        fields["aliases"] = list(read_aliases(fields["aliases"], project_id, (*path, "aliases")))
     if "settings" in fields:
         _complete_services(fields["settings"])
     return fields, warnings

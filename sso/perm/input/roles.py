@@ -18,8 +18,7 @@ from sso.web.request_model import JsonObject
 MAX_ROLES = 1000  # assigned to one user in one place
 
 
-class RoleFields(InputModel):
-    name: Segment
+class RoleAttributes(InputModel):
     meta: JsonObject = Field(default_factory=dict)
     description: str = ""
     protected: bool = False
@@ -27,6 +26,13 @@ class RoleFields(InputModel):
     condition: JsonObject | None = None  # null and an empty object stand for no condition
     user_limit: Number = 0
     params: Params = ""
+
+
+class _RoleName(InputModel):
+    name: Segment
+
+
+class RoleFields(RoleAttributes, _RoleName):
     application_id: Any = Field(default=None, exclude=True)  # a get returns it; a save ignores it
 
 

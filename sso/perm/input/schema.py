@@ -37,17 +37,18 @@ def read_schema(data: object, path: FieldPath = ()) -> tuple[dict[str, dict[str,
     return sections, warnings + unknown_field_warnings(fields, known, path)
 
 
-def read_schema_roles(data: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+def read_schema_roles(data: dict[str, Any], path: FieldPath = ()) -> tuple[list[dict[str, Any]], list[str]]:
     """The ``roles`` of a schema, an object with the roles by name, and warnings."""
     from sso.perm.input.roles import read_role  # not above: stores import this module, and pydantic is slow
 
     roles: list[dict[str, Any]] = []
     warnings: list[str] = []
-    for name, item in read_object(data.get("roles", {}), ("roles",)).items():
-        fields = read_object(item, ("roles", name) if name.isidentifier() else ("roles",))
+    path = (*path, "roles")
+    for name, item in read_object(data.get("roles", {}), path).items():
+        fields = read_object(item, (*path, name) if name.isidentifier() else path)
         if fields.get("name", name) != name:
-            raise FieldError(("roles",), "the name of a role differs from its key")
-        role, role_warnings = read_role({**fields, "name": name}, ("roles",))
+            raise FieldError(path, "the name of a role differs from its key")
+        role, role_warnings = read_role({**fields, "name": name}, path)
         roles.append(role)
         warnings += role_warnings
     return roles, warnings

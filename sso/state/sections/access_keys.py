@@ -6,16 +6,15 @@ from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
 from sso.core.field_errors import FieldError, FieldPath
 from sso.db.transaction import Transaction
-from sso.perm.input import validators
-from sso.perm.input.access_keys import read_key_value
-from sso.perm.input.names import read_application_id
+from sso.perm.input.access_keys import AccessKeyRecord
+from sso.perm.input.model import read_record
 from sso.perm.stores.access_keys import add_access_key, lock_access_key, set_access_key_comment
-from sso.state.location import UniqueKeys, error_location, read_records
+from sso.state.location import UniqueKeys, read_records
 from sso.state.sections.applications import lock_active_application
 from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "access_keys"
-FIELDS = frozenset(("application_id", "hash", "comment"))
+FIELDS = frozenset(AccessKeyRecord.model_fields)
 
 
 @dataclass(frozen=True)
@@ -33,13 +32,8 @@ def read(value: object) -> list[AccessKeyPart]:
     parts = []
     unique = UniqueKeys()
     for location, item in read_records((SECTION,), value, FIELDS):
-        with error_location(location):
-            part = AccessKeyPart(
-                location,
-                read_application_id(item.get("application_id"), ("application_id",)),
-                read_key_value(item.get("hash")),
-                validators.read_text(item["comment"], ("comment",), 256) if "comment" in item else None,
-            )
+        fields, _ = read_record(AccessKeyRecord, item, location)
+        part = AccessKeyPart(location, fields["application_id"], fields["hash"], fields.get("comment"))
         unique.add((*location, "hash"), part.secret)
         parts.append(part)
     return parts

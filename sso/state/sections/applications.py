@@ -8,9 +8,8 @@ from sso.core.encryption import Keyring
 from sso.core.field_errors import FieldError, FieldPath
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
-from sso.perm.input.application import read_application_fields
+from sso.perm.input.application import ApplicationRecord, read_application_fields
 from sso.perm.input.assertions import read_assertions
-from sso.perm.input.names import read_application_id
 from sso.perm.stores.applications import (
     create_application,
     private_key,
@@ -19,11 +18,11 @@ from sso.perm.stores.applications import (
 )
 from sso.perm.stores.assertions import save_assertions
 from sso.perm.stores.locks import lock_application_if_exists
-from sso.state.location import UniqueKeys, error_location, located_warnings, read_records
+from sso.state.location import UniqueKeys, read_records
 from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "applications"
-FIELDS = frozenset(("application_id", "name", "description", "project_id", "settings", "service_meta", "assertions"))
+FIELDS = frozenset(ApplicationRecord.model_fields)
 
 # Applications that are not removed and do not belong to a removed project.
 ACTIVE_APPLICATIONS = """FROM applications a LEFT JOIN projects p ON p.id = a.project_id
@@ -43,13 +42,13 @@ def read(value: object, warnings: list[str]) -> list[ApplicationPart]:
     parts = []
     unique = UniqueKeys()
     for location, item in read_records((SECTION,), value, FIELDS):
-        with error_location(location):
-            application_id = read_application_id(item.get("application_id"), ("application_id",))
-            fields, more = read_application_fields({key: item[key] for key in item if key != "assertions"})
-            assertions = read_assertions(item["assertions"]) if "assertions" in item else None
+        fields, more = read_application_fields(item, location, ApplicationRecord)
+        warnings += more
+        application_id, assertions = fields.pop("application_id"), None
+        if "assertions" in fields:
+            assertions = read_assertions(fields.pop("assertions"), (*location, "assertions"))
         unique.add((*location, "application_id"), application_id)
         parts.append(ApplicationPart(location, application_id, fields, assertions))
-        warnings += located_warnings(location, more)
     return parts
 
 

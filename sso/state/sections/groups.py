@@ -7,16 +7,15 @@ from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden
 from sso.core.field_errors import FieldError, FieldPath
 from sso.db.transaction import Row, Transaction
-from sso.perm.input.groups import read_group_changes
-from sso.perm.input.names import read_group_id, read_segment
+from sso.perm.input.groups import GroupRecord, read_group_changes
 from sso.perm.stores.groups import change_group, create_group, group_json, read_all_groups, read_group
 from sso.perm.stores.locks import lock_project
 from sso.perm.stores.projects import read_project
-from sso.state.location import UniqueKeys, error_location, located_warnings, read_records
+from sso.state.location import UniqueKeys, read_records
 from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "groups"
-FIELDS = frozenset(("group_id", "project_id", "title", "description", "users", "conditions", "tags"))
+FIELDS = frozenset(GroupRecord.model_fields)
 
 
 @dataclass(frozen=True)
@@ -31,19 +30,12 @@ def read(value: object, warnings: list[str]) -> list[GroupPart]:
     parts = []
     unique = UniqueKeys()
     for location, item in read_records((SECTION,), value, FIELDS):
-        with error_location(location):
-            part = _read(location, item, warnings)
+        fields, more = read_group_changes(item, location, GroupRecord)
+        warnings += more
+        part = GroupPart(location, fields.pop("group_id"), fields.pop("project_id", None), fields)
         unique.add((*location, "group_id"), part.id)
         parts.append(part)
     return parts
-
-
-def _read(location: FieldPath, item: dict[str, Any], warnings: list[str]) -> GroupPart:
-    group_id = read_group_id(item.get("group_id"), ("group_id",))
-    project_id = read_segment(item["project_id"], ("project_id",)) if "project_id" in item else None
-    fields, more = read_group_changes(item)
-    warnings += located_warnings(location, more)
-    return GroupPart(location, group_id, project_id, fields)
 
 
 async def apply(tx: Transaction, actor: AuditActor, summary: ApplySummary, parts: list[GroupPart]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden
-from sso.core.field_errors import FieldError, FieldPath
+from sso.core.field_errors import FieldError, FieldPath, field_text
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.input.membership import FIELDS
@@ -16,7 +16,7 @@ from sso.perm.input.names import read_segment
 from sso.perm.stores.builtin_roles import ADMIN_ROLE
 from sso.perm.stores.memberships import read_membership, save_membership
 from sso.perm.stores.projects import read_project
-from sso.state.location import UniqueKeys, error_location, located_warnings, read_records
+from sso.state.location import UniqueKeys, read_records
 from sso.state.sections.projects import ProjectPart
 from sso.state.summary import ApplySummary
 
@@ -36,10 +36,9 @@ def read(value: object) -> list[MembershipPart]:
     parts = []
     unique = UniqueKeys()
     for location, item in read_records((SECTION,), value, FIELDS):
-        with error_location(location):
-            if "id" not in item:
-                raise FieldError(("id",), "is required")
-            project_id = read_segment(item["id"], ("id",))
+        if "id" not in item:
+            raise FieldError((*location, "id"), "is required")
+        project_id = read_segment(item["id"], (*location, "id"))
         unique.add((*location, "id"), project_id)
         parts.append(MembershipPart(location, project_id, item))
     return parts
@@ -67,7 +66,7 @@ async def apply(
             if admins.get(part.id):
                 data = data | {"users": with_admins(data.get("users", before["users"]), admins[part.id])}
             after, warnings = await save_membership(tx, actor, part.id, data)
-            summary.warnings += located_warnings(part.location, warnings)
+            summary.warnings += [f"{field_text(part.location)}.{warning}" for warning in warnings]
             summary.record_change(part.location, changed=after != before)
 
 

@@ -4,24 +4,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.audit.trail import AuditActor
-from sso.core.field_errors import FieldError, FieldPath
+from sso.core.field_errors import FieldPath
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.engine.records import Assignment
-from sso.perm.engine.reserved_names import SECTIONS
-from sso.perm.input import validators
-from sso.perm.input.names import read_application_id
+from sso.perm.input.field_types import ApplicationId, UserName
+from sso.perm.input.model import InputModel
+from sso.perm.input.model import read_record as read_fields
 from sso.perm.input.roles import read_assignments
 from sso.perm.input.schema import USER_DATA_FIELDS, read_own_data
+from sso.perm.input.validators import unknown_field_warnings
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.user_data import read_record, record_json, save_record
-from sso.state.location import UniqueKeys, error_location, located_warnings, read_records
+from sso.state.location import UniqueKeys, read_records
 from sso.state.sections.applications import ACTIVE_APPLICATIONS, lock_active_application
 from sso.state.sections.user_references import find_user_id
 from sso.state.summary import ApplySummary
+from sso.web.request_model import JsonObject
 
 SECTION = "permissions"
-FIELDS = frozenset(("user_id", "application_id", "data"))
 
 _ALL = Statement(
     f"""SELECT user_id, application_id FROM (
@@ -29,6 +30,15 @@ _ALL = Statement(
     JOIN users USING (user_id) JOIN (SELECT a.application_id {ACTIVE_APPLICATIONS}) a USING (application_id)
     ORDER BY application_id, length(user_id), user_id"""
 )
+
+
+class PermissionRecord(InputModel):
+    user_id: UserName
+    application_id: ApplicationId
+    data: JsonObject
+
+
+FIELDS = frozenset(PermissionRecord.model_fields)
 
 
 @dataclass(frozen=True)
@@ -43,21 +53,15 @@ class PermissionPart:
 def read(value: object, warnings: list[str]) -> list[PermissionPart]:
     parts = []
     for location, item in read_records((SECTION,), value, FIELDS):
-        with error_location(location):
-            user = validators.read_text(item.get("user_id"), ("user_id",), 320, min_length=1)
-            application_id = read_application_id(item.get("application_id"), ("application_id",))
-            if "data" not in item:
-                raise FieldError(("data",), "is required")
-            data = validators.read_object(item["data"], ("data",))
-        with error_location((*location, "data")):
-            fields, more = read_own_data({name: data[name] for name in SECTIONS if name in data})
-            roles = None
-            if "roles" in data:
-                roles, role_warnings = read_assignments(data["roles"])
-                more = more + role_warnings
-        more = more + validators.unknown_field_warnings(data, USER_DATA_FIELDS, ())
-        warnings += located_warnings((*location, "data"), more)
-        parts.append(PermissionPart(location, user, application_id, fields, roles))
+        record, _ = read_fields(PermissionRecord, item, location)
+        data, path, roles = record["data"], (*location, "data"), None
+        fields, more = read_own_data(data, path=path)
+        warnings += more
+        if "roles" in data:
+            roles, more = read_assignments(data["roles"], path=(*path, "roles"))
+            warnings += more
+        warnings += unknown_field_warnings(data, USER_DATA_FIELDS, path)
+        parts.append(PermissionPart(location, record["user_id"], record["application_id"], fields, roles))
     return parts
 
 

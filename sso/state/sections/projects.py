@@ -11,18 +11,16 @@ from sso.audit.trail import AuditActor
 from sso.core.field_errors import FieldError, FieldPath
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.perm.input import validators
 from sso.perm.input.names import project_id_from_title
-from sso.perm.input.project import read_project_fields
+from sso.perm.input.project import ProjectRecord, read_project_fields
 from sso.perm.stores.locks import lock_project
 from sso.perm.stores.projects import create_project, read_project, save_project
-from sso.state.location import UniqueKeys, error_location, located_warnings, read_records
+from sso.state.location import UniqueKeys, read_records
 from sso.state.sections.user_references import find_user_id
 from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "projects"
-# The id is derived from the title; a document names it only if the title was changed later.
-FIELDS = frozenset(("id", "title", "description", "admins", "aliases", "settings", "author"))
+FIELDS = frozenset(ProjectRecord.model_fields)
 
 _ALL = Statement("SELECT * FROM projects WHERE NOT removed ORDER BY created, id")
 
@@ -40,29 +38,24 @@ def read(value: object, warnings: list[str]) -> list[ProjectPart]:
     parts = []
     unique = UniqueKeys()
     for location, item in read_records((SECTION,), value, FIELDS):
-        with error_location(location):
-            part, more = _read(location, item)
+        project_id = _read_id(item, location)
+        fields, more = read_project_fields(project_id, item, location, ProjectRecord)
+        warnings += more
+        fields.pop("id", None)
+        part = ProjectPart(location, project_id, fields, fields.pop("admins", []), fields.pop("author", None))
         unique.add((*location, "title"), part.id)
         parts.append(part)
-        warnings += located_warnings(location, more)
     return parts
 
 
-def _read(location: FieldPath, item: dict[str, Any]) -> tuple[ProjectPart, list[str]]:
-    if "title" not in item:
-        raise FieldError(("title",), "is required")
-    project_id = project_id_from_title(item["title"], ("title",))
-    if "id" in item:
-        project_id = project_id_from_title(item["id"], ("id",))
-        if project_id != item["id"]:
-            raise FieldError(("id",), "must be lower-case letters, digits and underscores")
-    admins = [
-        validators.read_text(admin, ("admins", index), 320, min_length=1)
-        for index, admin in enumerate(validators.read_array(item.get("admins", []), ("admins",)))
-    ]
-    author = validators.read_text(item["author"], ("author",), 320) if "author" in item else None
-    fields, warnings = read_project_fields(project_id, item)
-    return ProjectPart(location, project_id, fields, admins, author), warnings
+def _read_id(item: dict[str, Any], location: FieldPath) -> str:
+    name = "id" if "id" in item else "title"
+    if name not in item:
+        raise FieldError((*location, "title"), "is required")
+    project_id = project_id_from_title(item[name], (*location, name))
+    if project_id != item.get("id", project_id):
+        raise FieldError((*location, "id"), "must be lower-case letters, digits and underscores")
+    return project_id
 
 
 async def create_missing(

@@ -10,7 +10,7 @@ from sso.db.transaction import Transaction
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, SECTIONS
 from sso.perm.input.names import read_application_key
-from sso.perm.input.roles import read_role
+from sso.perm.input.roles import RoleFields, read_role
 from sso.perm.input.schema import read_schema, read_schema_roles
 from sso.perm.stores import builtin_roles
 from sso.perm.stores import roles as role_store
@@ -19,15 +19,13 @@ from sso.perm.stores.schemas import save_schema
 from sso.state.location import (
     UniqueKeys,
     check_fields,
-    error_location,
-    located_warnings,
     read_members,
     read_records,
 )
 from sso.state.sections.applications import ACTIVE_APPLICATIONS, lock_active_application
 from sso.state.summary import CHANGED, CREATED, ApplySummary
 
-ROLE_FIELDS = frozenset(("name", *role_store.FIELDS))
+ROLE_FIELDS = frozenset(RoleFields.model_fields) - {"application_id"}
 SCHEMA_FIELDS = frozenset((*SECTIONS, "roles", "application_id", "version", "updated_at"))
 
 _ALL = Statement(
@@ -54,19 +52,17 @@ def read(schemas: object, roles: object, warnings: list[str]) -> list[SchemaPart
         part = _part(parts, location, key)
         part.location = location
         data = check_fields(location, item, SCHEMA_FIELDS)
-        with error_location(location):
-            part.fields, more = read_schema(data)
-            schema_roles, role_warnings = read_schema_roles(data)
-        warnings += located_warnings(location, more + role_warnings)
+        part.fields, more = read_schema(data, location)
+        schema_roles, role_warnings = read_schema_roles(data, location)
+        warnings += more + role_warnings
         for role in schema_roles:
             unique.add((*location, "roles", role["name"]), (part.id, role["name"]))
             part.roles.append(((*location, "roles", role["name"]), role))
     for section, key, items in read_members("roles", roles):
         part = _part(parts, section, key)
         for location, item in read_records(section, items, ROLE_FIELDS):
-            with error_location(location):
-                role, more = read_role(item)
-            warnings += located_warnings(location, more)
+            role, more = read_role(item, location)
+            warnings += more
             unique.add((*location, "name"), (part.id, role["name"]))
             part.roles.append((location, role))
     return list(parts.values())

@@ -6,7 +6,7 @@ import pytest
 
 from sso.core.field_errors import FieldError
 from sso.perm.input.conditions import check_condition
-from sso.perm.input.groups import read_group_conditions, read_group_fields, read_group_users
+from sso.perm.input.groups import read_group_changes, read_group_fields
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from sso.perm.input.groups import read_group_conditions, read_group_fields, read
 def test_group_condition_must_not_ask_for_ip_at_any_depth(condition: Any) -> None:
     check_condition(condition)
     with pytest.raises(FieldError, match="must not ask for ip"):
-        read_group_conditions([{"title": "t", "condition": condition}])
+        read_group_changes({"conditions": [{"title": "t", "condition": condition}]})
 
 
 @pytest.mark.parametrize(
@@ -32,22 +32,25 @@ def test_group_condition_must_not_ask_for_ip_at_any_depth(condition: Any) -> Non
 )
 def test_wrong_group_conditions_are_refused(items: Any) -> None:
     with pytest.raises(FieldError):
-        read_group_conditions(items)
+        read_group_changes({"conditions": items})
 
 
 def test_unknown_fields_of_group_conditions_are_ignored_with_a_warning() -> None:
     item = {"title": "t", "condition": {"domain": "Example.com"}}
-    assert read_group_conditions([item | {"x": 1}]) == ([item], ["conditions[0].x: unknown field, ignored"])
+    assert read_group_changes({"conditions": [item | {"x": 1}]}) == (
+        {"conditions": [item]},
+        ["conditions[0].x: unknown field, ignored"],
+    )
 
 
 def test_group_has_at_most_100_different_users() -> None:
     users = [str(1000 + at) for at in range(100)]
-    assert read_group_users(users + users) == users
+    assert read_group_changes({"users": users + users}) == ({"users": users}, [])
     with pytest.raises(FieldError):
-        read_group_users([*users, "5"])
+        read_group_changes({"users": [*users, "5"]})
     for value in ([1], ["x"], ["01"], "1", [None]):
         with pytest.raises(FieldError):
-            read_group_users(value)
+            read_group_changes({"users": value})
 
 
 def test_group_fields_are_read_as_given() -> None:
