@@ -24,13 +24,13 @@ from sso.accounts.second_factor.changes import SecondFactorChanges
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.second_factor.recovery_codes import RecoveryCodes
 from sso.accounts.second_factor.requirement import SecondFactorRequirement, UsedFactorRequirement
+from sso.accounts.session_store import SessionStore
 from sso.accounts.session_tokens import SessionTokens
-from sso.accounts.sessions import SessionStore
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_games import SignedInGames
 from sso.accounts.support_operations import SupportOperations
 from sso.accounts.user_jwt import UserJwts
-from sso.accounts.users import UserStore
+from sso.accounts.user_store import UserStore
 from sso.admin.wiring import ManagementApi, ManagementServices, build_management
 from sso.backchannel_logout.sender import build_logout_sender
 from sso.bus.bus import Bus

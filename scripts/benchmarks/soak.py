@@ -15,7 +15,7 @@ import httpx
 import trio
 
 from scripts.benchmarks.report import arguments, cpu_seconds, private_kb, progress, resident_mb, show
-from sso.accounts.users import UserStore
+from sso.accounts.user_store import UserStore
 from sso.bus.wiring import build_bus
 from sso.db.database import Database
 from sso.gsid.session_store import GameSessionStore

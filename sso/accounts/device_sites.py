@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.core.language import Text
 from sso.core.net import Address
 from sso.web.brand import SiteBrand

@@ -3,7 +3,7 @@
 from typing import Any
 
 from sso.accounts.model import User
-from sso.accounts.users import lock_user, revoke_everything
+from sso.accounts.user_store import lock_user, revoke_everything
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 
 from sso.accounts.model import User
-from sso.accounts.users import UserStore
+from sso.accounts.user_store import UserStore
 from sso.core.encryption import Keyring
 from sso.core.ids import secret_token
 from sso.db.batch.statement import BatchStatement

@@ -10,7 +10,7 @@ from sso.accounts.model import User, login_key
 from sso.accounts.password_changes import BY_OPERATOR, PasswordChanges
 from sso.accounts.second_factor.codes import totp_purpose
 from sso.accounts.user_record import UserChanges, UserRecord
-from sso.accounts.users import (
+from sso.accounts.user_store import (
     ADDRESS_LINKS,
     get_user,
     insert_user,

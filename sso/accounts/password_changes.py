@@ -2,7 +2,7 @@
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
-from sso.accounts.users import get_user, revoke_everything
+from sso.accounts.user_store import get_user, revoke_everything
 from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.statement import Statement

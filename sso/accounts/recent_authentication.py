@@ -18,7 +18,7 @@ from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.second_factor.earlier_factors import EarlierFactors
 from sso.accounts.second_factor.recovery_codes import FACTOR as RECOVERY
 from sso.accounts.second_factor.recovery_codes import is_recovery_code, normalized_code
-from sso.accounts.sessions import Session, SessionStore
+from sso.accounts.session_store import Session, SessionStore
 from sso.core.errors import RetryLater
 from sso.db.clock import DatabaseClock
 from sso.web.client_connection import client_connection

@@ -1,4 +1,4 @@
-"""The statements that start browser sessions, see :class:`sso.accounts.sessions.SessionStore`.
+"""The statements that start browser sessions, see :class:`sso.accounts.session_store.SessionStore`.
 
 They follow the CTEs of :func:`sso.accounts.issue_guard.guarded_by_user`.
 """

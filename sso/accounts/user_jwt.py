@@ -9,7 +9,7 @@ from sso.accounts.model import LoginOptions, User
 from sso.accounts.ports import AccessTokenLookup
 from sso.accounts.token_holder import FindHolder, TokenHolder, check_holder, issued_after
 from sso.accounts.user_jwt_claims import check_end, factor_digest, has_factor, has_used_second_factor, sign_in_of
-from sso.accounts.users import UserStore
+from sso.accounts.user_store import UserStore
 from sso.core.ids import is_user_id, record_id
 from sso.core.jwt import ExpiredToken, InvalidToken, Verifier
 from sso.core.net import Address, contains, intersection, parse_network

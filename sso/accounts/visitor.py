@@ -4,7 +4,7 @@ from quart import Response
 
 from sso.accounts.known_devices import COOKIE_S, KnownDevices
 from sso.accounts.model import User
-from sso.accounts.sessions import Session, SessionStore
+from sso.accounts.session_store import Session, SessionStore
 from sso.web import language
 from sso.web.cookies import DEVICE_COOKIE, SESSION_COOKIE, read_cookie, read_device_cookie, set_cookie
 from sso.web.request import client_address

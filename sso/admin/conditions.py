@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from sso.accounts.model import User
-from sso.accounts.users import UserStore
+from sso.accounts.user_store import UserStore
 from sso.admin.permission_access import RecordAccess, permission_route
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute
 from sso.admin.rights import AdminRight

@@ -7,7 +7,7 @@ from sso.accounts.model import User
 from sso.accounts.operations import UserOperations, login_taken
 from sso.accounts.user_directory import UserDirectory
 from sso.accounts.user_record import UserChanges, UserRecord, exported_user
-from sso.accounts.users import UserStore, lock_user
+from sso.accounts.user_store import UserStore, lock_user
 from sso.admin.caller import AdminCaller
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.record_resource import RecordKind, RecordResource

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sso.accounts.registration.wiring import UserRegistration
 from sso.accounts.signed_in_games import EXPIRED_JWT_S
 from sso.accounts.support_operations import SupportOperations
-from sso.accounts.users import UserStore
+from sso.accounts.user_store import UserStore
 from sso.admin.access_keys import AccessKeyResource, access_key_routes
 from sso.admin.application_keys import ApplicationKeyResource, application_key_routes
 from sso.admin.applications import ApplicationResource, application_routes

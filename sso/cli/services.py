@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from sso.accounts.password_changes import PasswordChanges
     from sso.accounts.registration.invitations import Invitations
     from sso.accounts.second_factor.changes import SecondFactorChanges
-    from sso.accounts.users import UserStore
+    from sso.accounts.user_store import UserStore
     from sso.audit.trail import AuditActor
     from sso.bus.bus import Bus
     from sso.config import Settings
@@ -78,7 +78,7 @@ class CommandServices:
 
     @cached_property
     def users(self) -> "UserStore":
-        from sso.accounts.users import UserStore
+        from sso.accounts.user_store import UserStore
 
         return UserStore(self.database)
 

@@ -7,7 +7,7 @@ from sso.accounts.login.messages import mail_code
 from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.accounts.recent_authentication import RecentAuthentication
 from sso.accounts.second_factor.codes import SecondFactors
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.console.visit import ConsoleVisit
 from sso.core.language import Text
 

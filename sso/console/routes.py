@@ -6,7 +6,7 @@ from typing import Any
 
 from quart import Blueprint
 
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.admin.own_records import read_own_records
 from sso.admin.wiring import ManagementApi
 from sso.console.applications.editor_pages import editor_pages

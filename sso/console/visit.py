@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.admin.caller import AdminCaller
 from sso.admin.own_records import OwnRecords
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, Progress, etag

@@ -7,7 +7,7 @@ from sso.accounts.device_sites import DeviceSite, DeviceSites
 from sso.accounts.errors import LoginNotAllowed
 from sso.accounts.model import User
 from sso.accounts.ports import ApplicationDirectory
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.core.errors import ApiError
 from sso.core.net import Address, client_network, parse_address

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
 
 from sso.accounts.login.flow import LoginFlow
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.core.net import Address
 from sso.gsid.confirm import Confirmation, ConfirmationView
 from sso.gsid.errors import NoSession

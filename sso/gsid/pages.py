@@ -3,7 +3,7 @@
 from quart import Blueprint, Response, request
 
 from sso.accounts.model import User
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.accounts.visitor import Visitor
 from sso.gsid.confirm import Confirmation, ConfirmationView
 from sso.gsid.login_flow import decision_path, session_path

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.oauth.authorization.request import MAX_STATE, Parameters
 from sso.oauth.clients.redirect_uris import Redirect, match_post_logout_redirect_uri
 from sso.oauth.clients.store import ClientStore

@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 from quart import Blueprint, Response, request
 
-from sso.accounts.sessions import Session, SessionStore
+from sso.accounts.session_store import Session, SessionStore
 from sso.accounts.visitor import Visitor
 from sso.oauth.authorization.request import Parameters, ui_locales
 from sso.oauth.logout import PARAMETERS, Logout, LogoutRequest

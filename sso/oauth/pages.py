@@ -9,7 +9,7 @@ from quart.blueprints import BlueprintSetupState
 
 from sso.accounts.account_page.sections import describe_scopes
 from sso.accounts.login.form import LoginForm
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.accounts.visitor import Visitor
 from sso.core.field_errors import FieldError
 from sso.db.errors import DatabaseError

@@ -12,7 +12,7 @@ import orjson
 from sso.accounts.authentication_context import AuthenticationContext, by_ticket
 from sso.accounts.errors import AccountClosed
 from sso.accounts.model import User
-from sso.accounts.users import UserStore
+from sso.accounts.user_store import UserStore
 from sso.core.encryption import EncryptionError, Keyring
 from sso.core.ids import digest
 from sso.db.clock import DatabaseClock

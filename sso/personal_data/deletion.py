@@ -6,7 +6,7 @@ from datetime import datetime
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.history.texts import format_day
 from sso.accounts.model import User
-from sso.accounts.users import get_user, revoke_everything
+from sso.accounts.user_store import get_user, revoke_everything
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes

@@ -9,7 +9,7 @@ import orjson
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.user_record import exportable_fields
-from sso.accounts.users import get_user
+from sso.accounts.user_store import get_user
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.core.errors import NotFound

@@ -11,7 +11,7 @@ from sso.accounts.errors import TooManyAttempts
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.history.texts import format_day
 from sso.accounts.login.messages import retry_problem
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.db.database import Database
 from sso.db.rate_limit import WindowLimiter
 from sso.personal_data.deletion import AccountDeletion

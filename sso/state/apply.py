@@ -10,7 +10,7 @@ from sso.accounts.model import login_key
 from sso.accounts.operations import UserOperations
 from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.user_record import UserRecord
-from sso.accounts.users import read_password_hash
+from sso.accounts.user_store import read_password_hash
 from sso.audit.audited_changes import RecordDifference, last_audit_entry, read_differences
 from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring

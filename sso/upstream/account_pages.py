@@ -12,7 +12,7 @@ from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.errors import TooManyAttempts
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.login.messages import retry_problem
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.upstream.linked_identities import LastWayToSignIn, LinkedIdentities
 from sso.upstream.provider_store import ProviderList
 from sso.upstream.sign_in import UpstreamSignIn

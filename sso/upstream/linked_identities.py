@@ -9,7 +9,7 @@ import orjson
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
-from sso.accounts.users import can_sign_in
+from sso.accounts.user_store import can_sign_in
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import record_id
 from sso.core.language import Text

@@ -6,7 +6,7 @@ from typing import Any
 
 from sso.accounts.login.flow import LoginFlow
 from sso.accounts.recent_authentication import RecentAuthentication
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.core.net import Address
 
 LINK_PATH = "/login/identity/link"  # links the identity that waits in this browser

@@ -10,14 +10,14 @@ import structlog
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User, stored_login
-from sso.accounts.users import create_user
+from sso.accounts.user_store import create_user
 from sso.core.mail_address import check_mail_address
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.transaction import Transaction
 from sso.upstream.linked_identities import LinkedIdentities
 from sso.upstream.model import IdentityProvider
-from sso.upstream.pending_identities import PendingIdentities, PendingIdentity
+from sso.upstream.pending_identity_store import PendingIdentities, PendingIdentity
 
 log = structlog.get_logger()
 

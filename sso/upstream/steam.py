@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
-from sso.upstream.attempts import AttemptStore
+from sso.upstream.attempt_store import AttemptStore
 from sso.upstream.errors import InvalidAnswer, SignInDenied
 from sso.upstream.http_client import ProviderClient
 from sso.upstream.model import Attempt, IdentityProvider, UpstreamIdentity

@@ -11,7 +11,7 @@ from sso.accounts.login.form import LoginForm
 from sso.accounts.login.messages import retry_message
 from sso.core.language import Text
 from sso.db.rate_limit import RateLimiter
-from sso.upstream.attempts import BegunAttempt
+from sso.upstream.attempt_store import BegunAttempt
 from sso.upstream.errors import UpstreamError
 from sso.upstream.model import IdentityProvider
 from sso.upstream.sign_in import UpstreamSignIn

@@ -8,14 +8,14 @@ from sso.core.receiver_addresses import ReceiverAddresses
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.mail.outbox import Outbox
-from sso.upstream.attempts import AttemptStore
+from sso.upstream.attempt_store import AttemptStore
 from sso.upstream.connection_test import ConnectionTest
 from sso.upstream.http_client import ProviderClient
 from sso.upstream.linked_identities import LinkedIdentities
 from sso.upstream.model import ProviderAdapter
 from sso.upstream.oauth2 import OAuth2
 from sso.upstream.openid_connect import OpenIdConnect
-from sso.upstream.pending_identities import PendingIdentities
+from sso.upstream.pending_identity_store import PendingIdentities
 from sso.upstream.provider_store import ProviderList, ProviderStore
 from sso.upstream.registration import IdentityRegistration
 from sso.upstream.sign_in import UpstreamSignIn

@@ -10,7 +10,7 @@ from sso.accounts.authentication_context import by_password
 from sso.accounts.errors import InvalidCredentials, TooManyAttempts
 from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import SecondFactorRequired, SignedIn, User
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.core.ids import digest
 from sso.core.net import parse_address
 from sso.db.statement import Statement
@@ -131,4 +131,4 @@ async def test_one_statement_follows_a_correct_password(services: Services, monk
     monkeypatch.setattr(services.hasher, "matches", match)
     monkeypatch.setattr(services.database, "run_sql", record)
     await services.password_login.start_session(user.login, PASSWORD, HERE, "", start_session)
-    assert names[names.index("password") :] == ["password", "accounts.sessions.START_AND_COUNT"]
+    assert names[names.index("password") :] == ["password", "accounts.session_store.START_AND_COUNT"]

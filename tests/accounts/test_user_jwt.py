@@ -17,7 +17,7 @@ from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions, SignedIn, User
 from sso.accounts.user_jwt import InheritedLimits, JwtUser
 from sso.accounts.user_jwt_claims import factor_digest
-from sso.accounts.users import revoke_everything
+from sso.accounts.user_store import revoke_everything
 from sso.core.jwt import InvalidToken, Signer
 from sso.core.keys import GENERATE
 from sso.core.net import parse_address

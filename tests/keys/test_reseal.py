@@ -29,7 +29,7 @@ from sso.services import Services, build
 from sso.state.apply import Applier
 from sso.state.document import parse
 from sso.upstream.model import UpstreamIdentity
-from sso.upstream.pending_identities import PendingIdentity
+from sso.upstream.pending_identity_store import PendingIdentity
 from sso.webhooks.webhook_store import add_webhook
 from tests.kit.builders import TOTP_SECRET, add_user
 from tests.kit.row_locks import locked_by_another_transaction

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import trio
 
 from sso.accounts.authentication_context import by_password
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.oauth.authorization.authorize import AskConsent, Outcome, RedirectTo, ShowSignIn

@@ -6,7 +6,7 @@ import orjson
 import pytest
 import trio
 
-from sso.accounts.users import create_user
+from sso.accounts.user_store import create_user
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction

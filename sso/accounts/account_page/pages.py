@@ -12,9 +12,9 @@ from sso.accounts.authentication_context import after_password
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.ports import ConnectedSiteStore
-from sso.accounts.sessions import SessionStore
+from sso.accounts.session_store import SessionStore
 from sso.accounts.signed_in_games import SignedInGames
-from sso.accounts.users import UserStore
+from sso.accounts.user_store import UserStore
 from sso.web.redirects import see_other
 
 

@@ -8,7 +8,7 @@ from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.view import ENROL_PATH
 from sso.accounts.model import User
 from sso.accounts.second_factor.requirement import SecondFactorRequirement
-from sso.accounts.sessions import Session, SessionStore
+from sso.accounts.session_store import Session, SessionStore
 from sso.accounts.visitor import browser_label, remember_browser
 from sso.web.cookies import SESSION_COOKIE, set_cookie
 from sso.web.redirects import see_other

@@ -16,7 +16,7 @@ from sso.accounts.password_rules import MIN_LENGTH, UnacceptablePassword
 from sso.accounts.recent_authentication import WRONG_PASSWORD, RecentAuthentication, device_of
 from sso.accounts.second_factor.earlier_factors import EarlierFactors
 from sso.accounts.second_factor.shown_codes import ShownCodes
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.accounts.visitor import Visitor
 from sso.core.errors import RetryLater
 from sso.db.clock import DatabaseClock

@@ -11,7 +11,7 @@ from sso.accounts.email_address.new_login import CHANGE, UNDO, AddressLink, NewL
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.mailed_links import MailedLinks
 from sso.accounts.model import User, login_key, mailbox_key, stored_login
-from sso.accounts.users import get_user, lock_user
+from sso.accounts.user_store import get_user, lock_user
 from sso.core.mail_address import check_mail_address
 from sso.db.database import Database
 from sso.db.rate_limit import claim_turn, turn_wait

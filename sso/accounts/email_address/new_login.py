@@ -12,7 +12,7 @@ from sso.accounts.mailed_links import MailedLink, MailedLinks
 from sso.accounts.model import User, login_key
 from sso.accounts.password_reset import requests
 from sso.accounts.ports import LoginWrites
-from sso.accounts.users import UserStore
+from sso.accounts.user_store import UserStore
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.db.errors import UniqueViolation

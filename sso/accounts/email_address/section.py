@@ -9,7 +9,7 @@ from sso.accounts.email_address.undo import EmailUndo, UndoLink
 from sso.accounts.email_address.verification import EmailVerification
 from sso.accounts.history.texts import format_time
 from sso.accounts.login.messages import next_mail_text
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.core.language import Text
 from sso.web.language import _
 

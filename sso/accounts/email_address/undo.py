@@ -11,14 +11,14 @@ from datetime import UTC, datetime, timedelta
 
 from sso.accounts.email_address.mails import undo_ended_mail, undo_requested_mail, undone_mail
 from sso.accounts.email_address.new_login import UNDO, AddressLink, NewLogin
-from sso.accounts.email_address.recent_additions import BEFORE_CHANGE_S, remove_recent_additions
+from sso.accounts.email_address.recent_addition_store import BEFORE_CHANGE_S, remove_recent_additions
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.history.texts import format_time
 from sso.accounts.mailed_links import MailedLink, MailedLinks
 from sso.accounts.model import User
 from sso.accounts.password_reset import requests
 from sso.accounts.second_factor.earlier_factors import EarlierFactors, earlier_factors
-from sso.accounts.users import get_user, lock_user, revoke_everything
+from sso.accounts.user_store import get_user, lock_user, revoke_everything
 from sso.core.ids import digest
 from sso.core.language import in_language
 from sso.db.database import Database

@@ -3,7 +3,7 @@
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.mailed_links import MailedLinks
 from sso.accounts.model import User
-from sso.accounts.users import UserStore, lock_user
+from sso.accounts.user_store import UserStore, lock_user
 from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.rate_limit import claim_turn, turn_wait

@@ -9,7 +9,7 @@ from quart import Blueprint, Response, request
 from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.history.store import MAX_ID, PAGE, AccountHistory
 from sso.accounts.history.texts import event_values
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.web.csrf import csrf_token
 from sso.web.language import _
 from sso.web.pages import page

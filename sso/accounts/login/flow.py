@@ -6,7 +6,7 @@ The login pages find a flow by the path at which it continues. The packages ``oa
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.core.net import Address
 from sso.web.brand import SiteBrand
 

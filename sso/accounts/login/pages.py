@@ -26,7 +26,7 @@ from sso.accounts.login.view import ClosedAccountView, LoginCompletion, next_que
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
 from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.accounts.second_factor.codes import SecondFactors
-from sso.accounts.sessions import Session, SessionStore
+from sso.accounts.session_store import Session, SessionStore
 from sso.accounts.visitor import Visitor
 from sso.core.errors import RetryLater
 from sso.web import language

@@ -11,8 +11,8 @@ from sso.accounts.login.rate_limit import LoginAttempt, LoginRateLimiter
 from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
 from sso.accounts.password_rules import check_length, check_new_password
 from sso.accounts.second_factor.codes import SecondFactors
-from sso.accounts.sessions import Session
-from sso.accounts.users import UserStore
+from sso.accounts.session_store import Session
+from sso.accounts.user_store import UserStore
 from sso.core.fair_queue import QueueFull
 from sso.core.net import SITE_FACTOR, Address, client_networks
 from sso.core.passwords import Hasher

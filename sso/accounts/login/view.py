@@ -14,7 +14,7 @@ from sso.accounts.login.flow import LoginFlow
 from sso.accounts.model import SignedIn, User
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.second_factor.requirement import SecondFactorRequirement
-from sso.accounts.sessions import Session, SessionStore
+from sso.accounts.session_store import Session, SessionStore
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.visitor import browser_label, remember_browser
 from sso.web import language

@@ -16,7 +16,7 @@ from sso.accounts.passkeys.options import request_options, script_data
 from sso.accounts.passkeys.relying_party import RelyingParty
 from sso.accounts.passkeys.store import PasskeyOwner, PasskeyStore
 from sso.accounts.passkeys.verification import PasskeyVerifier
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.core.language import Text
 from sso.core.net import Address
 from sso.db.database import Database

@@ -9,7 +9,7 @@ from sso.accounts.passkeys.challenges import Challenge
 from sso.accounts.passkeys.credential import PasskeyAnswer
 from sso.accounts.passkeys.verification import NewCredential
 from sso.accounts.second_factor.changes import FactorChange, SecondFactorChanges
-from sso.accounts.users import can_sign_in
+from sso.accounts.user_store import can_sign_in
 from sso.core.ids import record_id
 from sso.core.language import Text
 from sso.db.database import Database

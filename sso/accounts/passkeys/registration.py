@@ -12,7 +12,7 @@ from sso.accounts.passkeys.relying_party import RelyingParty
 from sso.accounts.passkeys.store import Passkey, PasskeyStore
 from sso.accounts.passkeys.verification import PasskeyVerifier
 from sso.accounts.second_factor.changes import FactorChange
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.core.net import Address
 
 

@@ -9,7 +9,7 @@ from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.accounts.passkeys.changes import MAX_PASSKEYS
 from sso.accounts.passkeys.registration import PasskeyRegistration
 from sso.accounts.passkeys.store import Passkey, PasskeyStore
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 
 
 class PasskeySection:

@@ -21,7 +21,7 @@ from sso.accounts.password_reset.requests import LINK_S, ResetRequest, ResetRequ
 from sso.accounts.password_reset.reset import PasswordReset, PendingReset
 from sso.accounts.password_rules import MIN_LENGTH, UnacceptablePassword
 from sso.accounts.second_factor.codes import SecondFactors
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.core.errors import ApiError, RetryLater
 from sso.core.language import current_language
 from sso.db.rate_limit import RateLimiter

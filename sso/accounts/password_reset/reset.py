@@ -8,7 +8,7 @@ from sso.accounts.mailed_links import MailedLinks
 from sso.accounts.model import User
 from sso.accounts.password_changes import BY_RESET, PasswordChanges
 from sso.accounts.password_reset.requests import PURPOSE
-from sso.accounts.users import UserStore, lock_user
+from sso.accounts.user_store import UserStore, lock_user
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction

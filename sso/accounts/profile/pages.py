@@ -11,7 +11,7 @@ from sso.accounts.account_page.view import AccountView, NotSignedIn
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.profile.choices import countries, languages
 from sso.accounts.profile.store import InvalidProfile, ProfileStore, chosen_language, parse_profile
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.core.language import current_language
 from sso.core.language_names import LANGUAGES
 from sso.web.language import remember_choice

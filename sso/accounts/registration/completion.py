@@ -7,7 +7,7 @@ from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.mailed_links import MailedLink, MailedLinks
 from sso.accounts.model import User
 from sso.accounts.registration import invitations, verification
-from sso.accounts.users import create_user, is_login_used
+from sso.accounts.user_store import create_user, is_login_used
 from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.transaction import Transaction

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 from sso.accounts.mailed_links import MailedLink, MailedLinks
 from sso.accounts.model import mailbox_key
 from sso.accounts.registration.mails import existing_account_mail, verification_mail
-from sso.accounts.users import is_login_used
+from sso.accounts.user_store import is_login_used
 from sso.core.encryption import Keyring
 from sso.core.ids import digest
 from sso.db.database import Database

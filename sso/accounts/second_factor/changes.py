@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
-from sso.accounts.second_factor.attempts import clear_attempts
+from sso.accounts.second_factor.attempt_store import clear_attempts
 from sso.accounts.second_factor.recovery_codes import RecoveryCodes, delete_recovery_codes
-from sso.accounts.users import get_user, revoke_everything
+from sso.accounts.user_store import get_user, revoke_everything
 from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.statement import Statement

@@ -8,7 +8,7 @@ import pyotp
 
 from sso.accounts.errors import SecondFactorBlocked
 from sso.accounts.model import User
-from sso.accounts.second_factor.attempts import (
+from sso.accounts.second_factor.attempt_store import (
     MAX_ATTEMPTS,
     SecondFactorAttempts,
     claim_block_notice,

@@ -21,7 +21,7 @@ from sso.accounts.second_factor.qr_codes import QrCodes
 from sso.accounts.second_factor.recovery_code_pages import keep_codes, recovery_codes_path, show_codes_next
 from sso.accounts.second_factor.recovery_codes import normalized_code
 from sso.accounts.second_factor.shown_codes import ShownCodes
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.core.encryption import EncryptionError, Keyring
 from sso.db.clock import DatabaseClock
 from sso.web.cookies import SESSION_COOKIE, delete_cookie

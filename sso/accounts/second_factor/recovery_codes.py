@@ -15,7 +15,7 @@ from typing import Any
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.language import Text, plural
 from sso.db.database import Database

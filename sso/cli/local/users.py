@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from sso.accounts.second_factor.attempts import SecondFactorAttempts, clear_attempts
+from sso.accounts.second_factor.attempt_store import SecondFactorAttempts, clear_attempts
 from sso.accounts.user_record import exportable_fields
 from sso.cli.administration import Fields
 from sso.cli.context import CommandFailure, write_audit_entry

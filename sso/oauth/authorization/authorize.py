@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sso.accounts.authentication_context import SEVERAL_FACTORS
 from sso.accounts.model import login_key
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.db.clock import DatabaseClock
 from sso.db.errors import DatabaseError
 from sso.oauth.authorization.request import Parameters, as_form_text, validate

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sso.accounts.account_page.sections import describe_scopes
 from sso.accounts.device_sites import DeviceSite
 from sso.accounts.history.events import EventKind, record_event
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.core.net import Address
 from sso.db.database import Database

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.accounts.login.flow import LoginFlow
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.core.ids import SECRET_TOKEN
 from sso.core.net import Address
 from sso.db.errors import DatabaseError

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sso.accounts.history.events import EventKind, record_event
-from sso.accounts.sessions import Session
+from sso.accounts.session_store import Session
 from sso.core.ids import digest, secret_token
 from sso.db.batch.skip_locked import SkipLockedBatch
 from sso.db.batch.statement import BatchStatement

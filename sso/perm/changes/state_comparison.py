@@ -1,8 +1,7 @@
 """Compares the permissions of all users whom a write of applications, projects or attributes of users may affect.
 
 The state before the write is kept in memory: applications, projects, memberships and attributes. Candidates are found
-after the write, by the difference of the states. Their own records did not change, unless the scope names them; so a
-record that is read after the write is also the one before it. Records that the scope names are read before the write.
+after the write, by the difference of the states. Only records that the scope names change: they are read before it.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence

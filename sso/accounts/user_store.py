@@ -111,7 +111,7 @@ class UserStore:
         self._get = Batch(database, _GET_BY_IDS)
         self._get_by_login = Batch(database, _GET_BY_LOGINS)
         self._get_jwt_holder = Batch(database, _GET_JWT_HOLDERS)
-        self._revalidate = guarded_by_user(database, "accounts.users.REVALIDATE", _REVALIDATE, {"sign_in": "text"})
+        self._revalidate = guarded_by_user(database, "accounts.user_store.REVALIDATE", _REVALIDATE, {"sign_in": "text"})
 
     async def get(self, user_id: str) -> User | None:
         row = await self._get(user_id=user_id)

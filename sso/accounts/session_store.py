@@ -144,13 +144,13 @@ class SessionStore:
         self._wake_senders = wake_senders
         self._life_s = life_s
         self._look_up = Batch(database, _LOOK_UP)
-        self._start = guarded_by_user(database, "accounts.sessions.START", START, NEW_SESSION_COLUMNS)
+        self._start = guarded_by_user(database, "accounts.session_store.START", START, NEW_SESSION_COLUMNS)
         self._start_and_count = guarded_by_user(
-            database, "accounts.sessions.START_AND_COUNT", START_AND_COUNT, NEW_SESSION_COLUMNS | SUCCESS_COLUMNS
+            database, "accounts.session_store.START_AND_COUNT", START_AND_COUNT, NEW_SESSION_COLUMNS | SUCCESS_COLUMNS
         )
         self._start_challenge = guarded_by_user(
             database,
-            "accounts.sessions.START_CHALLENGE",
+            "accounts.session_store.START_CHALLENGE",
             _START_CHALLENGE,
             {"digest": "bytea", "life": "float", "auth": "text"},
         )

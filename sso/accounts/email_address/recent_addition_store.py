@@ -11,7 +11,7 @@ from sso.accounts.history.events import SUPPORT, EventKind, record_event
 from sso.accounts.second_factor.earlier_factors import TOTP, earlier_factors
 from sso.accounts.second_factor.recovery_codes import FACTOR as RECOVERY
 from sso.accounts.second_factor.recovery_codes import delete_recovery_codes
-from sso.accounts.users import get_user
+from sso.accounts.user_store import get_user
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 
