@@ -22,7 +22,7 @@ from sso.perm.changes.unknown_rules import unknown_rule_warnings
 from sso.perm.changes.user_rows import (
     UserAccount,
     UserRow,
-    find_holder_ids,
+    find_holders_of,
     read_accounts,
     read_user_rows,
     user_ids_by_name,
@@ -55,7 +55,7 @@ class StateComparison:
         self.before = await self._read_state(tx)
         await self.before.compile(tx, self.facts, scope.applications)
         for application_id, name in scope.removed_roles:
-            holders = await find_holder_ids(tx, application_id, name, limit=MAX_EXACT_USERS + 1)
+            holders = await find_holders_of(tx, application_id, name, limit=MAX_EXACT_USERS + 1)
             await self._keep_records(tx, application_id, holders)
         for application_id, user_ids in _by_application(self._user_pairs(self.accounts_before)):
             await self._keep_records(tx, application_id, user_ids)
@@ -160,8 +160,7 @@ class StateComparison:
         return candidates
 
     async def _candidates_by_attributes(self, tx: Transaction, accounts: dict[str, UserAccount]) -> dict[int, set[str]]:
-        """Returns the users whose attributes the write changed, and those that it created, where these attributes
-        matter."""
+        """Returns the users whose attributes the write changed, and those that it created, where these matter."""
         candidates: dict[int, set[str]] = {}
         applications: dict[frozenset[str], set[int]] = {}
         for user_id, attributes in attributes_that_differ(

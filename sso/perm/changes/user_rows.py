@@ -33,13 +33,7 @@ _ACCOUNTS = Statement(
     """SELECT user_id, login, login_key, tags, purchases, disabled FROM users
     WHERE user_id = ANY(CAST(:names AS text[])) OR login_key = ANY(CAST(:names AS text[]))"""
 )
-
-
-_LOCK_HOLDERS = Statement(
-    """SELECT user_id FROM role_assignments WHERE application_id = :application_id AND name = :name
-    UNION SELECT user_id FROM project_members WHERE :application_id = 1 AND role = :name LIMIT :limit"""
-)
-_ACCOUNTS = Statement(f"{_ACCOUNTS.text} ORDER BY user_id FOR UPDATE")
+_LOCK_ACCOUNTS = Statement(f"{_ACCOUNTS.text} ORDER BY user_id FOR UPDATE")
 
 
 class UserRow(NamedTuple):
@@ -70,7 +64,7 @@ async def read_user_rows(runner: Runner, application_id: int, user_ids: Iterable
     return rows
 
 
-async def find_holder_ids(runner: Runner, application_id: int, role: str, limit: int) -> list[str]:
+async def find_holders_of(runner: Runner, application_id: int, role: str, limit: int) -> list[str]:
     """Returns the ids of users with the role, by assignment or by membership."""
     rows = await runner.rows(_HOLDERS, application_id=application_id, name=role, limit=limit)
     return [row["user_id"] for row in rows]
