@@ -3,20 +3,19 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from sso.admin.permission_access import (
-    RecordAccess,
-    change_record,
-    management_context,
-    page_query,
-    permission_route,
-    require_root_to_choose,
-)
+from sso.admin.permission_access import RecordAccess
 from sso.admin.permission_bodies import AccessKeyChanges, NewAccessKey
+from sso.admin.permission_resource import (
+    management_context,
+    permission_kind,
+    require_root_to_choose,
+    write_record,
+)
 from sso.admin.request import (
     AdminRequest,
     AdminResponse,
-    AdminRoute,
     JsonRecord,
+    NoQuery,
     SearchQuery,
     etag,
     page_response,
@@ -37,7 +36,7 @@ from sso.perm.input.field_types import ApplicationId
 from sso.perm.operations.access_keys import AccessKeyOperations
 from sso.perm.operations.writes import ManagementContext, OperationResult
 from sso.perm.stores.access_keys import access_key_json, read_access_key
-from sso.perm.stores.record_pages import find_access_keys
+from sso.perm.stores.record_lists import access_key_page
 from sso.perm.visibility import Visibility
 
 
@@ -46,6 +45,23 @@ class AccessKeyQuery(SearchQuery):
 
 
 class AccessKeyResource:
+    kind = permission_kind(
+        "access key",
+        "/access-keys",
+        "/access-keys/<key_id>",
+        AdminRight.VIEW_APPLICATIONS,
+        AdminRight.MANAGE_APPLICATIONS,
+        NewAccessKey,
+        {"application_id": 10, "comment": "game server"},
+        AccessKeyChanges,
+        {"comment": "game server in Oslo"},
+        {"id": "key_id", **dict.fromkeys(("application_id", "created", "modified", "last_used"), "")},
+        AccessKeyQuery,
+        create_query=NoQuery,
+        change_query=NoQuery,
+        delete_query=NoQuery,
+    )
+
     def __init__(self, database: Database, keys: AccessKeyOperations, visibility: Visibility) -> None:
         self._database = database
         self._keys = keys
@@ -56,7 +72,9 @@ class AccessKeyResource:
         visible = await self._access.visible_at_application(request, query.application_id)
         after_id, after_key = read_pair_cursor(query.after)
         after = read_number_cursor(after_id, MAX_APPLICATION_ID), after_key
-        rows = await find_access_keys(self._database, page_query(query, visible), after, query.application_id)
+        rows = await access_key_page(
+            self._database, visible, query.search, after, query.limit + 1, query.application_id
+        )
         records = [access_key_json(row) for row in rows]
         return page_response(records, query.limit, lambda record: f"{record['application_id']}/{record['id']}")
 
@@ -100,9 +118,7 @@ class AccessKeyResource:
         async def read(runner: Runner) -> JsonRecord:
             return _existing(await read_access_key(runner, key["id"]))
 
-        return await change_record(
-            request, self._database, lambda context: operate(context, key), read, deleted=deleted
-        )
+        return await write_record(request, self._database, lambda context: operate(context, key), read, deleted=deleted)
 
     async def _require(self, request: AdminRequest) -> JsonRecord:
         """The key of the path. Raises NotFound if the caller may not see it."""
@@ -118,30 +134,3 @@ def _existing(key: JsonRecord | None) -> JsonRecord:
     if key is None:
         raise NotFound("access key not found")
     return key
-
-
-def access_key_routes(keys: AccessKeyResource) -> tuple[AdminRoute, ...]:
-    view, manage = AdminRight.VIEW_APPLICATIONS, AdminRight.MANAGE_APPLICATIONS
-    one = "/access-keys/<key_id>"
-    return (
-        permission_route("GET", "/access-keys", view, keys.list, AccessKeyQuery),
-        permission_route(
-            "POST",
-            "/access-keys",
-            manage,
-            keys.create,
-            body=NewAccessKey,
-            example={"application_id": 10, "comment": "game server"},
-        ),
-        permission_route("GET", one, view, keys.get),
-        permission_route(
-            "PATCH",
-            one,
-            manage,
-            keys.change,
-            body=AccessKeyChanges,
-            example={"comment": "game server in Oslo"},
-            fixed_fields={"id": "key_id", **dict.fromkeys(("application_id", "created", "modified", "last_used"), "")},
-        ),
-        permission_route("DELETE", one, manage, keys.delete),
-    )

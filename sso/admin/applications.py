@@ -1,34 +1,19 @@
 """/api/admin/applications: lists, creates, changes and removes applications."""
 
-from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
-from sso.admin.permission_access import (
-    Operate,
-    RecordAccess,
-    change_record,
-    create_record,
-    page_query,
-    path_application_id,
-    permission_route,
-    require_root_to_choose,
-)
+from sso.admin.permission_access import RecordAccess, path_application_id
 from sso.admin.permission_bodies import ApplicationChanges, NewApplication
+from sso.admin.permission_resource import PermissionResource, ReadRecord, permission_kind, require_root_to_choose
 from sso.admin.request import (
     AdminRequest,
     AdminResponse,
-    AdminRoute,
-    DeleteQuery,
     JsonRecord,
     SearchQuery,
-    WriteQuery,
     page_response,
     read_number_cursor,
-    record_response,
 )
 from sso.admin.rights import AdminRight
-from sso.core.errors import NotFound
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.db.database import Database
 from sso.db.transaction import Row, Runner
@@ -36,9 +21,11 @@ from sso.perm.engine.required_rights import Operation
 from sso.perm.input.application import read_application_fields
 from sso.perm.operations.applications import ApplicationOperations
 from sso.perm.stores.applications import read_application_row
-from sso.perm.stores.record_pages import find_applications
-from sso.perm.visibility import Visibility
+from sso.perm.stores.record_lists import application_page
+from sso.perm.visibility import Visibility, Visible
 from sso.web.request_model import QueryFlag
+
+FOR_FULL_ACCESS = ("settings", "service_meta")  # the other fields are for everybody with a role at the application
 
 
 class ApplicationQuery(SearchQuery):
@@ -46,108 +33,84 @@ class ApplicationQuery(SearchQuery):
     removed: QueryFlag = False  # list removed applications instead of the others
 
 
-class ApplicationResource:
+class ApplicationResource(PermissionResource[int]):
+    kind = permission_kind(
+        "application",
+        "/applications",
+        "/applications/<application_id>",
+        AdminRight.VIEW_APPLICATIONS,
+        AdminRight.MANAGE_APPLICATIONS,
+        NewApplication,
+        {"name": "Shop", "description": "Items of all games"},
+        ApplicationChanges,
+        {"description": "Items and skins"},
+        {"application_id": "application_id", "removed": ""},
+        ApplicationQuery,
+    )
+
     def __init__(self, database: Database, applications: ApplicationOperations, visibility: Visibility) -> None:
-        self._database = database
+        right = AdminRight.VIEW_APPLICATIONS
+        super().__init__(database, RecordAccess(visibility, "application", Operation.APPLICATION_GET, right))
         self._applications = applications
-        self._visibility = visibility
-        self._access = RecordAccess(visibility, "application", Operation.APPLICATION_GET, AdminRight.VIEW_APPLICATIONS)
+
+    def key(self, request: AdminRequest) -> int:
+        return path_application_id(request)
+
+    def visible_by(self, key: int) -> int:
+        return key
+
+    async def find(self, runner: Runner, key: int) -> JsonRecord | None:
+        row = await read_application_row(runner, key)
+        return None if row is None else application_record(row, full=True)
+
+    async def reader(self, request: AdminRequest, key: int) -> ReadRecord:
+        read, full = await super().reader(request, key), key in await self._fully_visible(request)
+
+        async def read_visible(runner: Runner) -> JsonRecord:
+            record = await read(runner)
+            return {name: value for name, value in record.items() if full or name not in FOR_FULL_ACCESS}
+
+        return read_visible
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: ApplicationQuery = request.query
-        visible = await self._access.visible_in_project(request, query.project_id)
-        after = read_number_cursor(query.after, MAX_APPLICATION_ID)
-        rows = await find_applications(
-            self._database, page_query(query, visible), after, removed=query.removed, project_id=query.project_id
+        visible = await self.access.visible_in_project(request, query.project_id)
+        rows = await application_page(
+            self.database,
+            visible,
+            query.search,
+            read_number_cursor(query.after, MAX_APPLICATION_ID),
+            query.limit + 1,
+            project_id=query.project_id,
+            removed=query.removed,
         )
-        full = await self._visibility.applications(request.caller.permissions, Operation.APPLICATION_GET_FULL)
+        full = await self._fully_visible(request)
         records = [application_record(row, full=row["application_id"] in full) for row in rows]
         return page_response(records, query.limit, lambda record: str(record["application_id"]))
-
-    async def get(self, request: AdminRequest) -> AdminResponse:
-        application_id = path_application_id(request)
-        await self._access.require(request, application_id)
-        full = await self._sees_all_fields(request, application_id)
-        return record_response(await _read(self._database, application_id, full=full))
 
     async def create(self, request: AdminRequest) -> AdminResponse:
         body: NewApplication = request.body
         require_root_to_choose(request, "application_id")
-
         fields, warnings = read_application_fields(body.given("application_id"))
-
         create = partial(self._applications.create, fields=fields, application_id=body.application_id)
-
-        async def read(runner: Runner, row: Row) -> JsonRecord:
-            full = await self._sees_all_fields(request, row["application_id"])
-            return await _read(runner, row["application_id"], full=full)
-
-        return await create_record(request, self._database, create, read, warnings)
+        return await self.create_record(request, create, lambda row: int(row["application_id"]), warnings)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         body: ApplicationChanges = request.body
-        application_id = path_application_id(request)
         changes, warnings = read_application_fields(body.given())
-        operate = partial(self._applications.change, application_id=application_id, changes=changes)
-        return await self._write(request, operate, warnings)
+        change = partial(self._applications.change, application_id=self.key(request), changes=changes)
+        return await self.change_record(request, change, warnings)
 
     async def delete(self, request: AdminRequest) -> AdminResponse:
         """Marks the application as removed: nobody has permissions there any more."""
-        application_id = path_application_id(request)
-        return await self._write(request, partial(self._applications.remove, application_id=application_id))
+        return await self.change_record(request, partial(self._applications.remove, application_id=self.key(request)))
 
-    async def _write(self, request: AdminRequest, operate: Operate[Any], warnings: Sequence[str] = ()) -> AdminResponse:
-        application_id = path_application_id(request)
-        full = await self._sees_all_fields(request, application_id)
-
-        async def read(runner: Runner) -> JsonRecord:
-            return await _read(runner, application_id, full=full)
-
-        async with self._access.hiding(request, application_id):
-            return await change_record(request, self._database, operate, read, warnings)
-
-    async def _sees_all_fields(self, request: AdminRequest, application_id: int) -> bool:
+    async def _fully_visible(self, request: AdminRequest) -> Visible:
         caller = request.caller.permissions
-        return application_id in await self._visibility.applications(caller, Operation.APPLICATION_GET_FULL)
-
-
-async def _read(runner: Runner, application_id: int, *, full: bool) -> JsonRecord:
-    row = await read_application_row(runner, application_id)
-    if row is None:
-        raise NotFound("application not found")
-    return application_record(row, full=full)
+        return await self.access.visibility.applications(caller, Operation.APPLICATION_GET_FULL)
 
 
 def application_record(row: Row, *, full: bool) -> JsonRecord:
     """The fields of ``sso apply``; without ``full``, those that everybody with a role at the application may see."""
-    names = ("application_id", "name", "description", "project_id", *(("settings", "service_meta") if full else ()))
+    names = ("application_id", "name", "description", "project_id", *(FOR_FULL_ACCESS if full else ()))
     return {**{name: row[name] for name in names}, "removed": row["removed"]}
-
-
-def application_routes(applications: ApplicationResource) -> tuple[AdminRoute, ...]:
-    view, manage = AdminRight.VIEW_APPLICATIONS, AdminRight.MANAGE_APPLICATIONS
-    one = "/applications/<application_id>"
-    return (
-        permission_route("GET", "/applications", view, applications.list, ApplicationQuery),
-        permission_route(
-            "POST",
-            "/applications",
-            manage,
-            applications.create,
-            WriteQuery,
-            NewApplication,
-            example={"name": "Shop", "description": "Items of all games"},
-        ),
-        permission_route("GET", one, view, applications.get),
-        permission_route(
-            "PATCH",
-            one,
-            manage,
-            applications.change,
-            WriteQuery,
-            ApplicationChanges,
-            example={"description": "Items and skins"},
-            fixed_fields={"application_id": "application_id", "removed": ""},
-        ),
-        permission_route("DELETE", one, manage, applications.delete, DeleteQuery),
-    )

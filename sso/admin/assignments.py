@@ -7,12 +7,12 @@ from typing import Annotated
 
 from sso.admin.permission_access import (
     RecordAccess,
-    change_record,
     path_application_id,
     path_user_id,
     permission_route,
 )
 from sso.admin.permission_bodies import AssignedData, AssignmentChanges
+from sso.admin.permission_resource import write_record
 from sso.admin.request import (
     AdminRequest,
     AdminResponse,
@@ -96,7 +96,7 @@ class AssignmentResource:
             return await self._operations.save(context, user_id, body.application_id, changes)
 
         async with self._hiding(request, body.application_id):
-            return await change_record(request, self._database, save, read)
+            return await write_record(request, self._database, save, read)
 
     async def holders(self, request: AdminRequest) -> AdminResponse:
         """The users to whom roles of the application are assigned, by role. Callers who see users get logins too."""

@@ -1,11 +1,13 @@
 """/api/admin/audit: lists the entries of the audit trail, and returns one of them."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
 from sso.accounts.user_directory import find_user_id
+from sso.admin.caller import AdminCaller
 from sso.admin.request import (
     AdminRequest,
     AdminResponse,
@@ -87,6 +89,22 @@ class AuditTrail:
         if entry is None:
             raise NotFound("entry not found")
         return record_response(entry)
+
+
+class ExportAudit:
+    """Audits exports of lists: files with many records, which leave the service."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def write(
+        self, caller: AdminCaller, exported: str, filters: Mapping[str, str], records: int | None = None
+    ) -> None:
+        """Writes an entry with what is exported, such as ``users``, and how many records the file has, if known."""
+        after: dict[str, Any] = {"filter": {name: value for name, value in filters.items() if value}}
+        if records is not None:
+            after["records"] = records
+        await trail.write(self._database, caller.actor, "list.export", exported, None, after)
 
 
 def _is_entry_id(text: str) -> bool:

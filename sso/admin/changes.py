@@ -1,14 +1,16 @@
 """/api/admin/changes: the stream of changes, as pages, by long polls, and as server-sent events."""
 
 from collections.abc import AsyncGenerator
-from typing import Annotated
+from typing import Annotated, Self
+from weakref import WeakSet
 
 import orjson
 import structlog
 import trio
 from pydantic import Field
 
-from sso.admin.held_requests import HeldPlace, HeldRequests
+from sso.admin.caller import AdminCaller
+from sso.admin.errors import TooManyHeldRequests
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, EventStreamRequest, ListQuery
 from sso.admin.rights import AdminRight
 from sso.change_stream.reader import ChangeReader, ExpiredCursor, StreamEvent, StreamPage, UnknownCursor
@@ -22,6 +24,10 @@ RECHECK_S = 20.0  # how often the caller of a stream is authenticated again
 READ_PAUSE_S = 0.01  # between two reads of a stream, so that quick changes are read together
 STREAM_PAGE = 100
 RECONNECT_MS = 1000
+# How many requests of a user, or of all service clients of an application, a worker holds at a time: streams of
+# server-sent events, and long polls. The number is also in the text of TooManyHeldRequests.
+MAX_HELD = 10
+RETRY_S = 5
 
 UNKNOWN_CURSOR = "must be `next` of an earlier response, or the id of an event"
 EXPIRED_CURSOR = "events after this one were deleted; read the current state and begin again without `after`"
@@ -31,6 +37,38 @@ log = structlog.get_logger()
 
 class ChangesQuery(ListQuery):
     wait: Annotated[WholeNumber, Field(ge=0, le=MAX_WAIT_S)] = 0  # seconds
+
+
+class HeldRequests:
+    def __init__(self) -> None:
+        self._places: WeakSet[HeldPlace] = WeakSet()
+
+    def begin(self, caller: AdminCaller) -> "HeldPlace":
+        """Returns a place for a request. Raises TooManyHeldRequests if the caller has none left."""
+        actor = caller.actor
+        holder = f"user {actor.user_id}" if actor.user_id else f"application {actor.service_id}"
+        if sum(place.holder == holder for place in self._places) >= MAX_HELD:
+            raise TooManyHeldRequests(RETRY_S)
+        place = HeldPlace(self._places, holder)
+        self._places.add(place)
+        return place
+
+
+class HeldPlace:
+    """Is held until its ``with`` block ends, or until nothing refers to it.
+
+    The body of a response may be discarded before it begins; then no block of it runs.
+    """
+
+    def __init__(self, places: WeakSet["HeldPlace"], holder: str) -> None:
+        self._places = places
+        self.holder = holder
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._places.discard(self)
 
 
 class ChangeStream:

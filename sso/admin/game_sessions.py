@@ -1,4 +1,4 @@
-"""/api/admin/game-sessions: lists the logins of games, and terminates them.
+"""/api/admin/game-sessions and /api/admin/violations: lists and terminates logins of games, and explains refusals.
 
 A gsid opens the login page of its session, so responses have it only for callers who may terminate sessions anyway.
 """
@@ -16,6 +16,7 @@ from sso.admin.request import (
     SearchQuery,
     etag,
     list_response,
+    record_response,
 )
 from sso.admin.rights import AdminRight
 from sso.audit import trail
@@ -29,6 +30,7 @@ from sso.db.database import Database
 from sso.db.transaction import Transaction
 from sso.gsid.session_directory import STAGES, ListedSession, SessionFilter, find_session, list_sessions
 from sso.gsid.termination import TerminatedSession, terminate_session
+from sso.gsid.violations import find_violation
 from sso.web.request_model import WholeNumber, at_most
 
 
@@ -83,6 +85,32 @@ class GameSessionResource:
         return _response(_require(await find_session(self._database, gsid)), request.caller)
 
 
+class ViolationResource:
+    """Why a request about a game session was refused, as `sso why` shows it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, request: AdminRequest) -> AdminResponse:
+        """The id is the value of `error` in the 403 response of the client. Records are kept for a week."""
+        record = await find_violation(self._database, request.path["violation_id"])
+        if record is None:
+            raise NotFound("violation not found")
+        # A gsid opens the login page of its session.
+        gsid = {"gsid": record.gsid} if AdminRight.MANAGE_GAME_SESSIONS in request.caller.rights else {}
+        return record_response(
+            {
+                "id": record.id,
+                "created": rfc3339(record.created),
+                **gsid,
+                "address": record.address,
+                "reason": record.reason,
+                "expected": record.expected,
+                "found": record.found,
+            }
+        )
+
+
 def _read_address(text: str | None) -> str | None:
     try:
         return None if text is None else str(parse_address(text))
@@ -126,11 +154,12 @@ def _response(session: ListedSession, caller: AdminCaller) -> AdminResponse:
     return AdminResponse({"data": _json(session, caller)}, 200, {"ETag": etag(_version(session))})
 
 
-def game_session_routes(resource: GameSessionResource) -> tuple[AdminRoute, ...]:
+def game_session_routes(resource: GameSessionResource, violations: ViolationResource) -> tuple[AdminRoute, ...]:
     view, manage = AdminRight.VIEW_GAME_SESSIONS, AdminRight.MANAGE_GAME_SESSIONS
     session = "/game-sessions/<gsid>"
     return (
         AdminRoute("GET", "/game-sessions", view, resource.list, GameSessionQuery),
         AdminRoute("GET", session, view, resource.get),
         AdminRoute("DELETE", session, manage, resource.terminate, summary="Terminate a game session"),
+        AdminRoute("GET", "/violations/<violation_id>", view, violations.get),
     )

@@ -4,29 +4,22 @@ A caller who may see other records of the kind learns nothing about the hidden o
 gets 403 with the right that is missing.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
 
-from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, SearchQuery, record_response
+from sso.admin.request import AdminRequest, AdminRoute
 from sso.admin.rights import AdminRight
 from sso.core.errors import Forbidden, NotFound
 from sso.core.ids import is_user_id
-from sso.db.database import Database
-from sso.db.transaction import Runner, Transaction
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, is_application_key, is_segment
-from sso.perm.operations.writes import ManagementContext, OperationResult, Precondition
-from sso.perm.stores.record_pages import PageQuery
 from sso.perm.visibility import Visibility, Visible
 from sso.web.body import SCHEMA_BODY
 
 # A route of the management API whose handler also serves callers with permissions in place of the right.
 permission_route = partial(AdminRoute, by_permissions=True, body_limit=SCHEMA_BODY)
-
-T = TypeVar("T")
 
 AT_CENTRAL_APPLICATION = "the role root is required at the central application"
 
@@ -85,71 +78,6 @@ class RecordAccess:
         except Forbidden:
             await self.require(request, record_id)
             raise
-
-
-def page_query(query: SearchQuery, visible: Visible) -> PageQuery:
-    """Returns the query for one record more than the page has, which shows whether there is another page."""
-    return PageQuery(query.search, visible.everything, visible.ids, query.limit + 1)
-
-
-Operate: TypeAlias = Callable[[ManagementContext], Awaitable[OperationResult[T]]]
-
-
-def management_context(
-    request: AdminRequest, precondition: Precondition | None = None, warnings: Sequence[str] = ()
-) -> ManagementContext:
-    """Returns the context of an operation on permissions that the request asks for."""
-    override = getattr(request.body, "override", False) or getattr(request.query, "override", False)
-    return ManagementContext(request.caller.permissions, is_dry_run(request), override, precondition, list(warnings))
-
-
-async def change_record(
-    request: AdminRequest,
-    database: Database,
-    operate: Operate[Any],
-    read: Callable[[Runner], Awaitable[JsonRecord]],
-    warnings: Sequence[str] = (),
-    *,
-    deleted: bool = False,
-) -> AdminResponse:
-    """Changes a record if the caller has read its present version, and returns it as it is then.
-
-    ``read`` reads the record and raises NotFound if there is none. ``warnings`` are those about the input. After a
-    deletion, the response has no record.
-    """
-
-    async def precondition(tx: Transaction) -> None:
-        request.check_version(await read(tx))
-
-    written = await operate(management_context(request, precondition, warnings))
-    if written.is_dry_run or deleted:
-        return AdminResponse(written.members())
-    return record_response(await read(database), warnings=written.context.warnings)
-
-
-async def create_record(
-    request: AdminRequest,
-    database: Database,
-    operate: Operate[T],
-    read: Callable[[Runner, T], Awaitable[JsonRecord]],
-    warnings: Sequence[str] = (),
-    precondition: Precondition | None = None,
-) -> AdminResponse:
-    """``read`` reads the record that the operation has returned. ``warnings`` are those about the input."""
-    written = await operate(management_context(request, precondition, warnings))
-    if written.is_dry_run:
-        return AdminResponse(written.members())
-    return record_response(await read(database, written.result), 201, written.context.warnings)
-
-
-def require_root_to_choose(request: AdminRequest, name: str) -> None:
-    """Raises Forbidden if a caller without the role root chooses an id or a key, which others may rely on already."""
-    if getattr(request.body, name) is not None and not request.caller.is_root:
-        raise Forbidden(f"{name}: the role root is required to choose it")
-
-
-def is_dry_run(request: AdminRequest) -> bool:
-    return bool(getattr(request.query, "dry_run", False))
 
 
 def path_project_id(request: AdminRequest) -> str:

@@ -4,15 +4,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Annotated, Any
 
-from sso.admin.permission_access import (
-    RecordAccess,
-    change_record,
-    create_record,
-    page_query,
-    path_project_id,
-    permission_route,
-)
+from sso.admin.permission_access import RecordAccess, path_project_id
 from sso.admin.permission_bodies import NewProject, ProjectChanges
+from sso.admin.permission_resource import PermissionResource, permission_kind
 from sso.admin.request import (
     AdminRequest,
     AdminResponse,
@@ -20,12 +14,9 @@ from sso.admin.request import (
     DeleteQuery,
     JsonRecord,
     SearchQuery,
-    WriteQuery,
     page_response,
-    record_response,
 )
 from sso.admin.rights import AdminRight
-from sso.core.errors import NotFound
 from sso.db.database import Database
 from sso.db.transaction import Row, Runner
 from sso.perm.engine.required_rights import Operation
@@ -34,7 +25,7 @@ from sso.perm.input.project import read_project_fields
 from sso.perm.operations.projects import ProjectOperations
 from sso.perm.operations.writes import ManagementContext, OperationResult
 from sso.perm.stores.projects import project_json, read_project, resolve_project_id
-from sso.perm.stores.record_pages import count_records, find_projects
+from sso.perm.stores.record_lists import count_project_records, project_page
 from sso.perm.visibility import Visibility
 from sso.web.request_model import QueryFlag, at_most
 
@@ -47,39 +38,60 @@ class ProjectQuery(SearchQuery):
     counts: QueryFlag = False  # add the numbers of applications, groups and members
 
 
-class ProjectResource:
+class ProjectResource(PermissionResource[str]):
+    kind = permission_kind(
+        "project",
+        "/projects",
+        "/projects/<project_id>",
+        AdminRight.VIEW_PROJECTS,
+        AdminRight.MANAGE_PROJECTS,
+        NewProject,
+        {"title": "Space Game", "admins": ["ann@example.com"]},
+        ProjectChanges,
+        {"description": "Ships and planets"},
+        {"id": "project_id", **dict.fromkeys(("tags", "author", "created", "removed"), "")},
+        ProjectQuery,
+    )
+
     def __init__(self, database: Database, projects: ProjectOperations, visibility: Visibility) -> None:
-        self._database = database
+        right = AdminRight.VIEW_PROJECTS
+        super().__init__(database, RecordAccess(visibility, "project", Operation.PROJECT_GET, right))
         self._projects = projects
-        self._access = RecordAccess(visibility, "project", Operation.PROJECT_GET, AdminRight.VIEW_PROJECTS)
+
+    def key(self, request: AdminRequest) -> str:
+        return path_project_id(request)
+
+    def visible_by(self, key: str) -> str:
+        return key
+
+    async def find(self, runner: Runner, key: str) -> JsonRecord | None:
+        row = await read_project(runner, key)
+        return None if row is None else project_record(row)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: ProjectQuery = request.query
-        visible = await self._access.visible(request)
-        project_id = None if query.name is None else await resolve_project_id(self._database, query.name)
-        rows = await find_projects(
-            self._database, page_query(query, visible), query.after, removed=query.removed, project_id=project_id
+        visible = await self.access.visible(request)
+        project_id = None if query.name is None else await resolve_project_id(self.database, query.name)
+        rows = await project_page(
+            self.database,
+            visible,
+            query.search,
+            query.after,
+            query.limit + 1,
+            project_id=project_id,
+            removed=query.removed,
         )
-        counts = await count_records(self._database, (row["id"] for row in rows)) if query.counts else {}
+        ids = [row["id"] for row in rows]
+        counts = await count_project_records(self.database, ids) if query.counts else {}
         records = [project_record(row) | counts.get(row["id"], {}) for row in rows]
         return page_response(records, query.limit, lambda record: str(record["id"]))
-
-    async def get(self, request: AdminRequest) -> AdminResponse:
-        project_id = path_project_id(request)
-        await self._access.require(request, project_id)
-        return record_response(await _read(self._database, project_id))
 
     async def create(self, request: AdminRequest) -> AdminResponse:
         body: NewProject = request.body
         project_id = project_id_from_title(body.title, ("title",))
         fields, warnings = read_project_fields(project_id, body.given("admins"))
-
         create = partial(self._projects.create, project_id=project_id, fields=fields, admins=body.admins)
-
-        async def read(runner: Runner, project: Row) -> JsonRecord:
-            return await _read(runner, project["id"])
-
-        return await create_record(request, self._database, create, read, warnings)
+        return await self.create_record(request, create, lambda project: str(project["id"]), warnings)
 
     async def change(self, request: AdminRequest) -> AdminResponse:
         body: ProjectChanges = request.body
@@ -90,71 +102,29 @@ class ProjectResource:
             lists = {name: getattr(body, name) for name in LISTS if name in body.model_fields_set}
             return await self._projects.change(context, project_id, changes, lists)
 
-        return await self._write(request, change)
+        return await self._change(request, change)
 
     async def delete(self, request: AdminRequest) -> AdminResponse:
         """Marks the project as removed: its members and groups lose the rights that it gives."""
-        return await self._write(request, self._projects.remove)
+        return await self._change(request, self._projects.remove)
 
     async def restore(self, request: AdminRequest) -> AdminResponse:
         """Restores a removed project, with the rights that it gives. Needs the role root."""
-        return await self._write(request, self._projects.restore)
+        return await self._change(request, self._projects.restore)
 
-    async def _write(
-        self,
-        request: AdminRequest,
-        operate: Callable[[ManagementContext, str], Awaitable[OperationResult[Any]]],
+    async def _change(
+        self, request: AdminRequest, operate: Callable[[ManagementContext, str], Awaitable[OperationResult[Any]]]
     ) -> AdminResponse:
-        name = path_project_id(request)
+        async def change(context: ManagementContext) -> OperationResult[Any]:
+            return await operate(context, await resolve_project_id(self.database, self.key(request)))
 
-        async def read(runner: Runner) -> JsonRecord:
-            return await _read(runner, name)
+        return await self.change_record(request, change)
 
-        async def operate_on_project(context: ManagementContext) -> OperationResult[Any]:
-            return await operate(context, await resolve_project_id(self._database, name))
-
-        async with self._access.hiding(request, name):
-            return await change_record(request, self._database, operate_on_project, read)
-
-
-async def _read(runner: Runner, project_id: str) -> JsonRecord:
-    row = await read_project(runner, project_id)
-    if row is None:
-        raise NotFound("project not found")
-    return project_record(row)
+    def routes(self) -> tuple[AdminRoute, ...]:
+        path, summary = f"{self.kind.one}/restore", "Restore a removed project"
+        restore = AdminRoute("POST", path, self.kind.manage, self.restore, DeleteQuery, summary=summary)
+        return (*super().routes(), restore)
 
 
 def project_record(row: Row) -> JsonRecord:
     return project_json(row) | {name: list(row[name]) for name in LISTS}
-
-
-def project_routes(projects: ProjectResource) -> tuple[AdminRoute, ...]:
-    view, manage = AdminRight.VIEW_PROJECTS, AdminRight.MANAGE_PROJECTS
-    one = "/projects/<project_id>"
-    return (
-        permission_route("GET", "/projects", view, projects.list, ProjectQuery),
-        permission_route(
-            "POST",
-            "/projects",
-            manage,
-            projects.create,
-            WriteQuery,
-            NewProject,
-            example={"title": "Space Game", "admins": ["ann@example.com"]},
-        ),
-        permission_route("GET", one, view, projects.get),
-        permission_route(
-            "PATCH",
-            one,
-            manage,
-            projects.change,
-            WriteQuery,
-            ProjectChanges,
-            example={"description": "Ships and planets"},
-            fixed_fields={"id": "project_id", **dict.fromkeys(("tags", "author", "created", "removed"), "")},
-        ),
-        permission_route("DELETE", one, manage, projects.delete, DeleteQuery),
-        AdminRoute(
-            "POST", f"{one}/restore", manage, projects.restore, DeleteQuery, summary="Restore a removed project"
-        ),
-    )

@@ -1,26 +1,17 @@
 """/api/admin/schemas: lists and changes schemas of applications."""
 
-from sso.admin.permission_access import (
-    RecordAccess,
-    change_record,
-    page_query,
-    path_application_id,
-    permission_route,
-)
+from sso.admin.permission_access import RecordAccess, path_application_id
 from sso.admin.permission_bodies import SchemaChanges
+from sso.admin.permission_resource import PermissionResource, permission_kind
 from sso.admin.request import (
     AdminRequest,
     AdminResponse,
-    AdminRoute,
     JsonRecord,
     SearchQuery,
-    WriteQuery,
     page_response,
     read_number_cursor,
-    record_response,
 )
 from sso.admin.rights import AdminRight
-from sso.core.errors import NotFound
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.db.database import Database
 from sso.db.transaction import Runner
@@ -28,71 +19,57 @@ from sso.perm.engine.required_rights import Operation
 from sso.perm.operations.schemas import SchemaOperations
 from sso.perm.operations.writes import ManagementContext, OperationResult
 from sso.perm.stores.applications import read_application_row
-from sso.perm.stores.record_pages import find_active_applications
+from sso.perm.stores.record_lists import schema_page
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.schemas import schema_json
 from sso.perm.visibility import Visibility
 
 
-class SchemaResource:
+class SchemaResource(PermissionResource[int]):
+    kind = permission_kind(
+        "application",
+        "/schemas",
+        "/schemas/<application_id>",
+        AdminRight.VIEW_APPLICATIONS,
+        AdminRight.MANAGE_APPLICATIONS,
+        changes=SchemaChanges,
+        change_example={"private_data": {"play": {"value": False, "protected": False, "description": "May play."}}},
+        fixed_fields={"application_id": "application_id", "version": "", "updated_at": ""},
+    )
+
     def __init__(self, database: Database, schemas: SchemaOperations, visibility: Visibility) -> None:
-        self._database = database
+        right = AdminRight.VIEW_APPLICATIONS
+        super().__init__(database, RecordAccess(visibility, "application", Operation.SCHEMA_READ, right))
         self._schemas = schemas
-        self._access = RecordAccess(visibility, "application", Operation.SCHEMA_READ, AdminRight.VIEW_APPLICATIONS)
+
+    def key(self, request: AdminRequest) -> int:
+        return path_application_id(request)
+
+    def visible_by(self, key: int) -> int:
+        return key
+
+    async def find(self, runner: Runner, key: int) -> JsonRecord | None:
+        row = await read_application_row(runner, key)
+        return None if row is None else schema_json(row, await read_roles(runner, key))
 
     async def list(self, request: AdminRequest) -> AdminResponse:
         """Lists schemas without roles, which have their own list."""
         query: SearchQuery = request.query
-        visible = await self._access.visible(request)
+        visible = await self.access.visible(request)
         after = read_number_cursor(query.after, MAX_APPLICATION_ID)
-        rows = await find_active_applications(self._database, page_query(query, visible), after)
+        rows = await schema_page(self.database, visible, query.search, after, query.limit + 1)
         records = [schema_json(row, {}) for row in rows]
         for record in records:
             del record["roles"]
         return page_response(records, query.limit, lambda record: str(record["application_id"]))
 
-    async def get(self, request: AdminRequest) -> AdminResponse:
-        application_id = path_application_id(request)
-        await self._access.require(request, application_id)
-        return record_response(await _read(self._database, application_id))
-
     async def change(self, request: AdminRequest) -> AdminResponse:
         """Replaces the sections of the body, and saves its roles. Other sections and roles stay."""
         body: SchemaChanges = request.body
-        application_id = path_application_id(request)
-
-        async def read(runner: Runner) -> JsonRecord:
-            return await _read(runner, application_id)
+        application_id = self.key(request)
 
         async def save(context: ManagementContext) -> OperationResult[JsonRecord]:
             changes, roles = await self._schemas.parse(context, body.given())
             return await self._schemas.save(context, application_id, changes, roles)
 
-        async with self._access.hiding(request, application_id):
-            return await change_record(request, self._database, save, read)
-
-
-async def _read(runner: Runner, application_id: int) -> JsonRecord:
-    row = await read_application_row(runner, application_id)
-    if row is None:
-        raise NotFound("application not found")
-    return schema_json(row, await read_roles(runner, application_id))
-
-
-def schema_routes(schemas: SchemaResource) -> tuple[AdminRoute, ...]:
-    view, manage = AdminRight.VIEW_APPLICATIONS, AdminRight.MANAGE_APPLICATIONS
-    one = "/schemas/<application_id>"
-    return (
-        permission_route("GET", "/schemas", view, schemas.list, SearchQuery),
-        permission_route("GET", one, view, schemas.get),
-        permission_route(
-            "PATCH",
-            one,
-            manage,
-            schemas.change,
-            WriteQuery,
-            SchemaChanges,
-            example={"private_data": {"play": {"value": False, "protected": False, "description": "May play."}}},
-            fixed_fields={"application_id": "application_id", "version": "", "updated_at": ""},
-        ),
-    )
+        return await self.change_record(request, save)

@@ -7,33 +7,31 @@ from sso.accounts.registration.wiring import UserRegistration
 from sso.accounts.signed_in_games import EXPIRED_JWT_S
 from sso.accounts.support_operations import SupportOperations
 from sso.accounts.user_store import UserStore
-from sso.admin.access_keys import AccessKeyResource, access_key_routes
+from sso.admin.access_keys import AccessKeyResource
 from sso.admin.application_keys import ApplicationKeyResource, application_key_routes
-from sso.admin.applications import ApplicationResource, application_routes
+from sso.admin.applications import ApplicationResource
 from sso.admin.assertions import assertion_routes
 from sso.admin.assignments import AssignmentResource, assignment_routes
-from sso.admin.audit_trail import AuditTrail, audit_routes
+from sso.admin.audit_trail import AuditTrail, ExportAudit, audit_routes
 from sso.admin.caller import AdminAuthenticator, AdminCaller
 from sso.admin.changes import ChangeStream, change_routes
 from sso.admin.clients import ClientResource
 from sso.admin.conditions import ConditionResource, condition_routes
-from sso.admin.export_audit import ExportAudit
-from sso.admin.game_sessions import GameSessionResource, game_session_routes
-from sso.admin.groups import GroupResource, group_routes
+from sso.admin.game_sessions import GameSessionResource, ViolationResource, game_session_routes
+from sso.admin.groups import GroupResource
 from sso.admin.identity_providers import ProviderResource
 from sso.admin.invitations import InvitationResource
-from sso.admin.members import MemberResource, member_routes
-from sso.admin.projects import ProjectResource, project_routes
+from sso.admin.members import MemberResource
+from sso.admin.projects import ProjectResource
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.request import AdminRoute
-from sso.admin.roles import RoleResource, role_routes
-from sso.admin.schemas import SchemaResource, schema_routes
+from sso.admin.roles import RoleResource
+from sso.admin.schemas import SchemaResource
 from sso.admin.signing_keys import SigningKeyResource, signing_key_routes
 from sso.admin.state import StateResource, state_routes
 from sso.admin.system import SystemResource, system_routes
 from sso.admin.user_details import UserDetails
 from sso.admin.users import UserResource
-from sso.admin.violations import ViolationResource, violation_routes
 from sso.admin.webhooks import WebhookResource
 from sso.bus.bus import Bus
 from sso.change_stream.reader import ChangeReader
@@ -146,8 +144,7 @@ def _service_routes(s: ManagementServices) -> tuple[AdminRoute, ...]:
         *ClientResource(s.database, operations.clients).routes(),
         *providers.routes(),
         *signing_key_routes(keys),
-        *game_session_routes(sessions),
-        *violation_routes(ViolationResource(s.database)),
+        *game_session_routes(sessions, ViolationResource(s.database)),
         *state_routes(state),
         *system_routes(SystemResource(s.database)),
     )
@@ -159,14 +156,14 @@ def _permission_routes(
     database, operations = s.database, s.permissions.operations
     keys = ApplicationKeyResource(database, s.keyring, s.permissions.application_keys, s.permissions.service_jwts)
     return (
-        *application_routes(ApplicationResource(database, operations.applications, visibility)),
+        *ApplicationResource(database, operations.applications, visibility).routes(),
         *application_key_routes(keys),
-        *schema_routes(SchemaResource(database, operations.schemas, visibility)),
-        *role_routes(RoleResource(database, operations.roles, visibility)),
-        *access_key_routes(AccessKeyResource(database, operations.access_keys, visibility)),
-        *project_routes(ProjectResource(database, operations.projects, visibility)),
-        *member_routes(MemberResource(database, operations.members, visibility)),
-        *group_routes(GroupResource(database, operations.groups, visibility)),
+        *SchemaResource(database, operations.schemas, visibility).routes(),
+        *RoleResource(database, operations.roles, visibility).routes(),
+        *AccessKeyResource.kind.routes(AccessKeyResource(database, operations.access_keys, visibility)),
+        *ProjectResource(database, operations.projects, visibility).routes(),
+        *MemberResource(database, operations.members, visibility).routes(),
+        *GroupResource(database, operations.groups, visibility).routes(),
         *condition_routes(ConditionResource(database, s.users, visibility)),
         *assignment_routes(AssignmentResource(users, operations.user_data, details, visibility)),
     )

@@ -1,17 +1,10 @@
 """What a document may change, for the writer of permissions."""
 
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.changes.scope import Scope
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
+from sso.perm.stores.record_lists import projects_of_records
 from sso.state.document import Document
-
-# A group stays in its project, and an application leaves the project that it is in.
-_PROJECTS = Statement(
-    """SELECT project_id FROM user_groups WHERE id = ANY(CAST(:groups AS text[]))
-    UNION SELECT project_id FROM applications
-        WHERE application_id = ANY(CAST(:applications AS int[])) AND project_id IS NOT NULL"""
-)
 
 
 async def document_scope(tx: Transaction, document: Document) -> Scope:
@@ -29,12 +22,13 @@ async def document_scope(tx: Transaction, document: Document) -> Scope:
 
 async def _projects(tx: Transaction, document: Document) -> frozenset[str]:
     applications = [part.id for part in document.applications]
-    rows = await tx.rows(_PROJECTS, groups=[part.id for part in document.groups], applications=applications)
+    # A group stays in its project, and an application leaves the project that it is in.
+    left = await projects_of_records(tx, [part.id for part in document.groups], applications)
     named = (
         *(part.id for part in document.projects),
         *(part.id for part in document.memberships),
         *(part.project_id for part in document.groups),
         *(part.fields.get("project_id") for part in document.applications),
-        *(row["project_id"] for row in rows),
+        *left,
     )
     return frozenset(project_id for project_id in named if project_id is not None)

@@ -5,7 +5,7 @@ import pytest
 from sso.accounts.user_directory import MAX_SORTED, UserDirectory
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.perm.stores.record_pages import MAX_SORTED_GROUPS, PageQuery, find_group_page
+from sso.perm.stores.group_directory import MAX_SORTED_GROUPS, find_group_page
 
 _USERS = Statement(
     """INSERT INTO users (user_id, login, login_key, nick)
@@ -50,11 +50,10 @@ async def test_groups_are_found_by_title_page_by_page(database: Database, search
     rows = await database.rows(Statement("SELECT id, title FROM user_groups ORDER BY id"))
     expected = [row["id"] for row in rows if row["title"].lower().startswith(search.lower())]
     assert matches in (None, len(expected))
-    query = PageQuery(search, everything=True, ids=(), limit=50)
-    first = [row["id"] for row in await find_group_page(database, query, "")]
+    first = [row["id"] for row in await find_group_page(database, search, None, "", None, 50)]
     assert first == expected[:50]
     if len(first) == 50:
-        second = [row["id"] for row in await find_group_page(database, query, first[-1])]
+        second = [row["id"] for row in await find_group_page(database, search, None, first[-1], None, 50)]
         assert second == expected[50:100]
-    of_project = [row["id"] for row in await find_group_page(database, query, "", "large")]
+    of_project = [row["id"] for row in await find_group_page(database, search, "large", "", None, 50)]
     assert of_project == first

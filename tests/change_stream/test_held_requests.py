@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from sso.admin.held_requests import MAX_HELD
+from sso.admin.changes import MAX_HELD
 from tests.admin.conftest import Administrator
 from tests.change_stream.conftest import newest_cursor, service_client_of
 from tests.kit.postgres import Postgres

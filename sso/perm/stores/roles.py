@@ -4,7 +4,6 @@ Roles are part of the schema record: each change raises the version that If-Matc
 which compiled applications are cached.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -29,10 +28,6 @@ _SELECT = """SELECT name, meta, description, protected, "default", condition, us
     WHERE application_id = :application_id"""
 _ALL = Statement(f"{_SELECT} ORDER BY name")
 _ONE = Statement(f"{_SELECT} AND name = :name")
-_DESCRIPTIONS = Statement(
-    """SELECT name, description FROM roles
-    WHERE application_id = :application_id AND name = ANY (CAST(:names AS text[])) ORDER BY name"""
-)
 _PUT = Statement(
     """INSERT INTO roles (application_id, name, meta, description, protected, "default", condition, user_limit, params)
     VALUES (:application_id, :name, :meta, :description, :protected, :default, :condition, :user_limit, :params)
@@ -50,12 +45,6 @@ async def read_roles(runner: Runner, application_id: int) -> dict[str, RoleRecor
 async def read_role(runner: Runner, application_id: int, name: str) -> RoleRecord | None:
     row = await runner.row(_ONE, application_id=application_id, name=name)
     return None if row is None else RoleRecord(**dict(row))
-
-
-async def describe_roles(runner: Runner, application_id: int, names: Iterable[str]) -> list[dict[str, str]]:
-    """Returns the names and descriptions of these roles, as far as they exist."""
-    rows = await runner.rows(_DESCRIPTIONS, application_id=application_id, names=list(names))
-    return [dict(row) for row in rows]
 
 
 async def put_role(tx: Runner, application_id: int, role: RoleRecord) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
 from sso.core.field_errors import FieldError, FieldPath
-from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.perm.input.application import ApplicationRecord, read_application_fields
 from sso.perm.input.assertions import read_assertions
@@ -18,16 +17,12 @@ from sso.perm.stores.applications import (
 )
 from sso.perm.stores.assertions import save_assertions
 from sso.perm.stores.locks import lock_application_if_exists
+from sso.perm.stores.record_lists import list_applications
 from sso.state.location import UniqueKeys, read_records
 from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "applications"
 FIELDS = frozenset(ApplicationRecord.model_fields)
-
-# Applications that are not removed and do not belong to a removed project.
-ACTIVE_APPLICATIONS = """FROM applications a LEFT JOIN projects p ON p.id = a.project_id
-    WHERE NOT a.removed AND p.removed IS NOT TRUE"""
-_ALL = Statement(f"SELECT a.* {ACTIVE_APPLICATIONS} ORDER BY a.application_id")
 
 
 @dataclass(frozen=True)
@@ -104,5 +99,5 @@ async def export(tx: Transaction) -> list[dict[str, Any]]:
     names = ("application_id", "name", "description", "project_id", "settings", "service_meta")
     return [
         {name: row[name] for name in names} | ({"assertions": row["assertions"]} if row["assertions"] else {})
-        for row in await tx.rows(_ALL)
+        for row in await list_applications(tx)
     ]

@@ -9,20 +9,18 @@ from typing import Any
 from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden
 from sso.core.field_errors import FieldError, FieldPath, field_text
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.input.membership import FIELDS
 from sso.perm.input.names import read_segment
 from sso.perm.stores.builtin_roles import ADMIN_ROLE
 from sso.perm.stores.memberships import read_membership, save_membership
 from sso.perm.stores.projects import read_project
+from sso.perm.stores.record_lists import list_projects
 from sso.state.location import UniqueKeys, read_records
 from sso.state.sections.projects import ProjectPart
 from sso.state.summary import ApplySummary
 
 SECTION = "memberships"
-
-_ALL = Statement("SELECT id FROM projects WHERE NOT removed ORDER BY created, id")
 
 
 @dataclass(frozen=True)
@@ -94,4 +92,4 @@ def _role_name(role: Any) -> Any:
 
 
 async def export(tx: Transaction) -> list[dict[str, Any]]:
-    return [await read_membership(tx, row["id"]) for row in await tx.rows(_ALL)]
+    return [await read_membership(tx, row["id"]) for row in await list_projects(tx)]

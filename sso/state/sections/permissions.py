@@ -5,7 +5,6 @@ from typing import Any
 
 from sso.audit.trail import AuditActor
 from sso.core.field_errors import FieldPath
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.engine.records import Assignment
 from sso.perm.input.field_types import ApplicationId, UserName
@@ -14,22 +13,16 @@ from sso.perm.input.model import read_record as read_fields
 from sso.perm.input.roles import read_assignments
 from sso.perm.input.schema import USER_DATA_FIELDS, read_own_data
 from sso.perm.input.validators import unknown_field_warnings
+from sso.perm.stores.record_lists import list_user_records
 from sso.perm.stores.roles import read_roles
 from sso.perm.stores.user_data import read_record, record_json, save_record
 from sso.state.location import UniqueKeys, read_records
-from sso.state.sections.applications import ACTIVE_APPLICATIONS, lock_active_application
+from sso.state.sections.applications import lock_active_application
 from sso.state.sections.user_references import find_user_id
 from sso.state.summary import ApplySummary
 from sso.web.request_model import JsonObject
 
 SECTION = "permissions"
-
-_ALL = Statement(
-    f"""SELECT user_id, application_id FROM (
-        SELECT user_id, application_id FROM user_records UNION SELECT user_id, application_id FROM role_assignments) r
-    JOIN users USING (user_id) JOIN (SELECT a.application_id {ACTIVE_APPLICATIONS}) a USING (application_id)
-    ORDER BY application_id, length(user_id), user_id"""
-)
 
 
 class PermissionRecord(InputModel):
@@ -82,9 +75,8 @@ async def apply(tx: Transaction, actor: AuditActor, summary: ApplySummary, parts
 async def export(tx: Transaction) -> list[dict[str, Any]]:
     """Exports the records that are not empty."""
     exported = []
-    for row in await tx.rows(_ALL):
-        names = {"user_id": row["user_id"], "application_id": row["application_id"]}
-        data = record_json(await read_record(tx, **names))
+    for user_id, application_id in await list_user_records(tx):
+        data = record_json(await read_record(tx, user_id, application_id))
         if data:
-            exported.append({**names, "data": data})
+            exported.append({"user_id": user_id, "application_id": application_id, "data": data})
     return exported

@@ -9,20 +9,18 @@ from typing import Any
 
 from sso.audit.trail import AuditActor
 from sso.core.field_errors import FieldError, FieldPath
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.input.names import project_id_from_title
 from sso.perm.input.project import ProjectRecord, read_project_fields
 from sso.perm.stores.locks import lock_project
 from sso.perm.stores.projects import create_project, read_project, save_project
+from sso.perm.stores.record_lists import list_projects
 from sso.state.location import UniqueKeys, read_records
 from sso.state.sections.user_references import find_user_id
 from sso.state.summary import CREATED, ApplySummary
 
 SECTION = "projects"
 FIELDS = frozenset(ProjectRecord.model_fields)
-
-_ALL = Statement("SELECT * FROM projects WHERE NOT removed ORDER BY created, id")
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ async def apply_settings(tx: Transaction, actor: AuditActor, summary: ApplySumma
 async def export(tx: Transaction) -> list[dict[str, Any]]:
     """Exports the projects without administrators, which the section ``memberships`` has."""
     exported = []
-    for row in await tx.rows(_ALL):
+    for row in await list_projects(tx):
         project: dict[str, Any] = {"id": row["id"]} if project_id_from_title(row["title"]) != row["id"] else {}
         project |= {name: row[name] for name in ("title", "description", "aliases", "settings")}
         exported.append(project | ({"author": row["author"]} if row["author"] else {}))

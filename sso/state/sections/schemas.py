@@ -5,7 +5,6 @@ from typing import Any
 
 from sso.audit.trail import AuditActor
 from sso.core.field_errors import FieldPath
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, SECTIONS
@@ -14,6 +13,7 @@ from sso.perm.input.roles import RoleFields, read_role
 from sso.perm.input.schema import read_schema, read_schema_roles
 from sso.perm.stores import builtin_roles
 from sso.perm.stores import roles as role_store
+from sso.perm.stores.record_lists import list_applications
 from sso.perm.stores.roles import role_json, save_role
 from sso.perm.stores.schemas import save_schema
 from sso.state.location import (
@@ -22,16 +22,11 @@ from sso.state.location import (
     read_members,
     read_records,
 )
-from sso.state.sections.applications import ACTIVE_APPLICATIONS, lock_active_application
+from sso.state.sections.applications import lock_active_application
 from sso.state.summary import CHANGED, CREATED, ApplySummary
 
 ROLE_FIELDS = frozenset(RoleFields.model_fields) - {"application_id"}
 SCHEMA_FIELDS = frozenset((*SECTIONS, "roles", "application_id", "version", "updated_at"))
-
-_ALL = Statement(
-    f"""SELECT a.application_id, a.login, a.public_data, a.private_data, a.secret_data {ACTIVE_APPLICATIONS}
-    ORDER BY a.application_id"""
-)
 
 
 @dataclass
@@ -103,7 +98,7 @@ async def export(tx: Transaction) -> tuple[dict[str, Any], dict[str, Any]]:
     schemas: dict[str, Any] = {}
     roles: dict[str, Any] = {}
     builtin = {role.name: role for role in builtin_roles.ROLES}
-    for row in await tx.rows(_ALL):
+    for row in await list_applications(tx):
         application_id: int = row["application_id"]
         sections = {name: row[name] for name in SECTIONS}
         if application_id != CENTRAL_APPLICATION_ID or Schema(**sections) != builtin_roles.SCHEMA:
