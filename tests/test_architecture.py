@@ -403,3 +403,28 @@ def test_browser_sessions_start_with_an_authentication_context() -> None:
         "User",
         "AuthenticationContext",
     ]
+
+
+CUTTING = {"removeprefix", "removesuffix", "partition", "rpartition", "split", "match", "fullmatch", "search", "sub"}
+
+
+def test_no_code_cuts_up_the_text_of_an_error() -> None:
+    """A FieldError has its path. ``str(error).partition(": ")`` would break with the first text that is worded anew."""
+
+    def is_text(node: ast.expr) -> bool:
+        match node:
+            case ast.Attribute(attr="message") | ast.Call(func=ast.Name(id="str"), args=[ast.Name(id="error")]):
+                return True
+            case ast.Attribute(value=ast.Name(id="error"), attr="text"):
+                return True
+        return False
+
+    assert {
+        f"{name}:{node.lineno}"
+        for name in FILES
+        for node in ast.walk(tree(name))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in CUTTING
+        and any(is_text(part) for part in (node.func.value, *node.args))
+    } == set()
