@@ -16,7 +16,6 @@ BOXES = {
     "cli": "cli\ncommands of the operator",
     "state": "state\nsso apply and sso export",
     "backup": "backup\nsso backup and sso restore",
-    "play": "play\nthe game client of sso play",
     "client": "client\nfor Python programs",
     "app": "app, routes, worker, services, doctor\nputs the parts together",
     "openapi": "openapi\nthe OpenAPI document",

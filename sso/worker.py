@@ -4,15 +4,18 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
 import trio
 
+from sso.admin.operator_api import OperatorApi, refusal
 from sso.app import build_app
 from sso.config import Settings
 from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS
 from sso.core.background import keep_running
+from sso.core.operator_call import OperatorAnswer, OperatorCall, Progress
 from sso.core.urls import parse_header_list
 from sso.db import cleanup, clock_sync
 from sso.db.clock_sync import measure_clock
@@ -25,6 +28,7 @@ from sso.perm.stores.seed import seed_central_application
 from sso.serve.http1.balance import WorkerSlot
 from sso.serve.http1.server import serve
 from sso.serve.hypercorn_server import serve_with_hypercorn
+from sso.serve.operator_socket import serve_operator
 from sso.serve.process_tuning import tune_process
 from sso.serve.server_limits import ServerLimits
 from sso.services import Services, open_services
@@ -38,6 +42,7 @@ from sso.telemetry.metrics import (
     prometheus_slow_statement_observer,
 )
 from sso.telemetry.request_figures import RequestFigures
+from sso.web.error_response import to_error_response
 from sso.web.security_headers import data_headers
 
 if TYPE_CHECKING:
@@ -48,9 +53,17 @@ log = structlog.get_logger()
 
 
 async def run_worker(
-    settings: Settings, dsn: str, sockets: Sequence[socket.socket], ready: Callable[[], None], slot: WorkerSlot
+    settings: Settings,
+    dsn: str,
+    sockets: Sequence[socket.socket],
+    ready: Callable[[], None],
+    slot: WorkerSlot,
+    operator: socket.socket | None = None,
 ) -> None:
-    """Serves until SIGTERM. A background task that fails is restarted while the worker goes on serving."""
+    """Serves until SIGTERM. A background task that fails is restarted while the worker goes on serving.
+
+    ``operator`` is the listening socket for commands.
+    """
     health = Health()
     stop = trio.Event()
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
@@ -62,7 +75,11 @@ async def run_worker(
             background.start_soon(_stop_on_signal, signals, health, stop, services)
             await _start_background_tasks(services, background, slot)
             metrics = await _start_metrics(services, background, export, slot)
-            await _serve(settings, build_app(services, health, metrics), sockets, stop, ready, slot)
+            async with trio.open_nursery() as serving:
+                if operator is not None:
+                    api = OperatorApi(services.management, services.database.clock)
+                    serving.start_soon(serve_operator, operator, partial(_respond_to_operator, api), stop)
+                await _serve(settings, build_app(services, health, metrics), sockets, stop, ready, slot)
             await services.reset_requests.wait_until_handled()
             await services.bus.wait_until_sent()
             background.cancel_scope.cancel()
@@ -152,6 +169,14 @@ async def _serve(
         await serve_with_hypercorn(app, sockets, stop, ready, limits)
     else:
         await serve(app, sockets, stop, ready, limits, data_headers(https=settings.https), slot)
+
+
+async def _respond_to_operator(api: OperatorApi, call: OperatorCall, progress: Progress) -> OperatorAnswer:
+    try:
+        return await api.respond(call, progress)
+    except Exception as error:
+        response = to_error_response(error)
+        return refusal(response.status, response.code, response.message, response.extra)
 
 
 async def _start_background_tasks(services: Services, background: trio.Nursery, slot: WorkerSlot) -> None:

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, TypeAlias
 
 import orjson
@@ -12,8 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from sso.admin.caller import AdminCaller
 from sso.admin.errors import InvalidCursor, PreconditionFailed
 from sso.admin.rights import AdminRight
-from sso.web.body import SMALL_BODY, BodyLimit
-from sso.web.request_model import QueryFlag, WholeNumber, at_most
+from sso.core.errors import ApiError, NotFound
+from sso.core.field_errors import FieldError
+from sso.web.body import JSON, SMALL_BODY, BodyLimit, ParsedBody
+from sso.web.request_model import QueryFlag, WholeNumber, at_most, validate
 
 MAX_PAGE = 1000
 JsonRecord: TypeAlias = dict[str, Any]
@@ -121,6 +123,35 @@ class AdminRoute:
     example: Any = None  # for the body
     # A GET that may wait, and may answer with server-sent events. A disconnect of the client cancels its handler.
     waits: bool = False
+
+    def read_query(self, path: Mapping[str, str], fields: dict[str, JSON]) -> Any:
+        """Returns the query model. Raises ApiError, and NotFound for a path with an id that PostgreSQL refuses."""
+        if any("\0" in value for value in path.values()):
+            raise NotFound
+        if any("\0" in name or "\0" in str(value) for name, value in fields.items()):
+            raise ApiError("the query has a NUL character")
+        return validate(self.query, ParsedBody(fields, is_form=True))
+
+    def read_body(self, path: Mapping[str, str], body: ParsedBody) -> Any:
+        """Returns the body model, or None for a route without one. Raises FieldError."""
+        if self.body is None:
+            return None
+        for name, variable in self.fixed_fields.items():
+            if variable and name in body.fields and str(body.fields[name]) != path[variable]:
+                raise FieldError((name,), "cannot be changed")
+        given = {name: value for name, value in body.fields.items() if name not in self.fixed_fields}
+        return validate(self.body, replace(body, fields=given))
+
+
+def with_override(query: DeleteQuery, body: ParsedBody) -> DeleteQuery:
+    """A DELETE may have ``override`` in a body, where other requests have it."""
+    given = validate(DeletionBody, body)
+    return query.model_copy(update={"override": query.override or given.override})
+
+
+def field_members(error: ApiError) -> JsonRecord:
+    """Returns the members of the response to a refused request that say which field is wrong, and what it must be."""
+    return {"field": list(error.path), "expected": error.expected} if isinstance(error, FieldError) else {}
 
 
 def record_response(record: JsonRecord, status: int = 200, warnings: Sequence[str] = ()) -> AdminResponse:

@@ -2,22 +2,27 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
 
 from quart import Blueprint, Response, request
 
 from sso.admin.caller import AdminCaller
-from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, DeleteQuery, DeletionBody, EventStreamRequest
+from sso.admin.request import (
+    AdminRequest,
+    AdminResponse,
+    AdminRoute,
+    DeleteQuery,
+    EventStreamRequest,
+    field_members,
+    with_override,
+)
 from sso.admin.wiring import ManagementApi
-from sso.core.errors import ApiError, NotFound
+from sso.core.errors import ApiError
 from sso.core.field_errors import FieldError
 from sso.perm.caller import PresentedCredentials
 from sso.perm.errors import TooManyAdminRequests
-from sso.web.body import JSON, ParsedBody
 from sso.web.client_connection import ClientConnection, client_connection
 from sso.web.request import client_address, read_body, text_header
-from sso.web.request_model import validate
 from sso.web.response import reply
 
 EVENT_STREAM = "text/event-stream"
@@ -42,7 +47,7 @@ def _view(management: ManagementApi, route: AdminRoute) -> Callable[..., Awaitab
             try:
                 return await _respond(management, route, caller, path)
             except FieldError as error:
-                error.extra["field"] = list(error.path)
+                error.extra |= field_members(error)
                 raise
 
     return view
@@ -51,12 +56,10 @@ def _view(management: ManagementApi, route: AdminRoute) -> Callable[..., Awaitab
 async def _respond(
     management: ManagementApi, route: AdminRoute, caller: AdminCaller, path: Mapping[str, str]
 ) -> Response:
-    if any("\0" in value for value in path.values()):  # no id has one, and PostgreSQL accepts none
-        raise NotFound
-    query = validate(route.query, ParsedBody(_query_fields(), is_form=True))
+    query = route.read_query(path, _query_fields())
     if isinstance(query, DeleteQuery):
-        query = await _with_override(query)
-    body = await _read_body(route, path) if route.body else None
+        query = with_override(query, await read_body(forms=False))
+    body = route.read_body(path, await read_body(forms=False, **route.body_limit._asdict())) if route.body else None
     if_match = request.headers.get("If-Match")
     if route.waits:
         stream = _event_stream_request(management, route, caller)
@@ -109,25 +112,6 @@ def _event_stream_request(
     return EventStreamRequest(text_header("Last-Event-ID") or "", is_still_allowed)
 
 
-async def _read_body(route: AdminRoute, path: Mapping[str, str]) -> Any:
-    assert route.body is not None
-    body = await read_body(forms=False, **route.body_limit._asdict())
-    return validate(route.body, replace(body, fields=_without_fixed_fields(route, path, body.fields)))
-
-
-async def _with_override(query: DeleteQuery) -> DeleteQuery:
-    """A DELETE may have ``override`` in a body, where other requests have it."""
-    body = validate(DeletionBody, await read_body(forms=False))
-    return query.model_copy(update={"override": query.override or body.override})
-
-
-def _without_fixed_fields(route: AdminRoute, path: Mapping[str, str], fields: dict[str, JSON]) -> dict[str, JSON]:
-    for name, variable in route.fixed_fields.items():
-        if variable and name in fields and str(fields[name]) != path[variable]:
-            raise FieldError((name,), "cannot be changed")
-    return {name: value for name, value in fields.items() if name not in route.fixed_fields}
-
-
 def _credentials() -> PresentedCredentials:
     authorization = request.headers.get("Authorization", "")
     return PresentedCredentials.collect(client_address(), authorization, text_header("Factor"), None, {})
@@ -137,6 +121,4 @@ def _query_fields() -> dict[str, Any]:
     fields = request.args.to_dict(flat=False)
     if repeated := [name for name, values in fields.items() if len(values) > 1]:
         raise FieldError((repeated[0],), "must be given once")
-    if any("\0" in name or "\0" in values[0] for name, values in fields.items()):
-        raise ApiError("the query has a NUL character")
     return {name: values[0] for name, values in fields.items()}

@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from sso import __version__
+from sso.cli.command_groups import ImportedCommands
 from sso.cli.echo import echo
-from sso.cli.groups import ImportedCommands
 from sso.cli.server_choice import KEY
 from sso.config import SERVER
 from sso.core.errors import ApiError, OperatorError

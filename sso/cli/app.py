@@ -1,17 +1,22 @@
 """sso app …"""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from sso.cli.administration import Fields, Records, ServiceAdministration
-from sso.cli.backend import with_administration
+from sso.cli.command_groups import Subcommands
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.echo import echo
-from sso.cli.groups import Subcommands
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
+from sso.cli.records import with_records
+from sso.cli.records.types import Fields, Records
 from sso.cli.types import APPLICATION_ID
+
+if TYPE_CHECKING:
+    from sso.cli.records.service import ServiceRecords
+
 
 APP_ID = click.argument("app_id", type=APPLICATION_ID)
 
@@ -42,14 +47,14 @@ def list_applications(ctx: click.Context, project: str | None, form: Format | No
       sso app list --project red_dawn
     """
 
-    async def work(admin: ServiceAdministration) -> Records:
-        return await admin.applications.list((await admin.projects.find(project))["id"] if project else None)
+    async def work(records: "ServiceRecords") -> Records:
+        return await records.applications.list((await records.projects.find(project))["id"] if project else None)
 
     def line(record: Record) -> list[object]:
         marks = ["removed"] if record["removed"] else []
         return [record["application_id"], record["name"], record["project_id"] or "-", *marks]
 
-    print_list(form, with_administration(ctx, work), line)
+    print_list(form, with_records(ctx, work), line)
 
 
 @command.command()
@@ -63,7 +68,7 @@ def show(ctx: click.Context, app_id: int, form: Format | None) -> None:
     Example:
       sso app show 40
     """
-    print_record(form, with_administration(ctx, lambda admin: admin.applications.get(app_id)))
+    print_record(form, with_records(ctx, lambda records: records.applications.get(app_id)))
 
 
 @command.command()
@@ -79,15 +84,15 @@ def add(ctx: click.Context, name: str, project: str | None, description: str) ->
       sso app add Tanks --project red_dawn
     """
 
-    async def work(admin: ServiceAdministration) -> int:
+    async def work(records: "ServiceRecords") -> int:
         from sso.perm.input.application import read_application_fields
 
-        project_id = (await admin.projects.find(project))["id"] if project else None
+        project_id = (await records.projects.find(project))["id"] if project else None
         record: Fields = {"name": name, "description": description, "project_id": project_id}
-        return await admin.applications.add(read_application_fields(record)[0])
+        return await records.applications.add(read_application_fields(record)[0])
 
     with option_errors({"name": "NAME", "description": "--description"}, f"project {project}"):
-        echo(f"application_id {with_administration(ctx, work)}")
+        echo(f"application_id {with_records(ctx, work)}")
 
 
 @command.command("service-jwt")
@@ -104,7 +109,7 @@ def service_jwt(ctx: click.Context, app_id: int) -> None:
     Example:
       sso app service-jwt 40
     """
-    echo(with_administration(ctx, lambda admin: admin.applications.service_jwt(app_id)))
+    echo(with_records(ctx, lambda records: records.applications.service_jwt(app_id)))
 
 
 @command.command("email-secret")
@@ -119,7 +124,7 @@ def print_email_secret(ctx: click.Context, app_id: int) -> None:
     Example:
       sso app email-secret 40
     """
-    secret = with_administration(ctx, lambda admin: admin.applications.email_secret(app_id))
+    secret = with_records(ctx, lambda records: records.applications.email_secret(app_id))
     echo(f"email-secret of application {app_id}: {secret}")
 
 
@@ -156,7 +161,7 @@ def add_key(ctx: click.Context, app_id: int, file: Path) -> None:
         raise CommandFailure(f"cannot read {file}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     except UnusableKey as error:
         raise CommandFailure(f"{file}: {error}") from None
-    echo(f"kid {with_administration(ctx, lambda admin: admin.applications.add_public_key(app_id, pem))}")
+    echo(f"kid {with_records(ctx, lambda records: records.applications.add_public_key(app_id, pem))}")
 
 
 @key.command("list")
@@ -170,20 +175,20 @@ def list_keys(ctx: click.Context, app_id: int, form: Format | None) -> None:
     Example:
       sso app key list 40
     """
-    print_list(form, with_administration(ctx, lambda admin: admin.applications.public_keys(app_id)))
+    print_list(form, with_records(ctx, lambda records: records.applications.public_keys(app_id)))
 
 
-@key.command("remove")
+@key.command("delete")
 @APP_ID
 @click.argument("kid")
 @click.pass_context
-def remove_key(ctx: click.Context, app_id: int, kid: str) -> None:
+def delete_key(ctx: click.Context, app_id: int, kid: str) -> None:
     """Stop trusting a key that was added with `sso app key add`, or that was in a file of a node which is gone.
 
     \b
     Example:
-      sso app key remove 40 CDIhyVCKpfIXkNJRQRRpow
+      sso app key delete 40 CDIhyVCKpfIXkNJRQRRpow
     """
-    if not with_administration(ctx, lambda admin: admin.applications.remove_public_key(app_id, kid)):
+    if not with_records(ctx, lambda records: records.applications.delete_public_key(app_id, kid)):
         raise CommandFailure(f"application {app_id} has no key {kid} that was added with `sso app key add`")
-    echo(f"{kid} is removed")
+    echo(f"{kid} is deleted")

@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from sso.cli.administration import AuditCriteria
-from sso.cli.backend import with_administration
 from sso.cli.output import Format, Record, list_options, print_list
+from sso.cli.records import with_records
+from sso.cli.records.types import AuditCriteria
 from sso.cli.types import APPLICATION_ID, unix_time
 
 
@@ -23,7 +23,7 @@ from sso.cli.types import APPLICATION_ID, unix_time
     help="Only changes since then: Unix seconds, or a date such as 2026-01-31.",
 )
 @click.option(
-    "--most", metavar="N", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of entries."
+    "--limit", metavar="N", type=click.IntRange(1), default=50, show_default=True, help="Maximum number of entries."
 )
 @list_options
 @click.pass_context
@@ -34,7 +34,7 @@ def command(
     user: str | None,
     operation: str | None,
     since: int | None,
-    most: int,
+    limit: int,
     form: Format | None,
 ) -> None:
     """Show the audit trail of the permission model, newest entry first.
@@ -49,7 +49,7 @@ def command(
     """
 
     criteria = AuditCriteria(project, app_id, user, operation, since)
-    entries = with_administration(ctx, lambda admin: admin.audit.entries(criteria, most))
+    entries = with_records(ctx, lambda records: records.audit.entries(criteria, limit))
     print_list(form, entries if form == "json" else [_listed(entry) for entry in entries])
 
 

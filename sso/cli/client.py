@@ -5,12 +5,13 @@ from typing import Any
 
 import click
 
-from sso.cli.backend import with_administration
-from sso.cli.client_attributes import PROFILES, attribute_options, attributes, parse_client
+from sso.cli.client_attributes import OPTIONS, PROFILES, attribute_options, attributes
+from sso.cli.command_groups import Subcommands
 from sso.cli.context import CommandFailure
 from sso.cli.echo import echo
-from sso.cli.groups import Subcommands
+from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list, print_record, record_options
+from sso.cli.records import with_records
 from sso.cli.types import duration, overlap_duration
 from sso.core.ids import secret_token
 
@@ -59,8 +60,8 @@ def add(ctx: click.Context, /, client_id: str, *, public: bool, secret_stdin: bo
         raise click.UsageError("expected at least one --host or --redirect-uri")
     secret = None if without_secret else _secret(secret_stdin)
     fields |= {"client_secret": secret} if secret else {}
-    parse_client(fields)
-    with_administration(ctx, lambda admin: admin.clients.add(fields), with_permissions=False)
+    with option_errors(OPTIONS):
+        with_records(ctx, lambda records: records.clients.add(fields))
     echo(f"client_id {client_id}")
     if secret and not secret_stdin:
         echo(f"client_secret {secret}")
@@ -81,8 +82,8 @@ def set_attributes(ctx: click.Context, /, client_id: str, **options: Any) -> Non
     fields = attributes(options)
     if not fields:
         raise click.UsageError("expected at least one attribute to change")
-    parse_client({"client_id": client_id} | fields)
-    with_administration(ctx, lambda admin: admin.clients.change(client_id, fields), with_permissions=False)
+    with option_errors(OPTIONS):
+        with_records(ctx, lambda records: records.clients.change(client_id, fields))
     echo(f"{client_id} is changed")
 
 
@@ -106,7 +107,7 @@ def list_clients(ctx: click.Context, form: Format | None) -> None:
       sso client list
     """
 
-    print_list(form, with_administration(ctx, lambda admin: admin.clients.list(), with_permissions=False))
+    print_list(form, with_records(ctx, lambda records: records.clients.list()))
 
 
 @command.command()
@@ -121,7 +122,7 @@ def show(ctx: click.Context, client_id: str, form: Format | None) -> None:
       sso client show shop
     """
 
-    print_record(form, with_administration(ctx, lambda admin: admin.clients.get(client_id), with_permissions=False))
+    print_record(form, with_records(ctx, lambda records: records.clients.get(client_id)))
 
 
 @command.command("rotate-secret")
@@ -153,11 +154,11 @@ def rotate_secret(
         raise click.UsageError("--finish excludes --overlap and --expires-in")
 
     if finish:
-        with_administration(ctx, lambda admin: admin.clients.finish_rotation(client_id), with_permissions=False)
+        with_records(ctx, lambda records: records.clients.finish_rotation(client_id))
         echo(f"only the newest secret of {client_id} is valid")
     else:
-        secret, expires_at = with_administration(
-            ctx, lambda admin: admin.clients.rotate_secret(client_id, overlap, expires_in), with_permissions=False
+        secret, expires_at = with_records(
+            ctx, lambda records: records.clients.rotate_secret(client_id, overlap, expires_in)
         )
         echo(f"client_secret {secret}")
         if expires_at:
@@ -193,9 +194,7 @@ def enable(ctx: click.Context, client_id: str) -> None:
 
 
 def _set_disabled(ctx: click.Context, client_id: str, *, disabled: bool) -> None:
-    with_administration(
-        ctx, lambda admin: admin.clients.set_disabled(client_id, disabled=disabled), with_permissions=False
-    )
+    with_records(ctx, lambda records: records.clients.set_disabled(client_id, disabled=disabled))
 
 
 def _secret(from_stdin: bool) -> str:

@@ -10,7 +10,6 @@ import click
 from sso.cli.context import CommandFailure
 from sso.cli.types import APPLICATION_ID
 from sso.core.algorithms import CHEAP_ALGORITHMS
-from sso.core.field_errors import FieldError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -118,7 +117,7 @@ _ATTRIBUTES = (
         help="It needs the session (sid) in these notifications. They always have it with the profile oidc.",
     ),
 )
-_OPTIONS = {
+OPTIONS = {
     "client_id": "CLIENT_ID",
     "client_secret": "--secret-stdin",
     "redirect_hosts": "--host",
@@ -147,21 +146,3 @@ def _read_json(file: BinaryIO) -> Any:
         return json.loads(file.read())
     except (ValueError, RecursionError):
         raise CommandFailure("--jwks: expected a file with JSON") from None
-
-
-def parse_client(fields: dict[str, Any]) -> Any:
-    """Returns a document with this client. Raises CommandFailure that names the option if a field is invalid."""
-    from sso.state.document import parse
-
-    try:
-        return parse({"clients": [fields]})
-    except FieldError as error:
-        raise failure(error) from None
-
-
-def failure(error: Exception) -> CommandFailure:
-    """Returns the error of the document with the name of the option instead of the field."""
-    field, _, expected = str(error).removeprefix("clients[0].").partition(": ")
-    field = re.sub(r"\[\d+\]", "", field)
-    expected = expected.replace("application_id", "--application-id")
-    return CommandFailure(f"{_OPTIONS.get(field, '--' + field.replace('_', '-'))}: {expected}")

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from sso.cli.command_groups import Subcommands
 from sso.cli.echo import echo
-from sso.cli.groups import Subcommands
 from sso.config import SETTINGS
 from sso.core.setting import default_in_words, plain_value, setting_info
 

@@ -7,6 +7,7 @@ import os
 import pwd
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,16 +19,14 @@ from sso.config import Settings, load
 from sso.core.errors import ApiError, OperatorError
 
 if TYPE_CHECKING:
-    from sso.audit.trail import AuditActor
-    from sso.cli.services import CommandServices
+    from sso.core.encryption import Keyring
+    from sso.db.database import Database
 
 T = TypeVar("T")
 
 
-def command_line_actor() -> "AuditActor":
-    """Returns the actor for audit entries: the account that runs this command, and its login name if that differs."""
-    from sso.audit.trail import AuditActor
-
+def command_line_account() -> str:
+    """Returns the operator in audit entries: the account that runs this command, and its login name if that differs."""
     try:
         account = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -36,7 +35,7 @@ def command_line_actor() -> "AuditActor":
         login = os.getlogin()
     except OSError:  # no terminal
         login = account
-    return AuditActor(operator=account if login == account else f"{login} as {account}")
+    return account if login == account else f"{login} as {account}"
 
 
 class CommandFailure(OperatorError):
@@ -120,74 +119,57 @@ def migrated_database(
         yield dsn
 
 
-def with_services(
-    ctx: click.Context,
-    work: "Callable[[CommandServices], Awaitable[T]]",
-    *,
-    with_permissions: bool = True,
-    may_create: bool = False,
-) -> T:
-    """Opens the database, runs ``work`` with the services and returns its result.
+@dataclass(frozen=True)
+class LocalServices:
+    """The database of this machine, and what its secrets are encrypted with."""
 
-    ``with_permissions`` is for commands that use the permission model: its built-in roles are created if they are
-    missing, since this may be the first command on a new database. ``may_create`` is for commands that create a missing
-    data directory.
+    settings: Settings
+    database: "Database"
+    keyring: "Keyring"
+
+
+def run_with_services(
+    settings: Settings,
+    work: Callable[[LocalServices], Awaitable[T]],
+    *,
+    may_create: bool = False,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> T:
+    """Opens the database, runs ``work`` and returns its result.
+
+    ``may_create`` is for commands that create a missing data directory. ``meanwhile`` runs while the embedded
+    PostgreSQL starts.
     """
     import trio
 
     from sso.cli.data_directory import announce_creation
+    from sso.cli.deferred_keyring import DeferredKeyring
+    from sso.db.database import Database
+    from sso.db.time_limits import TimeLimits
     from sso.keys.missing_key import is_master_key_missing
 
-    settings = settings_of(ctx, may_create=may_create)
     if settings.database_url is None and may_create:
         announce_creation(settings)
 
-    async def run(dsn: str, master_key_missing: bool) -> T:
-        from sso.cli.services import CommandServices
-        from sso.db.database import Database
-        from sso.db.time_limits import TimeLimits
+    async def run(dsn: str, keyring: DeferredKeyring) -> T:
+        limits = TimeLimits.of_command(settings.database_timeout_s)
+        async with Database.open(dsn, settings.database_pool, limits=limits) as database:
+            return await work(LocalServices(settings, database, keyring))
 
-        async with Database.open(
-            dsn, settings.database_pool, limits=TimeLimits.of_command(settings.database_timeout_s)
-        ) as database:
-            if with_permissions:
-                from sso.perm.stores.seed import seed_central_application
-
-                await seed_central_application(database)
-            services = CommandServices(
-                settings,
-                database,
-                command_line_actor(),
-                may_create=may_create,
-                master_key_missing=master_key_missing,
-            )
-            result = await work(services)
-            await services.send_messages()
-            return result
-
-    with migrated_database(settings) as dsn, plain_failures():
-        return trio.run(run, dsn, is_master_key_missing(settings, dsn))
+    with migrated_database(settings, meanwhile) as dsn, plain_failures():
+        missing = is_master_key_missing(settings, dsn)
+        return trio.run(run, dsn, DeferredKeyring(settings, may_create=may_create, is_missing=missing))
 
 
 @contextmanager
-def plain_failures() -> Iterator[None]:
-    """Raises the failure itself if nurseries have wrapped it in exception groups."""
+def plain_failures(*others: type[Exception]) -> Iterator[None]:
+    """Raises the failure itself if nurseries have wrapped it in exception groups. ``others`` are failures too."""
     try:
         yield
     except BaseExceptionGroup as group:
-        if group.split(FAILURES)[1] is not None:
+        if group.split((*FAILURES, *others))[1] is not None:
             raise
         error: BaseException = group
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         raise error from None
-
-
-async def write_audit_entry(services: "CommandServices", operation: str, target: str, after: Any) -> None:
-    """Writes an audit entry for a change that follows in its own transaction.
-
-    The entry is written first, so that no change goes without an entry; a failed change leaves an entry, too.
-    """
-    from sso.audit import trail
-
-    await trail.write(services.database, command_line_actor(), operation, target, None, after)

@@ -2,8 +2,8 @@
 
 import click
 
-from sso.cli.backend import with_administration
 from sso.cli.echo import echo_json
+from sso.cli.records import with_records
 
 
 @click.command()
@@ -18,5 +18,5 @@ def command(ctx: click.Context) -> None:
       sso export > state.json
     """
 
-    document = with_administration(ctx, lambda admin: admin.state.export())
+    document = with_records(ctx, lambda records: records.state.export(), in_process=True)
     echo_json(document, indent=True)

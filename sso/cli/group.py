@@ -1,22 +1,26 @@
 """sso group …"""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sso.cli.administration import Fields, Records, ServiceAdministration
 from sso.cli.arguments import DESCRIPTION
-from sso.cli.backend import with_administration
+from sso.cli.command_groups import Subcommands
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.echo import echo
 from sso.cli.group_lookup import GROUP, IN_PROJECT, with_group
 from sso.cli.group_members import condition, member
 from sso.cli.group_roles import role
-from sso.cli.groups import Subcommands
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list, print_record, record_options
+from sso.cli.records import with_records
+from sso.cli.records.types import Fields, Records
 from sso.perm.engine.reserved_names import PROJECT_TAG
+
+if TYPE_CHECKING:
+    from sso.cli.records.service import ServiceRecords
+
 
 ACCESS = ("allow", "disallow")  # the lists of a project
 TAG = click.option(
@@ -55,10 +59,10 @@ def list_groups(ctx: click.Context, project: str | None, form: Format | None) ->
       sso group list --project red_dawn
     """
 
-    async def work(admin: ServiceAdministration) -> Records:
-        return await admin.groups.list((await admin.projects.find(project))["id"] if project else None)
+    async def work(records: "ServiceRecords") -> Records:
+        return await records.groups.list((await records.projects.find(project))["id"] if project else None)
 
-    print_list(form, [_listed(group) for group in with_administration(ctx, work, with_permissions=False)])
+    print_list(form, [_listed(group) for group in with_records(ctx, work)])
 
 
 def _listed(group: Fields) -> Fields:
@@ -79,9 +83,9 @@ def show(ctx: click.Context, group: str, project: str | None, form: Format | Non
       sso group show Testers
     """
 
-    async def work(admin: ServiceAdministration) -> Fields:
-        record = await admin.groups.find(group, project)
-        home = await admin.projects.find(record["project_id"])
+    async def work(records: "ServiceRecords") -> Fields:
+        record = await records.groups.find(group, project)
+        home = await records.projects.find(record["project_id"])
         access = next((name for name in ACCESS if record["id"] in home[name]), "none")
         roles = [
             {"application_id": int(key), "role": item["role"], "action": item["action"]}
@@ -91,7 +95,7 @@ def show(ctx: click.Context, group: str, project: str | None, form: Format | Non
         ]
         return record | {"roles": roles, "access": access}
 
-    print_record(form, with_administration(ctx, work))
+    print_record(form, with_records(ctx, work))
 
 
 @command.command()
@@ -108,15 +112,15 @@ def add(ctx: click.Context, title: str, project: str, description: str | None, t
       sso group add Testers --project red_dawn
     """
 
-    async def work(admin: ServiceAdministration) -> str:
+    async def work(records: "ServiceRecords") -> str:
         from sso.perm.input.groups import read_group_fields
         from sso.perm.input.tags import read_tags
 
         fields = read_group_fields({"title": title, "description": description or ""}) | {"tags": read_tags([*tags])}
-        return await admin.groups.add((await admin.projects.find(project))["id"], fields)
+        return await records.groups.add((await records.projects.find(project))["id"], fields)
 
     with option_errors({"title": "TITLE", "description": "--description", "tags": "--tag"}, f"project {project}"):
-        echo(f"group_id {with_administration(ctx, work)}")
+        echo(f"group_id {with_records(ctx, work)}")
 
 
 @command.command()
@@ -161,7 +165,7 @@ def change(
         return new
 
     options = {"title": "--title", "description": "--description", "tags": "--tag"}
-    row = with_group(ctx, group, project, options, lambda admin, row: admin.groups.change(row, changed))
+    row = with_group(ctx, group, project, options, lambda records, row: records.groups.change(row, changed))
     echo(f"group {title or row['title']} of the project {row['project_id']} is changed")
 
 
@@ -181,7 +185,7 @@ def access(ctx: click.Context, group: str, access: str, project: str | None) -> 
       sso group access Testers allow
     """
 
-    async def save(admin: ServiceAdministration, row: Fields) -> None:
+    async def save(records: "ServiceRecords", row: Fields) -> None:
         if access != "none" and PROJECT_TAG not in row["tags"]:
             raise CommandFailure(
                 f"GROUP: {row['title']} lacks the tag {PROJECT_TAG}; "
@@ -194,7 +198,7 @@ def access(ctx: click.Context, group: str, access: str, project: str | None) -> 
                 lists[access].append(row["id"])
             return lists
 
-        await admin.projects.change(row["project_id"], changed)
+        await records.projects.change(row["project_id"], changed)
 
     row = with_group(ctx, group, project, {"allow": "GROUP", "disallow": "GROUP"}, save)
     echo(f"access of group {row['title']} to the project {row['project_id']}: {access}")
@@ -213,5 +217,5 @@ def delete(ctx: click.Context, group: str, project: str | None, yes: bool) -> No
       sso group delete Testers --yes
     """
     confirm(f"Delete the group {group}? Its members lose the roles that they have through it.", yes)
-    row = with_group(ctx, group, project, {}, lambda admin, row: admin.groups.delete(row))
+    row = with_group(ctx, group, project, {}, lambda records, row: records.groups.delete(row))
     echo(f"group {row['title']} of the project {row['project_id']} is deleted")

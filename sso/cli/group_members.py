@@ -1,15 +1,21 @@
 """sso group member …, sso group condition …"""
 
+from typing import TYPE_CHECKING
+
 import click
 
-from sso.cli.administration import Fields, ServiceAdministration
-from sso.cli.backend import with_administration
+from sso.cli.command_groups import Subcommands
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.echo import echo
 from sso.cli.group_lookup import GROUP, IN_PROJECT, with_group
-from sso.cli.groups import Subcommands
 from sso.cli.output import Format, Record, list_options, print_list
+from sso.cli.records import with_records
+from sso.cli.records.types import Fields
 from sso.perm.input.condition_notation import parse_condition
+
+if TYPE_CHECKING:
+    from sso.cli.records.service import ServiceRecords
+
 
 USERS = click.argument("users", metavar="USER...", nargs=-1, required=True, callback=utf8_argument)
 
@@ -37,12 +43,12 @@ def list_members(ctx: click.Context, group: str, project: str | None, form: Form
       sso group member list Testers
     """
 
-    async def work(admin: ServiceAdministration) -> list[Record]:
-        user_ids = (await admin.groups.find(group, project))["users"]
-        logins = await admin.state.logins(user_ids)
+    async def work(records: "ServiceRecords") -> list[Record]:
+        user_ids = (await records.groups.find(group, project))["users"]
+        logins = await records.state.logins(user_ids)
         return [{"user_id": user_id, "login": logins.get(user_id)} for user_id in user_ids]
 
-    print_list(form, with_administration(ctx, work))
+    print_list(form, with_records(ctx, work))
 
 
 @member.command("add")
@@ -61,17 +67,17 @@ def add_member(ctx: click.Context, group: str, users: tuple[str, ...], project: 
     echo(f"added to group {row['title']}: {', '.join(users)}")
 
 
-@member.command("remove")
+@member.command("delete")
 @GROUP
 @USERS
 @IN_PROJECT
 @click.pass_context
-def remove_member(ctx: click.Context, group: str, users: tuple[str, ...], project: str | None) -> None:
+def delete_member(ctx: click.Context, group: str, users: tuple[str, ...], project: str | None) -> None:
     """Remove users from a group. They may remain members by a condition.
 
     \b
     Example:
-      sso group member remove Testers ann@example.com
+      sso group member delete Testers ann@example.com
     """
     row = _change_users(ctx, group, project, users, added=False)
     echo(f"removed from group {row['title']}: {', '.join(users)}")
@@ -114,21 +120,21 @@ def add_condition(ctx: click.Context, group: str, title: str, texts: tuple[str, 
         return read_group_changes({"conditions": [*kept, new]})[0]
 
     options = {r"conditions\[\d+\]\.title": "TITLE", r"conditions\[\d+\]": "CONDITION", "conditions": "GROUP"}
-    row = with_group(ctx, group, project, options, lambda admin, row: admin.groups.change(row, changed))
+    row = with_group(ctx, group, project, options, lambda records, row: records.groups.change(row, changed))
     echo(f"group {row['title']} has the condition {title}")
 
 
-@condition.command("remove")
+@condition.command("delete")
 @GROUP
 @click.argument("title", callback=utf8_argument)
 @IN_PROJECT
 @click.pass_context
-def remove_condition(ctx: click.Context, group: str, title: str, project: str | None) -> None:
-    """Remove a condition from a group.
+def delete_condition(ctx: click.Context, group: str, title: str, project: str | None) -> None:
+    """Delete a condition from a group.
 
     \b
     Example:
-      sso group condition remove Testers staff
+      sso group condition delete Testers staff
     """
 
     def changed(old: Fields) -> Fields:
@@ -138,16 +144,16 @@ def remove_condition(ctx: click.Context, group: str, title: str, project: str | 
             raise CommandFailure(f"TITLE: the group has no condition {title}; it has: {known}")
         return {"conditions": kept}
 
-    row = with_group(ctx, group, project, {}, lambda admin, row: admin.groups.change(row, changed))
+    row = with_group(ctx, group, project, {}, lambda records, row: records.groups.change(row, changed))
     echo(f"group {row['title']} no longer has the condition {title}")
 
 
 def _change_users(
     ctx: click.Context, group: str, project: str | None, names: tuple[str, ...], *, added: bool
 ) -> Fields:
-    async def save(admin: ServiceAdministration, row: Fields) -> None:
-        accounts = {name: (await admin.users.find(name))["user_id"] for name in names}
-        await admin.groups.change(row, lambda old: _changed_users(old, accounts, added=added))
+    async def save(records: "ServiceRecords", row: Fields) -> None:
+        accounts = {name: (await records.users.find(name))["user_id"] for name in names}
+        await records.groups.change(row, lambda old: _changed_users(old, accounts, added=added))
 
     return with_group(ctx, group, project, {"users": "USER"}, save)
 

@@ -1,16 +1,20 @@
 """sso group role …"""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sso.cli.administration import Fields, ServiceAdministration
 from sso.cli.arguments import ROLE
+from sso.cli.command_groups import Subcommands
 from sso.cli.context import CommandFailure
 from sso.cli.echo import echo
 from sso.cli.group_lookup import GROUP, IN_PROJECT, with_group
-from sso.cli.groups import Subcommands
+from sso.cli.records.types import Fields
 from sso.cli.types import APPLICATION_ID
+
+if TYPE_CHECKING:
+    from sso.cli.records.service import ServiceRecords
+
 
 APP = click.option(
     "--app", "app_id", type=APPLICATION_ID, required=True, help="Application of the role, in the project of the group."
@@ -45,7 +49,7 @@ def add(ctx: click.Context, group: str, role: str, app_id: int, action: str, pro
     """Grant a role of an application to the members of a group, or revoke it.
 
     The application belongs to the project of the group. A protected role cannot be granted, a default role cannot be
-    revoked. To end a grant, use `sso group role remove`: --action revoke takes the role away from all members,
+    revoked. To end a grant, use `sso group role delete`: --action revoke takes the role away from all members,
     wherever they have it from.
 
     \b
@@ -53,7 +57,7 @@ def add(ctx: click.Context, group: str, role: str, app_id: int, action: str, pro
       sso group role add Testers moderator --app 10
       sso group role add Banned moderator --app 10 --action revoke
     """
-    row = with_group(ctx, group, project, OPTIONS, lambda admin, row: _save(admin, row, app_id, role, action))
+    row = with_group(ctx, group, project, OPTIONS, lambda records, row: _save(records, row, app_id, role, action))
     now_has = "gives" if action == "grant" else "takes away"
     echo(f"group {row['title']} {now_has} the role {role} at application {app_id}")
 
@@ -64,23 +68,23 @@ def add(ctx: click.Context, group: str, role: str, app_id: int, action: str, pro
 @APP
 @IN_PROJECT
 @click.pass_context
-def remove(ctx: click.Context, group: str, role: str, app_id: int, project: str | None) -> None:
+def delete(ctx: click.Context, group: str, role: str, app_id: int, project: str | None) -> None:
     """End the grant or the revoke of a role of an application for the members of a group.
 
     \b
     Example:
-      sso group role remove Testers moderator --app 10
+      sso group role delete Testers moderator --app 10
     """
-    row = with_group(ctx, group, project, OPTIONS, lambda admin, row: _save(admin, row, app_id, role, None))
+    row = with_group(ctx, group, project, OPTIONS, lambda records, row: _save(records, row, app_id, role, None))
     echo(f"group {row['title']} no longer gives or takes away the role {role} at application {app_id}")
 
 
-async def _save(admin: ServiceAdministration, group: Fields, app_id: int, role: str, action: str | None) -> None:
+async def _save(records: "ServiceRecords", group: Fields, app_id: int, role: str, action: str | None) -> None:
     """Replaces the action of the group's project for this group and role; None removes it."""
-    await admin.applications.require(app_id)
+    await records.applications.require(app_id)
     if action is not None:
-        await admin.roles.require(app_id, role)
-    await admin.projects.change(
+        await records.roles.require(app_id, role)
+    await records.projects.change(
         group["project_id"], lambda home: _changed_services(home, group, app_id, role, action), [app_id]
     )
 

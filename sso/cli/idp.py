@@ -1,20 +1,18 @@
 """sso idp …"""
 
-import re
 import sys
 from typing import Any
 
 import click
 
-from sso.cli.administration import Fields
-from sso.cli.backend import with_administration
+from sso.cli.command_groups import Subcommands
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure
 from sso.cli.echo import echo
-from sso.cli.groups import Subcommands
+from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list
-from sso.core.errors import ApiError
-from sso.core.field_errors import FieldError
+from sso.cli.records import with_records
+from sso.cli.records.types import Fields
 
 _OPTIONS = {
     "id": "ID",
@@ -77,18 +75,9 @@ def add(ctx: click.Context, /, provider_id: str, **options: Any) -> None:
       sso idp add google --kind oidc --issuer https://accounts.google.com --client-id 1234 --client-secret-stdin
       sso idp add steam --kind steam
     """
-    from sso.state.document import parse
-
     record = _record(provider_id, options)
-    try:
-        parse({"identity_providers": [record]})
-    except FieldError as error:
-        raise CommandFailure(_in_words_of_options(str(error))) from None
-
-    try:
-        callback = with_administration(ctx, lambda admin: admin.providers.add(record), with_permissions=False)
-    except ApiError as error:
-        raise CommandFailure(_in_words_of_options(error.message)) from None
+    with option_errors(_OPTIONS):
+        callback = with_records(ctx, lambda records: records.providers.add(record))
     echo(f"callback {callback}")
 
 
@@ -102,7 +91,7 @@ def list_providers(ctx: click.Context, form: Format | None) -> None:
     Example:
       sso idp list
     """
-    providers = with_administration(ctx, lambda admin: admin.providers.list(), with_permissions=False)
+    providers = with_records(ctx, lambda records: records.providers.list())
     print_list(form, [_listed(provider) for provider in providers])
 
 
@@ -121,23 +110,21 @@ def _listed(provider: Fields) -> Fields:
 @PROVIDER_ID
 @yes_option
 @click.pass_context
-def remove(ctx: click.Context, provider_id: str, yes: bool) -> None:
-    """Remove an identity provider and all links to it. Players can no longer sign in with it.
+def delete(ctx: click.Context, provider_id: str, yes: bool) -> None:
+    """Delete an identity provider and all links to it. Players can no longer sign in with it.
 
     \b
     Example:
-      sso idp remove steam
+      sso idp delete steam
     """
-    linked, stranded = with_administration(
-        ctx, lambda admin: admin.providers.count_links(provider_id), with_permissions=False
-    )
+    linked, stranded = with_records(ctx, lambda records: records.providers.count_links(provider_id))
     confirm(
-        f"Remove {provider_id}? {linked} players sign in with it, {stranded} of them have no password, no "
+        f"Delete {provider_id}? {linked} players sign in with it, {stranded} of them have no password, no "
         "passkey and no other provider.",
         yes,
     )
-    with_administration(ctx, lambda admin: admin.providers.remove(provider_id), with_permissions=False)
-    echo(f"{provider_id} is removed")
+    with_records(ctx, lambda records: records.providers.delete(provider_id))
+    echo(f"{provider_id} is deleted")
 
 
 def _record(provider_id: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -166,13 +153,3 @@ def _secret() -> str:
     if not secret:
         raise CommandFailure("--client-secret-stdin: expected the secret on standard input")
     return secret
-
-
-def _in_words_of_options(error: str) -> str:
-    """Names the option in an error of the document that `sso idp add` applies."""
-    field, _, expected = error.removeprefix("identity_providers[0].").partition(": ")
-    return f"{_option(re.sub(r'[.[].*', '', field))}: {expected}"
-
-
-def _option(field: str) -> str:
-    return _OPTIONS.get(field, f"--{field.replace('_', '-')}")

@@ -1,15 +1,19 @@
 """sso user invite, sso user invitations"""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
-from sso.cli.administration import ServiceAdministration
-from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.echo import echo
 from sso.cli.output import Format, list_options, print_list
+from sso.cli.records import with_records
 from sso.core.language_names import LANGUAGES, SOURCE
+
+if TYPE_CHECKING:
+    from sso.cli.records.service import ServiceRecords
+
 
 MAX_DAYS = 365
 
@@ -38,13 +42,9 @@ def invite(ctx: click.Context, address: str, days: int, lang: str) -> None:
     """
     login = _login(address)
 
-    invitation = with_administration(
-        ctx, lambda admin: admin.invitations.create(login, days, lang), with_permissions=False
-    )
-    echo(invitation.link)
-    echo(f"mailed to {login}" if invitation.is_mailed else "not mailed: SSO_SMTP_URL is not set", err=True)
-    if not invitation.works:
-        echo("warning: the link works after you set SSO_REGISTRATION to invite or open", err=True)
+    invitation = with_records(ctx, lambda records: records.invitations.create(login, days, lang))
+    echo(invitation["link"])
+    echo(f"mailed to {login}" if invitation["mailed"] else "not mailed: SSO_SMTP_URL is not set", err=True)
 
 
 @click.command()
@@ -60,21 +60,21 @@ def invitations(ctx: click.Context, revoke: str | None, form: Format | None) -> 
       sso user invitations --revoke ann@example.com
     """
     if revoke is not None:
-        count = with_administration(ctx, partial(_revoke, revoke), with_permissions=False)
+        count = with_records(ctx, partial(_revoke, revoke))
         echo(f"{count} revoked")
         return
-    print_list(form, with_administration(ctx, lambda admin: admin.invitations.list(), with_permissions=False))
+    print_list(form, with_records(ctx, lambda records: records.invitations.list()))
 
 
-async def _revoke(id_or_address: str, admin: ServiceAdministration) -> int:
+async def _revoke(id_or_address: str, records: "ServiceRecords") -> int:
     from sso.accounts.model import login_key
 
     key = login_key(id_or_address)
-    listed = await admin.invitations.list()
+    listed = await records.invitations.list()
     revoked = [item for item in listed if item["id"] == id_or_address or login_key(item["login"]) == key]
     if not revoked:
         raise CommandFailure(f"there is no invitation {id_or_address}")
-    return await admin.invitations.revoke(revoked)
+    return await records.invitations.revoke(revoked)
 
 
 def _login(address: str) -> str:

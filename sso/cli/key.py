@@ -1,16 +1,26 @@
 """sso key …"""
 
+from typing import TYPE_CHECKING
+
 import click
 
-from sso.cli.backend import with_administration
-from sso.cli.context import CommandFailure, utf8_argument, with_services, write_audit_entry
+from sso.cli.command_groups import Subcommands
+from sso.cli.context import (
+    CommandFailure,
+    LocalServices,
+    command_line_account,
+    run_with_services,
+    settings_of,
+    utf8_argument,
+)
 from sso.cli.echo import echo
-from sso.cli.groups import Subcommands
-from sso.cli.key_administration import ListedKey
 from sso.cli.output import Format, list_options, print_list
 from sso.cli.progress import Progress
-from sso.cli.services import CommandServices
+from sso.cli.records import with_records
 from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS
+
+if TYPE_CHECKING:
+    from sso.cli.records.keys import ListedKey
 
 
 @click.group(cls=Subcommands)
@@ -37,7 +47,7 @@ def list_keys(ctx: click.Context, form: Format | None) -> None:
     Example:
       sso key list
     """
-    keys = with_administration(ctx, lambda admin: admin.keys.list(), with_permissions=False)
+    keys = with_records(ctx, lambda records: records.keys.list())
     print_list(form, [{"kid": key.kid, "algorithm": key.algorithm, "state": _state(key)} for key in keys])
 
 
@@ -68,7 +78,7 @@ def rotate(ctx: click.Context, algorithm: str, side: bool) -> None:
         raise click.UsageError(f"--side needs --alg {' or '.join(CHEAP_ALGORITHMS)}")
     from sso.keys.rotation import LEAD_S
 
-    kid = with_administration(ctx, lambda admin: admin.keys.rotate(algorithm, side=side), with_permissions=False)
+    kid = with_records(ctx, lambda records: records.keys.rotate(algorithm, side=side))
     echo(f"{kid} is published and signs in {LEAD_S} seconds")
 
 
@@ -82,7 +92,7 @@ def retire(ctx: click.Context, kid: str) -> None:
     Example:
       sso key retire CDIhyVCKpfIXkNJRQRRpow
     """
-    if not with_administration(ctx, lambda admin: admin.keys.retire(kid), with_permissions=False):
+    if not with_records(ctx, lambda records: records.keys.retire(kid)):
         raise CommandFailure(f"there is no key {kid} in use")
     echo(f"{kid} is retired")
 
@@ -121,7 +131,7 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
       sso key reseal --drop-old
     """
 
-    async def work(services: CommandServices) -> str:
+    async def work(services: LocalServices) -> str:
         from sso.core.encryption import MasterKey
         from sso.keys.reseal import Reseal
 
@@ -133,20 +143,29 @@ def reseal(ctx: click.Context, drop_old: bool) -> None:
         if drop_old:
             if remaining:
                 raise CommandFailure(f"{remaining} values are still sealed with an old key: run `sso key reseal` first")
-            await write_audit_entry(services, "master_key.drop_old", first, {"kept": first})
+            await _audit(services, "master_key.drop_old", first, {"kept": first})
             services.keyring.keep_only_first()
             return "only the newest master key is kept"
         if services.keyring.source is not None and not remaining:  # otherwise continue the change that was interrupted
             services.keyring.add_first(MasterKey.generate(), expected_first_id=first)
-        await write_audit_entry(services, "master_key.reseal", services.keyring.keys[0].id, {"before": first})
+        await _audit(services, "master_key.reseal", services.keyring.keys[0].id, {"before": first})
         with Progress("sealing values") as progress:
             done = await resealing.run(lambda done: progress.show(f"{done:,} are done"))
         return f"{done} values are sealed with the master key {services.keyring.keys[0].id}"
 
-    echo(with_services(ctx, work, with_permissions=False))
+    echo(run_with_services(settings_of(ctx), work))
 
 
-async def _require_key_on_all_nodes(services: CommandServices, key_id: str) -> None:
+async def _audit(services: LocalServices, operation: str, key_id: str, after: object) -> None:
+    """Writes the entry before the change, so that no change goes without one; a failed change leaves an entry, too."""
+    from sso.audit import trail
+
+    await trail.write(
+        services.database, trail.AuditActor(operator=command_line_account()), operation, key_id, None, after
+    )
+
+
+async def _require_key_on_all_nodes(services: LocalServices, key_id: str) -> None:
     """A node without the key could not read what is encrypted with it."""
     from sso.nodes.node_list import load_nodes
     from sso.nodes.problems import lacks_key
@@ -161,7 +180,7 @@ async def _require_key_on_all_nodes(services: CommandServices, key_id: str) -> N
         )
 
 
-def _state(key: ListedKey) -> str:
+def _state(key: "ListedKey") -> str:
     until = f"{key.published_until:%Y-%m-%d}" if key.published_until else "for ever"
     match key.state:
         case "retired":

@@ -51,7 +51,7 @@ def command(
       sso --server https://sso.example.com login --client-id management
       sso --server last user list
     """
-    from sso.cli.remote.logins import Logins, browser_login
+    from sso.cli.logins import Logins, browser_login
     from sso.client import ClientError
 
     logins = Logins()
@@ -59,7 +59,7 @@ def command(
     check_url(url)
     try:
         if browser:
-            from sso.cli.remote.browser import CLIENT_ID, sign_in_with_browser
+            from sso.cli.browser_login import CLIENT_ID, sign_in_with_browser
 
             login = browser_login(sign_in_with_browser(url, client_id or CLIENT_ID))
         elif client_id:
@@ -90,7 +90,7 @@ def check_url(url: str) -> None:
 
 
 def _sign_in_user(url: str, login_name: str | None, password_stdin: bool, otp: str | None) -> dict[str, object]:
-    from sso.cli.remote.logins import session_login
+    from sso.cli.logins import session_login
     from sso.client import SsoClient, UserLogin
 
     if login_name is None:
@@ -102,7 +102,7 @@ def _sign_in_user(url: str, login_name: str | None, password_stdin: bool, otp: s
 
 
 def _sign_in_client(url: str, client_id: str, secret: str) -> dict[str, object]:
-    from sso.cli.remote.logins import client_login
+    from sso.cli.logins import client_login
     from sso.client import ApiCall, SsoClient
     from sso.client.call import read_body
 

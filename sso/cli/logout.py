@@ -19,7 +19,7 @@ def command(ctx: click.Context) -> None:
     Example:
       sso --server https://sso.example.com logout
     """
-    from sso.cli.remote.logins import LAST, Logins
+    from sso.cli.logins import LAST, Logins
     from sso.client import ApiCall, ClientError, SsoClient
     from sso.client.call import read_body
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from sso.cli.context import CommandFailure
 
 if TYPE_CHECKING:
-    from sso.cli.administration import Fields
+    from sso.cli.records.types import Fields
     from sso.perm.engine.records import RoleRecord
 
 

@@ -1,4 +1,4 @@
-"""Errors of the permission model in the words of the command line."""
+"""Errors about a field in the words of the command line."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,28 +6,30 @@ from contextlib import contextmanager
 
 from sso.cli.context import CommandFailure
 from sso.core.errors import ApiError
-
-_INDEX = re.compile(r"\[\d+\]")
+from sso.core.field_errors import FieldError, field_text
 
 
 @contextmanager
 def option_errors(options: Mapping[str, str], record: str = "") -> Iterator[None]:
-    """Replaces the field that an error begins with by the option or argument that sets it.
+    """Names the option or argument that sets the field which an error is about.
 
-    The keys of ``options`` are regular expressions of fields. ``record`` names what the error "removed" is about.
+    The keys of ``options`` are regular expressions of the texts of paths, such as ``settings\\.services``. A field
+    that has none is the option of its name. ``record`` names what the error "removed" is about.
     """
     try:
         yield
+    except FieldError as error:
+        option = _option(error, options)
+        raise CommandFailure(f"{option}: {error.expected}" if option else error.message) from None
     except ApiError as error:
-        raise CommandFailure(_describe(error.message, options, record)) from None
+        raise CommandFailure(f"{record} is deleted" if error.message == "removed" else error.message) from None
 
 
-def _describe(message: str, options: Mapping[str, str], record: str) -> str:
-    if message == "removed":
-        return f"{record} is deleted"
+def _option(error: FieldError, options: Mapping[str, str]) -> str:
+    """Returns the option, and the place in its value if the value has parts."""
+    path = field_text(error.path)
     for field, option in options.items():
-        match = re.match(rf"{field}(?P<path>(?:\.[\w-]+|\[\d+\])*): (?P<expected>.*)", message, re.DOTALL)
-        if match:
-            path = _INDEX.sub("", match["path"]).removeprefix(".")
-            return ": ".join(part for part in (option, path, match["expected"]) if part)
-    return message
+        if match := re.match(rf"{field}(?=$|[.\[])", path):
+            place = re.sub(r"\[\d+\]", "", path[match.end() :]).lstrip(".")
+            return f"{option}: {place}" if place else option
+    return f"--{str(error.path[0]).replace('_', '-')}" if error.path else ""

@@ -1,16 +1,19 @@
 """sso perm …"""
 
+from collections.abc import Iterator
+from typing import Any
+
 import click
 
 from sso.cli.arguments import APP_OR_CENTRAL, USER
-from sso.cli.backend import with_administration
+from sso.cli.command_groups import Subcommands
 from sso.cli.context import utf8_argument
 from sso.cli.echo import echo_json
-from sso.cli.groups import Subcommands
 from sso.cli.output import Format, print_lines
-from sso.cli.perm_format import format_explanation
 from sso.cli.perm_test import command as test_command
+from sso.cli.records import with_records
 from sso.cli.types import unix_time
+from sso.perm.engine.explanation.text import end_text, explanation_lines, params_text
 from sso.perm.engine.reserved_names import LIST_TYPES
 
 
@@ -62,7 +65,7 @@ def list_permissions(
     if form == "tsv" and kind == "tree":
         raise click.UsageError("--type tree is one JSON document: --tsv needs another type")
 
-    shown = with_administration(ctx, lambda admin: admin.permissions.render(user, app_id, kind, at))
+    shown = with_records(ctx, lambda records: records.permissions.render(user, app_id, kind, at))
     if kind == "tree" or form == "json":
         echo_json(shown, indent=True)
     else:
@@ -88,11 +91,20 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, at: int | Non
       sso perm explain ann@example.com chat.mute --app 10 --at 2026-01-31T18:00Z
     """
 
-    login, explanation = with_administration(ctx, lambda admin: admin.permissions.explain(user, rule, app_id, at))
+    login, explanation = with_records(ctx, lambda records: records.permissions.explain(user, rule, app_id, at))
     if as_json:
         echo_json(explanation, indent=True)
     else:
-        print_lines(format_explanation(login, app_id, explanation))
+        print_lines(_format_explanation(login, app_id, explanation))
+
+
+def _format_explanation(login: str, app_id: int, explanation: dict[str, Any]) -> Iterator[str]:
+    if explanation["held"]:
+        yield f"{login} has {explanation['rule']}{params_text(explanation)}{end_text(explanation)}:"
+    else:
+        yield f"{login} does not have {explanation['rule']} at application {app_id}:"
+    for line in explanation_lines(explanation):
+        yield f"{'  ' * (line.level + 1)}{line.text}"
 
 
 command.add_command(test_command)

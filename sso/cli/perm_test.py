@@ -2,9 +2,9 @@
 
 import click
 
-from sso.cli.backend import with_administration
 from sso.cli.echo import echo, echo_json
 from sso.cli.output import print_lines
+from sso.cli.records import with_records
 from sso.cli.types import APPLICATION_ID
 
 
@@ -24,7 +24,7 @@ def command(ctx: click.Context, app_id: int | None, as_json: bool) -> None:
       sso perm test --application-id 10 --json
     """
 
-    report = with_administration(ctx, lambda admin: admin.permissions.test_assertions(app_id))
+    report = with_records(ctx, lambda records: records.permissions.test_assertions(app_id))
     failed = report["failed"]
     if as_json:
         echo_json(report, indent=True)

@@ -1,19 +1,23 @@
 """sso project …"""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sso.cli.administration import Fields, ServiceAdministration
 from sso.cli.arguments import DESCRIPTION, PROJECT
-from sso.cli.backend import with_administration
+from sso.cli.command_groups import Subcommands
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.echo import echo
-from sso.cli.groups import Subcommands
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list, print_record, record_options
 from sso.cli.project_member import member
+from sso.cli.records import with_records
+from sso.cli.records.types import Fields
+
+if TYPE_CHECKING:
+    from sso.cli.records.service import ServiceRecords
+
 
 ALIAS = click.option(
     "--alias",
@@ -32,7 +36,6 @@ DOMAIN = click.option(
     help="Only logins of these domains have access; may be given several times.",
 )
 OPTIONS = {
-    "title or aliases": "TITLE or --alias",
     "title": "TITLE",
     "description": "--description",
     "aliases": "--alias",
@@ -73,7 +76,7 @@ def list_projects(ctx: click.Context, form: Format | None) -> None:
         marks = ["removed"] if record["removed"] else []
         return [record["id"], record["title"], ", ".join(counts), *marks]
 
-    print_list(form, with_administration(ctx, lambda admin: admin.projects.list(), with_permissions=False), line)
+    print_list(form, with_records(ctx, lambda records: records.projects.list()), line)
 
 
 @command.command()
@@ -87,7 +90,7 @@ def show(ctx: click.Context, project: str, form: Format | None) -> None:
     Example:
       sso project show red_dawn
     """
-    print_record(form, with_administration(ctx, lambda admin: admin.projects.find(project)))
+    print_record(form, with_records(ctx, lambda records: records.projects.find(project)))
 
 
 @command.command()
@@ -124,18 +127,18 @@ def add(
     settings = {"allowed_domains": list(domains)} if domains else {}
     record = {"title": title, "description": description or "", "aliases": list(aliases), "settings": settings}
 
-    async def work(admin: ServiceAdministration) -> str:
+    async def work(records: "ServiceRecords") -> str:
         from sso.perm.input.names import project_id_from_title
         from sso.perm.input.project import read_project_fields
 
         project_id = project_id_from_title(title, ("title",))
         fields, _ = read_project_fields(project_id, record)
-        user_ids = [(await admin.users.find(name))["user_id"] for name in admins]
-        await admin.projects.add(project_id, fields, list(dict.fromkeys(user_ids)))
+        user_ids = [(await records.users.find(name))["user_id"] for name in admins]
+        await records.projects.add(project_id, fields, list(dict.fromkeys(user_ids)))
         return project_id
 
     with option_errors(OPTIONS | {"roles": "--admin"}):
-        echo(f"project_id {with_administration(ctx, work)}")
+        echo(f"project_id {with_records(ctx, work)}")
 
 
 @command.command()
@@ -166,13 +169,13 @@ def change(ctx: click.Context, /, project: str, **options: Any) -> None:
     if not any(value is not None and value != () for value in options.values()):
         raise click.UsageError("expected at least one option that changes the project")
 
-    async def work(admin: ServiceAdministration) -> str:
-        project_id: str = (await admin.projects.find(project))["id"]
-        await admin.projects.change(project_id, lambda old: _changes(old, options))
+    async def work(records: "ServiceRecords") -> str:
+        project_id: str = (await records.projects.find(project))["id"]
+        await records.projects.change(project_id, lambda old: _changes(old, options))
         return project_id
 
-    with option_errors(OPTIONS | {"title or aliases": "--title or --alias", "title": "--title"}, f"project {project}"):
-        echo(f"project {with_administration(ctx, work)} is changed")
+    with option_errors(OPTIONS | {"title": "--title"}, f"project {project}"):
+        echo(f"project {with_records(ctx, work)} is changed")
 
 
 @command.command()
@@ -190,14 +193,14 @@ def delete(ctx: click.Context, project: str, yes: bool) -> None:
     """
     confirm(f"Delete the project {project}? Its members and applications lose their access.", yes)
 
-    async def work(admin: ServiceAdministration) -> str:
-        record = await admin.projects.find(project)
+    async def work(records: "ServiceRecords") -> str:
+        record = await records.projects.find(project)
         if record["removed"]:
             raise CommandFailure(f"project {record['id']} is deleted already")
-        await admin.projects.delete(record["id"])
+        await records.projects.delete(record["id"])
         return str(record["id"])
 
-    echo(f"project {with_administration(ctx, work)} is deleted")
+    echo(f"project {with_records(ctx, work)} is deleted")
 
 
 def _changes(old: Fields, options: dict[str, Any]) -> Fields:

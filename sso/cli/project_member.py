@@ -1,21 +1,25 @@
 """sso project member …"""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sso.cli.administration import Fields, ServiceAdministration
 from sso.cli.arguments import EXPIRED, PROJECT, ROLE, TTL, USER
-from sso.cli.backend import with_administration
+from sso.cli.command_groups import Subcommands
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.echo import echo
-from sso.cli.groups import Subcommands
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, Record, list_options, print_list
+from sso.cli.records import with_records
+from sso.cli.records.types import Fields
 from sso.cli.types import APPLICATION_ID
 from sso.core.moments import utc_moment
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
+
+if TYPE_CHECKING:
+    from sso.cli.records.service import ServiceRecords
+
 
 Command = Callable[..., Any]
 
@@ -69,14 +73,14 @@ def list_members(ctx: click.Context, project: str, form: Format | None) -> None:
       sso project member list red_dawn
     """
 
-    async def work(admin: ServiceAdministration) -> list[Record]:
-        members = await admin.projects.members((await admin.projects.find(project))["id"])
+    async def work(records: "ServiceRecords") -> list[Record]:
+        members = await records.projects.members((await records.projects.find(project))["id"])
         return [{**member, "roles": _role_texts(member["roles"])} for member in members]
 
     def line(record: Record) -> list[object]:
         return [record["user_id"], record["login"] or "-", ", ".join(record["roles"])]
 
-    print_list(form, with_administration(ctx, work), line)
+    print_list(form, with_records(ctx, work), line)
 
 
 @member.command()
@@ -113,13 +117,13 @@ def add(ctx: click.Context, /, project: str, user: str, role: str, ttl: int, exp
 @click.argument("role", required=False, callback=utf8_argument)
 @level_options
 @click.pass_context
-def remove(ctx: click.Context, /, project: str, user: str, role: str | None, **levels: Any) -> None:
+def delete(ctx: click.Context, /, project: str, user: str, role: str | None, **levels: Any) -> None:
     """Take ROLE in a project away from USER; without ROLE, all roles (with --app and the like: all roles there).
 
     \b
     Example:
-      sso project member remove red_dawn bob@example.com developer
-      sso project member remove red_dawn bob@example.com
+      sso project member delete red_dawn bob@example.com developer
+      sso project member delete red_dawn bob@example.com
     """
 
     def without_role(roles: list[Any]) -> list[Any]:
@@ -147,20 +151,20 @@ def _change(
     if sum(value is not None for value in levels.values()) > 1:
         raise click.UsageError("expected only one of --app, --service and --group")
 
-    async def work(admin: ServiceAdministration) -> tuple[str, str, bool]:
-        project_id: str = (await admin.projects.find(project))["id"]
-        account = await admin.users.find(user)
+    async def work(records: "ServiceRecords") -> tuple[str, str, bool]:
+        project_id: str = (await records.projects.find(project))["id"]
+        account = await records.users.find(user)
         if levels["group"]:
-            levels["group"] = (await admin.groups.find(levels["group"], project_id))["id"]
+            levels["group"] = (await records.groups.find(levels["group"], project_id))["id"]
         if new_role is not None:
-            await admin.roles.require(CENTRAL_APPLICATION_ID, new_role)
-        changed = await admin.projects.change_member(
+            await records.roles.require(CENTRAL_APPLICATION_ID, new_role)
+        changed = await records.projects.change_member(
             project_id, account["user_id"], lambda roles: _changed_roles(roles, levels, change_roles)
         )
         return account["login"], _place(project_id, levels), changed
 
     with option_errors(OPTIONS, f"project {project}"):
-        return with_administration(ctx, work)
+        return with_records(ctx, work)
 
 
 def _changed_roles(

@@ -5,21 +5,20 @@ from typing import Any
 
 import click
 
-from sso.cli.administration import Fields, RoleChange
 from sso.cli.arguments import APP_OR_CENTRAL, DESCRIPTION
-from sso.cli.backend import with_administration
+from sso.cli.command_groups import Subcommands
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.echo import echo
-from sso.cli.groups import Subcommands
 from sso.cli.lookups import require_role
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list, print_record, record_options
+from sso.cli.records import with_records
+from sso.cli.records.types import Fields, RoleChange
 from sso.cli.role_assignment import assign, unassign
 from sso.cli.role_format import listed_role, shown_role
 from sso.cli.types import APPLICATION_ID
 from sso.perm.engine.records import RoleRecord
-from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.input.condition_notation import parse_condition
 
 ROLE = click.argument("name", metavar="ROLE", callback=utf8_argument)
@@ -85,9 +84,7 @@ def list_roles(ctx: click.Context, app_id: int, form: Format | None) -> None:
     Example:
       sso role list --app 10
     """
-    roles = with_administration(
-        ctx, lambda admin: admin.roles.list(app_id), with_permissions=app_id == CENTRAL_APPLICATION_ID
-    )
+    roles = with_records(ctx, lambda records: records.roles.list(app_id))
     print_list(form, [listed_role(roles[name]) for name in sorted(roles)])
 
 
@@ -103,7 +100,7 @@ def show(ctx: click.Context, name: str, app_id: int, form: Format | None) -> Non
     Example:
       sso role show moderator --app 10
     """
-    roles = with_administration(ctx, lambda admin: admin.roles.list(app_id))
+    roles = with_records(ctx, lambda records: records.roles.list(app_id))
     print_record(form, shown_role(app_id, require_role(roles, name, app_id)))
 
 
@@ -217,7 +214,7 @@ def delete(ctx: click.Context, name: str, app_id: int, yes: bool) -> None:
 def _change(ctx: click.Context, app_id: int, name: str, change_role: RoleChange) -> bool:
     """Saves or deletes a role. Returns False if nothing has changed."""
     with option_errors(OPTIONS, f"application {app_id}, or its project,"):
-        return with_administration(ctx, lambda admin: admin.roles.change(app_id, name, change_role))
+        return with_records(ctx, lambda records: records.roles.change(app_id, name, change_role))
 
 
 def _edited_rules(meta: Mapping[str, Any], added: tuple[str, ...], removed: tuple[str, ...]) -> dict[str, Any]:

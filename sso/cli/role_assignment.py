@@ -1,14 +1,19 @@
 """sso role assign, sso role unassign"""
 
+from typing import TYPE_CHECKING
+
 import click
 
-from sso.cli.administration import AssignmentChange, ServiceAdministration
 from sso.cli.arguments import APP_OR_CENTRAL, EXPIRED, ROLE, TTL, USER
-from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure
 from sso.cli.echo import echo
 from sso.cli.option_errors import option_errors
+from sso.cli.records import with_records
+from sso.cli.records.types import AssignmentChange
 from sso.perm.engine.records import Assignment
+
+if TYPE_CHECKING:
+    from sso.cli.records.service import ServiceRecords
 
 
 @click.command()
@@ -60,12 +65,12 @@ def unassign(ctx: click.Context, user: str, role: str, app_id: int) -> None:
 def _change(ctx: click.Context, user: str, role: str, app_id: int, change: AssignmentChange) -> tuple[str, bool]:
     """Changes the assigned roles. Returns the login of the user, and whether anything has changed."""
 
-    async def work(admin: ServiceAdministration) -> tuple[str, bool]:
+    async def work(records: "ServiceRecords") -> tuple[str, bool]:
         from sso.perm.input.names import read_segment
 
         read_segment(role, ("roles",))
-        account = await admin.users.find(user)
-        return account["login"], await admin.roles.assign(account["user_id"], app_id, role, change)
+        account = await records.users.find(user)
+        return account["login"], await records.roles.assign(account["user_id"], app_id, role, change)
 
     with option_errors({"roles": "ROLE"}, f"application {app_id}, or its project,"):
-        return with_administration(ctx, work)
+        return with_records(ctx, work)

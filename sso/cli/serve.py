@@ -35,6 +35,7 @@ from sso.serve import metrics_server
 from sso.serve.child_process import ChildRole, ReadyPipe
 from sso.serve.handover import offer_listeners
 from sso.serve.http1.balance import WorkerSlots
+from sso.serve.operator_socket import operator_listener
 from sso.serve.privileges import drop_privileges
 from sso.serve.service_listeners import ServiceListeners, open_listeners
 from sso.serve.supervisor import Supervisor
@@ -96,6 +97,9 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
         gc.freeze()  # workers share the pages of what was made since the imports, too
         if document is not None:
             _apply_first(ctx, document)
+        # Not earlier: from now on commands on this data directory wait for the workers.
+        operator = stack.enter_context(operator_listener(settings.data_dir))
+        listeners = dataclasses.replace(listeners, operator=operator)
         return _supervise(settings, ctx.find_root().obj, dsn, listeners)
 
 
@@ -159,7 +163,7 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
                 listener.close()
             slot = slots.slot(number, current.workers)
             try:
-                trio.run(partial(run_worker, current, dsn, listeners.requests, ready, slot))
+                trio.run(partial(run_worker, current, dsn, listeners.requests, ready, slot, listeners.operator))
             except ExceptionGroup as group:
                 if wrong_key := group.subgroup(EncryptionError):
                     raise SystemExit(str(_innermost(wrong_key))) from None

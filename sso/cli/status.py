@@ -6,6 +6,7 @@ import click
 
 from sso.cli.context import running_database, settings_of
 from sso.cli.output import Format, list_options, print_list
+from sso.cli.records import with_records
 from sso.cli.server_choice import chosen_server
 from sso.nodes.node_list import Node, notes_on, read_nodes
 
@@ -25,10 +26,8 @@ def command(ctx: click.Context, form: Format | None) -> None:
       sso status
       sso status --json
     """
-    if server := chosen_server(ctx):
-        from sso.cli.remote.nodes import read_remote_nodes
-
-        print_list(form, read_remote_nodes(server))
+    if chosen_server(ctx):
+        print_list(form, with_records(ctx, lambda records: records.state.nodes()))
         return
     with running_database(settings_of(ctx)) as dsn:
         nodes = read_nodes(dsn)

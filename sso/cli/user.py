@@ -1,22 +1,32 @@
 """sso user …"""
 
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import click
 
 from sso.cli import user_data
-from sso.cli.administration import Fields, ServiceAdministration
-from sso.cli.backend import with_administration
+from sso.cli.command_groups import Subcommands
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.echo import echo
-from sso.cli.groups import Subcommands
 from sso.cli.invitation import invitations, invite
 from sso.cli.new_password import read_password
+from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list, print_record, record_options
-from sso.core.field_errors import FieldError
+from sso.cli.records import with_records
+from sso.cli.records.types import Fields
+
+if TYPE_CHECKING:
+    from sso.cli.records.service import ServiceRecords
+
 
 ID_OR_LOGIN = click.argument("id_or_login", callback=utf8_argument)
 MAX_LISTED_USERS = 1_000_000
+_OPTIONS = {
+    r"(users\[0\]\.)?login": "LOGIN",
+    r"users\[0\]\.user_id": "--user-id",
+    r"permissions\[0\]\.data\.roles": "--admin",
+}
 
 
 @click.group(cls=Subcommands)
@@ -59,10 +69,9 @@ def add(
     password, generated = read_password(password_stdin, login, nick)
     fields = {"login": login, "nick": nick or login.split("@")[0], "password": password, "email_verified": verified}
     fields |= {"user_id": user_id} if user_id else {}
-    _check(fields)
-    added = with_administration(
-        ctx, lambda administration: administration.users.add(fields, admin=admin), may_create=True
-    )
+    with option_errors(_OPTIONS):
+        _check(fields)
+        added = with_records(ctx, lambda records: records.users.add(fields, admin=admin), may_create=True)
     if generated:
         echo(f"password {password}")
     echo(f"user_id {added}")
@@ -73,10 +82,10 @@ def add(
     "--search",
     default="",
     callback=utf8_argument,
-    help="Only users whose login contains this text, or whose user id it is.",
+    help="Only users whose login or nickname begins with this text, or whose user id it is.",
 )
 @click.option(
-    "--most",
+    "--limit",
     metavar="N",
     type=click.IntRange(0, MAX_LISTED_USERS),
     default=100,
@@ -84,11 +93,11 @@ def add(
     help="Maximum number of users.",
 )
 @click.option(
-    "--skip", metavar="N", type=click.IntRange(0), default=0, show_default=True, help="Number of users to skip."
+    "--offset", metavar="N", type=click.IntRange(0), default=0, show_default=True, help="Number of users to skip."
 )
 @list_options
 @click.pass_context
-def list_users(ctx: click.Context, search: str, most: int, skip: int, form: Format | None) -> None:
+def list_users(ctx: click.Context, search: str, limit: int, offset: int, form: Format | None) -> None:
     """List the users: id, login, nickname, and flags (disabled, deleted, second factors).
 
     \b
@@ -96,7 +105,7 @@ def list_users(ctx: click.Context, search: str, most: int, skip: int, form: Form
       sso user list --search example.com --json
     """
 
-    users = with_administration(ctx, lambda admin: admin.users.list(search, most, skip), with_permissions=False)
+    users = with_records(ctx, lambda records: records.users.list(search, limit, offset))
     print_list(form, users)
 
 
@@ -111,7 +120,7 @@ def show(ctx: click.Context, id_or_login: str, form: Format | None) -> None:
     Example:
       sso user show ann@example.com
     """
-    print_record(form, with_administration(ctx, lambda admin: admin.users.find(id_or_login), with_permissions=False))
+    print_record(form, with_records(ctx, lambda records: records.users.find(id_or_login)))
 
 
 @command.command()
@@ -158,7 +167,7 @@ def set_password(ctx: click.Context, id_or_login: str, password_stdin: bool) -> 
     """
     password, generated = read_password(password_stdin, id_or_login)
 
-    user = _with_user(ctx, id_or_login, lambda admin, user: admin.users.set_password(user, password))
+    user = _with_user(ctx, id_or_login, lambda records, user: records.users.set_password(user, password))
     if generated:
         echo(f"password {password}")
     echo(f"the password of {user['login']} is set")
@@ -174,7 +183,7 @@ def reset_2fa(ctx: click.Context, id_or_login: str) -> None:
     Example:
       sso user reset-2fa ann@example.com
     """
-    user = _with_user(ctx, id_or_login, lambda admin, user: admin.users.reset_factors(user))
+    user = _with_user(ctx, id_or_login, lambda records, user: records.users.reset_factors(user))
     echo(f"{user['login']} signs in with the password alone")
 
 
@@ -188,7 +197,7 @@ def unblock_2fa(ctx: click.Context, id_or_login: str) -> None:
     Example:
       sso user unblock-2fa ann@example.com
     """
-    user = _with_user(ctx, id_or_login, lambda admin, user: admin.users.unblock_factors(user))
+    user = _with_user(ctx, id_or_login, lambda records, user: records.users.unblock_factors(user))
     echo(f"codes of {user['login']} are accepted again")
 
 
@@ -202,7 +211,7 @@ def end_sessions(ctx: click.Context, id_or_login: str) -> None:
     Example:
       sso user end-sessions ann@example.com
     """
-    user = _with_user(ctx, id_or_login, lambda admin, user: admin.users.end_sessions(user))
+    user = _with_user(ctx, id_or_login, lambda records, user: records.users.end_sessions(user))
     echo(f"{user['login']} is signed out everywhere")
 
 
@@ -211,30 +220,29 @@ for other in (user_data.delete, user_data.restore, user_data.export, invite, inv
 
 
 def _check(fields: Fields) -> None:
-    """Checks a new user before anything is created."""
-    from sso.state.document import parse
+    """Checks a new user before anything is created. Raises FieldError."""
+    from sso.accounts.user_record import UserRecord
+    from sso.web.body import ParsedBody
+    from sso.web.request_model import validate
 
-    try:
-        parse({"users": [fields]})
-    except FieldError as error:
-        raise CommandFailure(str(error).removeprefix("users[0].")) from None
+    validate(UserRecord, ParsedBody(fields))
 
 
 def _set_disabled(ctx: click.Context, id_or_login: str, *, disabled: bool) -> Fields:
-    def change(admin: ServiceAdministration, user: Fields) -> Awaitable[None]:
+    def change(records: "ServiceRecords", user: Fields) -> Awaitable[None]:
         if user.get("deletion_due") and not disabled:
             raise CommandFailure(f"{user['login']} is going to be deleted: use `sso user restore`")
-        return admin.users.set_disabled(user, disabled=disabled)
+        return records.users.set_disabled(user, disabled=disabled)
 
     return _with_user(ctx, id_or_login, change)
 
 
 def _with_user(
-    ctx: click.Context, id_or_login: str, action: Callable[[ServiceAdministration, Fields], Awaitable[None]]
+    ctx: click.Context, id_or_login: str, action: "Callable[[ServiceRecords, Fields], Awaitable[None]]"
 ) -> Fields:
-    async def work(admin: ServiceAdministration) -> Fields:
-        user = await admin.users.find(id_or_login)
-        await action(admin, user)
+    async def work(records: "ServiceRecords") -> Fields:
+        user = await records.users.find(id_or_login)
+        await action(records, user)
         return user
 
-    return with_administration(ctx, work, with_permissions=False)
+    return with_records(ctx, work)

@@ -1,12 +1,18 @@
 """sso user delete, restore and export: commands about a person's data, which ``sso user`` lists among its own."""
 
+from typing import TYPE_CHECKING
+
 import click
 
-from sso.cli.administration import Fields, ServiceAdministration
-from sso.cli.backend import with_administration
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.echo import echo, echo_json
+from sso.cli.records import with_records
+from sso.cli.records.types import Fields
+
+if TYPE_CHECKING:
+    from sso.cli.records.service import ServiceRecords
+
 
 ID_OR_LOGIN = click.argument("id_or_login", callback=utf8_argument)
 
@@ -28,21 +34,21 @@ def delete(ctx: click.Context, id_or_login: str, now: bool, yes: bool) -> None:
       sso user delete ann@example.com --now --yes
     """
     if not yes:
-        asked = with_administration(ctx, lambda admin: admin.users.find(id_or_login))
+        asked = with_records(ctx, lambda records: records.users.find(id_or_login))
         confirm(f"{'Erase' if now else 'Delete'} {asked['login']} (user {asked['user_id']})?", yes)
 
-    async def erase(admin: ServiceAdministration) -> str:
-        user = await admin.users.find(id_or_login)
-        await admin.users.erase(user)
+    async def erase(records: "ServiceRecords") -> str:
+        user = await records.users.find(id_or_login)
+        await records.users.erase(user)
         return f"{user['login']} is erased"
 
-    async def close(admin: ServiceAdministration) -> str:
-        user = await admin.users.find(id_or_login)
-        day = await admin.users.delete(user)
+    async def close(records: "ServiceRecords") -> str:
+        user = await records.users.find(id_or_login)
+        day = await records.users.delete(user)
         already = " already" if user.get("deletion_due") else ""
         return f"{user['login']} is closed{already} and will be erased on {day}"
 
-    echo(with_administration(ctx, erase if now else close))
+    echo(with_records(ctx, erase if now else close))
 
 
 @click.command()
@@ -56,13 +62,13 @@ def restore(ctx: click.Context, id_or_login: str) -> None:
       sso user restore ann@example.com
     """
 
-    async def work(admin: ServiceAdministration) -> Fields:
-        user = await admin.users.find(id_or_login)
+    async def work(records: "ServiceRecords") -> Fields:
+        user = await records.users.find(id_or_login)
         if not user.get("deletion_due"):
             raise CommandFailure(f"{user['login']} is not going to be deleted")
-        return await admin.users.restore(user)
+        return await records.users.restore(user)
 
-    user = with_administration(ctx, work, with_permissions=False)
+    user = with_records(ctx, work)
     echo(f"{user['login']} is kept{', and disabled' if user['disabled'] else ''}")
 
 
@@ -79,8 +85,8 @@ def export(ctx: click.Context, id_or_login: str) -> None:
       sso user export ann@example.com > ann.json
     """
 
-    async def work(admin: ServiceAdministration) -> Fields:
-        return await admin.users.export(await admin.users.find(id_or_login))
+    async def work(records: "ServiceRecords") -> Fields:
+        return await records.users.export(await records.users.find(id_or_login))
 
-    document = with_administration(ctx, work, with_permissions=False)
+    document = with_records(ctx, work)
     echo_json(document, indent=True)

@@ -4,14 +4,14 @@ import sys
 
 import click
 
-from sso.cli.administration import Fields
-from sso.cli.backend import with_administration
+from sso.cli.command_groups import Subcommands
 from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.echo import echo
-from sso.cli.groups import Subcommands
 from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, list_options, print_list
+from sso.cli.records import with_records
+from sso.cli.records.types import Fields
 from sso.core.ids import secret_token
 
 MAX_SECRET = 512
@@ -41,7 +41,7 @@ def list_webhooks(ctx: click.Context, form: Format | None) -> None:
     Example:
       sso webhook list
     """
-    webhooks = with_administration(ctx, lambda admin: admin.webhooks.list(), with_permissions=False)
+    webhooks = with_records(ctx, lambda records: records.webhooks.list())
     print_list(form, [_listed(webhook) for webhook in webhooks])
 
 
@@ -68,9 +68,7 @@ def add(ctx: click.Context, url: str, events: tuple[str, ...], secret_stdin: boo
     _check_events(events)
     secret = _read_secret() if secret_stdin else secret_token()
     with option_errors({"url": "URL", "secret": "--secret-stdin", "events": "--event"}):
-        webhook_id = with_administration(
-            ctx, lambda admin: admin.webhooks.add(url, secret, events), with_permissions=False
-        )
+        webhook_id = with_records(ctx, lambda records: records.webhooks.add(url, secret, events))
     echo(f"webhook_id {webhook_id}")
     if not secret_stdin:
         echo(f"secret {secret}")
@@ -80,22 +78,22 @@ def add(ctx: click.Context, url: str, events: tuple[str, ...], secret_stdin: boo
 @WEBHOOK_ID
 @yes_option
 @click.pass_context
-def remove(ctx: click.Context, webhook_id: str, yes: bool) -> None:
-    """Remove a webhook, with its dead letters.
+def delete(ctx: click.Context, webhook_id: str, yes: bool) -> None:
+    """Delete a webhook, with its dead letters.
 
     \b
     Example:
-      sso webhook remove 5f2c9a1e8b7d4c60 --yes
+      sso webhook delete 5f2c9a1e8b7d4c60 --yes
     """
-    confirm(f"Remove the webhook {webhook_id}? Its dead letters are deleted.", yes)
-    with_administration(ctx, lambda admin: admin.webhooks.remove(webhook_id), with_permissions=False)
-    echo(f"{webhook_id} is removed")
+    confirm(f"Delete the webhook {webhook_id}? Its dead letters are deleted.", yes)
+    with_records(ctx, lambda records: records.webhooks.delete(webhook_id))
+    echo(f"{webhook_id} is deleted")
 
 
 @command.command("dead-letters")
 @WEBHOOK_ID
 @click.option(
-    "--most",
+    "--limit",
     metavar="N",
     type=click.IntRange(1, MAX_LISTED),
     default=50,
@@ -104,7 +102,7 @@ def remove(ctx: click.Context, webhook_id: str, yes: bool) -> None:
 )
 @list_options
 @click.pass_context
-def dead_letters(ctx: click.Context, webhook_id: str, most: int, form: Format | None) -> None:
+def dead_letters(ctx: click.Context, webhook_id: str, limit: int, form: Format | None) -> None:
     """List the events that could not be delivered for a day, the oldest first. They are kept for 30 days.
 
     A line has the id, the type of the event, when it failed, the number of tries, whether it is being sent again, and
@@ -114,9 +112,7 @@ def dead_letters(ctx: click.Context, webhook_id: str, most: int, form: Format | 
     Example:
       sso webhook dead-letters 5f2c9a1e8b7d4c60
     """
-    events = with_administration(
-        ctx, lambda admin: admin.webhooks.failed_events(webhook_id, most), with_permissions=False
-    )
+    events = with_records(ctx, lambda records: records.webhooks.failed_events(webhook_id, limit))
     print_list(form, events if form == "json" else [_dead_letter(event) for event in events])
 
 
@@ -134,9 +130,7 @@ def resend(ctx: click.Context, webhook_id: str, events: tuple[str, ...]) -> None
     """
     if not all(event.isascii() and event.isdecimal() and len(event) < 19 for event in events):
         raise click.UsageError("expected ids of events, as `sso webhook dead-letters` shows them")
-    count = with_administration(
-        ctx, lambda admin: admin.webhooks.resend(webhook_id, events or None), with_permissions=False
-    )
+    count = with_records(ctx, lambda records: records.webhooks.resend(webhook_id, events or None))
     echo(f"{count} events are sent again")
 
 

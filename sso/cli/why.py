@@ -4,11 +4,11 @@ from datetime import datetime
 
 import click
 
-from sso.cli.administration import Fields
-from sso.cli.backend import with_administration
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.echo import echo_json
 from sso.cli.output import print_lines
+from sso.cli.records import with_records
+from sso.cli.records.types import Fields
 from sso.core.printable import printable
 
 
@@ -27,7 +27,7 @@ def command(ctx: click.Context, record_id: str, as_json: bool) -> None:
       sso why 2de8a38444be1e27
     """
 
-    record = with_administration(ctx, lambda admin: admin.violations.find(record_id), with_permissions=False)
+    record = with_records(ctx, lambda records: records.violations.find(record_id))
     if record is None:
         raise CommandFailure(f"there is no record {record_id}, or it is older than a week")
     if as_json:

@@ -1,5 +1,6 @@
 """The two clients: ``SsoClient`` for ordinary programs, ``AsyncSsoClient`` for asyncio and Trio."""
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from itertools import islice
@@ -73,9 +74,9 @@ class SsoClient:
             yield from page.records
             following = following.page_after(page.next) if page.next else None
 
-    def records(self, call: ListCall, most: int) -> list[Record]:
+    def records(self, call: ListCall, limit: int) -> list[Record]:
         """Returns the first records, from as many pages as they need."""
-        return list(islice(self.pages(call), most))
+        return list(islice(self.pages(call), limit))
 
     def changes(self, after: str = "", poll_s: int = POLL_S) -> Iterator[Record]:
         """Yields the events of the change stream after this one, for ever. Keep the ``id`` of the last one."""
@@ -120,7 +121,34 @@ class SsoClient:
         self.close()
 
 
-class AsyncSsoClient:
+class AsyncCalls(ABC):
+    """Sends requests, however they reach the service."""
+
+    @abstractmethod
+    async def send(self, call: ApiCall[T]) -> T:
+        """Returns the result. Raises ClientError."""
+
+    async def pages(self, call: ListCall) -> AsyncGenerator[Record]:
+        """Yields the records of all pages."""
+        following: ListCall | None = call
+        while following:
+            page = await self.send(following)
+            for record in page.records:
+                yield record
+            following = following.page_after(page.next) if page.next else None
+
+    async def records(self, call: ListCall, limit: int) -> list[Record]:
+        """Returns the first records, from as many pages as they need."""
+        found: list[Record] = []
+        async with aclosing(self.pages(call)) as records:
+            async for record in records:
+                if len(found) >= limit:
+                    break
+                found.append(record)
+        return found
+
+
+class AsyncSsoClient(AsyncCalls):
     """The same for asyncio and Trio."""
 
     def __init__(
@@ -145,25 +173,6 @@ class AsyncSsoClient:
     async def run(self, calls: Calls[T]) -> T:
         """Sends the requests of a sign-in, such as ``UserLogin.sign_in``, and returns its result."""
         return await self._run(run_calls(calls, self._retries))
-
-    async def pages(self, call: ListCall) -> AsyncGenerator[Record]:
-        """Yields the records of all pages."""
-        following: ListCall | None = call
-        while following:
-            page = await self.send(following)
-            for record in page.records:
-                yield record
-            following = following.page_after(page.next) if page.next else None
-
-    async def records(self, call: ListCall, most: int) -> list[Record]:
-        """Returns the first records, from as many pages as they need."""
-        found: list[Record] = []
-        async with aclosing(self.pages(call)) as records:
-            async for record in records:
-                if len(found) >= most:
-                    break
-                found.append(record)
-        return found
 
     async def changes(self, after: str = "", poll_s: int = POLL_S) -> AsyncGenerator[Record]:
         """Yields the events of the change stream after this one, for ever. Keep the ``id`` of the last one.

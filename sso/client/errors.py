@@ -23,6 +23,7 @@ class RequestRefused(ClientError):
         self.text = text
         self.body = body
         self.field: tuple[str | int, ...] = tuple(body.get("field", ()))
+        self.expected: str = body.get("expected", "")  # what the field must be
         self.retry_after = retry_after  # seconds
 
 

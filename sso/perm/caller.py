@@ -60,7 +60,7 @@ class PresentedCredentials(NamedTuple):
 
 class Caller(NamedTuple):
     user_id: str  # empty if the request has only an access key or a service JWT
-    address: Address
+    address: Address | None  # None: a command of the operator, which has no address
     service_id: int | None = None  # the application of a service JWT
     key: AccessKey | None = None
     now: int = 0
@@ -71,18 +71,23 @@ class Caller(NamedTuple):
         ""  # the id of the access key that signed ``address``; empty for the address of the connection
     )
     in_management: bool = False  # the request came to the management API, where MANAGEMENT_RIGHTS count
-    is_operator: bool = False  # a service client of the central application, which has every right
+    is_operator: bool = False  # a service client of the central application, or a command: it has every right
     second_factor_missing: bool = False  # the service requires one, and the sign-in was without: no rights over others
     client_id: str | None = None  # the service client whose access token the request has
+    operator: str = ""  # the account of the operating system that runs a command
 
     @property
     def actor(self) -> AuditActor:
+        if self.operator:
+            return AuditActor(operator=self.operator)
         key_id = self.key.id if self.key else self.address_signed_by or None
         return AuditActor(self.user_id, self.service_id, str(self.address), key_id, client_id=self.client_id)
 
     @property
     def subject(self) -> str:
         """Names the caller where the requests of each caller are counted or take turns: a user, or an application."""
+        if self.operator:
+            return "operator"
         if self.service_id is not None:
             return f"application {self.service_id}"
         return f"user {self.user_id}" if self.user_id or self.key is None else f"application {self.key.application_id}"

@@ -10,7 +10,6 @@ import os
 import secrets
 import signal
 import socket
-import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,13 +19,13 @@ from pathlib import Path
 import structlog
 
 from sso.core.bind_address import Bind, parse_bind
+from sso.core.unix_socket import connect, listen_privately, peer_ids
 
 MAX_SOCKETS = 64
 MAX_MESSAGE = 1 << 16
 TIMEOUT_S = 5.0
 PATTERN = "serve-*.sock"
 REQUEST = b"listeners"
-_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 _log = structlog.get_logger()
 
 
@@ -70,7 +69,8 @@ def offer_listeners(
 ) -> None:
     """Sends the listeners to every new service that asks. Never returns."""
     try:
-        control = _listen(path)
+        control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listen_privately(control, path)
     except OSError as error:
         _log.warning("handover.setup_failed", reason=f"{error.strerror}: {path.parent}")
         ready()
@@ -86,23 +86,9 @@ def offer_listeners(
                 _log.warning("handover.failed", reason=str(error))
 
 
-def _listen(path: Path) -> socket.socket:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)  # left by a process that was killed
-    control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    umask = os.umask(0o177)
-    try:
-        with _short_path(path) as address:
-            control.bind(address)
-    finally:
-        os.umask(umask)
-    control.listen()
-    return control
-
-
 def _send(connection: socket.socket, listeners: Mapping[Bind, socket.socket], handed_over: SharedFlag) -> None:
     connection.settimeout(TIMEOUT_S)
-    pid, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    pid, uid = peer_ids(connection)
     if uid not in (0, os.geteuid()):
         _log.warning("handover.refused", pid=pid, uid=uid)
         return
@@ -127,7 +113,7 @@ def is_running(data_dir: Path) -> bool:
     """Whether a service that can be replaced runs with this data directory."""
     for path in data_dir.glob(PATTERN):
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection, suppress(OSError):
-            _connect(connection, path)
+            connect(connection, path)
             return True
     return False
 
@@ -136,7 +122,7 @@ def _ask(path: Path) -> RunningService | None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.settimeout(TIMEOUT_S)
         try:
-            _connect(connection, path)
+            connect(connection, path)
             connection.send(REQUEST)
             data, fds, _, _ = socket.recv_fds(connection, MAX_MESSAGE, MAX_SOCKETS)
         except ConnectionRefusedError:  # its service was killed
@@ -155,18 +141,3 @@ def _ask(path: Path) -> RunningService | None:
     except (ValueError, KeyError, TypeError):  # another version of the program
         _log.warning("handover.failed", reason=f"the message from {path} cannot be read")
         return None
-
-
-def _connect(connection: socket.socket, path: Path) -> None:
-    with _short_path(path) as address:
-        connection.connect(address)
-
-
-@contextmanager
-def _short_path(path: Path) -> Iterator[str]:
-    """A name of the same file that fits into a socket address, which has room for 107 bytes."""
-    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{folder}/{path.name}"
-    finally:
-        os.close(folder)

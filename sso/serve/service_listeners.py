@@ -20,9 +20,10 @@ class ServiceListeners:
     predecessors: Sequence[int]  # process ids of the services that listen on the same sockets
     handover_path: Path
     handed_over: SharedFlag
+    operator: socket.socket | None = None  # for commands; opened after the service has dropped its privileges
 
     def close_requests(self) -> None:
-        for listener in self.requests:
+        for listener in (*self.requests, *([self.operator] if self.operator else ())):
             listener.close()
 
 

@@ -55,7 +55,7 @@ def stranger(server: Server) -> Iterator[Browser]:
 def provider(server: Server) -> Iterator[str]:
     server.apply({"identity_providers": [{"id": "steam", "kind": "steam", "name": "Steam"}]})
     yield "steam"
-    server.sso("idp", "remove", "steam", "--yes")
+    server.sso("idp", "delete", "steam", "--yes")
 
 
 def user_row(server: Server, user_id: str) -> dict[str, object]:

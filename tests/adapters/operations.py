@@ -105,7 +105,15 @@ def assigned(case: Case) -> None:
 
 def saved_client(case: Case) -> None:
     case.apply(
-        clients=[{"client_id": case.client_id, "name": "Shop", "redirect_uris": [REDIRECT], "client_secret": SECRET}]
+        clients=[
+            {
+                "client_id": case.client_id,
+                "name": "Shop",
+                "profile": "strict",
+                "redirect_uris": [REDIRECT],
+                "client_secret": SECRET,
+            }
+        ]
     )
 
 
@@ -211,7 +219,13 @@ SERVICE = (
         "create a client",
         client,
         api=lambda case: case.api(
-            "POST", "/clients", client_id=case.client_id, name="Shop", redirect_uris=[REDIRECT], client_secret=SECRET
+            "POST",
+            "/clients",
+            client_id=case.client_id,
+            name="Shop",
+            profile="strict",
+            redirect_uris=[REDIRECT],
+            client_secret=SECRET,
         ),
         document=saved_client,
         command=lambda case: (
@@ -256,7 +270,7 @@ SERVICE = (
         provider,
         saved_provider,
         api=lambda case: case.api("DELETE", f"/identity-providers/{case.provider_id}"),
-        command=lambda case: f"idp remove {case.provider_id} --yes",
+        command=lambda case: f"idp delete {case.provider_id} --yes",
         console=lambda case: case.form(
             f"/console/identity-providers/{case.provider_id}",
             f"/console/identity-providers/{case.provider_id}/delete",
@@ -334,7 +348,7 @@ PROJECTS = (
         ),
         api=lambda case: case.api("DELETE", f"/projects/{case.project_id}/members/{case.user_id}"),
         document=lambda case: case.apply(memberships=[{"id": case.project_id, "users": membership(case, {})}]),
-        command=lambda case: f"project member remove {case.project_id} {case.user_id}",
+        command=lambda case: f"project member delete {case.project_id} {case.user_id}",
         console=lambda case: case.form(
             f"/console/projects/{case.project_id}",
             f"/console/projects/{case.project_id}/members/{case.user_id}/remove",

@@ -187,3 +187,32 @@ def test_deletion_takes_override_in_its_body(root: Administrator, records: dict[
         assert root.request("DELETE", path, json=body).status_code == 400
     assert root.request("DELETE", path, json={"override": True}).status_code == 200
     assert root.request("PUT", f"/applications/{app}/assertions", json={"assertions": []}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "field"),
+    [
+        ("/clients", {"client_id": "field", "redirect_uris": ["ftp://x"]}, 400, ["redirect_uris", 0]),
+        ("/users", {"login": "field@example.com", "tags": ["a,b"]}, 400, ["tags", 0]),
+        ("/users", {"login": "conventions@example.com"}, 409, ["login"]),
+        ("/groups", {"project_id": "nowhere", "title": "T", "users": ["x"]}, 400, ["users", 0]),
+        (
+            "/roles",
+            {"application_id": 1, "name": "r", "condition": {"or": [{"tga": "x"}]}},
+            400,
+            ["condition", "or", 0],
+        ),
+        ("/access-keys", {"application_id": 1, "hash": "short"}, 400, ["hash"]),
+        ("/state/diff", {"groups": [{"group_id": "x"}]}, 400, ["groups", 0, "group_id"]),
+    ],
+)
+def test_error_about_a_field_has_its_path(
+    root: Administrator, records: dict[str, str], path: str, body: dict[str, Any], status: int, field: list[str | int]
+) -> None:
+    response = root.request("POST", path, json=body)
+    assert (response.status_code, response.json()["field"]) == (status, field), response.text
+
+
+def test_error_about_no_field_has_no_path(root: Administrator) -> None:
+    missing = root.get("/clients/there-is-none")
+    assert (missing.status_code, "field" in missing.json()) == (404, False)

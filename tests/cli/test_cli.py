@@ -117,7 +117,7 @@ HELP_KEYWORDS = {
     ("doctor",): ["database", "keys", "clock"],
     ("user",): ["add", "list", "show", "disable", "enable", "set-password", "reset-2fa", "unblock-2fa", "end-sessions"],
     ("user", "add"): ["e-mail", "--password-stdin", "--user-id"],
-    ("user", "list"): ["--search", "--most", "--skip"],
+    ("user", "list"): ["--search", "--limit", "--offset"],
     ("user", "show"): ["JSON"],
     ("user", "disable"): ["end at once"],
     ("user", "enable"): ["again"],
@@ -163,10 +163,10 @@ def test_version_option_prints_the_version(shared: Program) -> None:
         ["user", "nope"],
         ["user", "add"],
         ["user", "show", "a", "b"],
-        ["user", "list", "--most", "x"],
-        ["user", "list", "--most", "-1"],
-        ["user", "list", "--skip", "-1"],
-        ["user", "list", "--most", "9" * 30],
+        ["user", "list", "--limit", "x"],
+        ["user", "list", "--limit", "-1"],
+        ["user", "list", "--offset", "-1"],
+        ["user", "list", "--limit", "9" * 30],
         ["user", "show", "\udcff"],
         ["user", "list", "--search", "\udcff"],
         ["key", "retire", "\udcff"],
@@ -219,11 +219,12 @@ def test_user_show_accepts_any_text_as_login(login: str, shared: Program) -> Non
 
 
 def test_invalid_master_key_is_reported_with_its_source(shared: Program, tmp_path: Path) -> None:
-    assert shared("client", "list", SSO_SECRET_KEY="hunter2").failed_with("SSO_SECRET_KEY: ")
-    assert "hunter2" not in shared("client", "list", SSO_SECRET_KEY="hunter2").err
+    add = ("client", "add", "keyless", "--profile", "oidc", "--host", "shop.example.com")
+    assert shared(*add, SSO_SECRET_KEY="hunter2").failed_with("SSO_SECRET_KEY: ")
+    assert "hunter2" not in shared(*add, SSO_SECRET_KEY="hunter2").err
     (tmp_path / "secret.key").write_text(MasterKey.generate().text())
     (tmp_path / "secret.key").chmod(0o644)
-    assert shared("client", "list", SSO_DATA_DIR=str(tmp_path)).failed_with(str(tmp_path / "secret.key"), "chmod 600")
+    assert shared(*add, SSO_DATA_DIR=str(tmp_path)).failed_with(str(tmp_path / "secret.key"), "chmod 600")
 
 
 def test_config_option_reads_settings_from_a_file(run: Program, tmp_path: Path) -> None:
@@ -299,13 +300,14 @@ def test_user_list_searches_and_user_show_prints_json(run: Program) -> None:
         "7\tbxb@example.com\tEve\t",
         "41\tb_b@example.com\tBob\tdisabled",
     )
-    assert lines == [ann, eve, bob]
+    assert lines == [ann, bob, eve]
     assert run.ok("user", "list", "--search", "ANN@").splitlines() == [ann]
     assert run.ok("user", "list", "--search", "b_b").splitlines() == [bob]
     assert run.ok("user", "list", "--search", "41").splitlines() == [bob]
     assert run.ok("user", "list", "--search", "%") == ""
-    assert run.ok("user", "list", "--most", "1", "--skip", "1").splitlines() == [eve]
-    assert run.ok("user", "list", "--most", "0") == ""
+    assert run.ok("user", "list", "--search", "eve").splitlines() == [eve]
+    assert run.ok("user", "list", "--limit", "1", "--offset", "1").splitlines() == [bob]
+    assert run.ok("user", "list", "--limit", "0") == ""
     shown = orjson.loads(run.ok("user", "show", "B_B@example.com"))
     assert shown == orjson.loads(run.ok("user", "show", "41"))
     assert (shown["login"], shown["disabled"], shown["second_factors"]) == ("b_b@example.com", True, [])

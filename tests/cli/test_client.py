@@ -171,7 +171,7 @@ def test_service_client_names_the_option_that_is_missing_and_warns_about_an_unkn
     command = ("client", "add", "cli-service", "--profile", "oidc", "--grant-types", "client_credentials")
     failed = server.sso(*command, check=False)
     assert (failed.returncode, failed.stdout) == (1, "")
-    assert failed.stderr == "sso: --grant-types: client_credentials needs --application-id\n"
+    assert failed.stderr == "sso: --grant-types: client_credentials needs application_id\n"
     added = server.sso(*command, "--application-id", "987654")
     assert "client_secret" in added.stdout
-    assert added.stderr == "warning: there is no application 987654; `sso app list` shows them\n"
+    assert added.stderr == "warning: application_id: there is no application 987654 yet\n"

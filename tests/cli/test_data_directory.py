@@ -119,11 +119,14 @@ def test_master_key_is_not_created_in_a_missing_data_directory(
     assert not missing.exists()
 
 
-def test_user_add_says_that_it_creates_the_data_directory_for_the_master_key(dsn: str, tmp_path: Path) -> None:
-    missing = tmp_path / "missing"
+def test_apply_says_that_it_creates_the_data_directory_for_the_master_key(dsn: str, tmp_path: Path) -> None:
+    missing, document = tmp_path / "missing", tmp_path / "state.json"
+    document.write_text('{"clients": [{"client_id": "shop", "client_secret": "a secret of the shop"}]}')
     settings = {"SSO_DATABASE_URL": dsn, "SSO_DATA_DIR": str(missing)}
-    assert run("user", "add", "ann@example.com", **settings).err == f"creating a data directory at {missing}\n"
-    assert run("user", "add", "bob@example.com", **settings).err == ""
+    assert run("user", "add", "ann@example.com", **settings).err == ""  # has no secrets to encrypt
+    assert not missing.exists()
+    assert run("apply", str(document), **settings).err == f"creating a data directory at {missing}\n"
+    assert run("apply", str(document), **settings).err == ""
     assert (missing / "secret.key").exists()
 
 
@@ -149,7 +152,6 @@ def test_no_second_master_key_is_created_if_the_database_has_secrets(dsn: str, t
         f"{tmp_path / 'secret.key'}: use the settings of the service, or restore that file\n"
     )
     assert run("key", "list", **settings, **key).code == 0  # creates the signing keys, encrypted with this key
-    assert run("user", "add", "ann@example.com", **settings) == (1, "", missing)
     assert run("client", "add", "shop", "--profile", "oidc", "--host", "shop.example.com", **settings) == (
         1,
         "",

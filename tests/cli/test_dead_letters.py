@@ -58,7 +58,7 @@ def test_dead_letters_are_listed_and_sent_again(signed_in: tuple[Server, Path]) 
         receiver.status = 503
         webhook_id = forms.local("add", receiver.url, "--event", "users").split()[1]
         first, second = fail_to_deliver(forms, webhook_id, "first@dead.example", "second@dead.example")
-        for form in ((), ("--json",), ("--tsv",), ("--most", "1")):
+        for form in ((), ("--json",), ("--tsv",), ("--limit", "1")):
             assert forms.local("dead-letters", webhook_id, *form) == forms.remote("dead-letters", webhook_id, *form)
         letters = [orjson.loads(line) for line in forms.remote("dead-letters", webhook_id, "--json").splitlines()]
         assert [letter["event"]["user_id"] for letter in letters] == [first, second]
@@ -71,4 +71,4 @@ def test_dead_letters_are_listed_and_sent_again(signed_in: tuple[Server, Path]) 
         assert forms.local("dead-letters", webhook_id, "--json") == ""
         assert forms.remote("resend", webhook_id) == "0 events are sent again\n"
         assert [receiver.events_of(user_id)[-1]["type"] for user_id in (first, second)] == ["user_disabled"] * 2
-        assert forms.remote("remove", webhook_id, "--yes") == f"{webhook_id} is removed\n"
+        assert forms.remote("delete", webhook_id, "--yes") == f"{webhook_id} is deleted\n"

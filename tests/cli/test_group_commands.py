@@ -18,7 +18,7 @@ def state(sso: Sso) -> State:
     """Everything that a failed command must leave as it is. The audit trail comes first: an export is audited."""
 
     def read() -> tuple[list[str], str]:
-        entries = sso("audit", "--json", "--most", "200").lines
+        entries = sso("audit", "--json", "--limit", "200").lines
         return [entry for entry in entries if '"state.export"' not in entry], sso("export").out
 
     return read
@@ -84,7 +84,7 @@ def test_group_members_and_conditions_give_the_roles_of_the_group(applied: Sso) 
         "bob@example.com",
     ]
     assert "map.reveal" in rules("eve@example.com")
-    assert applied("group", "member", "remove", "Scouts", "eve@example.com").code == 0
+    assert applied("group", "member", "delete", "Scouts", "eve@example.com").code == 0
     assert "map.reveal" not in rules("eve@example.com")
     condition = ("group", "condition", "add", "Scouts", "staff")
     assert applied(*condition, "domain=example.com", "tag=none").lines == ["group Scouts has the condition staff"]
@@ -99,9 +99,9 @@ def test_group_members_and_conditions_give_the_roles_of_the_group(applied: Sso) 
     ]
     assert shown(applied, "Scouts")["roles"] == [{"application_id": 40, "role": "scout", "action": "revoke"}]
     assert "map.reveal" not in rules("zoe@example.com")
-    assert applied("group", "role", "remove", "Scouts", "scout", *APP).code == 0
+    assert applied("group", "role", "delete", "Scouts", "scout", *APP).code == 0
     assert shown(applied, "Scouts")["roles"] == []
-    assert applied("group", "condition", "remove", "Scouts", "staff").code == 0
+    assert applied("group", "condition", "delete", "Scouts", "staff").code == 0
     assert shown(applied, "Scouts")["conditions"] == []
     assert applied("group", "delete", "Scouts", "--yes").code == 0
     assert applied("role", "delete", "scout", *APP, "--yes").code == 0
@@ -122,18 +122,18 @@ FAILURES: list[tuple[tuple[str, ...], str]] = [
     (("delete", "testers", "--yes"),
      "the group is in the allow or disallow list of its project: remove it from the list first"),
     (("member", "add", "testers", BOB, "none"), "there is no user none"),
-    (("member", "remove", "testers", BOB), f"USER: {BOB} was not added to the group Testers"),
-    (("member", "remove", "testers", ANN), "the project would have no administrator with access to it"),
+    (("member", "delete", "testers", BOB), f"USER: {BOB} was not added to the group Testers"),
+    (("member", "delete", "testers", ANN), "the project would have no administrator with access to it"),
     (("condition", "add", "testers", "home", "ip=10.0.0.0/8"),
      "CONDITION: condition.ip: a group's condition must not ask for ip, only that of a role can"),
     (("condition", "add", "testers", "", "tag=a"), "TITLE: must not be empty"),
-    (("condition", "remove", "testers", "x"), "TITLE: the group has no condition x; it has: beta"),
+    (("condition", "delete", "testers", "x"), "TITLE: the group has no condition x; it has: beta"),
     (("role", "add", "testers", "captain", *APP),
      "there is no role captain; the roles of application 40: moderator"),
     (("role", "add", "testers", "admin", "--app", "1"), "--app: is no application of this project"),
     (("role", "add", "testers", "admin", "--app", "4711"),
      "there is no application 4711; `sso app list` shows them"),
-    (("role", "remove", "testers", "captain", *APP),
+    (("role", "delete", "testers", "captain", *APP),
      "ROLE: the group Testers neither gives nor takes away the role captain at application 40"),
     (("access", "testers", "disallow"), "the project would have no administrator with access to it"),
 ]  # fmt: skip

@@ -18,8 +18,8 @@ def test_provider_is_added_listed_and_removed(sso: Sso, monkeypatch: pytest.Monk
     assert "https://id.example.com" in listed.out
     assert "a secret" not in listed.out
     assert "a secret" not in sso("export").out + sso("audit").out
-    assert sso("idp", "remove", "studio", "--yes").lines == ["studio is removed"]
-    assert sso("idp", "remove", "studio", "--yes").failure == "there is no identity provider studio"
+    assert sso("idp", "delete", "studio", "--yes").lines == ["studio is deleted"]
+    assert sso("idp", "delete", "studio", "--yes").failure == "there is no identity provider studio"
 
 
 @pytest.mark.parametrize(

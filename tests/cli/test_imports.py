@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from tests.kit.server import Server, clean_environment
+
 SLOW = (
     "rich.console",
     "quart",
@@ -55,10 +57,16 @@ def imported_modules(environment: dict[str, str], folder: Path, commands: Iterab
     return dict(zip(commands, (set(line.split()) for line in file.read_text().splitlines()), strict=True))
 
 
-def test_commands_do_not_import_the_web_framework(environment: dict[str, str], tmp_path: Path) -> None:
+def test_commands_of_a_running_service_import_nothing_of_it(server: Server, tmp_path: Path) -> None:
+    environment = clean_environment(**server.settings)
     for command, modules in imported_modules(environment, tmp_path, COMMANDS).items():
         assert "sso.cli" in modules
-        assert modules.isdisjoint(SLOW), command
+        assert modules.isdisjoint({*SLOW, "asyncpg", "cryptography"}), command
+
+
+def test_commands_without_a_service_do_not_import_the_application(environment: dict[str, str], tmp_path: Path) -> None:
+    for command, modules in imported_modules(environment, tmp_path, COMMANDS).items():
+        assert modules.isdisjoint({"rich.console", "sqlalchemy", "alembic", "sso.app"}), command
 
 
 def test_help_imports_nothing_that_only_a_running_command_needs(environment: dict[str, str], tmp_path: Path) -> None:

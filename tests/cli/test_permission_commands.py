@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 import trio
 
-from sso.cli.context import command_line_actor
+from sso.cli.context import command_line_account
 from sso.config import load
 from sso.core.keys import GENERATE, key_id, private_pem, public_pem
 from sso.core.net import parse_address
@@ -51,8 +51,8 @@ def test_app_key_add_list_and_remove(applied: Sso, tmp_path: Path) -> None:
     kid = key_id(key.public_key())
     assert applied("app", "key", "add", "40", str(file)).lines == [f"kid {kid}"]
     assert applied("app", "key", "list", "40").lines == [f"{kid}\tES256"]
-    assert applied("app", "key", "remove", "40", kid).lines == [f"{kid} is removed"]
-    assert "has no key" in applied("app", "key", "remove", "40", kid).failure
+    assert applied("app", "key", "delete", "40", kid).lines == [f"{kid} is deleted"]
+    assert "has no key" in applied("app", "key", "delete", "40", kid).failure
     file.write_text(private_pem(key))
     assert "expected a public key, not a private key" in applied("app", "key", "add", "40", str(file)).failure
     assert "cannot read" in applied("app", "key", "add", "40", str(tmp_path / "none")).failure
@@ -119,11 +119,11 @@ def test_perm_explain_prints_sources_or_reasons(applied: Sso) -> None:
 
 def test_audit_filters_and_formats_entries(applied: Sso) -> None:
     applied("role", "assign", ANN, "viewer")
-    newest = applied("audit", "--most", "1").lines
+    newest = applied("audit", "--limit", "1").lines
     assert len(newest) == 1
-    actor = f"command line ({command_line_actor().operator})"
+    actor = f"command line ({command_line_account()})"
     assert newest[0].split("\t")[1:] == ["permissions.save", f"1/{ANN}", actor, "", "roles"]
-    entry = orjson.loads(applied("audit", "--most", "1", "--json").lines[0])
+    entry = orjson.loads(applied("audit", "--limit", "1", "--json").lines[0])
     assert (entry["user_id"], entry["after"]["roles"]) == ("", [{"name": "root"}, {"name": "viewer"}])
     assert all("\trole.save\t40/" in line for line in applied("audit", "--app", "40", "--operation", "role.save").lines)
     assert applied("audit", "--project", "rd", "--operation", "project.publish").lines

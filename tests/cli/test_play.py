@@ -14,7 +14,7 @@ import trio
 import trio.testing
 
 import sso.cli
-from sso.play.client import Answer, GameClient, GameLoginError, GameSession, PollCallbacks, wait_for_result
+from sso.cli.play.client import Answer, GameClient, GameLoginError, GameSession, PollCallbacks, wait_for_result
 from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.play import playing, sign_in_to

@@ -19,7 +19,7 @@ def state(sso: Sso) -> State:
     """Everything that a failed command must leave as it is. The audit trail comes first: an export is audited."""
 
     def read() -> tuple[list[str], str]:
-        entries = sso("audit", "--json", "--most", "200").lines
+        entries = sso("audit", "--json", "--limit", "200").lines
         return [entry for entry in entries if '"state.export"' not in entry], sso("export").out
 
     return read
@@ -62,8 +62,8 @@ def test_project_add_change_and_delete(applied: Sso) -> None:
 FAILURES: list[tuple[tuple[str, ...], str]] = [
     (("add", "a/b"), "TITLE: must be 1 to 32 Latin letters, digits, spaces or underscores"),
     (("add", "Game"), "TITLE: this title is reserved"),
-    (("add", "RED DAWN"), "TITLE or --alias: already used by another project"),
-    (("add", "New", "--alias", "Red-Dawn"), "TITLE or --alias: already used by another project"),
+    (("add", "RED DAWN"), "title or aliases: already used by another project"),
+    (("add", "New", "--alias", "Red-Dawn"), "title or aliases: already used by another project"),
     (("add", "New", "--alias", "a.b"), "--alias: a name must be 1 to 64 letters, digits, underscores or dashes"),
     (("add", "New", "--domain", "a@b"), "--domain: must be a domain, the part of a login after the @"),
     (("add", "New", "--admin", "none@example.com"), "there is no user none@example.com"),
@@ -75,8 +75,8 @@ FAILURES: list[tuple[tuple[str, ...], str]] = [
     (("member", "add", "rd", "none", "viewer"), "there is no user none"),
     (("member", "add", "rd", BOB, "root"), "ROLE: root is protected and cannot be assigned through a project"),
     (("member", "add", "rd", BOB, "app_admin", "--app", "41"), "--app: 41: does not belong to this project"),
-    (("member", "remove", "rd", BOB, "admin"), "bob@example.com has no role admin in the project red_dawn"),
-    (("member", "remove", "rd", ANN), "the project would have no administrator with access to it"),
+    (("member", "delete", "rd", BOB, "admin"), "bob@example.com has no role admin in the project red_dawn"),
+    (("member", "delete", "rd", ANN), "the project would have no administrator with access to it"),
     (("member", "add", "rd", ANN, "admin", "--expired", "2035-01-01"),
      "the project would have no administrator whose role does not end"),
 ]  # fmt: skip
@@ -125,13 +125,13 @@ def test_project_member_add_and_remove(applied: Sso) -> None:
         f"manager at groups.{TESTERS}",
     ]
     assert "red_dawn/project.can_manage_applications" in applied("perm", "list", BOB).lines
-    assert applied(*member, "remove", "rd", BOB, "developer").lines == [
+    assert applied(*member, "delete", "rd", BOB, "developer").lines == [
         "bob@example.com no longer has the role developer in the project red_dawn"
     ]
-    assert applied(*member, "remove", "rd", BOB, "--group", TESTERS).lines == [
+    assert applied(*member, "delete", "rd", BOB, "--group", TESTERS).lines == [
         f"bob@example.com no longer has a role in the project red_dawn at groups.{TESTERS}"
     ]
-    assert applied(*member, "remove", "rd", BOB).code == 0
+    assert applied(*member, "delete", "rd", BOB).code == 0
     assert members(applied, "rd") == ["ann@example.com\tadmin"]
 
 

@@ -109,7 +109,7 @@ def test_permissions_and_audit_trail_are_read_from_the_server(operator: Operator
     assert operator.sso("perm", "list", ROOT) == administered.sso("perm", "list", ROOT).stdout
     login = new_login()
     operator.sso("user", "add", login, "--password-stdin", stdin="a password for tests\n")
-    assert "user.create" in operator.sso("audit", "--user", ROOT, "--most", "5")
+    assert "user.create" in operator.sso("audit", "--user", ROOT, "--limit", "5")
 
 
 def test_state_is_applied_tried_out_and_exported_on_the_server(operator: Operator, administered: Server) -> None:
@@ -152,7 +152,7 @@ def test_key_that_signs_is_not_retired(operator: Operator) -> None:
 
 
 def test_last_names_the_server_of_the_last_login(operator: Operator) -> None:
-    done = operator.try_sso("user", "list", "--most", "1", server="last")
+    done = operator.try_sso("user", "list", "--limit", "1", server="last")
     assert done.returncode == 0, done.stderr
 
 
@@ -187,7 +187,7 @@ def test_expired_jwt_is_renewed_and_stored(operator: Operator) -> None:
     stored = json.loads(operator.file.read_text())
     stored["servers"][operator.url]["jwt_ends"] = 1
     operator.file.write_text(json.dumps(stored))
-    operator.sso("user", "list", "--most", "1")
+    operator.sso("user", "list", "--limit", "1")
     renewed = json.loads(operator.file.read_text())["servers"][operator.url]
     assert renewed["jwt_ends"] > 1
     assert renewed["token"] != stored["servers"][operator.url]["token"]

@@ -18,7 +18,7 @@ def state(sso: Sso) -> State:
     """Everything that a failed command must leave as it is. The audit trail comes first: an export is audited."""
 
     def read() -> tuple[list[str], str]:
-        entries = sso("audit", "--json", "--most", "200").lines
+        entries = sso("audit", "--json", "--limit", "200").lines
         return [entry for entry in entries if '"state.export"' not in entry], sso("export").out
 
     return read

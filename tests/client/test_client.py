@@ -77,12 +77,12 @@ def test_all_pages_are_read(sso: SsoClient) -> None:
     assert created <= {user["user_id"] for user in sso.pages(users.list(search="page", limit=2))}
 
 
-def test_errors_have_status_and_text(sso: SsoClient, administration: Administration) -> None:
+def test_errors_have_status_text_and_field(sso: SsoClient, administration: Administration) -> None:
     with pytest.raises(RecordNotFound):
         sso.send(users.get("999999999999"))
     with pytest.raises(RequestRefused) as refused:
         sso.send(users.create({"login": new_login(), "nik": "Ann"}))
-    assert (refused.value.status, refused.value.text) == (400, "nik: is unknown")
+    assert (refused.value.status, refused.value.text, refused.value.field) == (400, "nik: is unknown", ("nik",))
     with SsoClient(administration.url) as nobody, pytest.raises(SignInRequired):
         nobody.send(users.list())
     with SsoClient(administration.url, ServiceClient("program", "wrong")) as impostor, pytest.raises(SignInRequired):

@@ -89,5 +89,5 @@ async def test_export_is_audited_before_its_first_record_is_sent() -> None:
 
 
 def last_entry(studio: Studio) -> dict[str, Any]:
-    entry: dict[str, Any] = json.loads(studio.server.sso("audit", "--json", "--most", "1").stdout)
+    entry: dict[str, Any] = json.loads(studio.server.sso("audit", "--json", "--limit", "1").stdout)
     return entry

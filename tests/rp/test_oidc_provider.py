@@ -50,7 +50,7 @@ def issuer(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             yield issuer
         finally:
             process.terminate()
-            server.sso("idp", "remove", "node", "--yes")
+            server.sso("idp", "delete", "node", "--yes")
 
 
 def answer_of(browser: Browser, url: str, name: str) -> tuple[str, list[str]]:

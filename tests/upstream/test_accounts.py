@@ -230,9 +230,9 @@ def test_removed_provider_keeps_no_links(server: Server, provider: CodeProvider)
     browser = player(server)
     link(browser, provider_id)
     sign_out(browser)
-    refused = server.sso("idp", "remove", provider_id, check=False)
+    refused = server.sso("idp", "delete", provider_id, check=False)
     assert "1 players sign in with it, 0 of them" in refused.stdout + refused.stderr
-    server.sso("idp", "remove", provider_id, "--yes")
+    server.sso("idp", "delete", provider_id, "--yes")
     assert browser.http.get(f"/login/upstream/{provider_id}").status_code == 404
     assert query(server, "SELECT * FROM linked_identities WHERE provider_id = :id", id=provider_id) == []
 

@@ -203,7 +203,7 @@ def test_every_sign_in_form_has_the_buttons(server: Server, steam: SteamStandIn)
     wrong = press(browser, "/login", "/login", login=browser.login, password="wrong")
     assert button in wrong.text
     assert "stall" in server.sso("idp", "list").stdout
-    server.sso("idp", "remove", "stall", "--yes")
+    server.sso("idp", "delete", "stall", "--yes")
     assert until(lambda: not any(button in browser.http.get("/login").text for _ in range(10)))
     assert browser.http.get("/login/upstream/stall").status_code == 404
 

@@ -6,7 +6,8 @@ from typing import Any
 from sso.accounts.history.events import SUPPORT, EventKind
 from sso.accounts.history.store import AccountEvent
 from sso.core.language import Text, current_language, plural
-from sso.web.language import _
+
+_ = Text
 
 TEXTS = {
     EventKind.REGISTERED: _("Account created"),

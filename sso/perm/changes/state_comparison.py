@@ -7,7 +7,6 @@ after the write, by the difference of the states. Only records that the scope na
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction, run_pure
 from sso.perm.changes.assertion_check import AssertionCheck, check_application
 from sso.perm.changes.candidates import Candidates, find_candidates, is_removed
@@ -20,18 +19,20 @@ from sso.perm.changes.scope_locks import lock_applications, lock_conditions
 from sso.perm.changes.size_limits import applications_with_more_groups, check_sizes
 from sso.perm.changes.state import PermissionState
 from sso.perm.changes.unknown_rules import unknown_rule_warnings
-from sso.perm.changes.user_rows import UserAccount, UserRow, read_accounts, read_user_rows, user_ids_by_name
+from sso.perm.changes.user_rows import (
+    UserAccount,
+    UserRow,
+    find_holders_of,
+    read_accounts,
+    read_user_rows,
+    user_ids_by_name,
+)
 from sso.perm.engine.effective_permissions import EffectivePermissions
 from sso.perm.engine.render import as_list
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.facts import StoredFacts
 
 MAX_EVALUATIONS = 3 * MAX_EXACT_USERS  # of users, at all applications together
-
-_HOLDERS = Statement(
-    """SELECT user_id FROM role_assignments WHERE application_id = :application_id AND name = :name
-    UNION SELECT user_id FROM project_members WHERE :application_id = 1 AND role = :name LIMIT :limit"""
-)
 
 
 @dataclass
@@ -54,8 +55,8 @@ class StateComparison:
         self.before = await self._read_state(tx)
         await self.before.compile(tx, self.facts, scope.applications)
         for application_id, name in scope.removed_roles:
-            rows = await tx.rows(_HOLDERS, application_id=application_id, name=name, limit=MAX_EXACT_USERS + 1)
-            await self._keep_records(tx, application_id, [row["user_id"] for row in rows])
+            holders = await find_holders_of(tx, application_id, name, limit=MAX_EXACT_USERS + 1)
+            await self._keep_records(tx, application_id, holders)
         for application_id, user_ids in _by_application(self._user_pairs(self.accounts_before)):
             await self._keep_records(tx, application_id, user_ids)
 
@@ -159,8 +160,7 @@ class StateComparison:
         return candidates
 
     async def _candidates_by_attributes(self, tx: Transaction, accounts: dict[str, UserAccount]) -> dict[int, set[str]]:
-        """Returns the users whose attributes the write changed, and those that it created, where these attributes
-        matter."""
+        """Returns the users whose attributes the write changed, and those that it created, where these matter."""
         candidates: dict[int, set[str]] = {}
         applications: dict[frozenset[str], set[int]] = {}
         for user_id, attributes in attributes_that_differ(

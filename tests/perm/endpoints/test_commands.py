@@ -43,7 +43,7 @@ def test_member_may_use_the_project_until_a_command_removes_the_role(studio: Stu
     assert _status(viewer, project_id) == 403
     sso("project", "member", "add", project_id, viewer.login, "viewer")
     assert _status(viewer, project_id) == 200
-    sso("project", "member", "remove", project_id, viewer.login)
+    sso("project", "member", "delete", project_id, viewer.login)
     assert _status(viewer, project_id) == 403
 
 

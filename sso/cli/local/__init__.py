@@ -1,1 +1,0 @@
-"""Commands on the machine of the service: with its database."""

@@ -1,0 +1,190 @@
+"""The requests of a game login: register a session, poll for its result, close it."""
+
+import json
+import math
+import ssl
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
+
+import httpx
+import trio
+
+from sso.cli.play.signing import SigningKey
+
+PATH = "/proxy/api/gameSession"
+POLL_TIMEOUT_S = 45  # longer than the 30 seconds for which the service holds a poll
+REQUEST_TIMEOUT_S = 15
+MAX_WAIT_S = 21 * 60  # no session lives longer than 20 minutes
+MAX_OUTAGE_S = 60  # a session outlives a restart of the service
+OUTAGE_CODES = (502, 503, 504)
+RETRY_S = 1.0
+MAX_RESPONSE_BYTES = 1 << 20
+
+
+class GameLoginError(Exception):
+    """The login failed; the message is one line with the reason."""
+
+
+@dataclass(frozen=True)
+class GameSession:
+    gsid: str
+    link: str  # for the browser
+    match: str  # two words that both the game and the page show
+    location: str  # the secret part of the header Location, as a query
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    body: dict[str, Any]
+    headers: httpx.Headers
+
+    @property
+    def retry_after(self) -> float:
+        text = self.headers.get("Retry-After", "")
+        return float(text) if text.isdecimal() else RETRY_S
+
+
+class GameClient:
+    def __init__(self, base_url: str, key: SigningKey | None = None) -> None:
+        self.base_url = base_url.rstrip("/")
+        self.key = key
+        # Trust the certificates of the machine, like its browsers.
+        self._http = httpx.AsyncClient(verify=ssl.create_default_context())
+
+    async def __aenter__(self) -> Self:
+        await self._http.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._http.__aexit__(kind, error, trace)
+
+    async def register(self, **fields: str | int) -> GameSession:
+        """Registers a session with the given fields of getGsid."""
+        if self.key:
+            fields["public_key"] = self.key.public
+        try:
+            answer = await self._post("getGsid", fields, REQUEST_TIMEOUT_S)
+        except httpx.TimeoutException:
+            raise GameLoginError(f"{self.base_url} does not respond") from None
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise GameLoginError(f"{self.base_url} cannot be reached: {_reason(error)}") from None
+        if answer.body.get("status") != "OK":
+            raise GameLoginError(f"the session was not registered: {_error_text(answer)}")
+        gsid = answer.body["gsid"]
+        location = urlsplit(answer.headers.get("Location", "")).query
+        return GameSession(gsid, f"{self.base_url}/?gsid={gsid}", answer.body["match"], location)
+
+    async def poll(self, session: GameSession) -> Answer:
+        """Sends one poll, which the service answers when there is a result, or after 30 seconds."""
+        return await self._post("getGsidResult", {"gsid": session.gsid}, POLL_TIMEOUT_S, session)
+
+    async def close(self, session: GameSession, status: Literal["Success", "Error"]) -> None:
+        """Reports the end of the login to the service. Ignores failures, because nothing depends on it."""
+        with trio.move_on_after(3):
+            with suppress(httpx.TransportError, GameLoginError):
+                await self._post("closeGsid", {"gsid": session.gsid, "status": status}, REQUEST_TIMEOUT_S, session)
+
+    async def _post(self, name: str, fields: Any, timeout_s: float, session: GameSession | None = None) -> Answer:
+        # The signature covers exactly these bytes.
+        body = json.dumps(fields).encode()
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        url = f"{self.base_url}{PATH}/{name}"
+        if session and self.key:
+            headers["Request-Sign"] = self.key.sign(body)
+        elif session and session.location:
+            url += f"?{session.location}"  # proves the session even if the client's address changes
+        limits = httpx.Timeout(timeout_s, connect=REQUEST_TIMEOUT_S)
+        async with self._http.stream("POST", url, content=body, headers=headers, timeout=limits) as response:
+            content = bytearray()
+            async for piece in response.aiter_raw():
+                content += piece
+                if len(content) > MAX_RESPONSE_BYTES:
+                    raise GameLoginError(f"{self.base_url} sent a response of more than {MAX_RESPONSE_BYTES} bytes")
+        return Answer(response.status_code, self._parse(response, bytes(content)), response.headers)
+
+    def _parse(self, response: httpx.Response, content: bytes) -> dict[str, Any]:
+        try:
+            body = json.loads(content)
+        except ValueError:
+            body = None
+        if response.status_code in OUTAGE_CODES and not isinstance(body, dict):  # from a proxy before the service
+            return {"status": "ERROR", "error": f"HTTP {response.status_code}"}
+        if not isinstance(body, dict) or "status" not in body:
+            raise GameLoginError(
+                f"{self.base_url} is not a sign-on service: it responded with HTTP {response.status_code}"
+                + (f" and a redirect to {response.headers['Location']}" if response.is_redirect else "")
+            )
+        return body
+
+
+class PollCallbacks:
+    """Callbacks while the game waits for a result; a user interface overrides them."""
+
+    def on_delay(self, seconds: int) -> None: ...
+
+    def on_outage(self) -> None: ...
+
+    def on_cancelled(self) -> None: ...
+
+
+async def wait_for_result(client: GameClient, session: GameSession, callbacks: PollCallbacks) -> dict[str, Any]:
+    """Polls by the client rules of the interface. Returns the login data or raises GameLoginError."""
+    outage_since = math.inf
+    with trio.move_on_after(MAX_WAIT_S):
+        while True:
+            try:
+                answer = await client.poll(session)
+            except httpx.TimeoutException:
+                continue  # rule 1: poll again at once
+            except httpx.TransportError as error:
+                outage_since = min(outage_since, trio.current_time())
+                if trio.current_time() - outage_since > MAX_OUTAGE_S:
+                    raise GameLoginError(f"the service is not available: {_reason(error)}") from None
+                callbacks.on_outage()
+                await trio.sleep(RETRY_S)
+                continue
+            outage_since = math.inf
+            match answer.body["status"]:
+                case "OK":
+                    return answer.body
+                case "RETRY":  # rule 2: wait for the delay, even if it is 0
+                    callbacks.on_delay(answer.body["delay"])
+                    await trio.sleep(answer.body["delay"])
+                case "CANCELLED":  # rule 4: the WebSocket was lost, but the session continues
+                    callbacks.on_cancelled()
+                case _ if answer.code in OUTAGE_CODES:  # the service is unavailable; the session continues
+                    callbacks.on_outage()
+                    await trio.sleep(answer.retry_after)
+                case _:  # rule 3: stop
+                    raise GameLoginError(_error_text(answer))
+    raise GameLoginError("no user signed in within 20 minutes")
+
+
+END_TEXTS = {
+    "session denied": "the sign-in was denied in the browser",
+    "session closed": "the session was closed",
+    "session expired": "no user signed in in time: the session has expired",
+}
+
+
+def _error_text(answer: Answer) -> str:
+    error = str(answer.body.get("error", f"HTTP {answer.code}"))
+    if answer.code == 403:
+        return f"the service refused the request; its operator can look up the reason: sso why {error}"
+    return END_TEXTS.get(error, error)
+
+
+def _reason(error: BaseException) -> str:
+    """Returns the text of the error, or of its first cause that has one: httpx and Trio wrap TLS errors in others."""
+    texts: list[str] = []
+    link: BaseException | None = error
+    while link is not None:
+        texts.append(str(link))
+        link = link.__cause__ or link.__context__
+    return next((text for text in texts if text), type(error).__name__)

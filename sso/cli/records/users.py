@@ -1,0 +1,104 @@
+"""Users."""
+
+from datetime import datetime
+
+from sso.cli.context import CommandFailure
+from sso.cli.records.api import PAGE, CommandApi
+from sso.cli.records.types import Fields
+from sso.client import RecordNotFound, RequestRefused, state, users
+from sso.client.call import Record
+
+CENTRAL_APPLICATION, ROOT_ROLE = 1, "root"
+USER_EXISTS = CommandFailure("there is already a user with this login or user id")
+
+
+class ManagedUsers:
+    def __init__(self, api: CommandApi) -> None:
+        self._api = api
+
+    async def add(self, fields: Fields, *, admin: bool) -> str:
+        """Returns the user id. Fails if there is such a user."""
+        if admin:
+            return await self._add_administrator(fields)
+        try:
+            return str((await self._api.send(users.create(fields)))["user_id"])
+        except RequestRefused as error:
+            if error.status == 409 and error.field in (("login",), ("user_id",)):
+                raise USER_EXISTS from None
+            raise
+
+    async def _add_administrator(self, fields: Fields) -> str:
+        """Creates the user and assigns the role in one transaction."""
+        user_id = fields.get("user_id")
+        if await self._by_login(fields["login"]) or (user_id and await self._by_id(user_id)):
+            raise USER_EXISTS
+        root = {"user_id": fields["login"], "application_id": CENTRAL_APPLICATION, "data": {"roles": [ROOT_ROLE]}}
+        await self._api.send(state.apply({"users": [fields], "permissions": [root]}))
+        created = await self._by_login(fields["login"])
+        assert created is not None
+        return str(created["user_id"])
+
+    async def list(self, search: str, limit: int, offset: int) -> list[Fields]:
+        call = users.list(search=search or None, limit=max(1, min(PAGE, offset + limit)))
+        return [_listed(user) for user in (await self._api.records(call, offset + limit))[offset:]]
+
+    async def find(self, id_or_login: str) -> Fields:
+        user = await self._by_id(id_or_login) if id_or_login.isdecimal() else await self._by_login(id_or_login)
+        if user is None:
+            raise CommandFailure(f"there is no user {id_or_login}")
+        user["disabled"] = user.pop("disabled")  # in the order of local records
+        user["reg_time"] = int(datetime.fromisoformat(user["reg_time"]).timestamp())
+        if user["deletion_due"]:
+            user["deletion_due"] = int(datetime.fromisoformat(user["deletion_due"]).timestamp())
+        else:
+            del user["deletion_due"], user["deletion_by"]
+        if user["second_factors"]:
+            block = await self._api.send(users.blocked_factors(user["user_id"]))
+            user |= {"blocked_factors": block["blocked"]} if block["blocked"] else {}
+        return user
+
+    async def set_disabled(self, user: Fields, *, disabled: bool) -> None:
+        await self._api.send(users.change(user["user_id"], fields={"disabled": disabled}))
+
+    async def set_password(self, user: Fields, password: str) -> None:
+        await self._api.send(users.change(user["user_id"], fields={"password": password}))
+
+    async def reset_factors(self, user: Fields) -> None:
+        await self._api.send(users.reset_factors(user["user_id"]))
+
+    async def unblock_factors(self, user: Fields) -> None:
+        await self._api.send(users.unblock_factors(user["user_id"]))
+
+    async def end_sessions(self, user: Fields) -> None:
+        await self._api.send(users.end_sessions(user["user_id"]))
+
+    async def delete(self, user: Fields) -> str:
+        closed = await self._api.send(users.delete(user["user_id"]))
+        return str(closed["deletion_due"])[:10]
+
+    async def restore(self, user: Fields) -> Fields:
+        kept = await self._api.send(users.change(user["user_id"], fields={"disabled": False}))
+        return {"login": kept["login"], "disabled": kept["disabled"]}
+
+    async def erase(self, user: Fields) -> None:
+        await self._api.send(users.erase(user["user_id"]))
+
+    async def export(self, user: Fields) -> Fields:
+        return await self._api.send(users.export(user["user_id"]))
+
+    async def _by_id(self, user_id: str) -> Record | None:
+        try:
+            return await self._api.send(users.get(user_id))
+        except RecordNotFound:
+            return None
+
+    async def _by_login(self, login: str) -> Record | None:
+        """The search is for the beginning of a login, and also finds nicknames."""
+        found = await self._api.records(users.list(search=login, limit=PAGE), PAGE)
+        return next((user for user in found if user["login"].casefold() == login.strip().casefold()), None)
+
+
+def _listed(user: Record) -> Fields:
+    state = "deleted" if user["deletion_due"] else "disabled" if user["disabled"] else ""
+    flags = [*([state] if state else []), *user["second_factors"]]
+    return {"user_id": user["user_id"], "login": user["login"], "nick": user["nick"], "flags": flags}

@@ -1,1 +1,0 @@
-"""Commands on a server: with its management API, and the Python client."""

@@ -1,4 +1,0 @@
-"""A game client with login: `sso play`.
-
-It needs only the address of the service and imports none of its code, so that it can be copied into a game.
-"""
