@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.adapters.world import RULES, Case, Way
+from tests.adapters.world import RULES, Case, CommandPlace, Way
+from tests.kit.long_tests import usual_part
 
 REDIRECT = "https://shop.example.com/done"
 PASSWORD = "correct horse battery"
@@ -31,17 +32,17 @@ class Operation:
             "specification": self.endpoint,
             "management API": self.api,
             "document": self.document,
-            "command": self._command(remote=False),
-            "command on a server": self._command(remote=True),
             "console": self.console,
         }
-        return {name: way for name, way in ways.items() if way is not None}
+        return {name: way for name, way in ways.items() if way is not None} | self._commands()
 
-    def _command(self, *, remote: bool) -> Way | None:
+    def _commands(self) -> dict[str, Way]:
+        """Commands in their three ways; in a usual run in one of them, which differs between the operations."""
         command = self.command
         if command is None:
-            return None
-        return lambda case: case.command(command(case), stdin=self.stdin, remote=remote)
+            return {}
+        places = usual_part(CommandPlace, 1, len(self.name))
+        return {place: lambda case, place=place: case.command(command(case), place, self.stdin) for place in places}
 
 
 def user_of(case: Case) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.operations import OPERATIONS, WRONG, Operation, WrongInput
-from tests.adapters.world import Refused, Trace, Way, World
+from tests.adapters.world import CommandPlace, Refused, Trace, Way, World
 from tests.console.conftest import ConsoleBrowser
 from tests.kit.builders import PASSWORD
 from tests.kit.server import Server, run_sso
@@ -61,8 +61,7 @@ def test_wrong_field_is_refused_alike_in_every_way(world: World, wrong: WrongInp
         "specification": f"{wrong.endpoint + '.' if wrong.endpoint else ''}{wrong.field}: {expected}",
         "management API": f"{wrong.field}: {expected}",
         "document": f"{wrong.document}.{wrong.field}: {expected}",
-        "command": option,
-        "command on a server": option,
+        **dict.fromkeys(CommandPlace, option),
         "console": f"{wrong.field}: {expected}",
     }
     assert errors == {name: texts[name] for name in errors}

@@ -10,6 +10,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -20,7 +21,7 @@ from sso.cli import main
 from tests.admin.conftest import Administrator
 from tests.console.conftest import ConsoleBrowser
 from tests.kit.browser import query
-from tests.kit.server import Server
+from tests.kit.server import Server, clean_environment
 from tests.perm.endpoints.conftest import Studio
 
 _numbers = itertools.count(70001)
@@ -32,6 +33,14 @@ _CHOSEN = (
     (re.compile(r"\b1[789]\d{8}\b"), "0"),
     (re.compile(r'"author": "\d*"'), '"author": "CALLER"'),  # an operator of the machine is no user
 )
+
+
+class CommandPlace(StrEnum):
+    """Where a command runs, and so how it reaches the service."""
+
+    ALONE = "command in its own process"  # it finds no service, and builds the services itself
+    BESIDE_SERVICE = "command through the socket"
+    ELSEWHERE = "command on another machine"  # over HTTP
 
 
 class Refused(Exception):
@@ -121,8 +130,8 @@ class Case:
         headers = {"Authorization": f"Bearer {root.jwt}", "Factor": "device-1"}
         return answer_of(self.world.root.client.post(f"/api/permissions/{path}", json=body, headers=headers))
 
-    def command(self, line: str, *, stdin: str = "", remote: bool) -> str:
-        return self.world.run(line, stdin, remote=remote)
+    def command(self, line: str, place: "CommandPlace", stdin: str = "") -> str:
+        return self.world.run(line, place, stdin)
 
     def form(self, page: str, action: str, /, **fields: str) -> None:
         """Opens a page of the console and sends one of its forms."""
@@ -162,20 +171,22 @@ class World:
         self.root = Administrator.of(studio.root)
         self.browser = browser
         self.folder = folder
-        # Commands have another data directory than the service, so they do not find it.
+        # With another data directory than that of the service, commands do not find its socket.
         shutil.copy(server.folder / "data" / "secret.key", folder)
 
     def case(self) -> Case:
         return Case(self, next(_numbers), {})
 
-    def run(self, line: str, stdin: str, *, remote: bool) -> str:
-        """Runs a command in this process: on the database of the server, or over its management API."""
-        arguments = ["sso", *(("--server", self.server.base_url) if remote else ()), *shlex.split(line)]
-        settings = self.server.settings | {"XDG_CONFIG_HOME": str(self.folder), "SSO_DATA_DIR": str(self.folder)}
+    def run(self, line: str, place: CommandPlace, stdin: str) -> str:
+        """Runs a command in this process."""
+        server = ("--server", self.server.base_url) if place is CommandPlace.ELSEWHERE else ()
+        arguments = ["sso", *server, *shlex.split(line)]
+        data_dir = self.server.folder / "data" if place is CommandPlace.BESIDE_SERVICE else self.folder
+        settings = self.server.settings | {"XDG_CONFIG_HOME": str(self.folder), "SSO_DATA_DIR": str(data_dir)}
         standard_input = io.TextIOWrapper(io.BytesIO(stdin.encode()))
         out, err = io.StringIO(), io.StringIO()
         with (
-            mock.patch.dict("os.environ", settings),
+            mock.patch.dict("os.environ", clean_environment(**settings), clear=True),
             mock.patch.object(sys, "argv", arguments),
             mock.patch.object(sys, "stdin", standard_input),
             contextlib.redirect_stdout(out),
