@@ -54,7 +54,7 @@ class GroupOperations:
         if project["removed"]:
             raise Forbidden("removed")
         if group_id is not None and not (rights.is_root or MANAGE_PROJECTS in rights.granted.management):
-            raise Forbidden(f"group_id: {MANAGE_PROJECTS} is required to choose it")
+            raise FieldError(("group_id",), f"{MANAGE_PROJECTS} is required to choose it", status=403)
         key, scope = group_id or secrets.token_hex(12), Scope.project(project_id)
         with group_id_conflicts():
             return await self._writes.run(context, scope, create_group, context.caller.actor, project_id, key, fields)
