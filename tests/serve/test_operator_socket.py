@@ -5,7 +5,8 @@ import socket
 import stat
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -37,6 +38,20 @@ def socket_of(server: Server) -> Path:
     return path
 
 
+@contextmanager
+def open_to_all(*paths: Path) -> Iterator[None]:
+    """Lets every account reach and change the files for a while."""
+    closed = [folder for folder in paths[-1].parents if not folder.stat().st_mode & stat.S_IXOTH]
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (*paths, *closed)}
+    try:
+        for path in modes:
+            path.chmod(0o777)
+        yield
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
+
+
 def send(path: Path, call: OperatorCall) -> OperatorAnswer:
     return trio.run(ServiceSocket(path).respond, call, lambda _what, _done, _total: None)
 
@@ -48,16 +63,9 @@ def test_only_the_account_of_the_service_may_open_the_socket(server: Server) -> 
 
 def test_connection_of_another_account_is_refused(server: Server) -> None:
     path = socket_of(server)
-    data_dir = path.parent
-    modes = {folder: stat.S_IMODE(folder.stat().st_mode) for folder in (path, data_dir, *data_dir.parents[:3])}
-    try:
-        for folder in modes:
-            folder.chmod(0o777)
+    with open_to_all(path, path.parent):
         program = [sys.executable, "-c", INTRUDER, str(path)]
         done = subprocess.run(program, input=frame_of(LIST), capture_output=True, check=False)
-    finally:
-        for folder, mode in modes.items():
-            folder.chmod(mode)
     assert done.stdout in (b"0\n", b""), done.stderr  # closed without an answer
     assert server.log_events("operator_socket.connection_refused")[-1]["uid"] == 65534
 
@@ -118,14 +126,13 @@ listener.listen()
 print("ready", flush=True)
 time.sleep(60)
 """
-    for each in (folder, *folder.parents[:3]):
-        each.chmod(0o777)
     path = folder / "operator-00000000.sock"
-    with subprocess.Popen([sys.executable, "-c", listen, str(path)], stdout=subprocess.PIPE) as program:
-        assert program.stdout is not None
-        assert program.stdout.readline() == b"ready\n"
+    program = [sys.executable, "-c", listen, str(path)]
+    with open_to_all(folder), subprocess.Popen(program, stdout=subprocess.PIPE) as intruder:
+        assert intruder.stdout is not None
+        assert intruder.stdout.readline() == b"ready\n"
         assert find_service_socket(folder) is None
-        program.kill()
+        intruder.kill()
 
 
 def test_stale_socket_is_ignored_and_replaced(tmp_path: Path, dsn: str) -> None:
