@@ -42,6 +42,7 @@ ENVELOPE_ERROR: JsonSchema = properties(
     error={"type": "string"},
     otp={"type": "array"},
     field=_FIELD,
+    expected={"type": "string", "description": "What that field must be."},
 )
 OAUTH_ERROR: JsonSchema = properties(("error",), error={"type": "string"}, error_description={"type": "string"})
 _EXAMPLES = {

@@ -9,6 +9,7 @@ import pytest
 from tests.admin.conftest import Administrator, administrator
 from tests.kit.browser import fresh_browser, query
 from tests.kit.builders import PASSWORD
+from tests.kit.mailbox import mails, wait_for_mails
 from tests.kit.server import Server, running
 from tests.perm.endpoints.conftest import Studio
 
@@ -98,12 +99,16 @@ def test_disabled_user_is_signed_out_and_cannot_log_in(server: Server, manager: 
     assert can_log_in(manager, user["login"])
 
 
-def test_new_password_replaces_the_old_one(manager: Administrator) -> None:
+def test_new_password_replaces_the_old_one_and_the_user_is_told(server: Server, manager: Administrator) -> None:
     user = create(manager, password=PASSWORD)
     changed = manager.request("PATCH", f"/users/{user['user_id']}", json={"password": "another good password"})
     assert changed.status_code == 200
     assert not can_log_in(manager, user["login"])
     assert can_log_in(manager, user["login"], "another good password")
+    assert "Support has set a new password" in wait_for_mails(server, user["login"], "Your password")[0]
+    again = manager.request("PATCH", f"/users/{user['user_id']}", json={"password": "another good password"})
+    assert again.status_code == 200
+    assert len(mails(server, user["login"], "Your password")) == 1  # it was the password already
 
 
 def test_deleted_user_is_closed_and_can_be_restored(manager: Administrator) -> None:

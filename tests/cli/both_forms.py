@@ -1,4 +1,4 @@
-"""Runs commands on the machine of the service and on a server, and compares their output."""
+"""Runs commands in process, at the socket of a running service and on a server, and compares their output."""
 
 import asyncio
 import io
@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +55,10 @@ def document() -> dict[str, Any]:
     return state
 
 
-@pytest.fixture(scope="module")
-def signed_in(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Path]]:
-    """A server with the document, and a configuration folder with a sign-in to it."""
-    dsn, folder = postgres_server.fresh(), tmp_path_factory.mktemp("service")
+@contextmanager
+def service(postgres_server: Postgres, folder: Path) -> Iterator[Server]:
+    """A server with the document."""
+    dsn = postgres_server.fresh()
     (folder / "state.json").write_bytes(orjson.dumps(document()))
     settings = QUICK | {
         "SSO_DATABASE_URL": dsn,
@@ -67,19 +68,34 @@ def signed_in(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactor
     }
     with running(folder, **settings) as server:
         server.sso("apply", "state.json")
+        yield server
+    postgres_server.drop(dsn)
+
+
+@pytest.fixture(scope="module")
+def beside(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose commands run on its machine."""
+    with service(postgres_server, tmp_path_factory.mktemp("beside")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def signed_in(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Path]]:
+    """A server, and a configuration folder with a sign-in to it."""
+    folder = tmp_path_factory.mktemp("service")
+    with service(postgres_server, folder) as server:
         arguments = ("--server", server.base_url, "login", "--login", ROOT, "--password-stdin")
         login = run_sso(folder, *arguments, stdin=f"{PASSWORD}\n", XDG_CONFIG_HOME=str(folder))
         assert login.returncode == 0, login.stderr
         yield server, folder
-    postgres_server.drop(dsn)
 
 
 Both = Callable[..., CommandResult]
 
 
 @pytest.fixture
-def both(sso: Sso, signed_in: tuple[Server, Path], monkeypatch: pytest.MonkeyPatch) -> Both:
-    """Runs a command in both forms. Returns the local result, after a comparison with the other."""
+def both(sso: Sso, signed_in: tuple[Server, Path], beside: Server, monkeypatch: pytest.MonkeyPatch) -> Both:
+    """Runs a command in all forms. Returns the result in process, after a comparison with the others."""
     server, folder = signed_in
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
     monkeypatch.setenv("SSO_REGISTRATION", "invite")
@@ -89,9 +105,16 @@ def both(sso: Sso, signed_in: tuple[Server, Path], monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(sys, "stdin", io.StringIO())
         return sso(*form, *shlex.split(line))
 
+    def run_beside(line: str) -> CommandResult:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in beside.settings.items():
+                patch.setenv(name, value)
+            return run(line)
+
     def compare(line: str, *, ordered: bool = True) -> CommandResult:
-        local, remote = run(line), run(line, "--server", server.base_url)
+        local, socket, remote = run(line), run_beside(line), run(line, "--server", server.base_url)
         assert comparable(remote, ordered=ordered) == comparable(local, ordered=ordered), line
+        assert comparable(socket, ordered=ordered) == comparable(local, ordered=ordered), f"socket: {line}"
         assert "Traceback" not in local.err
         return local
 
@@ -102,12 +125,12 @@ Execute = Callable[..., None]
 
 
 @pytest.fixture
-def execute(environment: dict[str, str], signed_in: tuple[Server, Path]) -> Execute:
-    """Runs a statement in the databases of both installations."""
+def execute(environment: dict[str, str], signed_in: tuple[Server, Path], beside: Server) -> Execute:
+    """Runs a statement in the databases of all installations."""
 
     async def run(sql: str, values: tuple[Any, ...]) -> None:
-        for dsn in (environment["SSO_DATABASE_URL"], signed_in[0].settings["SSO_DATABASE_URL"]):
-            connection = await asyncpg.connect(dsn)
+        for settings in (environment, signed_in[0].settings, beside.settings):
+            connection = await asyncpg.connect(settings["SSO_DATABASE_URL"])
             try:
                 await connection.execute(sql, *values)
             finally:

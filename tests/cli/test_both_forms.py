@@ -1,4 +1,4 @@
-"""The same commands on the machine of the service and on a server have the same output and the same errors."""
+"""The same commands in process, at the socket of a service and on a server have the same output and errors."""
 
 from pathlib import Path
 
@@ -6,9 +6,9 @@ import orjson
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from sso.core.keys import private_pem, public_pem
-from tests.cli.both_forms import Both, both, signed_in
+from tests.cli.both_forms import Both, beside, both, signed_in
 
-__all__ = ["both", "signed_in"]
+__all__ = ["beside", "both", "signed_in"]
 
 
 def test_projects_and_their_members(both: Both) -> None:

@@ -1,0 +1,141 @@
+"""The operator's socket: who may use it, what it serves, and that nothing else leads to it."""
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+import orjson
+import pytest
+import trio
+
+from sso.cli.records.running_service import ServiceSocket, find_service_socket
+from sso.core.operator_call import OperatorAnswer, OperatorCall, frame_of
+from tests.kit.server import QUICK, Server, running
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act as another account")
+
+# Connects to the socket as another account. The test opens its mode and its directory, which is the worst case.
+INTRUDER = """
+import os, socket, sys
+os.setresuid(65534, 65534, 65534)
+with socket.socket(socket.AF_UNIX) as connection:
+    connection.connect(sys.argv[1])
+    connection.sendall(sys.stdin.buffer.read())
+    connection.shutdown(socket.SHUT_WR)
+    print(len(connection.recv(1000)))
+"""
+LIST = OperatorCall("operator", "GET", "/api/admin/users")
+
+
+def socket_of(server: Server) -> Path:
+    (path,) = Path(server.settings["SSO_DATA_DIR"]).glob("operator-*.sock")
+    return path
+
+
+def send(path: Path, call: OperatorCall) -> OperatorAnswer:
+    return trio.run(ServiceSocket(path).respond, call, lambda _what, _done, _total: None)
+
+
+def test_only_the_account_of_the_service_may_open_the_socket(server: Server) -> None:
+    mode = socket_of(server).lstat().st_mode
+    assert (stat.S_ISSOCK(mode), stat.S_IMODE(mode)) == (True, 0o600)
+
+
+def test_connection_of_another_account_is_refused(server: Server) -> None:
+    path = socket_of(server)
+    data_dir = path.parent
+    modes = {folder: stat.S_IMODE(folder.stat().st_mode) for folder in (path, data_dir, *data_dir.parents[:3])}
+    try:
+        for folder in modes:
+            folder.chmod(0o777)
+        program = [sys.executable, "-c", INTRUDER, str(path)]
+        done = subprocess.run(program, input=frame_of(LIST), capture_output=True, check=False)
+    finally:
+        for folder, mode in modes.items():
+            folder.chmod(mode)
+    assert done.stdout in (b"0\n", b""), done.stderr  # closed without an answer
+    assert server.log_events("operator_socket.connection_refused")[-1]["uid"] == 65534
+
+
+def test_only_the_management_api_is_served(server: Server) -> None:
+    path = socket_of(server)
+    assert send(path, LIST).status == 200
+    for other in ("/healthz", "/api/permissions/roles", "/api/admin/../permissions", "/api/admin", "//api/admin/users"):
+        assert send(path, OperatorCall("operator", "GET", other)).status == 404, other
+
+
+def test_http_is_not_answered(server: Server) -> None:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(socket_of(server)))
+        connection.sendall(b"GET /api/admin/users HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with suppress(ConnectionResetError):
+            assert connection.recv(1000) == b""
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"Operator": "root"}, {"X-Operator": "root", "X-Forwarded-For": "127.0.0.1"}, {"operator": "root"}]
+)
+def test_requests_over_tcp_are_never_those_of_the_operator(server: Server, headers: dict[str, str]) -> None:
+    assert httpx.get(f"{server.base_url}/api/admin/users", headers=headers).status_code == 401
+
+
+def test_unix_socket_of_a_proxy_gives_no_rights(tmp_path: Path, dsn: str) -> None:
+    bind = tmp_path / "proxy.sock"
+    settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_BIND": f"127.0.0.1:0,unix:{bind}"}
+    with running(tmp_path, **settings), httpx.Client(transport=httpx.HTTPTransport(uds=str(bind))) as proxy:
+        assert proxy.get("http://localhost/api/admin/users").status_code == 401
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(bind))
+            connection.sendall(frame_of(LIST))
+            connection.shutdown(socket.SHUT_WR)
+            assert b"200 OK" not in connection.recv(1000)
+
+
+def test_audit_entry_names_the_account_of_the_command(server: Server) -> None:
+    body = orjson.dumps({"login": "by-socket@example.com"})
+    call = OperatorCall("ann as root", "POST", "/api/admin/users", body=body)
+    assert send(socket_of(server), call).status == 201
+    query = {"operation": "user.create", "limit": 1}
+    audit = send(socket_of(server), OperatorCall("", "GET", "/api/admin/audit", query))
+    assert orjson.loads(audit.body)["data"][0]["operator"] == "ann as root"
+
+
+def test_socket_of_another_account_is_not_used(tmp_path: Path) -> None:
+    """Whoever may create files in the directory must not get what commands send."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    listen = """
+import os, socket, sys, time
+os.setresuid(65534, 65534, 65534)
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen()
+print("ready", flush=True)
+time.sleep(60)
+"""
+    for each in (folder, *folder.parents[:3]):
+        each.chmod(0o777)
+    path = folder / "operator-00000000.sock"
+    with subprocess.Popen([sys.executable, "-c", listen, str(path)], stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"ready\n"
+        assert find_service_socket(folder) is None
+        program.kill()
+
+
+def test_stale_socket_is_ignored_and_replaced(tmp_path: Path, dsn: str) -> None:
+    data_dir = tmp_path / "data"
+    data_dir.mkdir(mode=0o700)
+    stale = data_dir / "operator-00000000.sock"
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(str(stale))
+    assert find_service_socket(data_dir) is None
+    with running(tmp_path, **QUICK, SSO_DATABASE_URL=dsn) as server:
+        assert not stale.exists()
+        assert find_service_socket(data_dir) == ServiceSocket(socket_of(server))
+    assert list(data_dir.glob("operator-*.sock")) == []
