@@ -5,6 +5,7 @@ A way that an operation does not have is missing: a document deletes nothing, an
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tests.adapters.world import RULES, Case, CommandPlace, Way
@@ -38,11 +39,13 @@ class Operation:
 
     def _commands(self) -> dict[str, Way]:
         """Commands in their three ways; in a usual run in one of them, which differs between the operations."""
-        command = self.command
-        if command is None:
+        if self.command is None:
             return {}
-        places = usual_part(CommandPlace, 1, len(self.name))
-        return {place: lambda case, place=place: case.command(command(case), place, self.stdin) for place in places}
+        return {place: partial(self._run_command, place) for place in usual_part(CommandPlace, 1, len(self.name))}
+
+    def _run_command(self, place: CommandPlace, case: Case) -> str:
+        assert self.command is not None
+        return case.command(self.command(case), place, self.stdin)
 
 
 def user_of(case: Case) -> Any:

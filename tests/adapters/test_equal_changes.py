@@ -57,7 +57,7 @@ def test_wrong_field_is_refused_alike_in_every_way(world: World, wrong: WrongInp
     errors = {name: refusal(world, wrong.operation, way) for name, way in wrong.operation.ways().items()}
     expected = errors["management API"].removeprefix(f"{wrong.field}: ")
     option = f"{wrong.option}: {expected}"
-    texts = {
+    texts: dict[str, str] = {
         "specification": f"{wrong.endpoint + '.' if wrong.endpoint else ''}{wrong.field}: {expected}",
         "management API": f"{wrong.field}: {expected}",
         "document": f"{wrong.document}.{wrong.field}: {expected}",

@@ -23,12 +23,6 @@ GROUP_SQL = """SELECT g.*, ARRAY(SELECT user_id FROM group_users u WHERE u.group
     FROM user_groups g"""
 _OF_PROJECT = Statement(f"{GROUP_SQL} WHERE g.project_id = :project_id ORDER BY g.created, g.id")
 _ONE = Statement(f"{GROUP_SQL} WHERE g.id = :id")
-_BY_NAME = Statement(
-    f"""{GROUP_SQL} JOIN projects p ON p.id = g.project_id AND NOT p.removed
-    WHERE (g.id = :name OR lower(g.title) = lower(:name))
-        AND (CAST(:project_id AS text) IS NULL OR g.project_id = :project_id)
-    ORDER BY g.project_id, g.created, g.id"""
-)
 _ALL = Statement(f"{GROUP_SQL} JOIN projects p ON p.id = g.project_id AND NOT p.removed ORDER BY g.created, g.id")
 _COUNT = Statement("SELECT count(*) FROM user_groups WHERE project_id = :project_id")
 _CREATE = Statement(
@@ -58,13 +52,6 @@ async def read_groups(runner: Runner, project_id: str) -> list[Row]:
 async def read_all_groups(runner: Runner) -> list[Row]:
     """Returns the groups of the projects that are not removed, in the order of their creation."""
     return await runner.rows(_ALL)
-
-
-async def find_groups(runner: Runner, name: str, project_id: str | None) -> list[Row]:
-    """Returns the group with this id, or else the groups with this title, in one project or in all that are not
-    removed."""
-    rows = await runner.rows(_BY_NAME, name=name, project_id=project_id)
-    return [row for row in rows if row["id"] == name] or rows
 
 
 async def lock_group(tx: Transaction, group_id: str, project_id: str) -> Row:
