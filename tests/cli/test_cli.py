@@ -261,9 +261,9 @@ def test_user_add_generates_a_password_without_a_terminal(run: Program) -> None:
 @pytest.mark.parametrize(
     ("arguments", "stdin", "words"),
     [
-        (["add", "no-address"], "", "login: must be an e-mail address"),
-        (["add", "\udcff@example.com"], "", "login: "),
-        (["add", "a@example.com", "--user-id", "007"], "", "user_id: must be a decimal number"),
+        (["add", "no-address"], "", "LOGIN: must be an e-mail address"),
+        (["add", "\udcff@example.com"], "", "LOGIN: "),
+        (["add", "a@example.com", "--user-id", "007"], "", "--user-id: must be a decimal number"),
         (["add", "a@example.com", "--nick", "x" * 2000], "", "nick: "),
         (["add", "a@example.com", "--password-stdin"], "", "expected the password on standard input"),
         (["add", "a@example.com", "--password-stdin"], "\n", "expected the password on standard input"),
