@@ -158,7 +158,10 @@ def run_with_services(
 
     with migrated_database(settings, meanwhile) as dsn, plain_failures():
         missing = is_master_key_missing(settings, dsn)
-        return trio.run(run, dsn, DeferredKeyring(settings, may_create=may_create, is_missing=missing))
+        keyring = DeferredKeyring(settings, may_create=may_create, is_missing=missing)
+        if may_create and settings.database_url is None and not missing:
+            keyring.open()  # a backup of a new data directory needs its key, even if nothing is encrypted yet
+        return trio.run(run, dsn, keyring)
 
 
 @contextmanager

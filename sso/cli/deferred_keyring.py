@@ -1,6 +1,7 @@
 """The keyring of a command, which is opened when it is first used.
 
-Most commands encrypt and decrypt nothing. They work without the master key, and do not create one.
+Most commands encrypt and decrypt nothing. They work without the master key, and only those that may create a data
+directory create one.
 """
 
 from typing import Any
@@ -21,8 +22,12 @@ class DeferredKeyring(Keyring):
 
     def __getattr__(self, name: str) -> Any:
         """Called for the attributes of an opened keyring, until it is opened."""
-        vars(self).update(vars(self._open()))
+        self.open()
         return super().__getattribute__(name)
+
+    def open(self) -> None:
+        """Reads the master key. Creates one in a new data directory."""
+        vars(self).update(vars(self._open()))
 
     def _open(self) -> Keyring:
         require_shared_key(self._settings)

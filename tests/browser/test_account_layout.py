@@ -77,6 +77,7 @@ def test_user_deletes_the_account_and_keeps_it(page: Page, server: Server, scree
 def test_notice_and_error_are_shown_at_their_section(page: Page, server: Server, screenshot: Screenshot) -> None:
     sign_in(page, server, new_user(server, nick="Ann Wanderer"))
     form = page.locator("form[action='/account/password']")
+    page.locator("#password summary").click()
     for current in ("wrong", PASSWORD):
         form.get_by_label("Current password").fill(current)
         form.get_by_label("New password", exact=True).fill("a longer and better one")

@@ -1,8 +1,6 @@
 """The account pages in Chromium, without JavaScript, on a desktop and on a phone."""
 
 import hashlib
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
@@ -99,12 +97,6 @@ def test_user_signs_in_with_a_mailed_code(page: Page, server: Server, with_mail:
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
 
 
-def in_thread(function: Callable[[Server], None], server: Server) -> None:
-    """Playwright has an event loop in this thread, so queries run in another."""
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(function, server).result()
-
-
 def test_user_sets_up_an_app_and_removes_it(page: Page, server: Server, login: str) -> None:
     open_signed_in(page, server, login)
     page.get_by_role("link", name="Set up").click()
@@ -124,7 +116,7 @@ def test_user_sets_up_an_app_and_removes_it(page: Page, server: Server, login: s
     expect(page.get_by_role("heading", level=1)).to_have_text("Enter your code")
     # Back to the session: the service would accept a third code seconds later only.
     page.context.add_cookies([{"name": SESSION, "value": session, "url": server.base_url}])
-    in_thread(forget_authentication, server)
+    forget_authentication(server)
     page.goto(f"{server.base_url}/account")
     page.locator("summary").filter(has_text="Remove").click()
     form = page.locator("form[action='/account/totp/remove']")
@@ -143,7 +135,7 @@ def test_user_sets_up_an_app_and_removes_it(page: Page, server: Server, login: s
 
 def test_user_turns_mailed_codes_on(page: Page, server: Server, login: str) -> None:
     open_signed_in(page, server, login)
-    in_thread(forget_authentication, server)
+    forget_authentication(server)
     page.reload()
     row = page.locator(".row").filter(has_text="Codes by e-mail")
     row.locator("summary").click()
@@ -163,7 +155,7 @@ def test_user_turns_mailed_codes_off(page: Page, server: Server, with_mail: str)
     page.get_by_label("Code").fill(mailed_codes(server, with_mail)[0])
     page.get_by_role("button", name="Continue").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
-    in_thread(forget_authentication, server)
+    forget_authentication(server)
     page.reload()
     row = page.locator(".row").filter(has_text="Codes by e-mail")
     row.locator("summary").click()

@@ -18,7 +18,7 @@ from tests.browser.conftest import (
     take_pictures,
 )
 from tests.kit import postgres
-from tests.kit.browser import new_user
+from tests.kit.browser import forget_authentication, new_user
 from tests.kit.builders import PASSWORD
 from tests.kit.mailbox import link_in, wait_for_mails
 from tests.kit.server import QUICK, Server, running
@@ -198,6 +198,8 @@ def test_passkey_confirms_a_change(page: Page, site: Server, login: str) -> None
     add_authenticator(page)
     sign_in(page, site, login)
     register(page)
+    forget_authentication(site)
+    page.reload()
     page.get_by_text("Turn on codes by e-mail").click()
     page.get_by_role("button", name="Use a passkey instead").locator("visible=true").click()
     expect(page.get_by_role("status")).to_contain_text("Your change has been saved.")

@@ -7,6 +7,7 @@ import itertools
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from email.message import EmailMessage
 from html.parser import HTMLParser
@@ -229,8 +230,9 @@ def _read(path: Path) -> str:
 
 
 def forget_authentication(server: Server) -> None:
-    """All users have signed in long ago."""
-    query(server, "UPDATE browser_sessions SET authenticated = now() - interval '1 hour'")
+    """All users have signed in long ago. Also while Playwright has an event loop in this thread."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(query, server, "UPDATE browser_sessions SET authenticated = now() - interval '1 hour'").result()
 
 
 def query(server: Server, sql: str, *values: Any) -> list[Any]:
