@@ -37,13 +37,7 @@ class PasswordChanges:
         If ``valid_from`` of the user has changed since it was read, nothing is changed and None is returned: a delayed
         change must not undo the one that revoked its session.
         """
-        return await self._change(user, password_hash, BY_USER, user.valid_from)
-
-    async def set_by_operator(self, user: User, password_hash: str) -> User | None:
-        return await self._change(user, password_hash, BY_OPERATOR, None)
-
-    async def _change(self, user: User, password_hash: str, reason: Text, valid_from: int | None) -> User | None:
-        changed = await self._database.transaction(self.apply, user, password_hash, reason, valid_from)
+        changed = await self._database.transaction(self.apply, user, password_hash, BY_USER, user.valid_from)
         self._outbox.wake_senders()
         return changed
 

@@ -44,10 +44,6 @@ _CREATE = Statement(
     VALUES (:user_id, :login, :login_key, :password_hash, :nick, :lang, :email_verified)
     ON CONFLICT DO NOTHING RETURNING *"""
 )
-_LIST = Statement(
-    """SELECT * FROM users WHERE :search = '' OR login ILIKE :pattern OR user_id = :search
-    ORDER BY length(user_id), user_id LIMIT :limit OFFSET :offset"""
-)
 _REHASH = Statement(
     "UPDATE users SET password_hash = :new WHERE user_id = :user_id AND password_hash = :old RETURNING user_id"
 )
@@ -128,12 +124,6 @@ class UserStore:
 
     async def find(self, id_or_login: str) -> User | None:
         return await self.get(id_or_login) or await self.get_by_login(id_or_login)
-
-    async def list(self, search: str = "", limit: int = 100, offset: int = 0) -> list[User]:
-        """Returns the users whose login contains the text, or whose id is the text."""
-        escaped = stored_login(search).replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        rows = await self._database.rows(_LIST, search=search, pattern=f"%{escaped}%", limit=limit, offset=offset)
-        return [User.from_row(row) for row in rows]
 
     async def rehash(self, user: User, new_hash: str) -> None:
         """Stores a new hash of the same password, made with the current parameters."""

@@ -17,6 +17,7 @@ from sso.core.net import parse_address
 from sso.services import Services
 from tests.kit.browser import SESSION, VISIT, AuthenticatorApp, Browser, each_worker, fresh_browser, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET, add_user
+from tests.kit.operator_changes import set_password as set_password_as_operator
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, Server, running
 
@@ -238,7 +239,7 @@ def test_revocation_ends_a_login_challenge(server: Server, browser: Browser) -> 
 
 async def test_login_that_started_before_a_revocation_gets_no_session(services: Services) -> None:
     before = await add_user(services)
-    await services.password_changes.set_by_operator(before, await services.hasher.hash("another one"))
+    await set_password_as_operator(services, before, await services.hasher.hash("another one"))
     with pytest.raises(InvalidCredentials):
         await services.sessions.start(before, by_password(), HERE, "")
     with pytest.raises(InvalidCredentials):

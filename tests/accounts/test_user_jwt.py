@@ -29,6 +29,7 @@ from sso.state.apply import Applier
 from sso.state.document import parse
 from tests.kit.builders import add_user
 from tests.kit.conditions import until_blocking
+from tests.kit.operator_changes import set_password
 
 HERE = parse_address("203.0.113.5")
 LATE = 2**40  # a database time that does not limit `iat`
@@ -215,7 +216,7 @@ async def test_password_change_voids_earlier_jwts_and_no_later_ones(services: Se
     """All steps may happen within one second; only their order counts."""
     user = await add_user(services)
     before = issue(services, user)
-    await services.password_changes.set_by_operator(user, await services.hasher.hash("another one"))
+    await set_password(services, user, await services.hasher.hash("another one"))
     assert await is_void(services, before)
     after = issue(services, await reloaded(services, user))
     assert not await is_void(services, after)
@@ -351,7 +352,7 @@ async def test_jwt_of_a_process_with_a_wrong_clock_does_not_survive_a_password_c
     set_time(services, time.time() + ahead)
     token = await login(services, user)
     assert not await is_void(services, token)
-    changed = await services.password_changes.set_by_operator(user, "hash")
+    changed = await set_password(services, user, "hash")
     assert changed
     assert await is_void(services, token)
     assert not await is_void(services, await login(services, changed))
@@ -365,7 +366,7 @@ async def test_jwt_does_not_survive_a_password_change_within_its_second(services
         seconds.add(int(time.time()))
         user = await reloaded(services, user)
         token = await login(services, user)
-        await services.password_changes.set_by_operator(user, "hash")
+        await set_password(services, user, "hash")
         assert await is_void(services, token)
 
 

@@ -8,6 +8,7 @@ from sso.keys.reseal import Reseal
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
+from tests.kit.operator_changes import rotate_secret
 from tests.kit.server import Server
 
 
@@ -133,7 +134,7 @@ async def test_reseal_keeps_both_secrets_of_a_rotation(services: Services) -> No
     applier = Applier(services.database, services.hasher, services.operations)
     part = {"client_id": "shop", "client_secret": "the-first-of-all-1", "redirect_hosts": ["a.example.com"]}
     await applier.apply(parse({"clients": [part]}))
-    new = await services.oauth.clients.rotate_secret("shop")
+    new = await rotate_secret(services, "shop")
     services.keyring.keys = (MasterKey.generate(), *services.keyring.keys)
     await Reseal(services.database, services.keyring).run()
     services.keyring.keys = services.keyring.keys[:1]
@@ -147,7 +148,7 @@ async def test_apply_with_another_secret_replaces_both_secrets(services: Service
     part = {"client_id": "shop", "client_secret": "the-first-of-all-1", "redirect_hosts": ["a.example.com"]}
     await applier.apply(parse({"clients": [part]}))
     assert (await applier.apply(parse({"clients": [part]}))).unchanged == 1
-    await services.oauth.clients.rotate_secret("shop")
+    await rotate_secret(services, "shop")
     await applier.apply(parse({"clients": [part]}))
     client = await services.oauth.clients.get("shop")
     assert client

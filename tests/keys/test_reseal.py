@@ -32,6 +32,7 @@ from sso.upstream.model import UpstreamIdentity
 from sso.upstream.pending_identity_store import PendingIdentity
 from sso.webhooks.webhook_store import add_webhook
 from tests.kit.builders import TOTP_SECRET, add_user
+from tests.kit.operator_changes import rotate_secret
 from tests.kit.row_locks import locked_by_another_transaction
 
 CLIENT_SECRET = "a-secret-of-the-shop"
@@ -66,7 +67,7 @@ async def fill_clients(services: Services) -> None:
 
 
 async def rotate_client(services: Services) -> None:
-    await services.oauth.clients.rotate_secret("rotated")
+    await rotate_secret(services, "rotated")
 
 
 async def fill_application(services: Services) -> None:
@@ -200,9 +201,11 @@ async def test_service_works_with_the_new_key_alone(filled: Services) -> None:
     fresh = build(filled.settings, filled.database, ring)
     await fresh.keys.load()
     assert fresh.keys.signer().kid == filled.keys.signer().kid
+    user = await fresh.users.get("7")
+    assert user is not None
     again = await Applier(filled.database, fresh.hasher, fresh.operations).apply(
         parse({
-            "users": [{"login": (await fresh.users.list("7"))[0].login, "totp_secret": TOTP_SECRET}],
+            "users": [{"login": user.login, "totp_secret": TOTP_SECRET}],
             "clients": [{"client_id": "shop", "client_secret": CLIENT_SECRET}],
         })
     )  # fmt: skip

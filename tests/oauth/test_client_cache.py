@@ -18,6 +18,7 @@ from sso.oauth.clients.authentication import ClientCredentials, sha1_bearer
 from sso.oauth.errors import InvalidClient, InvalidGrant
 from sso.services import Services
 from tests.kit.oauth import pkce
+from tests.kit.operator_changes import disable_client, finish_rotation, rotate_secret
 from tests.oauth.in_process import BEARER_ONLY, CREDENTIALS, SECRET, URI, apply_client, new_code, redeem
 
 CONCURRENT = 50
@@ -76,9 +77,9 @@ def shop(services: Services, request: pytest.FixtureRequest) -> Shop:
 
 async def test_removed_secret_is_refused(shop: Shop) -> None:
     code = await shop.code()
-    new = await shop.services.oauth.clients.rotate_secret("shop")
+    new = await rotate_secret(shop.services, "shop")
     assert new
-    await shop.services.oauth.clients.finish_rotation("shop")
+    await finish_rotation(shop.services, "shop")
     assert isinstance(await shop.refused(code), InvalidClient)
     assert await shop.failures() == [1]
     assert await shop.redeem(code, bearer(new))
@@ -86,7 +87,7 @@ async def test_removed_secret_is_refused(shop: Shop) -> None:
 
 async def test_both_secrets_are_valid_during_a_rotation(shop: Shop) -> None:
     code = await shop.code()
-    new = await shop.services.oauth.clients.rotate_secret("shop")
+    new = await rotate_secret(shop.services, "shop")
     assert new
     assert await shop.redeem(code)
     other = await new_code(shop.services, client_secret=None)
@@ -95,9 +96,9 @@ async def test_both_secrets_are_valid_during_a_rotation(shop: Shop) -> None:
 
 async def test_disabled_client_is_refused(shop: Shop) -> None:
     code = await shop.code()
-    await shop.services.oauth.clients.set_disabled("shop", True)
+    await disable_client(shop.services, "shop")
     assert isinstance(await shop.refused(code), InvalidClient)
-    await shop.services.oauth.clients.set_disabled("shop", False)
+    await disable_client(shop.services, "shop", disabled=False)
     assert isinstance(await shop.refused(code), InvalidGrant)
 
 
@@ -321,7 +322,7 @@ def meanwhile(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
 
 async def test_secret_rotated_meanwhile_is_still_accepted(shop: Shop, meanwhile: Meanwhile) -> None:
     code = await shop.code()
-    meanwhile(lambda: shop.services.oauth.clients.rotate_secret("shop"))
+    meanwhile(lambda: rotate_secret(shop.services, "shop"))
     assert await shop.redeem(code)
 
 

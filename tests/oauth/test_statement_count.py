@@ -8,6 +8,7 @@ import pytest
 from sso.db.database import Database
 from sso.oauth.clients.authentication import ClientCredentials, sha1_bearer
 from sso.services import Services
+from tests.kit.operator_changes import finish_rotation, rotate_secret
 from tests.oauth.in_process import BEARER_ONLY, CREDENTIALS, URI, new_code, redeem, refresh
 
 
@@ -57,9 +58,9 @@ async def test_secret_change_takes_effect_at_once_although_the_client_is_cached(
 
     data = await redeem(services, BEARER_ONLY, code)
     data = await refresh(services, BEARER_ONLY, data["refresh_token"])
-    new = await services.oauth.clients.rotate_secret("shop")
+    new = await rotate_secret(services, "shop")
     assert new
-    await services.oauth.clients.finish_rotation("shop")
+    await finish_rotation(services, "shop")
     with pytest.raises(InvalidClient):
         await refresh(services, BEARER_ONLY, data["refresh_token"])
     fresh = ClientCredentials(bearer=sha1_bearer(URI, new).decode())

@@ -11,7 +11,7 @@ from sso.accounts.second_factor.codes import totp_purpose
 from sso.core.field_errors import FieldError
 from sso.core.net import parse_address
 from sso.db.statement import Statement
-from sso.oauth.clients.store import secret_purpose
+from sso.oauth.clients.store import list_client_rows, secret_purpose
 from sso.services import Services
 from sso.state.apply import Applier
 from sso.state.document import parse
@@ -238,7 +238,7 @@ async def test_client_that_the_management_api_refuses_is_refused(
     with pytest.raises(FieldError) as error:
         await apply(services, clients=({"client_id": "other"}, {"client_id": "shop", **fields}))
     assert str(error.value).startswith(f"clients[1].{problem}")
-    assert await services.oauth.clients.list() == []
+    assert await list_client_rows(services.database) == []
 
 
 async def test_concurrent_runs_of_a_document_equal_one_run(services: Services) -> None:

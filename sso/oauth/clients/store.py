@@ -6,7 +6,6 @@ from typing import Any
 
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.encryption import Keyring, column_purpose
-from sso.core.ids import secret_token
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
@@ -40,7 +39,6 @@ _FINISH_ROTATION = Statement(
     RETURNING client_id"""
 )
 _DELETE = Statement("DELETE FROM oauth_clients WHERE client_id = :client_id")
-_SET_DISABLED = Statement("UPDATE oauth_clients SET disabled = :disabled WHERE client_id = :client_id")
 # The tables with rows that a client was granted, or is about to be granted.
 _GRANT_TABLES = ("oauth_requests", "oauth_codes", "oauth_grants")
 _REVOKE = tuple(
@@ -75,9 +73,6 @@ class ClientStore:
         row = await self._find(client_id=client_id) if CLIENT_ID.fullmatch(client_id) else None
         return Client.from_row(row) if row else None
 
-    async def list(self) -> list[Client]:
-        return [Client.from_row(row) for row in await self._database.rows(_LIST)]
-
     def secrets(self, client: Client) -> Sequence[tuple[str, str]]:
         """Returns the client's valid secrets, the newest first, each with its encrypted form in the database."""
         columns = (
@@ -89,41 +84,6 @@ class ClientStore:
             for column, sealed, expires in columns
             if sealed is not None and (expires is None or expires > self._database.clock.utc())
         ]
-
-    async def rotate_secret(
-        self, client_id: str, *, overlap_s: float | None = None, lifetime_s: float | None = None
-    ) -> str | None:
-        """Adds a new secret and returns it, see `add_secret`. Returns None if the client does not exist."""
-        new_secret = secret_token()
-        rotated = await self._database.transaction(self._rotate, client_id, new_secret, overlap_s, lifetime_s)
-        return new_secret if rotated else None
-
-    async def _rotate(self, tx: Transaction, client_id: str, secret: str, *seconds: float | None) -> bool:
-        client = await lock_client(tx, client_id)
-        if client is None:
-            return False
-        await add_secret(tx, self._keyring, client, secret, *seconds)
-        return True
-
-    async def finish_rotation(self, client_id: str) -> bool:
-        """Removes all secrets but the newest. Returns False if the client does not exist."""
-        return await finish_rotation(self._database, client_id)
-
-    async def set_disabled(self, client_id: str, disabled: bool) -> bool:
-        """Disables or enables the client. Returns False if it does not exist.
-
-        Disabling revokes all grants of the client; enabling it again does not restore them.
-        """
-        return await self._database.transaction(_set_disabled, client_id, disabled)
-
-
-async def _set_disabled(tx: Transaction, client_id: str, disabled: bool) -> bool:
-    if await tx.row(_LOCK, client_id=client_id) is None:
-        return False
-    await tx.value(_SET_DISABLED, client_id=client_id, disabled=disabled)
-    if disabled:
-        await revoke_grants(tx, client_id)
-    return True
 
 
 async def lock_client(tx: Transaction, client_id: str) -> Row | None:
