@@ -156,6 +156,7 @@ class UserDetails:
             AdminRoute("DELETE", f"{user}/factors", manage, self.reset_factors),
             AdminRoute("GET", f"{user}/factors/block", view, self.block, summary=block),
             AdminRoute("DELETE", f"{user}/factors/block", manage, self.unblock_factors, summary=unblock),
+            AdminRoute("POST", f"{user}/restore", manage, self._users.restore, summary="Keep a closed account"),
             AdminRoute("POST", f"{user}/export", manage, self.export, summary="Export the data of a user"),
         )
 

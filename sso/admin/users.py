@@ -150,7 +150,7 @@ class UserResource(RecordResource[User]):
         return AdminResponse(written.impact.json()) if dry_run else self.respond(written.result, status)
 
     async def delete(self, request: AdminRequest) -> AdminResponse:
-        """Closes the account. It is erased after ``SSO_DELETION_DAYS``; until then ``disabled: false`` restores it.
+        """Closes the account. It is erased after ``SSO_DELETION_DAYS``, and can be restored until then.
 
         With ``now=1`` it is erased at once.
         """
@@ -168,6 +168,14 @@ class UserResource(RecordResource[User]):
         except DeletionRefused as error:
             raise Conflict(str(error.text)) from None
         return AdminResponse()
+
+    async def restore(self, request: AdminRequest) -> AdminResponse:
+        """Keeps a closed account. A user who was disabled stays disabled."""
+        user = await self.require_manageable(request)
+        kept = await self._deletion.restore(user, request.caller.actor)
+        if kept is None:
+            raise Conflict(f"the account {BEING_ERASED}" if user.deletion_due else "the account is not closed")
+        return self.respond(kept)
 
     async def require(self, user_id: str) -> User:
         return self.existing(await self.read(user_id))

@@ -59,7 +59,7 @@ def add(ctx: click.Context, /, client_id: str, *, public: bool, secret_stdin: bo
     if has_codes and not options["redirect_hosts"] and not options["redirect_uris"]:
         raise click.UsageError("expected at least one --host or --redirect-uri")
     secret = None if without_secret else _secret(secret_stdin)
-    fields |= {"client_secret": secret} if secret else {}
+    fields |= {"client_secret": secret} if secret else {"public": True} if public else {}
     with option_errors(OPTIONS):
         with_records(ctx, lambda records: records.clients.add(fields))
     echo(f"client_id {client_id}")

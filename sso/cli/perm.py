@@ -9,6 +9,7 @@ from sso.cli.arguments import APP_OR_CENTRAL, USER
 from sso.cli.command_groups import Subcommands
 from sso.cli.context import utf8_argument
 from sso.cli.echo import echo_json
+from sso.cli.option_errors import option_errors
 from sso.cli.output import Format, print_lines
 from sso.cli.perm_test import command as test_command
 from sso.cli.records import with_records
@@ -65,7 +66,8 @@ def list_permissions(
     if form == "tsv" and kind == "tree":
         raise click.UsageError("--type tree is one JSON document: --tsv needs another type")
 
-    shown = with_records(ctx, lambda records: records.permissions.render(user, app_id, kind, at))
+    with option_errors({}):
+        shown = with_records(ctx, lambda records: records.permissions.render(user, app_id, kind, at))
     if kind == "tree" or form == "json":
         echo_json(shown, indent=True)
     else:
@@ -91,7 +93,8 @@ def explain(ctx: click.Context, user: str, rule: str, app_id: int, at: int | Non
       sso perm explain ann@example.com chat.mute --app 10 --at 2026-01-31T18:00Z
     """
 
-    login, explanation = with_records(ctx, lambda records: records.permissions.explain(user, rule, app_id, at))
+    with option_errors({"explain": "RULE"}):
+        login, explanation = with_records(ctx, lambda records: records.permissions.explain(user, rule, app_id, at))
     if as_json:
         echo_json(explanation, indent=True)
     else:

@@ -83,6 +83,10 @@ class UserRecords(Resource):
         headers = if_match_header(if_match)
         return ApiCall("DELETE", self._at(user_id), read_record, {"now": 1}, headers=headers, timeout_s=300)
 
+    def restore(self, user_id: str) -> ApiCall[Record]:
+        """Keeps a closed account."""
+        return ApiCall("POST", self._at(user_id, "restore"), read_record)
+
     def export(self, user_id: str) -> ApiCall[Record]:
         """Everything that is stored about the user."""
         return ApiCall("POST", self._at(user_id, "export"), read_record, timeout_s=60)

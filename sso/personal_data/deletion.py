@@ -136,12 +136,16 @@ class AccountDeletion:
         self._outbox.wake_senders()
         return kept
 
-    async def restore(self, user: User) -> User | None:
-        """Cancels the deletion, for an operator. Returns None if the account is not going to be deleted."""
+    async def restore(self, user: User, actor: AuditActor) -> User | None:
+        """Cancels the deletion, for an operator. A user who was disabled stays disabled.
+
+        Returns None if the account is not going to be deleted, or its erasure has begun.
+        """
 
         async def work(tx: Transaction) -> User | None:
             if await tx.value(_RESTORE, user_id=user.user_id) is None:
                 return None
+            await trail.write(tx, actor, "user.restore", user.user_id, {"deleted": True}, {"deleted": False})
             return await self._announce_kept(tx, user)
 
         kept = await self._database.transaction(work)

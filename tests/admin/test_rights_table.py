@@ -57,6 +57,7 @@ TABLE: dict[str, Row] = {
     "GET /users/<user_id>/factors/block": Row(404),
     "DELETE /users/<user_id>/factors/block": Row(404),
     "POST /users/<user_id>/export": Row(404),
+    "POST /users/<user_id>/restore": Row(404),
     "GET /users/<user_id>/permissions": Row(200, f"{PERMISSIONS}?application_id={{application}}"),
     "PATCH /users/<user_id>/permissions": Row(412, PERMISSIONS, {"application_id": "{application}"}),
     "GET /users/<user_id>/assignments": Row(404),

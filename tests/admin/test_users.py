@@ -284,8 +284,9 @@ def test_pages_follow_each_other_without_gaps(manager: Administrator) -> None:
 )
 def test_invalid_query_is_refused_with_the_parameter(manager: Administrator, query: dict[str, Any], error: str) -> None:
     response = manager.get("/users", **query)
-    field = [error.partition(":")[0]]
-    assert (response.status_code, response.json()) == (400, {"status": "ERROR", "error": error, "field": field})
+    name, _, expected = error.partition(": ")
+    problem = {"status": "ERROR", "error": error, "field": [name], "expected": expected}
+    assert (response.status_code, response.json()) == (400, problem)
 
 
 @pytest.mark.parametrize("path", ["/users?search=a%00b", "/users?after=%00", "/audit?target=%00"])
@@ -349,3 +350,17 @@ def test_requests_beyond_the_rate_are_429(server: Server, root: Administrator, t
         answers = [caller.get("/users", limit=1) for _ in range(4)]
         assert answers[-1].status_code == 429
         assert 0 < int(answers[-1].headers["Retry-After"]) <= 60
+
+
+def test_closed_account_is_restored_once_and_a_disabled_user_stays_disabled(
+    root: Administrator, studio: Studio
+) -> None:
+    path = f"/users/{studio.user().user_id}"
+    assert root.request("POST", f"{path}/restore").status_code == 409
+    assert root.request("DELETE", path).status_code == 200
+    restored = root.request("POST", f"{path}/restore").json()["data"]
+    assert (restored["disabled"], restored["deletion_due"]) == (False, None)
+    assert root.request("DELETE", path).status_code == 200
+    assert root.request("PATCH", path, json={"disabled": True}).status_code == 200
+    restored = root.request("POST", f"{path}/restore").json()["data"]
+    assert (restored["disabled"], restored["deletion_due"]) == (True, None)

@@ -110,7 +110,7 @@ def test_export_contains_what_is_stored_and_no_secrets(server: Server, login: st
                      "data_exported"]  # fmt: skip
     assert {entry["operation"] for entry in document["audit"]} >= {
         "user.create",
-        "user.set_password",
+        "user.save",
         "permissions.save",
     }
     text = json.dumps(document)

@@ -18,9 +18,8 @@ class ManagedClients:
         self._api = api
 
     async def add(self, fields: Fields) -> None:
-        without_secret = "client_secret" not in fields
         try:
-            created = await self._api.send(clients.create({**fields, **({"public": True} if without_secret else {})}))
+            created = await self._api.send(clients.create(fields))
         except RequestRefused as error:
             if error.status == 409:
                 raise CommandFailure(f"there is already a client {fields['client_id']}") from None

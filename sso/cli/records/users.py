@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from sso.accounts.model import login_key, stored_login
 from sso.cli.context import CommandFailure
 from sso.cli.records.api import PAGE, CommandApi
 from sso.cli.records.types import Fields
@@ -77,7 +78,7 @@ class ManagedUsers:
         return str(closed["deletion_due"])[:10]
 
     async def restore(self, user: Fields) -> Fields:
-        kept = await self._api.send(users.change(user["user_id"], fields={"disabled": False}))
+        kept = await self._api.send(users.restore(user["user_id"]))
         return {"login": kept["login"], "disabled": kept["disabled"]}
 
     async def erase(self, user: Fields) -> None:
@@ -94,8 +95,8 @@ class ManagedUsers:
 
     async def _by_login(self, login: str) -> Record | None:
         """The search is for the beginning of a login, and also finds nicknames."""
-        found = await self._api.records(users.list(search=login, limit=PAGE), PAGE)
-        return next((user for user in found if user["login"].casefold() == login.strip().casefold()), None)
+        found = await self._api.records(users.list(search=stored_login(login), limit=PAGE), PAGE)
+        return next((user for user in found if login_key(user["login"]) == login_key(login)), None)
 
 
 def _listed(user: Record) -> Fields:
