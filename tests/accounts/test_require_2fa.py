@@ -170,11 +170,14 @@ def strictest(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempP
         yield server
 
 
-def enrol_with_codes_by_mail(browser: Browser, login: str) -> str:
-    """Turns on codes by e-mail where a factor must be set up. Returns where the page with recovery codes leads to."""
+def enrol_with_codes_by_mail(browser: Browser, login: str, mails: int = 1) -> str:
+    """Turns on codes by e-mail where a factor must be set up. Returns where the page with recovery codes leads to.
+
+    ``mails`` is the number of mails with a code that the user gets until then.
+    """
     action = next(action for action in Forms(browser.page.text).by_action if action.startswith("/account/email-2fa"))
     browser.follow(browser.submit(action))
-    browser.follow(browser.submit("/login/code", otp=mailed_codes(browser.server, login)[-1]))
+    browser.follow(browser.submit("/login/code", otp=mailed_codes(browser.server, login, mails)[-1]))
     link = re.search(r'class="button quiet" href="([^"]+)">I have saved them', browser.page.text)
     assert link
     return html.unescape(link[1])
@@ -191,7 +194,7 @@ def test_new_account_sets_up_a_factor_right_after_the_registration(strictest: Se
         assert "Protect your account" in browser.page.text
         assert not browser.is_signed_in
         browser.get(answer.headers["Location"])
-        browser.get(enrol_with_codes_by_mail(browser, address))
+        browser.get(enrol_with_codes_by_mail(browser, address, mails=2))
         assert browser.notice == "Welcome! Your account has been created."
 
 
