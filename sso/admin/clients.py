@@ -154,7 +154,7 @@ class ClientResource(RecordResource[Row]):
 def require_rights_of_client(caller: AdminCaller, client: Mapping[str, Any]) -> None:
     """Raises Forbidden if the client has, or could get, rights that the caller does not have.
 
-    Whoever knows the secret of a client, or chooses its keys and redirect URIs, can act as the client. So a change
+    A person who knows the secret of a client, or chooses its keys and redirect URIs, can act as the client. So a change
     needs the rights that the client has, before and after the change.
     """
     if caller.is_root:

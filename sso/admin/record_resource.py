@@ -177,6 +177,7 @@ class RecordResource(ABC, Generic[T]):
     async def save(self, tx: Transaction, request: AdminRequest, record: T, prepared: Any) -> object: ...
 
     async def remove(self, tx: Transaction, request: AdminRequest, record: T) -> None:
+        """Deletes the record. A resource has this, or a handler ``delete`` of its own."""
         raise NotImplementedError
 
     async def respond_written(

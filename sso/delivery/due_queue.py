@@ -7,6 +7,7 @@ another one continues if that worker was killed. Attempts that were interrupted 
 import logging
 import math
 import random
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -60,28 +61,28 @@ class Failure:
     log_fields: Mapping[str, Any] = field(default_factory=dict)
 
 
-class QueuedDelivery(Generic[Item]):
+class QueuedDelivery(ABC, Generic[Item]):
     """One kind of items: how they are claimed, sent and stored. The queue decides about retries."""
 
     name: str  # in the log and the metrics
     retries: RetryPolicy
     max_per_receiver: float = math.inf  # so that a receiver that does not answer does not hold up the others
 
+    @abstractmethod
     async def claim(self, busy: list[str]) -> Due[Item] | None:
         """Returns an item that is due and not for a busy receiver; None if there is none."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def send(self, item: Item) -> Failure | None:
         """Returns None if the item was accepted. Every error is a failure, except errors of the database."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def finish(self, due: Due[Item]) -> None:
         """Stores that the item was accepted."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def store_failure(self, item: Item, failure: Failure, retry_after_s: float | None) -> None:
         """Stores when the item is due again. Without a pause it has failed for good."""
-        raise NotImplementedError
 
     async def release(self, item: Item) -> None:
         """Gives a lease back that is still held, also if this worker stops."""

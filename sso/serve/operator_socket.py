@@ -1,7 +1,7 @@
 """The operator's socket: a Unix socket in the data directory at which commands reach the management API.
 
-Whoever connects has every right. So the file belongs to the account of the service and nobody else may open it, and the
-kernel says which account a connection comes from. The socket has no connection to the servers of SSO_BIND: it has its
+A command that connects has every right. So only the account of the service may open the file, and the kernel says which
+account a connection comes from. The socket has no connection to the servers of SSO_BIND: it has its
 own protocol, and the application that serves HTTP does not know the operator.
 """
 

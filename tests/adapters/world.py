@@ -17,7 +17,7 @@ from unittest import mock
 
 import httpx
 
-from sso.cli import main
+from sso.cli import main, records
 from tests.admin.conftest import Administrator
 from tests.console.conftest import ConsoleBrowser
 from tests.kit.browser import query
@@ -164,6 +164,13 @@ def answer_of(response: httpx.Response) -> Any:
     return body.get("data")
 
 
+def _only_through_the_socket(place: CommandPlace) -> contextlib.AbstractContextManager[object]:
+    """A command beside the service must not fall back to building the services itself."""
+    if place is not CommandPlace.BESIDE_SERVICE:
+        return contextlib.nullcontext()
+    return mock.patch.object(records, "run_with_services", side_effect=AssertionError("the socket was not used"))
+
+
 class World:
     def __init__(self, server: Server, studio: Studio, browser: ConsoleBrowser, folder: Path) -> None:
         self.server = server
@@ -189,6 +196,7 @@ class World:
             mock.patch.dict("os.environ", clean_environment(**settings), clear=True),
             mock.patch.object(sys, "argv", arguments),
             mock.patch.object(sys, "stdin", standard_input),
+            _only_through_the_socket(place),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
         ):

@@ -2,7 +2,7 @@
 
 If the account had a second factor before the change, the first use of the link only requests the undo: both addresses
 get a notice, and a use a day later makes it. Until then the owner can make the links invalid with that factor.
-Otherwise whoever reads the mails to the old address could take the account at any moment. Factors that were added since
+Otherwise a reader of the mails to the old address could take the account at any moment. Factors that were added since
 the day before the change do not count, because they may be a thief's.
 """
 

@@ -1,6 +1,6 @@
 """The second factors that a user had before a moment, such as a change of the e-mail address.
 
-Whoever takes an account over can add second factors to it. Only those from before tell the owner from such a thief.
+A thief of an account can add second factors to it. Only the earlier ones distinguish the owner from the thief.
 Codes by e-mail never do: they are sent to the address that the two dispute.
 """
 
