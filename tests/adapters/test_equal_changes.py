@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.operations import OPERATIONS, WRONG, Operation, WrongInput
+from tests.adapters.operation import Operation
+from tests.adapters.operations import OPERATIONS
 from tests.adapters.world import CommandPlace, Refused, Trace, Way, World
+from tests.adapters.wrong_input import WRONG, WrongInput
 from tests.console.conftest import ConsoleBrowser
 from tests.kit.builders import PASSWORD
 from tests.kit.server import Server, run_sso
