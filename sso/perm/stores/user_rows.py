@@ -25,14 +25,11 @@ _ROWS = Statement(
         END AS members
     FROM users u WHERE u.user_id = ANY(CAST(:ids AS text[]))"""
 )
-_HOLDERS = Statement(
-    """SELECT user_id FROM role_assignments WHERE application_id = :application_id AND name = :name
-    UNION SELECT user_id FROM project_members WHERE :application_id = 1 AND role = :name LIMIT :limit"""
-)
 _ACCOUNTS = Statement(
     """SELECT user_id, login, login_key, tags, purchases, disabled FROM users
     WHERE user_id = ANY(CAST(:names AS text[])) OR login_key = ANY(CAST(:names AS text[]))"""
 )
+_LOGINS = Statement("SELECT user_id, login FROM users WHERE user_id = ANY(CAST(:ids AS text[]))")
 _LOCK_ACCOUNTS = Statement(f"{_ACCOUNTS.text} ORDER BY user_id FOR UPDATE")
 
 
@@ -64,10 +61,11 @@ async def read_user_rows(runner: Runner, application_id: int, user_ids: Iterable
     return rows
 
 
-async def find_holders_of(runner: Runner, application_id: int, role: str, limit: int) -> list[str]:
-    """Returns the ids of users with the role, by assignment or by membership."""
-    rows = await runner.rows(_HOLDERS, application_id=application_id, name=role, limit=limit)
-    return [row["user_id"] for row in rows]
+async def read_logins(runner: Runner, user_ids: Iterable[str]) -> dict[str, str]:
+    """Returns the logins of the users that exist, by id."""
+    ids = list(user_ids)
+    rows = await runner.rows(_LOGINS, ids=ids) if ids else []
+    return {row["user_id"]: row["login"] for row in rows}
 
 
 async def find_user_ids(runner: Runner, logins: Iterable[str]) -> dict[str, str]:
