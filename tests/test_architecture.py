@@ -308,13 +308,9 @@ WITH_STATEMENTS = {
     "accounts/user_directory.py", "audit/audited_changes.py", "audit/trail.py", "backchannel_logout/sender.py",
     "backchannel_logout/site_sessions.py", "change_stream/events.py", "change_stream/reader.py",
     "change_stream/sequencer.py", "device/token_issuer.py", "gsid/session_directory.py", "gsid/termination.py",
-    "gsid/violations.py", "keys/reseal.py", "keys/rotation.py", "mail/outbox.py", "mail/queue_monitor.py",
-    "mail/sender.py", "nodes/heartbeat.py", "nodes/node_list.py", "oauth/authorization/connected_sites.py",
-    "oauth/authorization/pushed_requests.py", "oauth/clients/assertions.py", "oauth/clients/browser_origins.py",
-    "oauth/tokens/dpop.py", "oauth/tokens/introspection.py", "oauth/tokens/resources.py",
-    "personal_data/deletion.py", "personal_data/erasure.py", "personal_data/export.py",
-    "personal_data/exported_lists.py", "state/apply.py", "upstream/linked_identities.py",
-    "web/forwarding_monitor.py",
+    "gsid/violations.py", "mail/outbox.py", "mail/queue_monitor.py", "mail/sender.py", "nodes/heartbeat.py",
+    "nodes/node_list.py", "personal_data/deletion.py", "personal_data/erasure.py", "personal_data/export.py",
+    "personal_data/exported_lists.py", "state/apply.py", "web/forwarding_monitor.py",
 }  # fmt: skip
 
 

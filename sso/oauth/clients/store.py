@@ -20,6 +20,13 @@ _FIND = BatchStatement(
     columns={"client_id": "text"},
 )
 _LIST = Statement("SELECT * FROM oauth_clients ORDER BY client_id")
+_LIST_ORIGINS = Statement(
+    """SELECT redirect_hosts, redirect_uris, origins FROM oauth_clients WHERE profile = 'oidc' AND NOT disabled"""
+)
+_LIST_RESOURCE_SERVERS = Statement(
+    "SELECT * FROM oauth_clients WHERE resource_server AND NOT disabled ORDER BY client_id"
+)
+
 _READ = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id")
 _LOCK = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id FOR UPDATE")
 _PAGE = Statement(
@@ -101,6 +108,16 @@ async def update_client(tx: Transaction, client_id: str, values: dict[str, Any])
 
 async def list_client_rows(runner: Runner) -> list[Row]:
     return await runner.rows(_LIST)
+
+
+async def list_origin_rows(runner: Runner) -> list[Row]:
+    """Returns the redirect URIs, hosts and origins of all enabled oidc clients."""
+    return await runner.rows(_LIST_ORIGINS)
+
+
+async def list_resource_servers(runner: Runner) -> list[Client]:
+    """Returns the clients that are resource servers and enabled."""
+    return [Client.from_row(row) for row in await runner.rows(_LIST_RESOURCE_SERVERS)]
 
 
 async def find_client_rows(runner: Runner, search: str, after: str, limit: int) -> list[Row]:
