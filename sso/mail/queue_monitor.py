@@ -5,14 +5,9 @@ import trio
 
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
-from sso.db.statement import Statement
+from sso.mail.outbox_store import measure_queue
 
 INTERVAL_S = 5.0
-# A message without a recipient is not sent.
-_MEASURE = Statement(
-    """SELECT count(*) AS waiting, coalesce(CAST(extract(epoch FROM now() - min(created)) AS int), 0) AS oldest_s
-    FROM outbox WHERE recipient <> ''"""
-)
 log = structlog.get_logger()
 
 
@@ -26,9 +21,7 @@ class MailQueueMonitor:
         task_status.started()
         while True:
             try:
-                row = await self._database.row(_MEASURE)
-                assert row is not None
-                self.waiting, self.oldest_s = row["waiting"], row["oldest_s"]
+                self.waiting, self.oldest_s = await measure_queue(self._database)
             except DatabaseError as error:
                 log.warning("mail.queue_read_failed", reason=str(error))
             await trio.sleep(INTERVAL_S)

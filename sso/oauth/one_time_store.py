@@ -1,4 +1,4 @@
-"""What a client may use once, in the database: pushed authorization requests, and the ids of its assertions and proofs."""
+"""What a client may use once: pushed authorization requests, and the ids of its assertions and DPoP proofs."""
 
 from sso.core.ids import digest
 from sso.db.statement import Statement

@@ -26,7 +26,6 @@ _LIST_ORIGINS = Statement(
 _LIST_RESOURCE_SERVERS = Statement(
     "SELECT * FROM oauth_clients WHERE resource_server AND NOT disabled ORDER BY client_id"
 )
-
 _READ = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id")
 _LOCK = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id FOR UPDATE")
 _PAGE = Statement(

@@ -30,6 +30,11 @@ _SHARE_CONDITIONS = Statement("SELECT pg_advisory_xact_lock_shared(hashtextexten
 _LOCK_CONDITIONS = Statement("SELECT pg_advisory_xact_lock(hashtextextended('permission conditions', 0))")
 # Dry runs share locks with each other, so many at once could keep writers of the central application waiting for ever.
 _ONE_DRY_RUN = Statement("SELECT pg_advisory_xact_lock(hashtextextended('sso dry run', 0))")
+# Documents are applied one at a time. Waiting for the previous one may take long; afterwards the usual lock timeout
+# applies again.
+_SET_TIMEOUTS = Statement("SELECT set_config('lock_timeout', :lock, true), set_config('statement_timeout', :run, true)")
+_LOCK_TIMEOUT = Statement("SELECT current_setting('lock_timeout')")
+_LOCK_APPLY = Statement("SELECT pg_advisory_xact_lock(hashtextextended('sso apply', 0))")
 
 
 async def lock_application(tx: Runner, application_id: int, project_id: object = ANY_PROJECT) -> Row:
@@ -97,3 +102,11 @@ async def lock_conditions(tx: Runner) -> None:
 async def lock_dry_runs(tx: Runner) -> None:
     """Keeps other dry runs of more than a few records waiting until the transaction ends."""
     await tx.value(_ONE_DRY_RUN)
+
+
+async def lock_documents(tx: Runner) -> None:
+    """Waits up to a minute for other documents, which wait for this one until the transaction ends."""
+    usual = await tx.value(_LOCK_TIMEOUT)
+    await tx.value(_SET_TIMEOUTS, lock="60s", run="60s")
+    await tx.value(_LOCK_APPLY)
+    await tx.value(_SET_TIMEOUTS, lock=usual, run="60s")
