@@ -296,15 +296,6 @@ def test_test_modules_import_no_other_test_module() -> None:
 
 # These files make statements although they are no stores. The list should become shorter.
 WITH_STATEMENTS = {
-    "accounts/disabling.py", "accounts/email_address/change.py", "accounts/email_address/new_login.py",
-    "accounts/email_address/undo.py", "accounts/email_address/verification.py", "accounts/history/events.py",
-    "accounts/issue_guard.py", "accounts/known_devices.py", "accounts/login/rate_limit.py",
-    "accounts/mailed_links.py", "accounts/passkeys/changes.py", "accounts/password_changes.py",
-    "accounts/password_reset/requests.py", "accounts/password_reset/reset.py",
-    "accounts/registration/invitations.py", "accounts/registration/proof_of_work.py",
-    "accounts/registration/verification.py", "accounts/second_factor/changes.py", "accounts/second_factor/codes.py",
-    "accounts/second_factor/earlier_factors.py", "accounts/second_factor/recovery_codes.py",
-    "accounts/session_tokens.py", "accounts/sign_in_notices.py", "accounts/signed_in_games.py",
     "accounts/user_directory.py",
 }  # fmt: skip
 

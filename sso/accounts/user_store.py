@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from sso.accounts.guarded_statements import NOW, guarded_by_user
 from sso.accounts.history.events import EventKind, record_event
-from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import User, login_key, stored_login
 from sso.audit import trail
 from sso.audit.trail import AuditActor

@@ -1,6 +1,6 @@
 """The sites that users have signed in to with a browser session, and the notifications that such a session has ended.
 
-A notification is queued in the transaction that ends the session, and sent by ``LogoutSender``.
+A notification is queued in the transaction that ends the session, and sent by ``LogoutDelivery``.
 """
 
 from collections.abc import Sequence

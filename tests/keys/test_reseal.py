@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import trio
 
-from sso.accounts.second_factor.codes import totp_purpose, use_totp_step
+from sso.accounts.second_factor.codes import totp_purpose
+from sso.accounts.second_factor.store import use_totp_step
 from sso.audit.trail import AuditActor
 from sso.core.brand import Brand
 from sso.core.encryption import EncryptionError, Keyring, MasterKey, column_purpose, key_id_of
