@@ -8,6 +8,7 @@ if it gives everybody, by a default role or a value of the schema, what a new us
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from sso.accounts.user_directory_store import read_logins
 from sso.db.transaction import Runner, run_pure
 from sso.perm.changes.candidates import Candidates
 from sso.perm.changes.evaluation import FEW_USERS, MAX_WORK, chunks, evaluate, parts, read_member_projects
@@ -23,7 +24,7 @@ from sso.perm.input.assertions import Assertion, parse_assertion
 from sso.perm.stores.affected_users import find_users_with_entry
 from sso.perm.stores.facts import StoredFacts
 from sso.perm.stores.permission_state import PermissionState
-from sso.perm.stores.user_rows import UserRow, find_user_ids, read_logins, read_user_rows
+from sso.perm.stores.user_rows import UserRow, find_user_ids, read_user_rows
 
 MAX_NAMED = 5  # violators of one assertion that are named
 
@@ -106,7 +107,7 @@ class AssertionCheck:
 
     async def failures(self, runner: Runner) -> list[FailedAssertion]:
         named = {user_id for users in self.violators.values() for user_id in users[:MAX_NAMED]}
-        logins = await read_logins(runner, named)
+        logins = await read_logins(runner, named) if named else {}
         return [
             FailedAssertion(application_id, assertion.text, _reason(assertion, users, logins), tuple(users[:MAX_NAMED]))
             for (application_id, assertion), users in self.violators.items()

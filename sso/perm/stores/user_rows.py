@@ -29,7 +29,6 @@ _ACCOUNTS = Statement(
     """SELECT user_id, login, login_key, tags, purchases, disabled FROM users
     WHERE user_id = ANY(CAST(:names AS text[])) OR login_key = ANY(CAST(:names AS text[]))"""
 )
-_LOGINS = Statement("SELECT user_id, login FROM users WHERE user_id = ANY(CAST(:ids AS text[]))")
 _LOCK_ACCOUNTS = Statement(f"{_ACCOUNTS.text} ORDER BY user_id FOR UPDATE")
 
 
@@ -59,13 +58,6 @@ async def read_user_rows(runner: Runner, application_id: int, user_ids: Iterable
         own = decode_own_record({**(row["record"] or {}), "roles": row["roles"]})
         rows[row["user_id"]] = UserRow(user, own, members)
     return rows
-
-
-async def read_logins(runner: Runner, user_ids: Iterable[str]) -> dict[str, str]:
-    """Returns the logins of the users that exist, by id."""
-    ids = list(user_ids)
-    rows = await runner.rows(_LOGINS, ids=ids) if ids else []
-    return {row["user_id"]: row["login"] for row in rows}
 
 
 async def find_user_ids(runner: Runner, logins: Iterable[str]) -> dict[str, str]:
