@@ -1,4 +1,4 @@
-"""Sends the mails of the outbox by the SMTP server."""
+"""Sends the mails of the outbox by the SMTP server, and measures how many wait."""
 
 import structlog
 import trio
@@ -6,14 +6,16 @@ import trio
 from sso.core.encryption import Keyring
 from sso.core.logo import Logo
 from sso.db.database import Database
+from sso.db.errors import DatabaseError
 from sso.db.transaction import Row
 from sso.delivery.due_queue import LEASE_S, Due, DueQueue, Failure, QueuedDelivery, RetryPolicy, origin_fields
 from sso.mail.outbox import TOPIC, body_purpose, html_purpose
-from sso.mail.outbox_store import claim_mail, delete_mail, postpone_mail
+from sso.mail.outbox_store import claim_mail, delete_mail, measure_queue, postpone_mail
 from sso.mail.smtp import Delivery, build_message
 from sso.telemetry.counters import DELIVERIES
 
 MAX_TRIES = 8
+MEASURE_S = 5.0
 
 
 log = structlog.get_logger()
@@ -62,3 +64,21 @@ def build_mail_sender(
     database: Database, keyring: Keyring, sender: str, delivery: Delivery, logo: Logo | None = None
 ) -> DueQueue:
     return DueQueue(TOPIC, MailDelivery(database, keyring, sender, delivery, logo), max_deliveries=1)
+
+
+class MailQueueMonitor:
+    """Measures the queue, for the metrics. One worker of a node does it: the queue is the same for all."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.waiting = 0
+        self.oldest_s = 0  # age of the oldest mail; 0 without one
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            try:
+                self.waiting, self.oldest_s = await measure_queue(self._database)
+            except DatabaseError as error:
+                log.warning("mail.queue_read_failed", reason=str(error))
+            await trio.sleep(MEASURE_S)

@@ -6,7 +6,7 @@ from datetime import datetime
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.history.texts import format_day
 from sso.accounts.model import User
-from sso.accounts.user_store import get_user, revoke_everything
+from sso.accounts.user_store import get_user, lock_user, revoke_everything
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
@@ -22,7 +22,6 @@ from sso.perm.changes.writer import WRITE, PermissionWriter
 from sso.personal_data.erasure_store import (
     close_account,
     keep_account,
-    lock_user,
     make_erasure_due,
     restore_account,
 )

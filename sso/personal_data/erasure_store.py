@@ -6,12 +6,10 @@ from datetime import datetime
 
 import orjson
 
-from sso.accounts.model import User
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.personal_data.tables import WITHOUT_FOREIGN_KEY
 
-_LOCK_USER = Statement("SELECT * FROM users WHERE user_id = :user_id FOR UPDATE")
 _CLOSE = Statement(
     """UPDATE users SET deletion_due = now() + make_interval(days => :days), disabled = true,
         deletion_by = CASE WHEN disabled THEN 'disabled' ELSE :by END
@@ -72,11 +70,6 @@ class ClaimedUser:
     user_id: str
     login: str
     deletion_due: datetime  # the end of the lease
-
-
-async def lock_user(tx: Transaction, user_id: str) -> User | None:
-    row = await tx.row(_LOCK_USER, user_id=user_id)
-    return None if row is None else User.from_row(row)
 
 
 async def close_account(tx: Transaction, user_id: str, valid_from: int | None, days: int, by: str) -> datetime | None:
