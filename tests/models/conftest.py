@@ -1,0 +1,18 @@
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kit.oauth import close_all
+from tests.kit.postgres import Postgres
+from tests.kit.server import Server, running
+from tests.models.machine import SETTINGS
+
+
+@pytest.fixture(scope="package")
+def server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with two workers, without rate limits, that holds a poll for a second."""
+    settings = SETTINGS | {"SSO_DATABASE_URL": postgres_server.fresh()}
+    with running(tmp_path_factory.mktemp("models"), **settings) as server:
+        server.keep_services_open()
+        yield server
+        close_all()
