@@ -5,7 +5,7 @@ A failure shows the shortest sequence of calls as a program that can be run agai
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -67,8 +67,11 @@ def replay_program(machine: type[ServiceMachine], report: str) -> str:
 @contextmanager
 def replay(machine: type[ServiceMachine]) -> Iterator[Any]:
     """Yields a machine with a server of its own."""
-    with TemporaryDirectory() as folder, postgres.running() as database:
-        with running(Path(folder), **SETTINGS, SSO_DATABASE_URL=database.fresh()) as server:
-            state = machine(server)
-            yield state
-            state.teardown()
+    with ExitStack() as stack:
+        folder = stack.enter_context(TemporaryDirectory())
+        database = stack.enter_context(postgres.running())
+        server = stack.enter_context(running(Path(folder), **SETTINGS, SSO_DATABASE_URL=database.fresh()))
+        server.keep_services_open()
+        state = machine(server)
+        yield state
+        state.teardown()
