@@ -1,11 +1,21 @@
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.kit.oauth import close_all
 from tests.kit.postgres import Postgres
 from tests.kit.server import Server, running
-from tests.models.machine import SETTINGS
+from tests.models.machine import ROUNDS, SETTINGS
+
+TIMEOUT_S = 900
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A failure is made shorter, which takes longer than a test."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.timeout(0 if ROUNDS else TIMEOUT_S))
 
 
 @pytest.fixture(scope="package")

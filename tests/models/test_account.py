@@ -15,29 +15,31 @@ from tests.models.machine import ServiceMachine, check_model
 API_LOGIN = "/proxy/api/login"
 BROWSERS = st.integers(0, 1)
 PROOFS = st.sampled_from(["none", "app", "recovery", "used"])
-MAX_REFUSED_CODES = 3  # more would block the account for a while
+MAX_REFUSED = 3  # more would block the account for a while
 
 
 class Account(ServiceMachine):
-    def __init__(self, server: Server) -> None:
-        super().__init__(server)
-        self.login, self.password = new_user(server), PASSWORD
-        self.browsers = [Browser(server), Browser(server)]
+    def __init__(self) -> None:
+        super().__init__()
+        self.login, self.password = new_user(self.server), PASSWORD
+        self.browsers = [Browser(self.server), Browser(self.server)]
         self.signed_in = [False, False]
         self.secret = ""
         self.codes: list[str] = []
         self.used_codes: list[str] = []
         self.tokens: dict[str, bool] = {}
-        self.refused_codes = self.passwords = 0
+        self.refused = self.passwords = 0
 
     @rule(number=BROWSERS, proof=PROOFS)
     def sign_in(self, number: int, proof: str) -> None:
         self._sign_in(number, self.password, proof)
 
+    @precondition(lambda self: self.refused < MAX_REFUSED)
     @rule(number=BROWSERS)
     def sign_in_with_wrong_password(self, number: int) -> None:
         self._open_login(number)
         assert self.browsers[number].submit("/login", login=self.login, password="wrong").status_code == 401
+        self.refused += 1
 
     @rule(number=BROWSERS)
     def sign_out(self, number: int) -> None:
@@ -114,14 +116,14 @@ class Account(ServiceMachine):
             self.signed_in[number] = True
             return
         browser.follow(answer)
-        if proof == "none" or (proof == "used" and self.refused_codes >= MAX_REFUSED_CODES):
+        if proof == "none" or (proof == "used" and self.refused >= MAX_REFUSED):
             return  # the second step is left open, which signs nobody in
         is_right = proof != "used"
         if not is_right and not self.used_codes:
             return
         answer = browser.submit("/login/code", otp=self._code(proof))
         assert (answer.status_code == 303) is is_right, answer.text
-        self.refused_codes += not is_right
+        self.refused += not is_right
         self.signed_in[number] = is_right
 
     def _open_login(self, number: int) -> None:

@@ -15,7 +15,11 @@ MAX_RECORDS = 8  # so that a sequence uses the same record often
 CLIENT_ID = "model-administrator"
 SECRET = "a secret of the administrator of models"
 TEXTS = ("Harbor", "Süß 夜", "x" * 60)
-URIS = ([], ["https://shop.example.com/cb"], ["https://shop.example.com/cb", "http://127.0.0.1:5000/cb"])
+URIS: tuple[list[str], ...] = (
+    [],
+    ["https://shop.example.com/cb"],
+    ["https://shop.example.com/cb", "http://127.0.0.1:5000/cb"],
+)
 
 
 @dataclass(frozen=True)
@@ -52,19 +56,22 @@ class Record:
 class ManagementApi(ServiceMachine):
     records = Bundle("records")
 
-    def __init__(self, server: Server) -> None:
-        super().__init__(server)
-        self.http = server.client(headers=_administrator(server))
-        self.http.base_url = httpx.URL(f"{server.base_url}/api/admin")
+    def __init__(self) -> None:
+        super().__init__()
+        self.http = self.server.client(headers=_administrator(self.server))
+        self.http.base_url = httpx.URL(f"{self.server.base_url}/api/admin")
         self.all: list[Record] = []
 
     @initialize(target=records)
     def create_all(self) -> MultipleResults[Record]:
-        return multiple(*map(self.create, KINDS))
+        return multiple(*map(self._create, KINDS))
 
     @precondition(lambda self: len(self.all) < MAX_RECORDS)
     @rule(target=records, kind=st.sampled_from(list(KINDS)))
     def create(self, kind: str) -> Record:
+        return self._create(kind)
+
+    def _create(self, kind: str) -> Record:
         number = next(_numbers)
         body = {name: value.format(number) for name, value in KINDS[kind].needed.items()}
         answer = self.http.post(f"/{kind}", json=body)

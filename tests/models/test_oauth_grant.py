@@ -29,11 +29,11 @@ class Grant:
 class OAuthGrant(ServiceMachine):
     grants = Bundle("grants")
 
-    def __init__(self, server: Server) -> None:
-        super().__init__(server)
-        self.sites = {profile: new_site(server, profile=profile) for profile in PROFILES}
-        self.stranger = new_site(server, profile="oidc")
-        self.browser: Browser = new_browser(server).sign_in()
+    def __init__(self) -> None:
+        super().__init__()
+        self.sites = {profile: new_site(self.server, profile=profile) for profile in PROFILES}
+        self.stranger = new_site(self.server, profile="oidc")
+        self.browser: Browser = new_browser(self.server).sign_in()
         self.all: list[Grant] = []
 
     @initialize(target=grants)
