@@ -3,7 +3,7 @@
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -87,7 +87,7 @@ def use_site(world: World, number: int) -> None:
         history.record("use_access_token", access, partial(site.userinfo, access))
 
 
-def _race(world: World, operation: str, subject: str, sends: list[Send]) -> dict[str, Any] | None:
+def _race(world: World, operation: str, subject: str, sends: Sequence[Send]) -> dict[str, Any] | None:
     """Sends the same request to both nodes at once. Returns the answer of the one that succeeded."""
     answers = at_once(*(partial(world.history.record, operation, subject, send) for send in sends))
     won = [answer.json() for answer in answers if answer is not None and answer.status_code == 200]

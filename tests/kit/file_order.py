@@ -1,7 +1,7 @@
 """The order of the tests: files that take long first, since with several processes one at the end would run alone.
 
-``tests/durations.json`` has the seconds of each file. ``scripts/test --store-durations`` writes it. With ``--shuffle``, the
-tests of each file run in random order.
+``tests/durations.json`` has the seconds of each file. ``scripts/test --store-durations`` writes it. With ``--shuffle``,
+the tests of each file run in random order.
 """
 
 import json
