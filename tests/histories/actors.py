@@ -136,12 +136,12 @@ def use_recovery_code(world: World, number: int) -> None:
 
 
 def take_role(world: World, number: int) -> None:
-    """Gives a user a role that only some may have at a time, and takes it again."""
+    """Gives all its users a role that fewer may have at a time, and takes it again."""
     mine = MEMBERS[::2] if threading.current_thread().name.endswith("5") else MEMBERS[1::2]
-    user_id = mine[number % len(mine)]
     with world.administrator(world.node()) as http:
-        world.history.record("join", user_id, partial(save_roles, http, user_id, GAME, LIMITED_ROLE))
-        world.history.record("leave", user_id, partial(save_roles, http, user_id, GAME))
+        for operation, roles in (("join", [LIMITED_ROLE]), ("leave", [])):
+            for user_id in mine:
+                world.history.record(operation, user_id, partial(save_roles, http, user_id, GAME, *roles))
 
 
 def disable(world: World, number: int) -> None:

@@ -64,11 +64,11 @@ def login_of(user_id: str) -> str:
 
 
 @contextmanager
-def world(folder: Path, **settings: str) -> Iterator[World]:
+def world(folder: Path, program: Sequence[str] = (), **settings: str) -> Iterator[World]:
     with ExitStack() as stack:
         (database,) = stack.enter_context(replication(0))
         chosen = NO_LIMITS | {"SSO_WORKERS": "2", "SSO_GSID_HOLD_S": str(HOLD_S), **settings}
-        nodes = stack.enter_context(running_nodes(folder, database.dsn, (0, 0), **chosen))
+        nodes = stack.enter_context(running_nodes(folder, database.dsn, (0, 0), program, **chosen))
         found = World(nodes, database)
         nodes[0].apply(_document())
         for user_id in CARELESS:

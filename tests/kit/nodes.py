@@ -16,10 +16,13 @@ from tests.kit.server import QUICK, Server
 class Node(Server):
     """A node whose own address differs from the base URL that it shares with the others."""
 
-    def __init__(self, folder: Path, settings: dict[str, str], clock_shift_s: float = 0) -> None:
+    def __init__(
+        self, folder: Path, settings: dict[str, str], clock_shift_s: float = 0, program: Sequence[str] = ()
+    ) -> None:
         folder.mkdir(parents=True)
-        program = (sys.executable, shifted_clock.__file__, str(clock_shift_s))
-        super().__init__(folder, settings, *((program,) if clock_shift_s else ()))
+        if clock_shift_s:
+            program = (sys.executable, shifted_clock.__file__, str(clock_shift_s))
+        super().__init__(folder, settings, program)
         self.url = f"http://{settings['SSO_BIND']}"
         self.http = self.client()
 
@@ -33,7 +36,7 @@ class Node(Server):
 
 @contextmanager
 def running_nodes(
-    folder: Path, dsn: str, clock_shifts: Sequence[float] = (0, 0), **settings: str
+    folder: Path, dsn: str, clock_shifts: Sequence[float] = (0, 0), program: Sequence[str] = (), **settings: str
 ) -> Iterator[list[Node]]:
     shared = QUICK | {
         "SSO_SINGLE_NODE": "",
@@ -48,7 +51,7 @@ def running_nodes(
         nodes = []
         for number, (address, shift) in enumerate(zip(addresses, clock_shifts, strict=True), 1):
             own = {"SSO_BIND": address, "SSO_BASE_URL": f"http://{addresses[0]}", "SSO_NODE_NAME": f"node{number}"}
-            node = Node(folder / f"node{number}", shared | own | settings, shift)
+            node = Node(folder / f"node{number}", shared | own | settings, shift, program)
             node.start()
             stack.callback(node.stop)
             stack.enter_context(node.http)
