@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from sso.admin.answers.service import CLIENT
+from sso.admin.answers.shape import Answer
 from sso.admin.caller import AdminCaller
 from sso.admin.record_resource import RecordKind, RecordResource
 from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute, JsonRecord
@@ -49,6 +51,7 @@ class ClientResource(RecordResource[Row]):
             "create": "Creates a client. The response has the generated secret, which is not shown again.",
             "delete": "Deletes the client, and revokes everything that it was granted.",
         },
+        record=CLIENT,
     )
 
     def __init__(self, database: Database, operations: ClientOperations) -> None:
@@ -145,6 +148,7 @@ class ClientResource(RecordResource[Row]):
             self.kind.manage,
             self.rotate_secret,
             body=SecretRotation,
+            answer=Answer(CLIENT),
             summary="Rotate the secret of a client",
             example={"overlap": 604800},
         )

@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
 
+from sso.admin.answers.service import PROVIDER, ConnectionTest, LinkedUsers
+from sso.admin.answers.shape import Answer
 from sso.admin.caller import AdminCaller
 from sso.admin.record_resource import RecordKind, RecordResource, Result
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, SearchQuery
@@ -44,6 +46,8 @@ class ProviderResource(RecordResource[IdentityProvider]):
             "list": "Returns the providers in the order of their ids.",
             "delete": "Removes the provider and all links to it.",
         },
+        record=PROVIDER,
+        answers={"get": Answer(PROVIDER, {"users": LinkedUsers})},
     )
 
     def __init__(
@@ -139,7 +143,9 @@ class ProviderResource(RecordResource[IdentityProvider]):
 
     def routes(self) -> tuple[AdminRoute, ...]:
         path, summary = "/identity-providers/<provider_id>/test", "Test the connection to an identity provider"
-        return (*super().routes(), AdminRoute("POST", path, self.kind.manage, self.test, summary=summary))
+        answer = Answer(ConnectionTest)
+        test = AdminRoute("POST", path, self.kind.manage, self.test, answer=answer, summary=summary)
+        return (*super().routes(), test)
 
 
 def require_rights_of_provider(caller: AdminCaller, before: JsonRecord, after: JsonRecord) -> None:

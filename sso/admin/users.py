@@ -8,6 +8,8 @@ from sso.accounts.operations import UserOperations, login_taken
 from sso.accounts.user_directory import UserDirectory
 from sso.accounts.user_record import UserChanges, UserRecord, exported_user
 from sso.accounts.user_store import UserStore, lock_user
+from sso.admin.answers.shape import NO_DATA, Answer
+from sso.admin.answers.users import USER
 from sso.admin.caller import AdminCaller
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.record_resource import RecordKind, RecordResource
@@ -61,6 +63,8 @@ class UserResource(RecordResource[User]):
         dict.fromkeys(("second_factors", "reg_time", "deletion_due", "deletion_by"), ""),
         change_query=WriteQuery,
         delete_query=DeletionQuery,
+        record=USER,
+        answers={"delete": Answer(NO_DATA, {"data": USER})},
     )
 
     def __init__(

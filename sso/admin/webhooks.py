@@ -6,6 +6,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from sso.admin.answers.service import FailedEvent, RetriedEventCount
+from sso.admin.answers.service import Webhook as WebhookShape
+from sso.admin.answers.shape import Answer
 from sso.admin.record_resource import RecordKind, RecordResource, Result
 from sso.admin.request import (
     AdminModel,
@@ -84,6 +87,7 @@ class WebhookResource(RecordResource[Webhook]):
             "change": "Changes a webhook. One that is enabled again gets the events from then on.",
             "delete": "Deletes a webhook, with its failed events.",
         },
+        record=WebhookShape,
     )
 
     def __init__(self, database: Database, keyring: Keyring, bus: Bus, webhooks: Webhooks) -> None:
@@ -175,8 +179,10 @@ class WebhookResource(RecordResource[Webhook]):
     def routes(self) -> tuple[AdminRoute, ...]:
         right, one = self.kind.manage, "/webhooks/<webhook_id>"
         failed = (
-            AdminRoute("GET", f"{one}/{name}", right, self.failed, ListQuery, summary="List failed events")
-            for name in ("failed", "dead-letters")
+            AdminRoute(
+                "GET", f"{one}/{name}", right, self.failed, ListQuery, answer=Answer(FailedEvent), operation=operation
+            )
+            for name, operation in (("failed", "list_failed_events"), ("dead-letters", "list_dead_letters"))
         )
         retry = AdminRoute(
             "POST",
@@ -184,6 +190,8 @@ class WebhookResource(RecordResource[Webhook]):
             right,
             self.retry,
             body=RetriedEvents,
+            answer=Answer(RetriedEventCount),
+            operation="retry_failed_events",
             summary="Send failed events again",
             example={"ids": ["17"]},
         )

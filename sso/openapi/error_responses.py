@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from sso.web.api_description import HTML, JSON_BODY, ApiOperation, JsonSchema, properties
+from sso.openapi.plain_schema import described
+from sso.web.api_description import HTML, JSON_BODY, OBJECT, ApiOperation, JsonSchema, properties
 from sso.web.error_format import ErrorFormat, error_format_for
 
 # Every route: the request cannot be read, too many requests, too long a head, the database is not available.
@@ -43,6 +44,7 @@ ENVELOPE_ERROR: JsonSchema = properties(
     otp={"type": "array"},
     field=_FIELD,
     expected={"type": "string", "description": "What that field must be."},
+    failed_assertions={"type": "array", "items": OBJECT},
 )
 OAUTH_ERROR: JsonSchema = properties(("error",), error={"type": "string"}, error_description={"type": "string"})
 _EXAMPLES = {
@@ -80,4 +82,4 @@ def _response(error_format: ErrorFormat, status: int) -> dict[str, Any]:
     if error_format is ErrorFormat.PAGE:
         content = {HTML: {"schema": {"type": "string"}}, **content}
     headers = {"headers": _RETRY} if status in (429, 503) else {}
-    return {"description": _TEXTS[status], "content": content, **headers}
+    return {"description": _TEXTS[status], "content": described("", content), **headers}

@@ -1,5 +1,6 @@
 """Describes the endpoints of permissions. Most of them have an ``action``, and each action a schema of its body."""
 
+from sso.perm import api_answers as answers
 from sso.perm.api_schemas import (
     APPLICATION_ID,
     CHECK,
@@ -51,6 +52,7 @@ _RESOURCES = (
             action("save", ("data",), data=fields_of(ApplicationFields, application_id=APPLICATION_ID)),
             action("delete", ("data",), data=_OF_APPLICATION),
         ),
+        answers.APPLICATION,
         {
             "create": {"action": "save", "data": {"name": "chat", "project_id": "p1"}},
             "read": {"action": "get", "data": {"application_id": 100}},
@@ -61,10 +63,19 @@ _RESOURCES = (
         "/application/tags",
         "Set the tags of an application",
         properties(("application_id", "data"), application_id=APPLICATION_ID, data=_TAGS, options=WRITE_OPTIONS),
+        answers.APPLICATION,
         {"tags": {"application_id": 100, "data": {"tags": ["eu"]}}},
         _APPLICATION_EXAMPLE,
     ),
-    endpoint("/user/info", "Count the projects of the caller", OBJECT, {"count": {}}, {"status": "OK", "projects": 2}),
+    endpoint(
+        "/user/info",
+        "Count the projects of the caller",
+        OBJECT,
+        answers.NOTHING,
+        {"count": {}},
+        {"status": "OK", "projects": 2},
+        more={"projects": {"type": "integer", "description": "How many projects the caller has created."}},
+    ),
     endpoint(
         "/publish",
         "Create a project",
@@ -74,6 +85,7 @@ _RESOURCES = (
             user={**STRING, "maxLength": 320},
             options=WRITE_OPTIONS,
         ),
+        answers.PROJECT,
         {"project": {"project": "Space Game"}},
         {"status": "OK", "data": {"id": "space_game", "title": "Space Game"}},
     ),
@@ -85,6 +97,7 @@ _RESOURCES = (
             action("save", ("data",), data=fields_of(ProjectFields, ("id",), id=PROJECT_ID)),
             action("delete", ("data",), data=_PROJECT),
         ),
+        answers.PROJECT,
         {"read": {"action": "get", "data": {"id": "space_game"}}},
         {"status": "OK", "data": {"id": "space_game", "title": "Space Game"}},
     ),
@@ -105,6 +118,7 @@ _RESOURCES = (
                 ),
             ),
         ),
+        answers.MEMBERSHIP,
         {"read": {"action": "get", "data": {"id": "space_game"}}},
         {"status": "OK", "data": {"id": "space_game", "users": [], "allow": [], "disallow": []}},
     ),
@@ -116,6 +130,7 @@ _RESOURCES = (
             action("save", ("data",), group_id=GROUP_ID, data=fields_of(GroupFields, project_id=PROJECT_ID)),
             action("delete", ("group_id",), group_id=GROUP_ID),
         ),
+        answers.GROUPS,
         {"read": {"action": "get", "data": {"project_id": "space_game"}}},
         {"status": "OK", "data": {"groups": [], "max_users_cnt": 100}},
     ),
@@ -134,6 +149,7 @@ _RESOURCES = (
                 },
             ),
         ),
+        answers.GROUP_ACCESS,
         {"users": {"group_id": "0123456789abcdef01234567", "data": {"users": ["1001"]}}},
         {"status": "OK", "data": {"id": "0123456789abcdef01234567", "users": ["1001"], "conditions": []}},
     ),
@@ -141,6 +157,7 @@ _RESOURCES = (
         "/group/tags",
         "Set the tags of a group",
         properties(("group_id", "data"), group_id=GROUP_ID, data=_TAGS, options=WRITE_OPTIONS),
+        answers.GROUP,
         {"tags": {"group_id": "0123456789abcdef01234567", "data": {"tags": ["project"]}}},
         {"status": "OK", "data": {"id": "0123456789abcdef01234567", "tags": ["project"]}},
     ),
@@ -164,6 +181,7 @@ _APPLICATION_SETTINGS = (
                 data=properties(("id",), id={**STRING, "minLength": 1, "maxLength": 64}),
             ),
         ),
+        answers.ACCESS_KEYS,
         {"create": {"action": "save", "application_id": 100, "data": {"comment": "game server"}}},
         {"status": "OK", "data": {"id": "k1", "key": "…", "comment": "game server"}},
     ),
@@ -175,6 +193,7 @@ _APPLICATION_SETTINGS = (
             action("save", ("application_id", "data"), application_id=APPLICATION_ID, data=fields_of(RoleFields)),
             action("delete", ("application_id", "data"), application_id=APPLICATION_ID, data=properties(name=STRING)),
         ),
+        answers.ROLES,
         {"save": {"action": "save", "application_id": 100, "data": _ROLE}},
         {"status": "OK", "data": _ROLE},
     ),
@@ -190,6 +209,7 @@ _APPLICATION_SETTINGS = (
                 data=properties(roles=OBJECT, **SECTIONS),
             ),
         ),
+        answers.SCHEMA,
         {"read": {"action": "get", "application_id": 100}},
         {"status": "OK", "data": {"application_id": 100, "version": 3, "private_data": {}}},
         parameters=(_IF_MATCH,),
@@ -213,6 +233,7 @@ _APPLICATION_SETTINGS = (
                 data=properties(("user_id",), user_id=USER_ID, roles=ROLES, **SECTIONS),
             ),
         ),
+        answers.PERMISSIONS,
         {
             "read": {"action": "get", "application_id": 100, "data": {"user_id": "1001", "type": "list"}},
             "assign a role": {
@@ -222,12 +243,14 @@ _APPLICATION_SETTINGS = (
             },
         },
         {"status": "OK", "data": ["private_data.chat.kick"], "user_id": "1001", "expired": 0},
+        more={"user_id": STRING, "expired": {"type": "integer"}, "explain": OBJECT},
         description="`options.explain` adds the reasons: true for all rules, or the name of one.",
     ),
     endpoint(
         "/check",
         "Check whether users have rules",
         CHECK,
+        answers.CHECKED,
         {
             "two users": {
                 "data": {
@@ -245,6 +268,7 @@ _APPLICATION_SETTINGS = (
         "/audit",
         "Read the audit trail of a project or application",
         properties(data={"$model": AuditFilterFields}),
+        answers.AUDIT,
         {"project": {"data": {"project_id": "space_game", "most": 20}}},
         {"status": "OK", "data": [{"id": 17, "operation": "role.save", "user_id": "1001", "target": "100/moderator"}]},
     ),
@@ -262,7 +286,7 @@ OPERATIONS = (
         {
             200: ok(
                 "The keys.",
-                envelope(("keys",), keys={"type": "array"}),
+                envelope(("keys",), keys={"type": "array", "items": _KEY_ITEM}),
                 {"status": "OK", "keys": [{"id": "app-100-1", "data": "-----BEGIN PUBLIC KEY-----…"}]},
             )
         },
