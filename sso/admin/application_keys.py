@@ -7,8 +7,8 @@ import builtins
 from dataclasses import replace
 from typing import Annotated
 
-from sso.admin.answers.permissions import ApplicationKey, EmailSecret, ServiceJwt
-from sso.admin.answers.shape import NO_DATA_ANSWER, Answer
+from sso.admin.answers.permissions import ApplicationKeyJson, EmailSecretJson, ServiceJwtJson
+from sso.admin.answers.shape import NO_DATA_ANSWER, AnswerShape
 from sso.admin.permission_access import AT_CENTRAL_APPLICATION, path_application_id
 from sso.admin.request import (
     AdminModel,
@@ -156,7 +156,7 @@ def application_key_routes(resource: ApplicationKeyResource) -> tuple[AdminRoute
             view,
             resource.list,
             ListQuery,
-            answer=Answer(ApplicationKey, {"private_key": str}),
+            answer=AnswerShape(ApplicationKeyJson, {"private_key": str}),
             summary="List public keys of an application",
         ),
         AdminRoute(
@@ -165,13 +165,18 @@ def application_key_routes(resource: ApplicationKeyResource) -> tuple[AdminRoute
             manage,
             resource.add,
             body=NewPublicKey,
-            answer=Answer(ApplicationKey, status=201),
+            answer=AnswerShape(ApplicationKeyJson, status=201),
             operation="add_application_key",
             summary="Trust a public key of an application",
             example={"public_key": "-----BEGIN PUBLIC KEY-----\n…\n-----END PUBLIC KEY-----"},
         ),
         AdminRoute(
-            "GET", one, view, resource.get, answer=Answer(ApplicationKey), summary="Get a public key of an application"
+            "GET",
+            one,
+            view,
+            resource.get,
+            answer=AnswerShape(ApplicationKeyJson),
+            summary="Get a public key of an application",
         ),
         AdminRoute(
             "DELETE",
@@ -186,7 +191,7 @@ def application_key_routes(resource: ApplicationKeyResource) -> tuple[AdminRoute
             f"{application}/service-jwt",
             manage,
             resource.issue_service_jwt,
-            answer=Answer(ServiceJwt),
+            answer=AnswerShape(ServiceJwtJson),
             operation="issue_service_jwt",
             summary="Issue a service JWT of an application",
         ),
@@ -195,7 +200,7 @@ def application_key_routes(resource: ApplicationKeyResource) -> tuple[AdminRoute
             f"{application}/email-secret",
             manage,
             resource.email_secret,
-            answer=Answer(EmailSecret),
+            answer=AnswerShape(EmailSecretJson),
             operation="get_email_secret",
             summary="Get or create the e-mail secret of an application",
         ),

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from sso.admin.answers.permissions import AssertionReport, Assertions
-from sso.admin.answers.shape import Answer
+from sso.admin.answers.permissions import AssertionReportJson, AssertionsJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.caller import AdminCaller
 from sso.admin.permission_access import AT_CENTRAL_APPLICATION
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, WriteQuery, record_response
@@ -113,7 +113,7 @@ def assertion_routes(database: Database, writer: PermissionWriter, facts: Stored
     resource = AssertionResource(database, writer, facts)
     path = "/applications/<application_id>/assertions"
     return (
-        AdminRoute("GET", path, AdminRight.VIEW_APPLICATIONS, resource.get, answer=Answer(Assertions)),
+        AdminRoute("GET", path, AdminRight.VIEW_APPLICATIONS, resource.get, answer=AnswerShape(AssertionsJson)),
         AdminRoute(
             "PUT",
             path,
@@ -121,7 +121,7 @@ def assertion_routes(database: Database, writer: PermissionWriter, facts: Stored
             resource.save,
             WriteQuery,
             AssertionsBody,
-            answer=Answer(Assertions),
+            answer=AnswerShape(AssertionsJson),
             example={"assertions": ["ann@example.com may chat.kick", "only moderator may chat.mute"]},
         ),
         AdminRoute(
@@ -130,7 +130,7 @@ def assertion_routes(database: Database, writer: PermissionWriter, facts: Stored
             AdminRight.VIEW_APPLICATIONS,
             resource.test,
             body=AssertionQuestion,
-            answer=Answer(AssertionReport),
+            answer=AnswerShape(AssertionReportJson),
             operation="test_assertions",
             example={"application_id": 10},
         ),

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Annotated, Any
 
-from sso.admin.answers.permissions import ASSIGNMENT, Assignments, RoleHolder
-from sso.admin.answers.shape import Answer
+from sso.admin.answers.permissions import ASSIGNMENT, AssignmentsJson, RoleHolderJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.permission_access import (
     RecordAccess,
     path_application_id,
@@ -42,7 +42,7 @@ from sso.perm.visibility import Visibility
 from sso.web.request_model import at_most
 
 MAX_ASSIGNMENTS = 1000
-EFFECTIVE_PERMISSIONS = Answer(
+EFFECTIVE_PERMISSIONS = AnswerShape(
     list[str] | dict[str, Any],
     {"explain": dict[str, Any], "record": ASSIGNMENT, "user_id": str, "expired": int},
 )
@@ -171,7 +171,7 @@ def assignment_routes(assignments: AssignmentResource) -> tuple[AdminRoute, ...]
             assignments.change,
             WriteQuery,
             AssignmentChanges,
-            answer=Answer(ASSIGNMENT),
+            answer=AnswerShape(ASSIGNMENT),
             example={"application_id": 10, "roles": ["player"]},
             fixed_fields={"user_id": "user_id"},
         ),
@@ -181,7 +181,7 @@ def assignment_routes(assignments: AssignmentResource) -> tuple[AdminRoute, ...]
             AdminRight.VIEW_APPLICATIONS,
             assignments.holders,
             HolderQuery,
-            answer=Answer(RoleHolder),
+            answer=AnswerShape(RoleHolderJson),
             operation="list_role_holders",
         ),
         AdminRoute(
@@ -189,6 +189,6 @@ def assignment_routes(assignments: AssignmentResource) -> tuple[AdminRoute, ...]
             "/users/<user_id>/assignments",
             AdminRight.VIEW_USERS,
             assignments.of_user,
-            answer=Answer(Assignments),
+            answer=AnswerShape(AssignmentsJson),
         ),
     )

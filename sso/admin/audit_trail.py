@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, WithJsonSchema
 
 from sso.accounts.user_directory import find_user_id
-from sso.admin.answers.shape import Answer
-from sso.admin.answers.users import AuditEntry
+from sso.admin.answers.shape import AnswerShape
+from sso.admin.answers.users import AuditEntryJson
 from sso.admin.caller import AdminCaller
 from sso.admin.request import (
     AdminRequest,
@@ -114,7 +114,7 @@ def _is_entry_id(text: str) -> bool:
 
 
 def audit_routes(entries: AuditTrail) -> tuple[AdminRoute, ...]:
-    view, answer = AdminRight.VIEW_AUDIT, Answer(AuditEntry)
+    view, answer = AdminRight.VIEW_AUDIT, AnswerShape(AuditEntryJson)
     return (
         AdminRoute("GET", "/audit", view, entries.list, AuditQuery, answer=answer, operation="list_audit_entries"),
         AdminRoute("GET", "/audit/<entry_id>", view, entries.get, answer=answer, operation="get_audit_entry"),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from sso.admin.answers.service import CLIENT
-from sso.admin.answers.shape import Answer
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.caller import AdminCaller
 from sso.admin.record_resource import RecordKind, RecordResource
 from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute, JsonRecord
@@ -148,7 +148,7 @@ class ClientResource(RecordResource[Row]):
             self.kind.manage,
             self.rotate_secret,
             body=SecretRotation,
-            answer=Answer(CLIENT),
+            answer=AnswerShape(CLIENT),
             summary="Rotate the secret of a client",
             example={"overlap": 604800},
         )

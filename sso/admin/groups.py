@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from sso.admin.answers.permissions import GROUP
-from sso.admin.answers.shape import Answer
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.permission_access import RecordAccess
 from sso.admin.permission_bodies import GroupChanges, NewGroup
 from sso.admin.permission_resource import PermissionResource, permission_kind
@@ -47,7 +47,7 @@ class GroupResource(PermissionResource[str]):
         {"group_id": "group_id", "project_id": ""},
         GroupQuery,
         record=GROUP,
-        answers={"get": Answer(GROUP, {"logins": dict[str, str]})},
+        answers={"get": AnswerShape(GROUP, {"logins": dict[str, str]})},
     )
 
     def __init__(self, database: Database, groups: GroupOperations, visibility: Visibility) -> None:

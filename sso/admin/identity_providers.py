@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
 
-from sso.admin.answers.service import PROVIDER, ConnectionTest, LinkedUsers
-from sso.admin.answers.shape import Answer
+from sso.admin.answers.service import PROVIDER, ConnectionTestJson, LinkedUsersJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.caller import AdminCaller
 from sso.admin.record_resource import RecordKind, RecordResource, Result
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, SearchQuery
@@ -47,7 +47,7 @@ class ProviderResource(RecordResource[IdentityProvider]):
             "delete": "Removes the provider and all links to it.",
         },
         record=PROVIDER,
-        answers={"get": Answer(PROVIDER, {"users": LinkedUsers})},
+        answers={"get": AnswerShape(PROVIDER, {"users": LinkedUsersJson})},
     )
 
     def __init__(
@@ -143,7 +143,7 @@ class ProviderResource(RecordResource[IdentityProvider]):
 
     def routes(self) -> tuple[AdminRoute, ...]:
         path, summary = "/identity-providers/<provider_id>/test", "Test the connection to an identity provider"
-        answer = Answer(ConnectionTest)
+        answer = AnswerShape(ConnectionTestJson)
         test = AdminRoute("POST", path, self.kind.manage, self.test, answer=answer, summary=summary)
         return (*super().routes(), test)
 

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from sso.admin.answers.permissions import PROJECT
-from sso.admin.answers.shape import Answer
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.permission_access import RecordAccess, path_project_id
 from sso.admin.permission_bodies import NewProject, ProjectChanges
 from sso.admin.permission_resource import PermissionResource, permission_kind
@@ -54,7 +54,7 @@ class ProjectResource(PermissionResource[str]):
         {"id": "project_id", **dict.fromkeys(("tags", "author", "created", "removed"), "")},
         ProjectQuery,
         record=PROJECT,
-        answers={"delete": Answer(PROJECT)},
+        answers={"delete": AnswerShape(PROJECT)},
     )
 
     def __init__(self, database: Database, projects: ProjectOperations, visibility: Visibility) -> None:
@@ -126,7 +126,7 @@ class ProjectResource(PermissionResource[str]):
 
     def routes(self) -> tuple[AdminRoute, ...]:
         path, summary = f"{self.kind.one}/restore", "Restore a removed project"
-        answer = Answer(PROJECT)
+        answer = AnswerShape(PROJECT)
         restore = AdminRoute("POST", path, self.kind.manage, self.restore, DeleteQuery, answer=answer, summary=summary)
         return (*super().routes(), restore)
 

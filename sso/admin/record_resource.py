@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from sso.admin.answers.shape import NO_DATA_ANSWER, UNTYPED, Answer, Shape
+from sso.admin.answers.shape import NO_DATA_ANSWER, UNTYPED, AnswerShape, Shape
 from sso.admin.request import (
     AdminModel,
     AdminRequest,
@@ -59,7 +59,7 @@ class RecordKind:
     details: Mapping[str, str] = field(default_factory=dict)
     noun: str = ""  # in the ids of operations, such as list_project_members; the name if it is missing
     record: Shape = UNTYPED  # a record in answers
-    answers: Mapping[str, Answer] = field(default_factory=dict)  # of handlers that answer with something else
+    answers: Mapping[str, AnswerShape] = field(default_factory=dict)  # of handlers that answer with something else
 
     def routes(self, resource: object) -> tuple[AdminRoute, ...]:
         """Returns the routes of those of the handlers list, create, get, change and delete that the resource has."""
@@ -81,7 +81,9 @@ class RecordKind:
 
     def _described(self, name: str) -> Any:
         noun = (self.noun or self.name).replace(" ", "_")
-        answer = NO_DATA_ANSWER if name == "delete" else Answer(self.record, status=201 if name == "create" else 200)
+        answer = (
+            NO_DATA_ANSWER if name == "delete" else AnswerShape(self.record, status=201 if name == "create" else 200)
+        )
         return {
             "answer": self.answers.get(name, answer),
             "operation": f"{_VERBS[name]}_{noun}{'s' if name == 'list' else ''}",

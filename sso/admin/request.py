@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
-from sso.admin.answers.shape import UNTYPED_ANSWER, Answer
+from sso.admin.answers.shape import UNTYPED_ANSWER, AnswerShape
 from sso.admin.caller import AdminCaller
 from sso.admin.errors import InvalidCursor, PreconditionFailed
 from sso.admin.rights import AdminRight
@@ -119,7 +119,7 @@ class AdminRoute:
     fixed_fields: Mapping[str, str] = field(default_factory=dict)
     # For the OpenAPI document. Without an operation id such as ``list_users``, it is made from the path, and without a
     # summary, that is made from the id. Without details, they are the docstring of the handler.
-    answer: Answer = UNTYPED_ANSWER
+    answer: AnswerShape = UNTYPED_ANSWER
     operation: str = ""
     summary: str = ""
     details: str = ""

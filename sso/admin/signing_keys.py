@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from sso.admin.answers.service import SigningKey
-from sso.admin.answers.shape import Answer
+from sso.admin.answers.service import SigningKeyJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.request import (
     AdminModel,
     AdminRequest,
@@ -118,7 +118,7 @@ def _key_json(key: StoredKey, state: str) -> JsonRecord:
 
 
 def signing_key_routes(resource: SigningKeyResource) -> tuple[AdminRoute, ...]:
-    view, manage, answer = AdminRight.VIEW_KEYS, AdminRight.MANAGE_KEYS, Answer(SigningKey)
+    view, manage, answer = AdminRight.VIEW_KEYS, AdminRight.MANAGE_KEYS, AnswerShape(SigningKeyJson)
     return (
         AdminRoute("GET", "/signing-keys", view, resource.list, SearchQuery, answer=answer),
         AdminRoute(

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from sso.accounts.user_directory import count_users
-from sso.admin.answers.service import AppliedDocument, StateDocument
-from sso.admin.answers.shape import Answer
+from sso.admin.answers.service import AppliedDocumentJson, StateDocumentJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.request import (
     AdminModel,
     AdminRequest,
@@ -179,7 +179,7 @@ def _changes(report: ApplyReport) -> JsonRecord:
 
 def state_routes(resource: StateResource) -> tuple[AdminRoute, ...]:
     example = {"users": [{"login": "ann@example.com", "nick": "Ann"}]}
-    exported, applied = Answer(StateDocument), Answer(AppliedDocument)
+    exported, applied = AnswerShape(StateDocumentJson), AnswerShape(AppliedDocumentJson)
     counts: dict[str, Any] = {"created": int, "changed": int, "unchanged": int, "records": dict[str, str]}
     return (
         *(

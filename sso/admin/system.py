@@ -8,8 +8,8 @@ import trio
 from pydantic import Field
 
 import sso
-from sso.admin.answers.service import Figures, System
-from sso.admin.answers.shape import Answer
+from sso.admin.answers.service import FiguresJson, SystemJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute
 from sso.admin.rights import AdminRight
 from sso.db.database import Database
@@ -131,7 +131,12 @@ def system_routes(resource: SystemResource) -> tuple[AdminRoute, ...]:
     view = AdminRight.VIEW_SYSTEM
     return (
         AdminRoute(
-            "GET", "/system", view, resource.system, answer=Answer(System), summary="Get the state of the installation"
+            "GET",
+            "/system",
+            view,
+            resource.system,
+            answer=AnswerShape(SystemJson),
+            summary="Get the state of the installation",
         ),
         AdminRoute(
             "GET",
@@ -139,7 +144,7 @@ def system_routes(resource: SystemResource) -> tuple[AdminRoute, ...]:
             view,
             resource.figures,
             FiguresQuery,
-            answer=Answer(Figures),
+            answer=AnswerShape(FiguresJson),
             summary="Get figures of the service",
         ),
     )

@@ -7,8 +7,15 @@ from pydantic import Field
 
 from sso.accounts.model import User
 from sso.accounts.support_operations import SupportOperations
-from sso.admin.answers.shape import NO_DATA_ANSWER, Answer
-from sso.admin.answers.users import USER, BlockedFactors, BrowserSession, GameSignIn, PersonalData, SecondFactor
+from sso.admin.answers.shape import NO_DATA_ANSWER, AnswerShape
+from sso.admin.answers.users import (
+    USER,
+    BlockedFactorsJson,
+    BrowserSessionJson,
+    GameSignInJson,
+    PersonalDataJson,
+    SecondFactorJson,
+)
 from sso.admin.request import (
     AdminModel,
     AdminRequest,
@@ -148,7 +155,9 @@ class UserDetails:
     def routes(self) -> tuple[AdminRoute, ...]:
         view, manage, user = AdminRight.VIEW_USERS, AdminRight.MANAGE_USERS, "/users/<user_id>"
         return (
-            AdminRoute("GET", f"{user}/sessions", view, self.sessions, ListQuery, answer=Answer(BrowserSession)),
+            AdminRoute(
+                "GET", f"{user}/sessions", view, self.sessions, ListQuery, answer=AnswerShape(BrowserSessionJson)
+            ),
             AdminRoute(
                 "DELETE",
                 f"{user}/sessions",
@@ -166,7 +175,7 @@ class UserDetails:
                 answer=NO_DATA_ANSWER,
                 operation="end_user_session",
             ),
-            AdminRoute("GET", f"{user}/games", view, self.games, ListQuery, answer=Answer(GameSignIn)),
+            AdminRoute("GET", f"{user}/games", view, self.games, ListQuery, answer=AnswerShape(GameSignInJson)),
             AdminRoute(
                 "DELETE",
                 f"{user}/games/<sign_in_id>",
@@ -176,7 +185,7 @@ class UserDetails:
                 operation="sign_out_of_game",
                 summary="Sign a user out of a game",
             ),
-            AdminRoute("GET", f"{user}/factors", view, self.factors, ListQuery, answer=Answer(SecondFactor)),
+            AdminRoute("GET", f"{user}/factors", view, self.factors, ListQuery, answer=AnswerShape(SecondFactorJson)),
             AdminRoute(
                 "DELETE",
                 f"{user}/factors",
@@ -191,7 +200,7 @@ class UserDetails:
                 f"{user}/factors/block",
                 view,
                 self.block,
-                answer=Answer(BlockedFactors),
+                answer=AnswerShape(BlockedFactorsJson),
                 operation="get_blocked_factors",
                 summary="Get the blocked factors of a user",
             ),
@@ -209,7 +218,7 @@ class UserDetails:
                 f"{user}/restore",
                 manage,
                 self._users.restore,
-                answer=Answer(USER),
+                answer=AnswerShape(USER),
                 summary="Keep a closed account",
             ),
             AdminRoute(
@@ -217,7 +226,7 @@ class UserDetails:
                 f"{user}/export",
                 manage,
                 self.export,
-                answer=Answer(PersonalData),
+                answer=AnswerShape(PersonalDataJson),
                 summary="Export the data of a user",
             ),
         )

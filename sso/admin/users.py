@@ -8,7 +8,7 @@ from sso.accounts.operations import UserOperations, login_taken
 from sso.accounts.user_directory import UserDirectory
 from sso.accounts.user_record import UserChanges, UserRecord, exported_user
 from sso.accounts.user_store import UserStore, lock_user
-from sso.admin.answers.shape import NO_DATA, Answer
+from sso.admin.answers.shape import NO_DATA, AnswerShape
 from sso.admin.answers.users import USER
 from sso.admin.caller import AdminCaller
 from sso.admin.protected_users import ProtectedUsers
@@ -64,7 +64,7 @@ class UserResource(RecordResource[User]):
         change_query=WriteQuery,
         delete_query=DeletionQuery,
         record=USER,
-        answers={"delete": Answer(NO_DATA, {"data": USER})},
+        answers={"delete": AnswerShape(NO_DATA, {"data": USER})},
     )
 
     def __init__(

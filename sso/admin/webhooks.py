@@ -6,9 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from sso.admin.answers.service import FailedEvent, RetriedEventCount
-from sso.admin.answers.service import Webhook as WebhookShape
-from sso.admin.answers.shape import Answer
+from sso.admin.answers.service import FailedEventJson, RetriedEventCountJson, WebhookJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.record_resource import RecordKind, RecordResource, Result
 from sso.admin.request import (
     AdminModel,
@@ -87,7 +86,7 @@ class WebhookResource(RecordResource[Webhook]):
             "change": "Changes a webhook. One that is enabled again gets the events from then on.",
             "delete": "Deletes a webhook, with its failed events.",
         },
-        record=WebhookShape,
+        record=WebhookJson,
     )
 
     def __init__(self, database: Database, keyring: Keyring, bus: Bus, webhooks: Webhooks) -> None:
@@ -180,7 +179,13 @@ class WebhookResource(RecordResource[Webhook]):
         right, one = self.kind.manage, "/webhooks/<webhook_id>"
         failed = (
             AdminRoute(
-                "GET", f"{one}/{name}", right, self.failed, ListQuery, answer=Answer(FailedEvent), operation=operation
+                "GET",
+                f"{one}/{name}",
+                right,
+                self.failed,
+                ListQuery,
+                answer=AnswerShape(FailedEventJson),
+                operation=operation,
             )
             for name, operation in (("failed", "list_failed_events"), ("dead-letters", "list_dead_letters"))
         )
@@ -190,7 +195,7 @@ class WebhookResource(RecordResource[Webhook]):
             right,
             self.retry,
             body=RetriedEvents,
-            answer=Answer(RetriedEventCount),
+            answer=AnswerShape(RetriedEventCountJson),
             operation="retry_failed_events",
             summary="Send failed events again",
             example={"ids": ["17"]},

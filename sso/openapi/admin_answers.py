@@ -5,6 +5,7 @@ from typing import Any
 from sso.admin.answers.permissions import IMPACT
 from sso.admin.answers.shape import NO_DATA, RecordShape, Shape
 from sso.admin.request import AdminRoute, ListQuery, WriteQuery
+from sso.openapi.plain_schema import component_name
 from sso.openapi.schemas import SchemaComponents
 from sso.web.api_description import JsonSchema, envelope
 
@@ -42,5 +43,5 @@ def _name(shape: Shape, ending: str, operation_id: str, has_own_members: bool) -
         return "".join(word.title() for word in operation_id.split("_")) + ending
     if shape is NO_DATA:
         return f"Done{ending.removesuffix('Answer')}"
-    record: Any = shape.name if isinstance(shape, RecordShape) else shape.__name__
+    record: Any = shape.name if isinstance(shape, RecordShape) else component_name(shape.__name__)
     return f"{record}{ending}"

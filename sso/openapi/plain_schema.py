@@ -14,6 +14,11 @@ _CONSTRAINTS = frozenset(
 _NULL = {"type": "null"}
 
 
+def component_name(name: str) -> str:
+    """Returns the name in the document: a TypedDict ``UserJson`` is the record ``User``."""
+    return name.removesuffix("Json")
+
+
 def plain_schema(name: str, schema: JsonSchema) -> JsonSchema:
     """Returns the schema of a model with this name."""
     plain: JsonSchema = described(name, _plain(schema))
@@ -51,6 +56,8 @@ def _has_type(schema: JsonSchema, example: object) -> bool:
 def _plain(schema: Any, *, is_field: bool = False) -> Any:
     if isinstance(schema, list):
         return [_plain(item) for item in schema]
+    if isinstance(schema, str) and schema.startswith(REFERENCE):
+        return component_name(schema)
     if not isinstance(schema, dict):
         return schema
     plain: JsonSchema = {

@@ -7,7 +7,14 @@ from pydantic import BaseModel, TypeAdapter
 from typing_extensions import is_typeddict
 
 from sso.admin.answers.shape import RecordShape
-from sso.openapi.plain_schema import REFERENCE, described, plain_schema, without_constraints, without_null
+from sso.openapi.plain_schema import (
+    REFERENCE,
+    component_name,
+    described,
+    plain_schema,
+    without_constraints,
+    without_null,
+)
 from sso.web.api_description import JsonSchema, SchemaSource
 
 _TEMPLATE = REFERENCE + "{model}"
@@ -35,6 +42,7 @@ class SchemaComponents:
         return self.add(source.__name__, schema) if is_typeddict(source) else plain_schema("", schema)
 
     def add(self, name: str, schema: JsonSchema) -> JsonSchema:
+        name = component_name(name)
         schema = plain_schema(name, schema)
         assert self.components.setdefault(name, schema) == schema, f"two models have the name {name}"
         return {"$ref": REFERENCE + name}

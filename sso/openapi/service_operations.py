@@ -36,6 +36,7 @@ OPERATIONS = (
         parameters=(_IF_NONE_MATCH,),
     ),
     page("/docs/api", TAG, "Show this document"),
+    page("/docs/api/<operation_id>", TAG, "Show an operation of this document", errors=(404,)),
     ApiOperation(
         "GET",
         "/language",

@@ -17,7 +17,7 @@ from sso.admin.permission_bodies import (
 )
 
 
-class LimitedRole(TypedDict):
+class LimitedRoleJson(TypedDict):
     """A role that ends."""
 
     name: str
@@ -25,10 +25,10 @@ class LimitedRole(TypedDict):
     ttl: NotRequired[int]
 
 
-AssignedRole: TypeAlias = str | LimitedRole
+AssignedRole: TypeAlias = str | LimitedRoleJson
 
 
-class _ApplicationFields(TypedDict):
+class _ApplicationJson(TypedDict):
     application_id: int
     project_id: str | None
     settings: NotRequired[dict[str, Any]]
@@ -36,53 +36,53 @@ class _ApplicationFields(TypedDict):
     removed: bool
 
 
-APPLICATION = RecordShape("Application", ApplicationChanges, _ApplicationFields)
+APPLICATION = RecordShape("Application", ApplicationChanges, _ApplicationJson)
 
 
-class ApplicationKey(TypedDict):
+class ApplicationKeyJson(TypedDict):
     kid: str
     algorithm: str
     public_key: str
 
 
-class ServiceJwt(TypedDict):
+class ServiceJwtJson(TypedDict):
     application_id: int
     service_jwt: str
 
 
-class EmailSecret(TypedDict):
+class EmailSecretJson(TypedDict):
     application_id: int
     email_secret: str
 
 
-class Assertions(TypedDict):
+class AssertionsJson(TypedDict):
     application_id: int
     assertions: list[str]
 
 
-class FailedAssertion(TypedDict):
+class FailedAssertionJson(TypedDict):
     application_id: int
     assertion: str
     reason: str
     users: list[str]
 
 
-class AssertionReport(TypedDict):
+class AssertionReportJson(TypedDict):
     checked: int
-    failed: list[FailedAssertion]
+    failed: list[FailedAssertionJson]
     warnings: list[str]
 
 
-class _RoleFields(TypedDict):
+class _RoleJson(TypedDict):
     application_id: int
     name: str
     condition: dict[str, Any]
 
 
-ROLE = RecordShape("Role", RoleChanges, _RoleFields)
+ROLE = RecordShape("Role", RoleChanges, _RoleJson)
 
 
-class SchemaRole(TypedDict):
+class SchemaRoleJson(TypedDict):
     """A role in a schema."""
 
     name: str
@@ -95,17 +95,17 @@ class SchemaRole(TypedDict):
     params: str
 
 
-class _SchemaFields(TypedDict):
+class _SchemaJson(TypedDict):
     application_id: int
-    roles: NotRequired[dict[str, SchemaRole]]
+    roles: NotRequired[dict[str, SchemaRoleJson]]
     version: int
     updated_at: int
 
 
-SCHEMA = RecordShape("Schema", SchemaChanges, _SchemaFields)
+SCHEMA = RecordShape("Schema", SchemaChanges, _SchemaJson)
 
 
-class _AccessKeyFields(TypedDict):
+class _AccessKeyJson(TypedDict):
     id: str
     application_id: int
     created: Time
@@ -114,10 +114,10 @@ class _AccessKeyFields(TypedDict):
     hash: NotRequired[str]
 
 
-ACCESS_KEY = RecordShape("AccessKey", AccessKeyChanges, _AccessKeyFields)
+ACCESS_KEY = RecordShape("AccessKey", AccessKeyChanges, _AccessKeyJson)
 
 
-class _ProjectFields(TypedDict):
+class _ProjectJson(TypedDict):
     id: str
     tags: list[str]
     settings: dict[str, Any]
@@ -129,10 +129,10 @@ class _ProjectFields(TypedDict):
     members: NotRequired[int]
 
 
-PROJECT = RecordShape("Project", ProjectChanges, _ProjectFields)
+PROJECT = RecordShape("Project", ProjectChanges, _ProjectJson)
 
 
-class MemberRoles(TypedDict):
+class MemberRolesJson(TypedDict):
     """The roles of a member: at the project, and at applications, services and groups of it by their ids."""
 
     project: NotRequired[list[AssignedRole]]
@@ -141,26 +141,26 @@ class MemberRoles(TypedDict):
     groups: NotRequired[dict[str, list[AssignedRole]]]
 
 
-class Member(TypedDict):
+class MemberJson(TypedDict):
     user_id: str
-    roles: MemberRoles
+    roles: MemberRolesJson
     login: NotRequired[str]
 
 
-class MemberRole(TypedDict):
+class MemberRoleJson(TypedDict):
     name: str
     description: str
 
 
-class _GroupFields(TypedDict):
+class _GroupJson(TypedDict):
     group_id: str
     project_id: str
 
 
-GROUP = RecordShape("Group", GroupChanges, _GroupFields)
+GROUP = RecordShape("Group", GroupChanges, _GroupJson)
 
 
-class RoleHolder(TypedDict):
+class RoleHolderJson(TypedDict):
     role: str
     user_id: str
     expired: int
@@ -168,34 +168,35 @@ class RoleHolder(TypedDict):
     login: NotRequired[str]
 
 
-class _AssignmentFields(TypedDict):
+class _AssignmentJson(TypedDict):
     user_id: str
     application_id: int
     roles: NotRequired[list[AssignedRole]]
 
 
 _SECTIONS = ("login", "public_data", "private_data", "secret_data")
-ASSIGNMENT = RecordShape("Assignment", AssignedData, _AssignmentFields, optional=_SECTIONS)
+ASSIGNMENT = RecordShape("Assignment", AssignedData, _AssignmentJson, optional=_SECTIONS)
 
 
-class AssignedApplication(TypedDict):
+class AssignedApplicationJson(TypedDict):
     application_id: int
     name: str
-    roles: list[LimitedRole]
+    roles: list[LimitedRoleJson]
 
 
-class JoinedProject(TypedDict):
+class JoinedProjectJson(TypedDict):
     project_id: str
     title: str
-    roles: MemberRoles
+    display_name: str
+    roles: MemberRolesJson
 
 
-class Assignments(TypedDict):
-    applications: list[AssignedApplication]
-    projects: list[JoinedProject]
+class AssignmentsJson(TypedDict):
+    applications: list[AssignedApplicationJson]
+    projects: list[JoinedProjectJson]
 
 
-class ConditionFacts(TypedDict):
+class ConditionFactsJson(TypedDict):
     user_id: str
     domain: str
     tags: list[str]
@@ -203,7 +204,7 @@ class ConditionFacts(TypedDict):
     address: str
 
 
-class ComparedMember(TypedDict):
+class ComparedMemberJson(TypedDict):
     member: str
     asked: Any
     found: Any
@@ -211,20 +212,20 @@ class ComparedMember(TypedDict):
     decides: bool
 
 
-class JudgedCondition(TypedDict):
+class JudgedConditionJson(TypedDict):
     title: str
     holds: bool
-    compared: list[ComparedMember]
+    compared: list[ComparedMemberJson]
 
 
-class ConditionTest(TypedDict):
+class ConditionTestJson(TypedDict):
     holds: bool
-    conditions: list[JudgedCondition]
-    user: ConditionFacts
+    conditions: list[JudgedConditionJson]
+    user: ConditionFactsJson
     added: NotRequired[bool]
 
 
-class PermissionChange(TypedDict):
+class PermissionChangeJson(TypedDict):
     """The permissions that a user would gain and lose."""
 
     user_id: str
@@ -236,8 +237,8 @@ class PermissionChange(TypedDict):
 # The members of an answer to a dry run.
 IMPACT: dict[str, Any] = {
     "dry_run": bool,
-    "users": list[PermissionChange],
+    "users": list[PermissionChangeJson],
     "total": int,
     "exact": bool,
-    "failed_assertions": list[FailedAssertion],
+    "failed_assertions": list[FailedAssertionJson],
 }

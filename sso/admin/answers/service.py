@@ -5,52 +5,52 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict
 
 from sso.admin.answers.shape import RecordShape
-from sso.admin.answers.users import ChangeEvent, Time
+from sso.admin.answers.users import ChangeEventJson, Time
 from sso.oauth.clients.record import ClientChanges
 from sso.upstream.provider_record import ProviderChanges
 
 
-class ClientSecret(TypedDict):
+class ClientSecretJson(TypedDict):
     id: str
     expires_at: int
 
 
-class _ClientFields(TypedDict):
+class _ClientJson(TypedDict):
     client_secret: NotRequired[str]
-    secrets: list[ClientSecret]
+    secrets: list[ClientSecretJson]
     created: Time
     jwks: dict[str, Any] | None
 
 
-CLIENT = RecordShape("Client", ClientChanges, _ClientFields)
+CLIENT = RecordShape("Client", ClientChanges, _ClientJson)
 
 
-class _ProviderFields(TypedDict):
+class _ProviderJson(TypedDict):
     secret_id: str | None
     callback_url: str
 
 
-PROVIDER = RecordShape("IdentityProvider", ProviderChanges, _ProviderFields, ("client_secret",))
+PROVIDER = RecordShape("IdentityProvider", ProviderChanges, _ProviderJson, ("client_secret",))
 
 
-class LinkedUsers(TypedDict):
+class LinkedUsersJson(TypedDict):
     linked: int
     without_other_sign_in: int
 
 
-class ConnectionStep(TypedDict):
+class ConnectionStepJson(TypedDict):
     title: str
     works: bool
     found: str
     field: str
 
 
-class ConnectionTest(TypedDict):
+class ConnectionTestJson(TypedDict):
     works: bool
-    steps: list[ConnectionStep]
+    steps: list[ConnectionStepJson]
 
 
-class SigningKey(TypedDict):
+class SigningKeyJson(TypedDict):
     kid: str
     algorithm: str
     side: bool
@@ -61,7 +61,7 @@ class SigningKey(TypedDict):
     retired: Time | None
 
 
-class GameSession(TypedDict):
+class GameSessionJson(TypedDict):
     gsid: NotRequired[str]
     id: str
     stage: str
@@ -77,7 +77,7 @@ class GameSession(TypedDict):
     socket: bool
 
 
-class Violation(TypedDict):
+class ViolationJson(TypedDict):
     id: str
     created: Time
     gsid: NotRequired[str]
@@ -87,7 +87,7 @@ class Violation(TypedDict):
     found: str
 
 
-class WebhookDelivery(TypedDict):
+class WebhookDeliveryJson(TypedDict):
     failing: bool
     failing_since: NotRequired[Time]
     tries: NotRequired[int]
@@ -95,29 +95,29 @@ class WebhookDelivery(TypedDict):
     problem: NotRequired[str]
 
 
-class Webhook(TypedDict):
+class WebhookJson(TypedDict):
     id: str
     url: str
     events: list[str]
     disabled: bool
     created: Time
-    delivery: WebhookDelivery
+    delivery: WebhookDeliveryJson
 
 
-class FailedEvent(TypedDict):
+class FailedEventJson(TypedDict):
     id: str
-    event: ChangeEvent
+    event: ChangeEventJson
     failed_at: Time
     tries: int
     problem: str
     retrying: bool
 
 
-class RetriedEventCount(TypedDict):
+class RetriedEventCountJson(TypedDict):
     events: int
 
 
-class StateDocument(TypedDict):
+class StateDocumentJson(TypedDict):
     """A document of `sso apply` with the sections that were asked for."""
 
     users: NotRequired[list[dict[str, Any]]]
@@ -132,21 +132,21 @@ class StateDocument(TypedDict):
     memberships: NotRequired[list[dict[str, Any]]]
 
 
-class RecordDifference(TypedDict):
+class RecordDifferenceJson(TypedDict):
     operation: str
     target: str
     before: dict[str, Any] | None
     after: dict[str, Any] | None
 
 
-class AppliedDocument(TypedDict):
+class AppliedDocumentJson(TypedDict):
     created: int
     changed: int
     unchanged: int
-    changes: NotRequired[list[RecordDifference]]
+    changes: NotRequired[list[RecordDifferenceJson]]
 
 
-class DatabaseState(TypedDict):
+class DatabaseStateJson(TypedDict):
     version: str
     size: int
     max_connections: int
@@ -154,13 +154,13 @@ class DatabaseState(TypedDict):
     schema: str
 
 
-class MailQueue(TypedDict):
+class MailQueueJson(TypedDict):
     waiting: int
     tried: int
     oldest_s: int
 
 
-class Node(TypedDict):
+class NodeJson(TypedDict):
     name: str
     is_silent: bool
     seen_s_ago: int
@@ -176,27 +176,27 @@ class Node(TypedDict):
     notes: list[str]
 
 
-class Problem(TypedDict):
+class ProblemJson(TypedDict):
     name: str
     detail: str
     advice: str
 
 
-class System(TypedDict):
+class SystemJson(TypedDict):
     version: str
     expected_schema: str
-    database: DatabaseState
-    mail: MailQueue
-    nodes: list[Node]
-    problems: list[Problem]
+    database: DatabaseStateJson
+    mail: MailQueueJson
+    nodes: list[NodeJson]
+    problems: list[ProblemJson]
 
 
-class Latency(TypedDict):
+class LatencyJson(TypedDict):
     p50: float | None
     p95: float | None
 
 
-class FunnelRow(TypedDict):
+class FunnelRowJson(TypedDict):
     application_id: int
     name: str
     store: str
@@ -208,8 +208,8 @@ class FunnelRow(TypedDict):
     closed: int
 
 
-class Figures(TypedDict):
+class FiguresJson(TypedDict):
     minutes: dict[str, list[float]]
-    latency_ms: Latency
+    latency_ms: LatencyJson
     totals: dict[str, int]
-    funnel: list[FunnelRow]
+    funnel: list[FunnelRowJson]

@@ -27,16 +27,16 @@ class RecordShape:
 Shape: TypeAlias = Any
 
 
-class Untyped(TypedDict):
+class UntypedJson(TypedDict):
     """An answer that is not described yet."""
 
 
 NO_DATA: Shape = None  # the answer has ``status`` and no ``data``
-UNTYPED: Shape = Untyped  # nobody has said what the answer has; a test refuses it
+UNTYPED: Shape = UntypedJson  # nobody has said what the answer has; a test refuses it
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerShape:
     """The members of an answer besides ``status``: ``data``, and others by name.
 
     The shape of a list is that of its items.
@@ -48,4 +48,4 @@ class Answer:
     is_list: bool = False  # also a list without pages
 
 
-UNTYPED_ANSWER, NO_DATA_ANSWER = Answer(), Answer(NO_DATA)
+UNTYPED_ANSWER, NO_DATA_ANSWER = AnswerShape(), AnswerShape(NO_DATA)

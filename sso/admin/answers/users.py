@@ -10,7 +10,7 @@ from sso.admin.answers.shape import RecordShape
 Time: TypeAlias = str  # RFC 3339
 
 
-class _UserFields(TypedDict):
+class _UserJson(TypedDict):
     user_id: str
     level: str
     second_factors: list[str]
@@ -19,10 +19,10 @@ class _UserFields(TypedDict):
     deletion_by: str | None
 
 
-USER = RecordShape("User", UserChanges, _UserFields, ("password", "totp_secret"))
+USER = RecordShape("User", UserChanges, _UserJson, ("password", "totp_secret"))
 
 
-class BrowserSession(TypedDict):
+class BrowserSessionJson(TypedDict):
     id: str
     created: Time
     last_seen: Time
@@ -30,7 +30,7 @@ class BrowserSession(TypedDict):
     device: str
 
 
-class GameSignIn(TypedDict):
+class GameSignInJson(TypedDict):
     ids: list[str]
     title: str
     address: str
@@ -38,16 +38,16 @@ class GameSignIn(TypedDict):
     last_used: Time
 
 
-class SecondFactor(TypedDict):
+class SecondFactorJson(TypedDict):
     type: str
     count: int
 
 
-class BlockedFactors(TypedDict):
+class BlockedFactorsJson(TypedDict):
     blocked: list[str]
 
 
-class PersonalData(TypedDict):
+class PersonalDataJson(TypedDict):
     exported_at: Time
     incomplete: list[str]
     account: dict[str, Any]
@@ -62,20 +62,20 @@ class PersonalData(TypedDict):
     audit: list[dict[str, Any]]
 
 
-class Invitation(TypedDict):
+class InvitationJson(TypedDict):
     id: str
     login: str
     created: Time
     expires: Time
 
 
-class NewInvitation(TypedDict):
+class NewInvitationJson(TypedDict):
     login: str
     link: str
     mailed: bool
 
 
-class AuditEntry(TypedDict):
+class AuditEntryJson(TypedDict):
     id: int
     at: Time
     user_id: str
@@ -92,7 +92,7 @@ class AuditEntry(TypedDict):
     after: dict[str, Any] | None
 
 
-class ChangeEvent(TypedDict):
+class ChangeEventJson(TypedDict):
     """An event of the stream. Its type says which fields it has."""
 
     id: str

@@ -55,6 +55,7 @@ PERMISSIONS = {
     "options": "Options of the request.",
     "action": "What to do.",
     # Projects, members and groups
+    "display_name": "The name that people see, in any script; without one, they see the title.",
     "aliases": "Other ids under which the project is found.",
     "admins": "The first administrators, by user id or login.",
     "author": "The user who created the project.",
