@@ -184,6 +184,7 @@ def application_key_routes(resource: ApplicationKeyResource) -> tuple[AdminRoute
             manage,
             resource.remove,
             answer=NO_DATA_ANSWER,
+            operation="remove_application_key",
             summary="Stop trusting a public key of an application",
         ),
         AdminRoute(

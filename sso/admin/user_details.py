@@ -182,7 +182,7 @@ class UserDetails:
                 manage,
                 self.end_game,
                 answer=NO_DATA_ANSWER,
-                operation="sign_out_of_game",
+                operation="end_user_game",
                 summary="Sign a user out of a game",
             ),
             AdminRoute("GET", f"{user}/factors", view, self.factors, ListQuery, answer=AnswerShape(SecondFactorJson)),

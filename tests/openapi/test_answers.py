@@ -93,7 +93,7 @@ def call_permissions(api: Api) -> int:
     )["kid"]
     api("list_application_keys", **at)
     api("get_application_key", kid=kid, **at)
-    api("delete_application_key", kid=kid, **at)
+    api("remove_application_key", kid=kid, **at)
     api("issue_service_jwt", **at)
     api("get_email_secret", **at)
     api("replace_application_assertions", {"assertions": ["only moderator may chat.kick"]}, **at)
@@ -126,7 +126,7 @@ def call_users(api: Api, application: int, studio: Studio) -> str:
     api("end_user_session", session_id=api("list_user_sessions", **at)[0]["id"], **at)
     login = {"login": "ann@example.com", "password": PASSWORD, "factor": FACTOR}
     assert studio.client.post("/proxy/api/login", json=login).status_code == 200
-    api("sign_out_of_game", sign_in_id=api("list_user_games", **at)[0]["ids"][0], **at)
+    api("end_user_game", sign_in_id=api("list_user_games", **at)[0]["ids"][0], **at)
     api("end_user_sessions", **at)
     api("list_user_factors", **at)
     api("get_blocked_factors", **at)
