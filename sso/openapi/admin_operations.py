@@ -33,7 +33,7 @@ def _operation(route: AdminRoute, components: SchemaComponents) -> ApiOperation:
         f"Requires {_rights(route)}.{_details(route)}",
         (_IF_MATCH,) if is_change else (_LAST_EVENT_ID,) if route.waits else (),
         _body(route),
-        (401, 403, 404, *((409, 412) if is_change else ())),
+        (401, 403, 404, 409, *((412,) if is_change else ())),
         SECURITY,
         route.query,
         operation_id,

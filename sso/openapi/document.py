@@ -16,7 +16,7 @@ from sso.keys import api_operations as keys
 from sso.oauth import api_operations as oauth
 from sso.openapi import service_operations
 from sso.openapi.admin_operations import admin_operations
-from sso.openapi.error_responses import ErrorResponses
+from sso.openapi.error_responses import ERRORS, ErrorResponses
 from sso.openapi.field_texts import FIELDS
 from sso.openapi.operation_ids import service_operation_id
 from sso.openapi.schemas import SchemaComponents
@@ -116,6 +116,8 @@ def all_operations(admin_routes: Iterable[AdminRoute], components: SchemaCompone
 def build_document(name: str, admin_routes: Iterable[AdminRoute], *, with_pages: bool = False) -> bytes:
     """Pages for people are left out; tests send requests to them as well."""
     builder = _Builder()
+    for error, schema in ERRORS.items():
+        builder.schemas.add(error, schema)
     for operation in all_operations(admin_routes, builder.schemas):
         if with_pages or not operation.is_page:
             builder.add(operation)

@@ -31,12 +31,11 @@ AssignedRole: TypeAlias = str | LimitedRoleJson
 class _ApplicationJson(TypedDict):
     application_id: int
     project_id: str | None
-    settings: NotRequired[dict[str, Any]]
-    service_meta: NotRequired[dict[str, Any]]
     removed: bool
 
 
-APPLICATION = RecordShape("Application", ApplicationChanges, _ApplicationJson)
+_FOR_FULL_ACCESS = ("settings", "service_meta")
+APPLICATION = RecordShape("Application", ApplicationChanges, _ApplicationJson, optional=_FOR_FULL_ACCESS)
 
 
 class ApplicationKeyJson(TypedDict):
@@ -120,7 +119,6 @@ ACCESS_KEY = RecordShape("AccessKey", AccessKeyChanges, _AccessKeyJson)
 class _ProjectJson(TypedDict):
     id: str
     tags: list[str]
-    settings: dict[str, Any]
     author: str
     created: Time
     removed: bool
