@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from sso.accounts.user_directory import count_users
+from sso.accounts.user_directory_store import count_users
 from sso.admin.answers.service import AppliedDocumentJson, StateDocumentJson
 from sso.admin.answers.shape import AnswerShape
 from sso.admin.request import (
