@@ -48,11 +48,15 @@ _ACCESS_KEYS = Statement(
 _PROJECTS = SortedPages(
     """SELECT *, {value} FROM projects WHERE {after} AND removed = :removed
         AND (:everything OR id = ANY(CAST(:ids AS text[])))
-        AND (strpos(id, lower(:search)) > 0 OR strpos(lower(title), lower(:search)) > 0)
+        AND (strpos(id, lower(:search)) > 0 OR strpos(lower(title), lower(:search)) > 0
+            OR strpos(lower(display_name), lower(:search)) > 0)
         AND (CAST(:id AS text) IS NULL OR id = :id)
     ORDER BY {order} LIMIT :limit""",
     SortColumn("id", is_unique=True),
-    {"title": SortColumn("lower(title)"), "created": SortColumn("created", "time")},
+    {
+        "title": SortColumn("lower(coalesce(nullif(display_name, ''), title))"),
+        "created": SortColumn("created", "time"),
+    },
 )
 _ACTIVE_APPLICATIONS = """FROM applications a LEFT JOIN projects p ON p.id = a.project_id
     WHERE NOT a.removed AND p.removed IS NOT TRUE"""

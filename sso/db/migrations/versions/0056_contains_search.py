@@ -6,8 +6,8 @@ trigrams of a search. A short list of pending entries keeps searches fast after 
 
 from alembic import op
 
-revision = "0055"
-down_revision = "0054"
+revision = "0056"
+down_revision = "0055"
 oldest_program = "0049"
 
 
