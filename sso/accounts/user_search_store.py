@@ -78,7 +78,7 @@ class UserFilters:
 
 
 @dataclass
-class _Search:
+class _UserSearch:
     """One page that is searched for."""
 
     query: PageQuery
@@ -134,7 +134,7 @@ class UserDirectory:
         A search of less than three characters is for the beginning of a login. The default order is that of logins.
         Raises InvalidCursor.
         """
-        search = _Search(query, filters or UserFilters(), _order(query.sort, descending=query.descending))
+        search = _UserSearch(query, filters or UserFilters(), _order(query.sort, descending=query.descending))
         end = await self._look(search, query.after, WINDOW)
         if end and await self._find(search):
             end = ""
@@ -148,7 +148,7 @@ class UserDirectory:
         rows = {row["user_id"]: row for row in await self._database.rows(_READ, ids=[row["user_id"] for row in shown])}
         return Page([User.from_row(rows[row["user_id"]]) for row in shown if row["user_id"] in rows], end or None)
 
-    async def _look(self, search: _Search, after: str, window: int) -> str:
+    async def _look(self, search: _UserSearch, after: str, window: int) -> str:
         """Adds users who match among the next ones of the list. Returns where to continue; "" if it is not needed."""
         statement = _window(search.is_short, search.query.sort, search.query.descending, bool(after))
         values = {**search.values, **search.order.values(after)}
@@ -158,7 +158,7 @@ class UserDirectory:
         is_done = search.missing <= 0 or last is None or last["is_match"]
         return "" if is_done or last is None else search.order.cursor(last["sort_value"], last["user_id"])
 
-    async def _find(self, search: _Search) -> bool:
+    async def _find(self, search: _UserSearch) -> bool:
         """Finds the users of the page among all who match. Returns False if an index does not find few enough."""
         query, trigrams = search.query, {}
         for source in search.sources:
@@ -175,7 +175,7 @@ class UserDirectory:
             return False
         return False
 
-    async def _rarest_trigrams(self, search: _Search) -> dict[str, list[str]]:
+    async def _rarest_trigrams(self, search: _UserSearch) -> dict[str, list[str]]:
         """Returns the trigrams by which the index finds the search; none if all of them are frequent."""
         values = search.values
         found = {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Literal
+from typing import Annotated, Literal
 
 from sso.accounts.model import User
 from sso.accounts.operations import UserOperations, login_taken
@@ -31,7 +31,7 @@ from sso.perm.stores.assignments import find_holders
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import BEING_ERASED, AccountErasure, erase_at_once
 from sso.personal_data.errors import DeletionRefused, only_administrator
-from sso.web.request_model import Flag, QueryFlag
+from sso.web.request_model import Flag, QueryFlag, at_most
 
 MAX_ADMINISTRATORS = 5000
 
@@ -50,6 +50,7 @@ class UserPatch(UserChanges):
 
 class UserQuery(SortedQuery):
     sort: Literal["login", "nick", "reg_time"] | None = None  # without it: login
+    login: Annotated[str, at_most(320)] | None = None  # the whole login, in any case
     status: Literal["active", "disabled", "closed"] | None = None  # closed: it will be erased
     verified: QueryFlag | None = None  # whether the e-mail address is
     two_step: QueryFlag | None = None  # whether the user has a second factor
@@ -103,6 +104,9 @@ class UserResource(RecordResource[User]):
         """``administrator`` finds the users with roles of the central application. It needs the role root."""
         query: UserQuery = request.query
         user_ids = await self._administrators(request.caller) if query.administrator else None
+        if query.login is not None:
+            user = await self._store.get_by_login(query.login)
+            user_ids = [user.user_id] if user and (user_ids is None or user.user_id in user_ids) else []
         filters = UserFilters(query.status, query.verified, query.two_step, user_ids)
         return await self._directory.page(query.page, filters)
 

@@ -32,6 +32,7 @@ from sso.db.tables.columns import (
     user_column,
 )
 
+HAS_SECOND_FACTOR = "totp_sealed IS NOT NULL OR email_2fa OR passkey_count > 0"
 user_ids = Sequence("user_ids", start=1000, metadata=metadata)
 
 users = Table(
@@ -79,11 +80,7 @@ users = Table(
     Index("ix_users_search", text("search_trigrams(login_key, lower(nick))"), postgresql_using="gin"),
     Index("ix_users_disabled", "user_id", postgresql_where=text("disabled")),
     Index("ix_users_email_verified", "email_verified"),
-    Index(
-        "ix_users_two_step",
-        "user_id",
-        postgresql_where=text("totp_sealed IS NOT NULL OR email_2fa OR passkey_count > 0"),
-    ),
+    Index("ix_users_two_step", "user_id", postgresql_where=text(HAS_SECOND_FACTOR)),
     Index("ix_users_deletion_due", "deletion_due", postgresql_where=text("deletion_due IS NOT NULL")),
 )
 

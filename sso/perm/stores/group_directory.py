@@ -25,7 +25,7 @@ _OF_PROJECT = SortedPages(
 )
 
 
-class _Search(NamedTuple):
+class _TitleSearch(NamedTuple):
     """The statements of a search in all projects.
 
     An index finds the groups of a rare title, which are then sorted. Of many groups, the first ones are soon found in
@@ -37,7 +37,7 @@ class _Search(NamedTuple):
     frequent: Statement
 
     @classmethod
-    def of(cls, indexed: str, matches: str) -> "_Search":
+    def of(cls, indexed: str, matches: str) -> "_TitleSearch":
         found = f"SELECT id FROM user_groups g WHERE {indexed} AND {matches}"
         return cls(
             Statement(f"SELECT count(*) > {MAX_SORTED_GROUPS} FROM ({found} LIMIT {MAX_SORTED_GROUPS + 1}) titled"),
@@ -46,12 +46,12 @@ class _Search(NamedTuple):
         )
 
 
-_BY_BEGINNING = _Search.of(
+_BY_BEGINNING = _TitleSearch.of(
     # The last character of Unicode sorts after all others.
     """lower(title) COLLATE "C" >= lower(:search) AND lower(title) COLLATE "C" < lower(:search) || chr(1114111)""",
     "left(lower(g.title), length(lower(:search))) = lower(:search)",
 )
-_BY_PART = _Search.of(
+_BY_PART = _TitleSearch.of(
     """search_trigrams(lower(title), id)
         @> ARRAY(SELECT substr(lower(:search), n, 3) FROM generate_series(1, length(lower(:search)) - 2) n)""",
     "(strpos(lower(g.title), lower(:search)) > 0 OR strpos(g.id, lower(:search)) > 0)",
