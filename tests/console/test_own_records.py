@@ -52,7 +52,7 @@ def test_administrator_of_a_project_manages_it(studio: Studio, browser: ConsoleB
     group = browser.page.url.path
     assert "saved" in browser.act(group, title_1="Beta", condition_1="tag=beta")
     browser.open(f"{base}/services")
-    assert f"/console/applications?project_id={project}#new" in browser.page.text
+    assert f"/console/applications/new?project_id={project}" in browser.page.text
     browser.open("/console/applications", params={"project_id": project})
     assert "created" in browser.act("/console/applications", name="Own game")
     assert "Own game" in browser.open("/console/applications")

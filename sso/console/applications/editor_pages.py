@@ -6,7 +6,7 @@ from typing import Any
 from quart import Blueprint, request
 
 from sso.console.applications.examples import SCHEMA_EXAMPLE, json_text, role_example, rule_names
-from sso.console.applications.pages import APPLICATION, own_page, path_of
+from sso.console.applications.frame import APPLICATION, application_page, own_page, path_of
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
 from sso.console.form_pages import Action, Form, add_actions
 from sso.console.json_fields import read_condition, read_object
@@ -52,9 +52,9 @@ def application_editor(
 
     async def page(visit: ConsoleVisit, variables: Variables, _: EditedRecord) -> dict[str, Any]:
         application_id = variables["application_id"]
+        application = {"application_id": application_id, "name": await _application_name(visit, application_id)}
         return {
-            "title": variables.get("name", title),
-            "crumbs": [(path_of(application_id), await _application_name(visit, application_id))],
+            **application_page(application, key, variables.get("name", "")),
             **await _examples(visit, key, application_id),
             "application_path": path_of(application_id),
             "as_json": json_text,
