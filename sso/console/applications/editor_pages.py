@@ -45,7 +45,7 @@ def assertions_body(form: dict[str, str]) -> dict[str, Any]:
 
 
 def application_editor(
-    key: str, title: str, path: str, operation: str, method: str, body: Callable[[Form], dict[str, Any]]
+    key: str, path: str, operation: str, method: str, body: Callable[[Form], dict[str, Any]]
 ) -> RecordEditor:
     async def read_form(_visit: ConsoleVisit, form: Form, _variables: Variables, _: EditedRecord) -> dict[str, Any]:
         return body(form)
@@ -76,9 +76,9 @@ def application_editor(
 
 
 EDITORS = (
-    application_editor("schema", "Schema", "schema", SCHEMA, "PATCH", schema_body),
-    application_editor("role", "Role", "roles/<name>", ROLE, "PATCH", role_body),
-    application_editor("assertions", "Assertions", "assertions", f"{APPLICATION}/assertions", "PUT", assertions_body),
+    application_editor("schema", "schema", SCHEMA, "PATCH", schema_body),
+    application_editor("role", "roles/<name>", ROLE, "PATCH", role_body),
+    application_editor("assertions", "assertions", f"{APPLICATION}/assertions", "PUT", assertions_body),
 )
 
 
