@@ -18,6 +18,7 @@ from sso.db.sorted_pages import Page
 from sso.db.transaction import Row, Transaction
 from sso.oauth.clients.operations import ClientOperations, client_id_taken, needs_secret
 from sso.oauth.clients.record import ClientChanges, ClientRecord, client_json
+from sso.oauth.clients.redirect_uris import redirect_warnings
 from sso.oauth.clients.store import find_client_page, lock_client, read_client_row
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.applications import read_application_row
@@ -122,9 +123,10 @@ class ClientResource(RecordResource[Row]):
         members = dict(response.members)
         if secret is not None:
             members["data"] = {**members["data"], "client_secret": secret}
+        warnings = redirect_warnings(record["redirect_uris"], record["redirect_hosts"])
         if application_id and await read_application_row(self.database, application_id) is None:
-            members["warnings"] = [f"application_id: there is no application {application_id} yet"]
-        return replace(response, members=members)
+            warnings.append(f"application_id: there is no application {application_id} yet")
+        return replace(response, members={**members, "warnings": warnings} if warnings else members)
 
     async def rotate_secret(self, request: AdminRequest) -> AdminResponse:
         """Adds a secret and returns it; the old one stays valid for the overlap. With ``finish``, ends the old one."""

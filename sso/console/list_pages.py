@@ -48,8 +48,6 @@ class ListPage:
     template: str
     columns: Sequence[str] = ()  # in the CSV file; without any there is none
     filters: Sequence[str] = ("search",)
-    choices: Sequence[FilterChoice] = ()  # further filters; ``page`` may return others for those of ``filters``
-    default_sort: str = ""  # with it, the list can be sorted by columns
     path: str = ""  # below that of the section
     export: str = "/export.csv"  # its path below that of the section
     file: str = ""  # the name of the CSV file; "" for that of the list in the management API
@@ -61,6 +59,8 @@ class ListPage:
     cells: Callable[[Record], Record] = lambda record: record  # as the CSV file shows it
     opens: bool = True  # otherwise another function shows the page
     needs_right: bool = True  # otherwise the list is empty for users without the right
+    choices: Sequence[FilterChoice] = ()  # further filters; ``page`` may return others for those of ``filters``
+    default_sort: str = ""  # with it, the list can be sorted by columns
     shows_problems: bool = False  # a filter that is refused is shown on the page, which has no records then
 
 
@@ -102,7 +102,7 @@ def add_list(console: ConsoleView, routes: Blueprint, page: ListPage) -> ShowLis
         rows = [page.row(visit, record) for record in records]
         values |= {page.name: rows, "next": next_after, "after": after, "names": await visit.names(page.named(rows))}
         listing = replace(listing, next=next_after, choices=values.pop("choices", page.choices))
-        values |= {**filters, "filters": filters, "query": listing.query, "listing": listing}
+        values |= {"filters": filters, "query": listing.query, "listing": listing}
         return await console.show(visit, page.template, **{**values, **context})
 
     async def open_list(**variables: str) -> Response:

@@ -19,6 +19,7 @@ from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import Forbidden, NotFound
 from sso.core.field_errors import FieldError
+from sso.oauth.clients.redirect_uris import redirect_warnings
 
 CLIENT = "/clients/<client_id>"
 DAY_S = 86400
@@ -53,6 +54,7 @@ def client_pages(console: ConsoleView) -> Blueprint:
             client=client,
             frameworks=FRAMEWORKS.values(),
             protection=protection_of(visit, client) if visit.may("PATCH", CLIENT) else "",
+            warnings=redirect_warnings(client["redirect_uris"], client["redirect_hosts"]),
             **{"version": version_of(client), **context},
         )
 
@@ -103,6 +105,7 @@ def wizard_pages(console: ConsoleView, routes: Blueprint) -> None:
             title=f"Quickstart for {framework.title}",
             crumbs=[(f"{CLIENTS.path}/{client['client_id']}", client["client_id"])],
             client=client,
+            warnings=redirect_warnings(client["redirect_uris"], client["redirect_hosts"]),
             framework=framework,
             program=framework.program(issuer, client["client_id"]),
             issuer=issuer,
