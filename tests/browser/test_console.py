@@ -48,7 +48,7 @@ def test_menu_of_a_phone_is_operated_with_the_keyboard(page: Page, server: Serve
 def test_user_is_created_found_while_typing_and_disabled(page: Page, server: Server, administrator: str) -> None:
     open_console(page, server, administrator)
     page.get_by_role("link", name="Users", exact=True).first.click()
-    page.get_by_role("link", name="New user").click()
+    page.get_by_role("link", name="Add user").click()
     look(page, "new-user")
     page.get_by_label("E-mail address").fill("typed.in.console@example.com")
     page.get_by_label("Nickname").fill("Typed")
@@ -99,7 +99,7 @@ def test_change_is_found_in_the_audit_trail_and_undone(page: Page, server: Serve
 def test_client_is_created_with_the_wizard(page: Page, server: Server, administrator: str) -> None:
     open_console(page, server, administrator)
     page.get_by_role("link", name="OAuth clients").first.click()
-    page.get_by_role("link", name="New client").click()
+    page.get_by_role("link", name="Add client").click()
     look(page, "framework")
     page.get_by_role("link", name="Express").click()
     page.get_by_label("Client id").fill("browser-made")

@@ -140,10 +140,9 @@ def _parameter_names(rest: str) -> set[str]:
 def redirect_warnings(uris: Iterable[str], hosts: Iterable[str]) -> list[str]:
     """Returns a sentence for each redirect URI and host of a client to which codes are sent without TLS."""
     listed = [("redirect_uris", uri) for uri in uris] + [("redirect_hosts", host) for host in hosts]
+    matches = [(name, match) for name, uri in listed if (match := _URI.fullmatch(uri))]
     return [
-        f"{name}: {uri} is not https, so codes that are sent there can be read on the way"
-        for name, uri in listed
-        if (match := _URI.fullmatch(uri))
-        and match["scheme"].lower() == "http"
-        and match["host"].lower() not in LOOPBACK
+        f"{name}: {match[0]} is not https, so codes that are sent there can be read on the way"
+        for name, match in matches
+        if match["scheme"].lower() == "http" and match["host"].lower() not in LOOPBACK
     ]

@@ -23,6 +23,12 @@ function toast(text) {
   setTimeout(() => box.remove(), 8000);
 }
 
+// The address of a list has only the filters that are set.
+document.addEventListener("htmx:configRequest", ({ detail }) => {
+  if (detail.verb !== "get") return;
+  for (const [name, value] of Object.entries(detail.parameters)) if (value === "") delete detail.parameters[name];
+});
+
 // Escape closes the menu on a phone.
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && location.hash === "#menu") location.hash = "#main";
