@@ -229,7 +229,7 @@ def test_project_manager_without_other_rights_uses_ids(studio: Studio) -> None:
     with console_browser(studio, "can_manage_projects") as browser:
         base = f"/console/projects/{project}"
         user = studio.user()
-        browser.open(base)
+        browser.open(f"{base}/members/new")
         assert "now" in browser.act(f"{base}/members", user=user.login, role="viewer")
         assert f"User {user.user_id}" in browser.page.text
         assert user.login not in browser.page.text
@@ -293,12 +293,12 @@ def test_holders_of_roles_are_listed_on_the_page_of_an_application(
 ) -> None:
     user = studio.user()
     holders = f"/console/applications/{application}/holders"
-    path = browser.follow(browser.get(holders, params={"user": user.login})).url.path
+    path = browser.follow(browser.get(f"{holders}/new", params={"user": user.login})).url.path
     assert path == f"/console/applications/{application}/users/{user.user_id}"
     browser.act(path, role="helper")
     assert user.login in browser.open(holders, params={"role": "helper"})
     assert f"helper,{user.user_id},{user.login},0,0" in browser.open(f"{holders}.csv")
-    answer = browser.get(holders, params={"user": "nobody@nowhere.example"})
+    answer = browser.get(f"{holders}/new", params={"user": "nobody@nowhere.example"})
     assert (answer.status_code, "there is no user" in browser.problem) == (422, True)
 
 

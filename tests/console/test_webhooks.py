@@ -106,7 +106,7 @@ def test_failed_events_are_sent_again(browser: ConsoleBrowser, receiver: Webhook
 
 def test_forms_say_what_each_event_is(browser: ConsoleBrowser, webhook: str) -> None:
     assert ALL_TEXTS.keys() == set(EVENT_NAMES)
-    for path in (SECTION, webhook):
+    for path in (f"{SECTION}/new", webhook):
         page = browser.open(path)
         for name, text in ALL_TEXTS.items():
             assert f"<code>{name}</code></dt><dd>{text}" in page, (path, name)
