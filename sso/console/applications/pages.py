@@ -14,6 +14,7 @@ from sso.console.listing import FilterChoice
 from sso.console.sections import APPLICATIONS
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
+from sso.core.errors import NotFound
 
 KEY = "/access-keys/<key_id>"
 MAX_PROJECT_CHOICES = 50
@@ -127,7 +128,10 @@ def _tab(tab: str, title: str = "", tab_title: str = "") -> PageValues:
 
 
 async def _of_application(_: ConsoleVisit, filters: Mapping[str, str], variables: Variables) -> Mapping[str, str]:
-    return {**filters, "application_id": variables["application_id"]}
+    application_id = variables["application_id"]
+    if not (application_id.isascii() and application_id.isdecimal()):
+        raise NotFound("application not found")
+    return {**filters, "application_id": application_id}
 
 
 def _new_role(form: Form, variables: Variables) -> Record:
