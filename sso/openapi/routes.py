@@ -87,7 +87,7 @@ def openapi_routes(document: OpenApiDocument, base_url: str) -> Blueprint:
     async def show_page(title: str, operation: object = None) -> Response:
         policy = {"Content-Security-Policy": VIEWER_POLICY}
         return await page(
-            "api_docs.html",
+            "api_docs/page.html",
             page_title=title,
             headers=policy,
             here="",
