@@ -11,7 +11,7 @@ RECORDS = {
     "search": "Only records whose name, title or address matches this text.",
     "sort": "The field by which the list is sorted.",
     "order": "asc for the smallest first, desc for the greatest first.",
-    "administrator": "Only users who have a right over the service, or only the others.",
+    "administrator": "1: only users to whom roles of the central application were given.",
     "two_step": "Only users with a second factor, or only users without one.",
     "verified": "Only users whose e-mail address is verified, or only the others.",
     "dry_run": "Whether the change is only tried: the answer says who would gain and lose which permissions.",
