@@ -8,6 +8,7 @@ from quart import Blueprint, Response, request
 
 from sso.console.form_error import FormError
 from sso.console.form_pages import Form
+from sso.console.impact import impact_values
 from sso.console.list_pages import Variables
 from sso.console.sections import ConsoleSection
 from sso.console.view import ConsoleView, add_page, done
@@ -40,6 +41,8 @@ class RecordEditor:
     page: Callable[[ConsoleVisit, Variables, EditedRecord], Awaitable[dict[str, Any]]]  # title, crumbs and more
     next_path: Callable[[Variables], str]  # after saving
     body_needs_record: bool = True  # the stored record is read for the body
+    # Raises FieldError for a form that is saved without a change. The arguments are the record and the body.
+    refuse_unchanged: Callable[[EditedRecord, dict[str, Any]], None] | None = None
     read: Callable[[ConsoleVisit, Variables], Awaitable[EditedRecord]] | None = None  # in place of `read_record`
 
     async def stored(self, visit: ConsoleVisit, variables: Variables) -> EditedRecord:
@@ -69,6 +72,8 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
         record = await editor.stored(visit, variables) if editor.body_needs_record else EditedRecord({}, "")
         options: dict[str, Any] = {"query": {"dry_run": "1"}} if dry_run else {}
         body = await editor.body(visit, form, variables, record)
+        if editor.refuse_unchanged is not None and not dry_run:
+            editor.refuse_unchanged(record, body)
         if "override" in form:  # assertions that the change would break
             body["override"] = True
         version = form.get("version") or None
@@ -77,9 +82,9 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
 
     async def impact(visit: ConsoleVisit, variables: Variables, form: Form) -> dict[str, Any]:
         try:
-            return {"impact": await send(visit, variables, form, dry_run=True)}
+            return await impact_values(visit, await send(visit, variables, form, dry_run=True))
         except ApiError as error:
-            return {"impact_problem": FormError.of(error).text}
+            return {"impact_problem": FormError.of(error).on_form(()).text}
 
     async def open_editor(**variables: str) -> Response:
         return await show(await console.open(editor.section), variables, None)
@@ -97,7 +102,7 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
         try:
             await send(visit, variables, form, dry_run=False)
         except ApiError as error:
-            return await show(visit, variables, form, **FormError.of(error).values)
+            return await show(visit, variables, form, **FormError.of(error).on_form(form).values)
         return done(editor.next_path(variables), editor.notice)
 
     add_page(routes, "GET", editor.path, open_editor)

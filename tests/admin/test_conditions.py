@@ -85,7 +85,9 @@ def test_group_that_the_caller_may_not_see_is_not_tested(studio: Studio, project
     [
         ({}, 400, "condition, group_id: exactly one of them is required"),
         ({"condition": {}, "group_id": "0" * 24}, 400, "condition, group_id: exactly one of them is required"),
-        ({"condition": {"tga": "x"}}, 400, "condition: has an unknown member"),
+        ({"condition": {"tga": "x"}}, 400, 'condition: "tga" is not known. Did you mean "tag"?'),
+        ({"condition": {"and": [{"colour": "x"}]}}, 400, 'condition.and[0]: "colour" is not known; known are domain,'),
+        ({"condition": {"\x1b[2J": "x"}}, 400, "condition: has an unknown member; known are domain,"),
         ({"condition": {"or": [{"ip": "x"}]}}, 400, "condition.or[0].ip: "),
         ({"condition": {}, "address": "here"}, 400, "address: must be an IPv4 or IPv6 address"),
         ({"condition": {}, "user": "nobody@nowhere.example"}, 404, "user: there is no such user"),
