@@ -18,6 +18,7 @@ from sso.admin.wiring import ManagementApi
 from sso.console.audit.targets import history_path
 from sso.console.confirmation import ConfirmationNeeded, ConsoleConfirmation
 from sso.console.notices import NEXT_STEPS, NOTICES
+from sso.console.record_names import RecordNames
 from sso.console.request_limit import ConsoleLimit
 from sso.console.sections import BASE, OVERVIEW, ConsoleSection, open_sections
 from sso.console.visit import ConsoleOperations, ConsoleVisit
@@ -35,7 +36,7 @@ from sso.web.security_headers import page_policy
 MAX_CONSOLE_FORM = 256 * 1024
 _DEFAULTS: Mapping[str, Any] = {
     "problem": None, "problem_field": "", "notice": None, "next_step": None, "navigation": {}, "crumbs": (),
-    "values": {},
+    "values": {}, "names": RecordNames(),
 }  # fmt: skip
 Crumbs = Sequence[tuple[str, str]]
 
