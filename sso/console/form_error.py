@@ -8,6 +8,7 @@ from sso.admin.errors import PreconditionFailed
 from sso.core.errors import ApiError
 from sso.core.field_errors import FieldError, field_text
 
+_NAMES = {"meta": "rules"}  # what pages call fields of the API
 CHANGED = "Someone else has changed this in the meantime. Reload the page to see the current values, then try again."
 
 
@@ -58,7 +59,8 @@ def _place(error: FieldError) -> tuple[str, str, str]:
         case ("settings", "allowed_domains", *_):
             return "allowed_domains", "allowed domains", ""
     field = str(error.path[0])
-    return field, field.replace("_", " "), field_text(error.path[1:])
+    name = field.partition(":")[0]  # without the number of a row
+    return field, _NAMES.get(name, name.replace("_", " ")), field_text(error.path[1:])
 
 
 def _expected(error: FieldError) -> str:

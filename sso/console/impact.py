@@ -1,23 +1,42 @@
 """What a change would do, as pages show it: people and applications by name, and rules without their section."""
 
+from dataclasses import replace
 from typing import Any
 
 from sso.console.visit import ConsoleVisit
 from sso.perm.engine.rules import without_section
 
 MAX_SHOWN = 50  # users
+MATCHES = "/conditions/matches"
 
 
-async def impact_values(visit: ConsoleVisit, impact: dict[str, Any]) -> dict[str, Any]:
-    """Returns the values of ``_impact.html`` for the response to a dry run."""
+async def count_matches(visit: ConsoleVisit, conditions: list[Any]) -> dict[str, Any] | None:
+    """Returns how many users meet one of the conditions; None without conditions, or if users may not be seen."""
+    asked = [condition for condition in conditions if condition]
+    if not asked or not visit.may("POST", MATCHES):
+        return None
+    found: dict[str, Any] = await visit.data("POST", MATCHES, body={"conditions": asked})
+    return found
+
+
+async def impact_values(
+    visit: ConsoleVisit, impact: dict[str, Any] | None, matches: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Returns the values of ``_impact.html`` for the response to a dry run, if there is one with users.
+
+    ``matches``: how many users meet the conditions of the record.
+    """
+    if impact is None or "users" not in impact:
+        return {"impact": None}
     shown = [
         {**change, **{kind: list(dict.fromkeys(map(without_section, change[kind]))) for kind in ("gained", "lost")}}
         for change in impact["users"][:MAX_SHOWN]
     ]
-    names = await visit.names(
-        {
-            "user": [change["user_id"] for change in shown],
-            "application": [change.get("application_id") for change in shown],
-        }
-    )
-    return {"impact": {**impact, "users": shown}, "names": names}
+    ids = {
+        "user": {*(change["user_id"] for change in shown), *(matches["users"] if matches else ())},
+        "application": {str(change["application_id"]) for change in shown if "application_id" in change},
+    }
+    names = await visit.names(ids)
+    new = {(kind, id): (f"{kind} {id}", "") for kind in ids for id in ids[kind]}  # the change creates them
+    names = replace(names, found={**new, **names.found})
+    return {"impact": {**impact, "users": shown, "matches": matches}, "names": names}

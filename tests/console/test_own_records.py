@@ -50,7 +50,7 @@ def test_administrator_of_a_project_manages_it(studio: Studio, browser: ConsoleB
     browser.open(f"{base}/groups")
     assert "created" in browser.act(f"{base}/groups", title="Own group")
     group = browser.page.url.path
-    assert "saved" in browser.act(group, title_1="Beta", condition_1="tag=beta")
+    assert "saved" in browser.act(group, title_1="Beta", **{"condition_1:value:1": "beta"})
     browser.open(f"{base}/services")
     assert f"/console/applications?project_id={project}#new" in browser.page.text
     browser.open("/console/applications", params={"project_id": project})

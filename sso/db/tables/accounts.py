@@ -73,6 +73,10 @@ users = Table(
     # For searches by the beginning of a text. The migration gives both the collation "C", which such searches need.
     Index("ix_users_login_key_c", "login_key"),
     Index("ix_users_nick_c", text("lower(nick)")),
+    # For conditions of roles and groups.
+    Index("ix_users_tags", "tags", postgresql_using="gin"),
+    Index("ix_users_purchases", "purchases", postgresql_using="gin"),
+    Index("ix_users_domain", text("substring(login_key FROM '@([^@]*)$')")),
     Index("ix_users_deletion_due", "deletion_due", postgresql_where=text("deletion_due IS NOT NULL")),
 )
 
