@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sso.console.record_names import RecordNames
 from sso.console.visit import ConsoleVisit
 from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
@@ -28,19 +29,24 @@ async def find_user_id(visit: ConsoleVisit, name: str, field: str) -> str:
 
 async def with_user_ids(visit: ConsoleVisit, condition: Any, field: str) -> Any:
     """Returns a condition with the ids of the users whom it names by e-mail address. Raises FieldError."""
-    logins = set(_logins(condition))
+    logins = {name for name in _named_users(condition) if "@" in name}
     if len(logins) > MAX_LOGINS:
         raise FieldError((field,), f"names at most {MAX_LOGINS} users by e-mail address; give the ids of more")
     return _replaced(condition, {login: await find_user_id(visit, login, field) for login in sorted(logins)})
 
 
-def _logins(condition: Any) -> Iterator[str]:
-    """The e-mail addresses in all lists of users of a condition, which is not checked yet."""
+async def names_in_conditions(visit: ConsoleVisit, conditions: list[Any]) -> RecordNames:
+    """Returns the names of the users whom conditions name by id."""
+    return await visit.names({"user": _named_users(conditions)})
+
+
+def _named_users(condition: Any) -> Iterator[str]:
+    """The names in all lists of users of a condition, which is not checked yet."""
     parts = condition if isinstance(condition, list) else condition.values() if isinstance(condition, dict) else ()
     if isinstance(condition, dict) and isinstance(condition.get("uid"), list):
-        yield from (name for name in condition["uid"] if isinstance(name, str) and "@" in name)
+        yield from (name for name in condition["uid"] if isinstance(name, str))
     for part in parts:
-        yield from _logins(part)
+        yield from _named_users(part)
 
 
 def _replaced(condition: Any, ids: Mapping[str, str]) -> Any:

@@ -101,6 +101,10 @@ def test_user_with_secret_data_manages_the_application(studio: Studio) -> None:
         path = f"{base}/roles/helper"
         browser.open(path)
         assert "saved" in browser.act(path, description="Helps")
+        schema = f"{base}/schema"
+        browser.open(schema)
+        [new] = [name for name, text in browser.form(schema).items() if name.startswith("path:") and not text]
+        assert "saved" in browser.act(schema, **{new: "chat.kick"})  # secret_data, which only root changes, is not sent
         assert "Users with roles" not in browser.open(base)
 
 

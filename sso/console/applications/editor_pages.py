@@ -14,7 +14,7 @@ from sso.console.list_pages import Record, Variables
 from sso.console.sections import APPLICATIONS
 from sso.console.tester_pages import add_tester
 from sso.console.user_lookup import with_user_ids
-from sso.console.users.suggestion_pages import suggestions
+from sso.console.users.suggestion_pages import condition_page
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
@@ -67,7 +67,7 @@ def application_editor(
             "application_path": path_of(application_id),
             "schema": schema,
             "has_condition": bool(record.values.get("condition")),
-            "suggestions": await suggestions(visit) if key == "role" else {},
+            **(await condition_page(visit, [record.values["condition"]]) if key == "role" else {}),
         }
 
     return RecordEditor(

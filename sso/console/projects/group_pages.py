@@ -15,7 +15,7 @@ from sso.console.sections import PROJECTS
 from sso.console.tester_pages import add_tester
 from sso.console.user_lookup import with_user_ids
 from sso.console.users.form import split_list
-from sso.console.users.suggestion_pages import suggestions
+from sso.console.users.suggestion_pages import condition_page
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import NotFound
@@ -110,8 +110,8 @@ async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord)
     uses = uses_of(project, variables["group_id"])
     return {
         **project_page(project, "groups", record.values["title"], (f"{base}/groups", "Groups")),
-        "suggestions": await suggestions(visit),
-        "names": await visit.names({"application": [use["application_id"] for use in uses]}),
+        **await condition_page(visit, [item["condition"] for item in record.values["conditions"]]),
+        "use_names": await visit.names({"application": [use["application_id"] for use in uses]}),
         "users": "\n".join(logins.get(user_id) or user_id for user_id in record.values["users"]),
         "uses": uses,
     }

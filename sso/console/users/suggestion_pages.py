@@ -1,9 +1,12 @@
 """Suggestions for the values of conditions while they are typed, as options of a list."""
 
+from typing import Any
+
 from quart import Blueprint, Response, request
 
 from sso.console.list_pages import Record
 from sso.console.sections import USERS
+from sso.console.user_lookup import names_in_conditions
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 
@@ -26,6 +29,11 @@ async def suggestions(visit: ConsoleVisit, search: str = "") -> Record:
         return {}
     found: Record = await visit.data("GET", SUGGESTIONS, query={"search": search})
     return found
+
+
+async def condition_page(visit: ConsoleVisit, conditions: list[Any]) -> Record:
+    """Returns the values of a page with conditions: suggestions, and the names of the users whom they name."""
+    return {"suggestions": await suggestions(visit), "user_names": await names_in_conditions(visit, conditions)}
 
 
 async def _users(visit: ConsoleVisit, search: str) -> list[str]:
