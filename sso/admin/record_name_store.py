@@ -12,7 +12,8 @@ _NAMES = Statement(
         FROM users WHERE user_id = ANY (CAST(:user AS text[]))
     UNION ALL SELECT 'application', CAST(application_id AS text), name, ''
         FROM applications WHERE application_id = ANY (CAST(:application AS int[]))
-    UNION ALL SELECT 'project', id, title, '' FROM projects WHERE id = ANY (CAST(:project AS text[]))
+    UNION ALL SELECT 'project', id, coalesce(nullif(display_name, ''), title), ''
+        FROM projects WHERE id = ANY (CAST(:project AS text[]))
     UNION ALL SELECT 'group', id, title, '' FROM user_groups WHERE id = ANY (CAST(:group AS text[]))
     UNION ALL SELECT 'client', client_id, name, ''
         FROM oauth_clients WHERE client_id = ANY (CAST(:client AS text[]))

@@ -1,5 +1,7 @@
 """Projects: the list, and the forms that create, edit and delete a project."""
 
+import re
+import unicodedata
 from typing import Any
 from urllib.parse import quote
 
@@ -13,9 +15,11 @@ from sso.console.sections import PROJECTS
 from sso.console.users.form import split_list
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
+from sso.core.field_errors import FieldError
+from sso.perm.input.names import MAX_TITLE
 from sso.web.redirects import see_other
 
-CSV_COLUMNS = ("id", "title", "description", "aliases", "author", "created")
+CSV_COLUMNS = ("id", "title", "display_name", "description", "aliases", "author", "created")
 
 
 def project_pages(console: ConsoleView) -> Blueprint:
@@ -50,16 +54,29 @@ def project_pages(console: ConsoleView) -> Blueprint:
 
 
 def _new_project(form: Form, _variables: Variables) -> Record:
+    name = form.get("display_name", "").strip()
+    title = form.get("title", "").strip() or _title_of(name)
+    if not title:
+        text = "the name has no Latin letters: please enter 1 to 32 Latin letters, digits, spaces or underscores"
+        raise FieldError(("title",), text)
     return {
-        "title": form.get("title", "").strip(),
+        "title": title,
+        "display_name": "" if name == title else name,
         "description": form.get("description", "").strip(),
         "admins": split_list(form.get("admins", "")),
     }
 
 
+def _title_of(name: str) -> str:
+    """Returns the Latin letters and digits of a name: "Pokemon Go" for "Pokémon: Go"."""
+    letters = re.sub(r"[^A-Za-z0-9 _]", "", unicodedata.normalize("NFKD", name))
+    return " ".join(letters.split())[:MAX_TITLE].strip(" ")
+
+
 async def _body(_visit: ConsoleVisit, form: Form, _variables: Variables, record: EditedRecord) -> dict[str, Any]:
     return {
         "title": form.get("title", "").strip(),
+        "display_name": form.get("display_name", "").strip(),
         "description": form.get("description", "").strip(),
         "aliases": split_list(form.get("aliases", "")),
         "settings": {"allowed_domains": split_list(form.get("allowed_domains", ""))},
