@@ -110,7 +110,8 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
         try:
             body = await read_body(visit, variables, form, dry_run=True)
             found = await send(visit, variables, form, body, dry_run=True)
-            return await impact_values(visit, found, await count_matches(visit, editor.conditions(body)))
+            matches = await count_matches(visit, editor.conditions(body))
+            return await impact_values(visit, found, matches, variables.get("application_id"))
         except ApiError as error:
             return {"impact_problem": FormError.of(error).on_form(()).text}
 

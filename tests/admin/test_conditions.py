@@ -116,6 +116,7 @@ def test_users_who_meet_a_condition_are_counted(studio: Studio, root: Administra
     assert matches(root, {"tag": "counted"}, {"purchase": "counted_gold"}, {"uid": [buyer.user_id]})["total"] == 4
     assert matches(root, {"tag": "counted", "uid": [users[0].user_id]})["users"] == [users[0].user_id]
     assert matches(root, {"domain": "EXAMPLE.com", "tag": "counted_1"})["total"] == 1
+    nobody: dict[str, Any]
     for nobody in ({}, {"tag": "counted", "ip": "10.0.0.0/8"}, {"or": []}, {"uid": ["0"]}):
         assert matches(root, nobody) == {"total": 0, "exact": True, "examined": 0, "users": []}, nobody
     assert matches(root, {"everyone": True})["total"] >= 4
