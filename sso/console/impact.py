@@ -27,7 +27,7 @@ async def impact_values(
 ) -> dict[str, Any]:
     """Returns the values of ``_impact.html`` for the response to a dry run, if there is one with users.
 
-    ``matches``: how many users meet the conditions of the record. ``application_id``: where it is about one application.
+    ``matches``: how many users meet the conditions of the record. ``application_id``: if it is about one application.
     """
     if impact is None or "users" not in impact:
         return {"impact": None}

@@ -83,6 +83,8 @@ RECORDS: dict[str, Any] = {
         "found": "198.51.100.23",
     },
     "conditions/test": {"holds": True, "conditions": []},
+    "conditions/matches": {"total": 2, "exact": True, "examined": 2, "users": ["1001", "1002"]},
+    "conditions/suggestions": {"tag": ["beta"], "purchase": ["gold"], "domain": ["studio.example"]},
     "roles": {"application_id": 10, "name": "moderator", "meta": {"private_data": {"chat": {"kick": {"value": True}}}}},
     "schemas": {"application_id": 10, "private_data": {"chat": {"kick": {"value": False}}}, "version": 3},
     "access-keys": {"id": "36401aa0c180a5b1", "application_id": 10, "comment": "ci", "created": TIME, "modified": TIME},

@@ -28,7 +28,7 @@ def test_group_with_a_condition_gives_a_role_in_a_project(
 ) -> None:
     open_console(page, server, project_administrator)
     page.get_by_role("link", name="Projects").first.click()
-    page.get_by_label("Title").fill("Browser Team")
+    page.get_by_label("Name", exact=True).fill("Browser Team")
     look(page, "projects")
     page.get_by_role("button", name="Create project").click()
     expect(page.get_by_role("status").first).to_contain_text("The project has been created")
@@ -81,7 +81,7 @@ def test_first_permission_is_made_and_explained_as_documented(
     """The steps of "A first permission" in docs/console.rst, with the links, labels and examples of the pages only."""
     open_console(page, server, project_administrator)
     page.get_by_role("link", name="Projects").first.click()
-    page.get_by_label("Title").fill("First Team")
+    page.get_by_label("Name", exact=True).fill("First Team")
     page.get_by_role("button", name="Create project").click()
     page.get_by_role("navigation", name="Project").get_by_role("link", name="Applications").click()
     page.get_by_role("link", name="New application").click()
