@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sso.db.database import Database
-from sso.db.transaction import run_pure
+from sso.db.transaction import Transaction, run_pure
 from sso.perm.changes.candidates import Candidates
 from sso.perm.changes.user_rows import UserAccount, read_accounts
 from sso.perm.engine.conditions import Condition, count_nodes, holds
@@ -30,7 +30,7 @@ async def count_matches(database: Database, conditions: Sequence[object]) -> dic
         candidates.add_condition(condition)
     nodes = sum(map(count_nodes, decoded))
     limit = min(MAX_EXAMINED, max(1, MAX_COMPARISONS // max(1, nodes)))
-    user_ids = await candidates.find(database, limit + 1) if candidates else []
+    user_ids = await database.transaction(_find, candidates, limit + 1) if candidates else []
     accounts = await read_accounts(database, user_ids[:limit])
     takes_long = nodes * len(accounts) > _FEW_NODES
     matching = await run_pure(database, takes_long, _matching, decoded, accounts)
@@ -40,6 +40,10 @@ async def count_matches(database: Database, conditions: Sequence[object]) -> dic
         "examined": len(accounts),
         "users": [account.user_id for account in matching[:MAX_EXAMPLES]],
     }
+
+
+async def _find(tx: Transaction, candidates: Candidates, limit: int) -> list[str]:
+    return await candidates.find_some(tx, limit)
 
 
 def _decode(conditions: Sequence[object]) -> list[Condition]:
