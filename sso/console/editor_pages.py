@@ -101,10 +101,12 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
         return found.members
 
     def refusal(form: Form, error: ApiError) -> FormError:
-        if editor.document is not None and isinstance(error, FieldError):
+        """Returns the error with the field that shows it, if there is one."""
+        if editor.document is None:
+            return FormError.of(error).on_form(form)
+        if isinstance(error, FieldError):
             error = editor.document.locate(form, error)
-        names = {*form, *(name.partition(":")[0] for name in form)}  # also those of fields that consist of several
-        return FormError.of(error).on_form(names)
+        return FormError.of(error).on_form(editor.document.shown_fields(form))
 
     async def impact(visit: ConsoleVisit, variables: Variables, form: Form) -> dict[str, Any]:
         try:

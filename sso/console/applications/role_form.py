@@ -4,7 +4,7 @@ from typing import Any
 
 from sso.console.document_forms import condition_rows, role_rules
 from sso.console.document_forms.condition_rows import CONDITION_VALUES
-from sso.console.document_forms.views import JSON, DocumentForm
+from sso.console.document_forms.views import DocumentForm, is_table
 from sso.console.form_pages import Form
 from sso.console.json_fields import json_text, read_condition, read_object
 from sso.perm.input.condition_notation import condition_text
@@ -14,7 +14,7 @@ CONDITION = "condition"
 
 def read_role(form: Form) -> dict[str, Any]:
     """Returns the rules and the condition of the form, unchecked. Raises FieldError."""
-    if form.get("view") == JSON:
+    if not is_table(form):
         condition = read_condition(form.get(CONDITION, ""), CONDITION)
         return {"meta": read_object(form.get("meta", ""), "meta"), CONDITION: condition}
     return {"meta": role_rules.read_rules(form), CONDITION: condition_rows.read_rows(form, CONDITION)}

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from sso.console.document_forms import schema_table
-from sso.console.document_forms.views import JSON, DocumentForm
+from sso.console.document_forms.views import DocumentForm, is_table
 from sso.console.form_pages import Form
 from sso.console.json_fields import json_text, read_object
 from sso.core.field_errors import FieldError, field_text
@@ -28,7 +28,7 @@ class SchemaRow(NamedTuple):
 
 def read_schema(form: Form) -> dict[str, Any]:
     """Returns the sections of the form. Sections that it does not show are left out. Raises FieldError."""
-    if form.get("view") == JSON:
+    if not is_table(form):
         return {name: read_object(form[name], name) for name in schema_table.SHOWN_SECTIONS if name in form}
     return {**{name: {} for name in LISTED_SECTIONS}, **schema_table.read_table(form)}
 

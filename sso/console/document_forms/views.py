@@ -15,6 +15,13 @@ TABLE, JSON = "table", "json"
 # Fields of editors that both views have.
 _PLAIN = ("version", "override", "title", "description", "tags", "users", "default", "params", "user_limit")
 
+_HIDDEN = frozenset(("view", "rest", "note", "version"))
+
+
+def is_table(form: Form) -> bool:
+    """A form that does not say so is read as JSON, so that a missing table does not empty the record."""
+    return form.get("view") == TABLE
+
 
 @dataclass(frozen=True)
 class DocumentForm:
@@ -43,6 +50,10 @@ class DocumentForm:
         if "remove" in form:
             return self.remove_row(form, form["remove"])
         return None
+
+    def shown_fields(self, form: Form) -> set[str]:
+        """Returns the names of fields that show their problem, also of conditions, which consist of several fields."""
+        return {*form, *(name.partition(":")[0] for name in form)} - _HIDDEN
 
     def _fields(self, record: dict[str, Any], view: str) -> Form:
         if view == JSON:

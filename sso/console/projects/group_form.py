@@ -4,7 +4,7 @@ from typing import Any
 
 from sso.console.document_forms import condition_rows
 from sso.console.document_forms.condition_rows import CONDITION_VALUES
-from sso.console.document_forms.views import JSON, DocumentForm
+from sso.console.document_forms.views import DocumentForm, is_table
 from sso.console.form_pages import Form
 from sso.console.json_fields import read_condition
 from sso.console.user_lookup import find_user_id
@@ -35,7 +35,7 @@ def _filled(form: Form) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _read_condition(form: Form, name: str) -> dict[str, Any]:
-    if form.get("view") == JSON:
+    if not is_table(form):
         return read_condition(form.get(name, ""), name)
     return condition_rows.read_rows(form, name)
 
