@@ -66,7 +66,8 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
         is_removed = page.get("project", {}).get("removed", False)  # a removed project cannot be changed
         shown = form or record.values  # for fields that are the same in both views
         if editor.document is not None:
-            form = form or editor.document.open(record.values, JSON if request.args.get("view") == JSON else TABLE)
+            view = JSON if request.args.get("view") == JSON else TABLE
+            form = {"view": JSON, **form} if form else editor.document.open(record.values, view)
             page |= editor.document.values(form, page)
         return await console.show(
             visit,

@@ -6,10 +6,10 @@ from typing import Any
 from sso.db.database import Database
 from sso.db.transaction import Transaction, run_pure
 from sso.perm.changes.candidates import Candidates
-from sso.perm.changes.user_rows import UserAccount, read_accounts
 from sso.perm.engine.conditions import Condition, count_nodes, holds
 from sso.perm.engine.decode import decode_condition
 from sso.perm.input.conditions import check_condition
+from sso.perm.stores.user_rows import UserAccount, read_accounts
 
 MAX_EXAMINED = 1000  # users
 MAX_COMPARISONS = 100_000  # users times objects of the conditions
