@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sso.console.document_forms import condition_rows, role_rules, schema_table
@@ -48,6 +48,8 @@ CONDITIONS = st.recursive(
     max_leaves=6,
 )  # fmt: skip
 
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a busy machine
+
 
 def sent(form: dict[str, str]) -> dict[str, str]:
     """The fields as a browser sends them: lines have no line breaks, and everything passes through the encoding."""
@@ -55,6 +57,7 @@ def sent(form: dict[str, str]) -> dict[str, str]:
     return dict(parse_qsl(urlencode(lines), keep_blank_values=True, strict_parsing=True))
 
 
+@PATIENT
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(SECTIONS, TREES)))
 @example({"private_data": {}, "public_data": {"chat": {}}})
 @example({"private_data": {"chat": {"kick": {"value": True, "protected": False, "description": "", "colour": 1}}}})
@@ -65,12 +68,14 @@ def test_schema_survives_the_table(schema: dict[str, Any]) -> None:
     assert schema_table.read_table(sent(schema_table.table_fields(shown))) == shown
 
 
+@PATIENT
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(SECTIONS, TREES)))
 @example({"private_data": {"chat": {"kick": {"value": "", "expired": 5}}}, "secret_data": {"a": {"value": 1}}, "x": 1})
 def test_rules_of_a_role_survive_the_check_boxes(meta: dict[str, Any]) -> None:
     assert role_rules.read_rules(sent(role_rules.rule_fields(meta))) == meta
 
 
+@PATIENT
 @given(CONDITIONS)
 @example({"and": []})
 @example({"or": [{"tag": "a"}], "and": [{"tag": "b"}]})
@@ -85,6 +90,7 @@ def test_generated_documents_are_those_of_the_service() -> None:
     """The examples above would prove little if no generated document were valid."""
     valid: set[str] = set()
 
+    @PATIENT
     @given(TREES, CONDITIONS)
     def collect(tree: dict[str, Any], condition: dict[str, Any]) -> None:
         for kind, check in (
