@@ -27,12 +27,13 @@ def base(studio: Studio, browser: ConsoleBrowser) -> str:
     base = f"/console/applications/{studio.application()}"
     browser.open(f"{base}/schema?view=json")
     assert browser.act(f"{base}/schema", private_data=SCHEMA) == "The schema has been saved."
+    browser.open(f"{base}/new-role")
     assert "Give it rules" in browser.act(f"{base}/roles", name="moderator")
     return base
 
 
 def test_application_is_created_by_root(root_browser: ConsoleBrowser) -> None:
-    root_browser.open("/console/applications")
+    root_browser.open("/console/applications/new")
     assert "created" in root_browser.act("/console/applications", name="Console game", description=PAYLOAD)
     assert "<img src=x" not in root_browser.page.text
     assert "Console game" in root_browser.open("/console/applications", params={"search": "console g"})
@@ -78,6 +79,7 @@ def test_schema_and_role_are_made_without_json(browser: ConsoleBrowser, studio: 
     answer = browser.submit(schema, **{"path:1": "chat kick"})
     assert (answer.status_code, browser.problem.startswith("A name must be 1 to 64 letters")) == (422, True)
     assert browser.act(schema, **{"path:1": "chat.kick"}) == "The schema has been saved."
+    browser.open(f"{base}/new-role")
     browser.act(f"{base}/roles", name="kicker")
     assert "Test the condition" not in browser.page.text
     assert browser.form(role).keys().isdisjoint({"give:private_data.chat.kick", "meta"})
@@ -96,7 +98,7 @@ def test_schema_and_role_are_made_without_json(browser: ConsoleBrowser, studio: 
 
 
 def test_rules_that_the_schema_does_not_declare_stay_and_are_shown(browser: ConsoleBrowser, base: str) -> None:
-    browser.open(base)
+    browser.open(f"{base}/new-role")
     browser.act(f"{base}/roles", name="old_hand")
     path = f"{base}/roles/old_hand"
     undeclared = '{"private_data": {"gone": {"value": "x", "params": "eu"}}}'
@@ -110,7 +112,7 @@ def test_rules_that_the_schema_does_not_declare_stay_and_are_shown(browser: Cons
 
 
 def test_name_of_a_role_is_refused_on_the_page_of_the_application(browser: ConsoleBrowser, base: str) -> None:
-    browser.open(base)
+    browser.open(f"{base}/new-role")
     answer = browser.submit(f"{base}/roles", name="no role!")
     assert (answer.status_code, "name: a name must be" in browser.problem) == (422, True)
     assert browser.form(f"{base}/roles")["name"] == "no role!"
@@ -145,7 +147,7 @@ def test_failing_assertion_refuses_a_save_until_it_is_overridden(browser: Consol
 
 
 def test_access_key_is_shown_once_and_deleted(browser: ConsoleBrowser, base: str) -> None:
-    browser.open(base)
+    browser.open(f"{base}/keys/new")
     answer = browser.submit(f"{base}/keys", comment="console key")
     assert "not shown again" in answer.text
     application_id = int(base.rpartition("/")[2])
@@ -154,7 +156,7 @@ def test_access_key_is_shown_once_and_deleted(browser: ConsoleBrowser, base: str
 
 
 def test_role_is_deleted(browser: ConsoleBrowser, base: str) -> None:
-    browser.open(base)
+    browser.open(f"{base}/new-role")
     browser.act(f"{base}/roles", name="short_lived")
     assert "deleted" in browser.act(f"{base}/roles/short_lived/delete")
     assert browser.get(f"{base}/roles/short_lived").status_code == 404

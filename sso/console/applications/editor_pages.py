@@ -4,7 +4,7 @@ from typing import Any
 
 from quart import Blueprint, request
 
-from sso.console.applications.pages import APPLICATION, own_page, path_of
+from sso.console.applications.frame import APPLICATION, application_page, own_page, path_of
 from sso.console.applications.role_form import ROLE_FORM, read_role
 from sso.console.applications.schema_form import SCHEMA_FORM, read_schema
 from sso.console.document_forms.views import DocumentForm
@@ -51,7 +51,6 @@ async def assertions_body(_visit: ConsoleVisit, form: Form, _: Variables, _recor
 
 def application_editor(
     key: str,
-    title: str,
     path: str,
     operation: str,
     method: str,
@@ -60,10 +59,10 @@ def application_editor(
 ) -> RecordEditor:
     async def page(visit: ConsoleVisit, variables: Variables, record: EditedRecord) -> dict[str, Any]:
         application_id = variables["application_id"]
+        application = {"application_id": application_id, "name": await _application_name(visit, application_id)}
         schema = await _readable(visit, SCHEMA, application_id) if key == "role" else {}
         return {
-            "title": variables.get("name", title),
-            "crumbs": [(path_of(application_id), await _application_name(visit, application_id))],
+            **application_page(application, key, variables.get("name", "")),
             "application_path": path_of(application_id),
             "schema": schema,
             "has_condition": bool(record.values.get("condition")),
@@ -87,9 +86,9 @@ def application_editor(
 
 
 EDITORS = (
-    application_editor("schema", "Schema", "schema", SCHEMA, "PATCH", schema_body, SCHEMA_FORM),
-    application_editor("role", "Role", "roles/<name>", ROLE, "PATCH", role_body, ROLE_FORM),
-    application_editor("assertions", "Assertions", "assertions", f"{APPLICATION}/assertions", "PUT", assertions_body),
+    application_editor("schema", "schema", SCHEMA, "PATCH", schema_body, SCHEMA_FORM),
+    application_editor("role", "roles/<name>", ROLE, "PATCH", role_body, ROLE_FORM),
+    application_editor("assertions", "assertions", f"{APPLICATION}/assertions", "PUT", assertions_body),
 )
 
 
