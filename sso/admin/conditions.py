@@ -7,6 +7,8 @@ from pydantic import ConfigDict, Field
 from sso.accounts.model import User
 from sso.accounts.user_attribute_store import suggest_attributes
 from sso.accounts.user_store import UserStore
+from sso.admin.answers.permissions import ConditionMatchesJson, ConditionSuggestionsJson, ConditionTestJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.permission_access import RecordAccess, permission_route
 from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute
 from sso.admin.rights import AdminRight
@@ -130,7 +132,8 @@ def condition_routes(conditions: ConditionResource) -> tuple[AdminRoute, ...]:
             conditions.test,
             body=ConditionQuestion,
             other_right=AdminRight.VIEW_APPLICATIONS,
-            summary="Test a condition",
+            answer=AnswerShape(ConditionTestJson),
+            operation="test_condition",
             example={"condition": {"domain": "studio.example"}, "user": "ann@studio.example", "address": "192.0.2.7"},
         ),
         AdminRoute(
@@ -140,7 +143,8 @@ def condition_routes(conditions: ConditionResource) -> tuple[AdminRoute, ...]:
             conditions.count,
             body=ConditionsQuestion,
             body_limit=SCHEMA_BODY,
-            summary="Count the users who meet a condition",
+            answer=AnswerShape(ConditionMatchesJson),
+            operation="count_condition_matches",
             example={"conditions": [{"domain": "studio.example"}]},
         ),
         AdminRoute(
@@ -149,6 +153,7 @@ def condition_routes(conditions: ConditionResource) -> tuple[AdminRoute, ...]:
             AdminRight.VIEW_USERS,
             conditions.suggest,
             query=SuggestionQuery,
-            summary="Suggest values for conditions",
+            answer=AnswerShape(ConditionSuggestionsJson),
+            operation="suggest_condition_values",
         ),
     )

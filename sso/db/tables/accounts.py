@@ -81,8 +81,7 @@ users = Table(
     Index("ix_users_disabled", "user_id", postgresql_where=text("disabled")),
     Index("ix_users_email_verified", "email_verified"),
     Index("ix_users_two_step", "user_id", postgresql_where=text(HAS_SECOND_FACTOR)),
-    # For conditions of roles and groups.
-    Index("ix_users_tags", "tags", postgresql_using="gin"),
+    Index("ix_users_tags", "tags", postgresql_using="gin"),  # these three: for conditions of roles and groups
     Index("ix_users_purchases", "purchases", postgresql_using="gin"),
     Index("ix_users_domain", text("""\"substring\"(login_key, '@([^@]*)$'::text)""")),  # substring(… FROM …)
     Index("ix_users_deletion_due", "deletion_due", postgresql_where=text("deletion_due IS NOT NULL")),
