@@ -1,8 +1,10 @@
 """/api/admin/identity-providers: lists, adds, changes, removes and tests the services with which players sign in."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 
+from sso.admin.answers.service import PROVIDER, ConnectionTestJson, LinkedUsersJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.caller import AdminCaller
 from sso.admin.record_resource import RecordKind, RecordResource, Result
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, SearchQuery
@@ -12,6 +14,7 @@ from sso.core.errors import ApiError, Forbidden
 from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
+from sso.db.sorted_pages import Page, cut_page
 from sso.db.transaction import Transaction
 from sso.perm.errors import TooManyAdminRequests
 from sso.upstream.model import IdentityProvider
@@ -44,6 +47,8 @@ class ProviderResource(RecordResource[IdentityProvider]):
             "list": "Returns the providers in the order of their ids.",
             "delete": "Removes the provider and all links to it.",
         },
+        record=PROVIDER,
+        answers={"get": AnswerShape(PROVIDER, {"users": LinkedUsersJson})},
     )
 
     def __init__(
@@ -62,23 +67,17 @@ class ProviderResource(RecordResource[IdentityProvider]):
         self._test = upstream.connection_test
         self._test_rate = RateLimiter(database, "connection test", TESTS_PER_MINUTE)
 
-    async def page(self, search: str, after: str, limit: int) -> Sequence[IdentityProvider]:
-        query = SearchQuery(search=search)
-        providers = sorted(await self._store.list(), key=self.key)
-        return [
-            provider
-            for provider in providers
-            if provider.provider_id > after and query.matches(provider.provider_id, provider.name)
-        ]
+    async def page(self, request: AdminRequest) -> Page[IdentityProvider]:
+        query: SearchQuery = request.query
+        found = [one for one in await self._store.list() if query.matches(one.provider_id, one.name)]
+        following = sorted((one for one in found if one.provider_id > query.after), key=lambda one: one.provider_id)
+        return cut_page(following, query.limit, lambda one: one.provider_id)
 
     async def read(self, key: str) -> IdentityProvider | None:
         return await self._store.get(key)
 
     async def lock(self, tx: Transaction, key: str) -> IdentityProvider | None:
         return await lock_provider(tx, key)
-
-    def key(self, record: IdentityProvider) -> str:
-        return record.provider_id
 
     def json(self, record: IdentityProvider) -> JsonRecord:
         return provider_json(record) | {"callback_url": callback_url(self._base_url, record.provider_id)}
@@ -139,7 +138,9 @@ class ProviderResource(RecordResource[IdentityProvider]):
 
     def routes(self) -> tuple[AdminRoute, ...]:
         path, summary = "/identity-providers/<provider_id>/test", "Test the connection to an identity provider"
-        return (*super().routes(), AdminRoute("POST", path, self.kind.manage, self.test, summary=summary))
+        answer = AnswerShape(ConnectionTestJson)
+        test = AdminRoute("POST", path, self.kind.manage, self.test, answer=answer, summary=summary)
+        return (*super().routes(), test)
 
 
 def require_rights_of_provider(caller: AdminCaller, before: JsonRecord, after: JsonRecord) -> None:

@@ -5,12 +5,13 @@ may change it and has read its present version, calls the operation, and checks 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel
 
+from sso.admin.answers.shape import NO_DATA_ANSWER, UNTYPED, AnswerShape, Shape
 from sso.admin.request import (
     AdminModel,
     AdminRequest,
@@ -20,17 +21,21 @@ from sso.admin.request import (
     NoQuery,
     SearchQuery,
     etag,
-    list_response,
+    sorted_response,
 )
 from sso.admin.rights import AdminRight
 from sso.core.errors import ApiError, Conflict, NotFound
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
+from sso.db.sorted_pages import Page
 from sso.db.transaction import Transaction
 from sso.web.body import SMALL_BODY, BodyLimit
 
 T = TypeVar("T")  # a record as it is stored
 Result = TypeVar("Result")
+
+
+_VERBS = {"list": "list", "create": "create", "get": "get", "change": "update", "delete": "delete"}
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,11 @@ class RecordKind:
     delete_query: type[AdminModel] = NoQuery
     by_permissions: bool = False  # see AdminRoute
     body_limit: BodyLimit = SMALL_BODY
-    details: Mapping[str, str] = field(default_factory=dict)  # for the OpenAPI document, by the name of the handler
+    # For the OpenAPI document. Those with several values have them by the name of the handler.
+    details: Mapping[str, str] = field(default_factory=dict)
+    noun: str = ""  # in the ids of operations, such as list_project_members; the name if it is missing
+    record: Shape = UNTYPED  # a record in answers
+    answers: Mapping[str, AnswerShape] = field(default_factory=dict)  # of handlers that answer with something else
 
     def routes(self, resource: object) -> tuple[AdminRoute, ...]:
         """Returns the routes of those of the handlers list, create, get, change and delete that the resource has."""
@@ -66,10 +75,21 @@ class RecordKind:
         )
         common: Any = {"by_permissions": self.by_permissions, "body_limit": self.body_limit}
         return tuple(
-            AdminRoute(method, path, right, handler, query, details=self.details.get(name, ""), **common, **more)
+            AdminRoute(method, path, right, handler, query, **self._described(name), **common, **more)
             for name, method, path, right, query, more in rows
             if (handler := getattr(resource, name, None)) is not None
         )
+
+    def _described(self, name: str) -> Any:
+        noun = (self.noun or self.name).replace(" ", "_")
+        answer = (
+            NO_DATA_ANSWER if name == "delete" else AnswerShape(self.record, status=201 if name == "create" else 200)
+        )
+        return {
+            "answer": self.answers.get(name, answer),
+            "operation": f"{_VERBS[name]}_{noun}{'s' if name == 'list' else ''}",
+            "details": self.details.get(name, ""),
+        }
 
 
 class RecordResource(ABC, Generic[T]):
@@ -83,10 +103,7 @@ class RecordResource(ABC, Generic[T]):
         return self.kind.routes(self)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
-        query: SearchQuery = request.query
-        records = await self.page(query.search, query.after, query.limit + 1)
-        shown = records[: query.limit]
-        return list_response([self.json(record) for record in shown], _next(self.key, shown, records))
+        return sorted_response(await self.page(request), self.json)
 
     async def get(self, request: AdminRequest) -> AdminResponse:
         return self.respond(self.existing(await self.read(self.path_key(request))))
@@ -142,17 +159,13 @@ class RecordResource(ABC, Generic[T]):
     # Reading
 
     @abstractmethod
-    async def page(self, search: str, after: str, limit: int) -> Sequence[T]: ...
+    async def page(self, request: AdminRequest) -> Page[T]: ...
 
     @abstractmethod
     async def read(self, key: str) -> T | None: ...
 
     @abstractmethod
     async def lock(self, tx: Transaction, key: str) -> T | None: ...
-
-    @abstractmethod
-    def key(self, record: T) -> str:
-        """Returns ``after`` of the page that follows the record."""
 
     @abstractmethod
     def json(self, record: T) -> JsonRecord: ...
@@ -201,7 +214,3 @@ class RecordResource(ABC, Generic[T]):
             return await self.database.transaction(work)
         except UniqueViolation:
             raise self.taken() from None
-
-
-def _next(key: Callable[[T], str], shown: Sequence[T], records: Sequence[T]) -> str | None:
-    return key(shown[-1]) if len(records) > len(shown) else None

@@ -24,12 +24,14 @@ from sso.console.projects.group_pages import group_pages
 from sso.console.projects.member_pages import member_pages
 from sso.console.projects.pages import project_pages
 from sso.console.projects.service_pages import service_pages
+from sso.console.search_pages import search_pages
 from sso.console.signing_key_pages import signing_key_pages
 from sso.console.state.pages import state_pages
 from sso.console.system_pages import InstallationFindings, system_pages
 from sso.console.users.detail_pages import user_detail_pages
 from sso.console.users.pages import user_list_pages
 from sso.console.users.role_pages import user_role_pages
+from sso.console.users.suggestion_pages import suggestion_pages
 from sso.console.view import ConsoleView
 from sso.console.webhook_pages import webhook_pages
 from sso.core.brand import Brand
@@ -42,6 +44,7 @@ def console_routes(
     users = user_list_pages(console, can_invite=can_invite)
     user_detail_pages(console, users)
     user_role_pages(console, users)
+    suggestion_pages(console, users)
     yield users
     applications = application_pages(console)
     for add_pages in (editor_pages, holder_pages):
@@ -63,7 +66,9 @@ def console_routes(
     yield game_session_pages(console)
     yield audit_pages(console)
     yield system_pages(console, findings)
-    yield overview_pages(console)
+    overview = overview_pages(console)
+    search_pages(console, overview)
+    yield overview
 
 
 class ConsoleLink:

@@ -56,7 +56,7 @@ def test_member_has_roles_at_places_of_the_project_alone(studio: Studio, root_br
         root_browser.open(member)
         refused = root_browser.send(member, role="viewer", place=place, **{"keep:viewer": "1"})
         assert refused.status_code == 422, place
-        assert "place: must begin with" in refused.text
+        assert root_browser.problem.startswith("Must begin with applications")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_json_has_the_limits_of_the_management_api(
     private_data = f'{{"chat": {{"kick": {{"value": false, "description": {description}}}}}}}'
     refused = root_browser.send(path, private_data=private_data)
     assert refused.status_code == 422
-    assert "private_data: " in refused.text
+    assert root_browser.problem
     assert root.data(f"/schemas/{application}")["private_data"] == {}
 
 
@@ -92,6 +92,6 @@ def test_null_character_is_refused(root_browser: ConsoleBrowser, path: str) -> N
 
 @pytest.mark.parametrize("name", ["%0D%0AX-Injected:%20y", "x%00y", "%E2%82%AC"])
 def test_redirect_keeps_its_header_whole(root_browser: ConsoleBrowser, name: str) -> None:
-    answer = root_browser.get(f"/console/applications/{name}/holders?user=1001")
+    answer = root_browser.get(f"/console/applications/{name}/holders/new?user=1001")
     assert answer.status_code == 303
     assert answer.headers["Location"] == f"/console/applications/{name}/users/1001"

@@ -44,16 +44,16 @@ def test_administrator_of_a_project_sees_it_and_no_other(studio: Studio, browser
 
 def test_administrator_of_a_project_manages_it(studio: Studio, browser: ConsoleBrowser, project: str) -> None:
     base, user = f"/console/projects/{project}", studio.user()
-    browser.open(base)
+    browser.open(f"{base}/members/new")
     assert "now" in browser.act(f"{base}/members", user=user.login, role="viewer")
     assert user.login not in browser.page.text  # without the right to see users
-    browser.open(f"{base}/groups")
+    browser.open(f"{base}/groups/new")
     assert "created" in browser.act(f"{base}/groups", title="Own group")
     group = browser.page.url.path
-    assert "saved" in browser.act(group, title_1="Beta", condition_1="tag=beta")
+    assert "saved" in browser.act(group, title_1="Beta", **{"condition_1:value:1": "beta"})
     browser.open(f"{base}/services")
-    assert f"/console/applications?project_id={project}#new" in browser.page.text
-    browser.open("/console/applications", params={"project_id": project})
+    assert f"/console/applications/new?project_id={project}" in browser.page.text
+    browser.open("/console/applications/new", params={"project_id": project})
     assert "created" in browser.act("/console/applications", name="Own game")
     assert "Own game" in browser.open("/console/applications")
     browser.open(f"{base}/tester")
@@ -101,6 +101,10 @@ def test_user_with_secret_data_manages_the_application(studio: Studio) -> None:
         path = f"{base}/roles/helper"
         browser.open(path)
         assert "saved" in browser.act(path, description="Helps")
+        schema = f"{base}/schema"
+        browser.open(schema)
+        [new] = [name for name, text in browser.form(schema).items() if name.startswith("path:") and not text]
+        assert "saved" in browser.act(schema, **{new: "chat.kick"})  # secret_data, which only root changes, is not sent
         assert "Users with roles" not in browser.open(base)
 
 

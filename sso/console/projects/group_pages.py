@@ -7,13 +7,15 @@ from urllib.parse import quote
 from quart import Blueprint, Response, request
 
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
-from sso.console.form_pages import Form, FormPage, add_form, on_list
+from sso.console.form_pages import Form, FormPage, add_form, new_record
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.projects.frame import group_choices, path_of, project_page, read_project
-from sso.console.projects.group_form import condition_rows, read_conditions, read_users
+from sso.console.projects.group_form import GROUP_FORM, read_conditions, read_users
 from sso.console.sections import PROJECTS
 from sso.console.tester_pages import add_tester
+from sso.console.user_lookup import with_user_ids
 from sso.console.users.form import split_list
+from sso.console.users.suggestion_pages import condition_page
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import NotFound
@@ -28,11 +30,14 @@ def group_pages(console: ConsoleView, routes: Blueprint) -> None:
         "/groups",
         "groups",
         "projects/groups.html",
+        ("group_id", "title", "description", "tags", "users"),
         path="/<project_id>/groups",
+        export="/<project_id>/groups.csv",
+        default_sort="title",
         page=_list_values,
         query=_query,
     )
-    show_list = add_list(console, routes, groups)
+    add_list(console, routes, groups)
 
     create = FormPage(
         PROJECTS,
@@ -40,9 +45,10 @@ def group_pages(console: ConsoleView, routes: Blueprint) -> None:
         "POST",
         "/groups",
         lambda form, variables: {"project_id": variables["project_id"], "title": form.get("title", "").strip()},
-        on_list(show_list),
+        new_record(console, "projects/new_group.html", "Add group", "/groups", _form_values),
         "group-created",
         lambda group, variables: group_path(variables["project_id"], group["group_id"]),
+        page_path="/<project_id>/groups/new",
     )
     add_form(console, routes, create)
     add_tester(console, routes, PROJECTS, "/<project_id>/tester", "projects/tester.html", _tester)
@@ -57,6 +63,11 @@ def group_pages(console: ConsoleView, routes: Blueprint) -> None:
 
 async def _list_values(visit: ConsoleVisit, variables: Variables) -> Record:
     return project_page(await read_project(visit, variables["project_id"]), "groups")
+
+
+async def _form_values(visit: ConsoleVisit, variables: Variables) -> Record:
+    project = await read_project(visit, variables["project_id"])
+    return project_page(project, "groups", "Add group", (f"{path_of(project['id'])}/groups", "Groups"))
 
 
 async def _query(_visit: ConsoleVisit, filters: Mapping[str, str], variables: Variables) -> Mapping[str, str]:
@@ -93,7 +104,10 @@ async def _body(visit: ConsoleVisit, form: Form, _variables: Variables, _: Edite
         "title": form.get("title", "").strip(),
         "description": form.get("description", "").strip(),
         "tags": split_list(form.get("tags", "")),
-        "conditions": read_conditions(form),
+        "conditions": [
+            {**item, "condition": await with_user_ids(visit, item["condition"], f"condition_{number}")}
+            for number, item in enumerate(read_conditions(form)["conditions"], 1)
+        ],
         "users": await read_users(visit, form.get("users", "")),
     }
 
@@ -102,11 +116,13 @@ async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord)
     project = await read_project(visit, variables["project_id"])
     base = path_of(project["id"])
     logins: dict[str, str] = record.values["logins"]
+    uses = uses_of(project, variables["group_id"])
     return {
         **project_page(project, "groups", record.values["title"], (f"{base}/groups", "Groups")),
-        "condition_rows": condition_rows,
+        **await condition_page(visit, [item["condition"] for item in record.values["conditions"]]),
+        "use_names": await visit.names({"application": [use["application_id"] for use in uses]}),
         "users": "\n".join(logins.get(user_id) or user_id for user_id in record.values["users"]),
-        "uses": uses_of(project, variables["group_id"]),
+        "uses": uses,
     }
 
 
@@ -132,4 +148,6 @@ GROUP_EDITOR = RecordEditor(
     _page,
     lambda variables: group_path(variables["project_id"], variables["group_id"]),
     read=_read,
+    document=GROUP_FORM,
+    conditions=lambda body: [item["condition"] for item in body["conditions"]],
 )

@@ -32,6 +32,7 @@ from sso.db.tables.columns import (
     user_column,
 )
 
+HAS_SECOND_FACTOR = "totp_sealed IS NOT NULL OR email_2fa OR passkey_count > 0"
 user_ids = Sequence("user_ids", start=1000, metadata=metadata)
 
 users = Table(
@@ -64,17 +65,24 @@ users = Table(
     Column("valid_from", BigInteger, nullable=False, server_default=text("0")),
     # When login, nick, lang or email_verified was changed; a trigger sets it. NULL: not since the registration.
     timestamp_column("updated", nullable=True),
-    # When the account will be erased. It is disabled until then.
     Column("sign_in_notices", Boolean, nullable=False, server_default=text("true")),  # mails about new devices
     timestamp_column("first_sign_in", nullable=True),
     text_column("terms_version"),  # the version of the terms that the user has accepted
     timestamp_column("terms_accepted", nullable=True),
-    timestamp_column("deletion_due", nullable=True),
+    timestamp_column("deletion_due", nullable=True),  # when the account will be erased; it is disabled until then
     # Who may keep it: user; operator (support only); disabled (support only, and it stays disabled).
     Column("deletion_by", Text),
-    # For searches by the beginning of a text. The migration gives both the collation "C", which such searches need.
+    # For searches and sorted lists. The migration gives the first two the collation "C".
     Index("ix_users_login_key_c", "login_key"),
-    Index("ix_users_nick_c", text("lower(nick)")),
+    Index("ix_users_nick_c", text("lower(nick)"), "user_id"),
+    Index("ix_users_reg_time", "reg_time", "user_id"),
+    Index("ix_users_search", text("search_trigrams(login_key, lower(nick))"), postgresql_using="gin"),
+    Index("ix_users_disabled", "user_id", postgresql_where=text("disabled")),
+    Index("ix_users_email_verified", "email_verified"),
+    Index("ix_users_two_step", "user_id", postgresql_where=text(HAS_SECOND_FACTOR)),
+    Index("ix_users_tags", "tags", postgresql_using="gin"),  # these three: for conditions of roles and groups
+    Index("ix_users_purchases", "purchases", postgresql_using="gin"),
+    Index("ix_users_domain", text("""\"substring\"(login_key, '@([^@]*)$'::text)""")),  # substring(… FROM …)
     Index("ix_users_deletion_due", "deletion_due", postgresql_where=text("deletion_due IS NOT NULL")),
 )
 
