@@ -39,6 +39,8 @@ class User:
     valid_from: int
     sign_in_notices: bool  # mails about sign-ins with new devices
     first_sign_in: datetime | None  # NULL also if it was before this was recorded
+    terms_version: str  # the version of the terms that the user has accepted
+    terms_accepted: datetime | None
     deletion_due: datetime | None  # when the account, which is disabled until then, will be erased
     deletion_by: str | None  # "user", "operator" or "disabled"
     updated: datetime | None

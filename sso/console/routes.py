@@ -32,12 +32,12 @@ from sso.console.users.pages import user_list_pages
 from sso.console.users.role_pages import user_role_pages
 from sso.console.view import ConsoleView
 from sso.console.webhook_pages import webhook_pages
-from sso.core.brand import Brand
+from sso.core.brand import CurrentBrand
 from sso.web.request import client_address
 
 
 def console_routes(
-    console: ConsoleView, findings: InstallationFindings, brand: Brand, *, can_invite: bool
+    console: ConsoleView, findings: InstallationFindings, brand: CurrentBrand, *, can_invite: bool
 ) -> Iterator[Blueprint]:
     users = user_list_pages(console, can_invite=can_invite)
     user_detail_pages(console, users)
@@ -55,7 +55,7 @@ def console_routes(
     clients = client_pages(console)
     client_branding_pages(console, clients, brand)
     yield clients
-    yield branding_pages(console, brand)
+    yield branding_pages(console, brand.value)
     yield identity_provider_pages(console)
     yield signing_key_pages(console)
     yield webhook_pages(console)

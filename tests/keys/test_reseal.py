@@ -12,7 +12,6 @@ import trio
 
 from sso.accounts.second_factor.codes import totp_purpose, use_totp_step
 from sso.audit.trail import AuditActor
-from sso.core.brand import Brand
 from sso.core.encryption import EncryptionError, Keyring, MasterKey, column_purpose, key_id_of
 from sso.core.language import Text
 from sso.db.database import Database
@@ -45,7 +44,9 @@ async def fill_users(services: Services) -> None:
 
 async def fill_outbox(services: Services) -> None:
     content = MailContent(Text("subject"), (Text("The code is:"),), code="123456")
-    await Outbox(services.keyring, services.bus, Brand()).put(services.database, "ann@example.com", content, "en")
+    await Outbox(services.keyring, services.bus, services.brand).put(
+        services.database, "ann@example.com", content, "en"
+    )
 
 
 async def fill_recovery_codes(services: Services) -> None:

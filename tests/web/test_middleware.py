@@ -74,7 +74,7 @@ ROUTES = (
     "/account/email/cancel", "/account/email/notices", "/account/email/undo", "/account/email/verify", "/account/enrol",
     "/account/export",
     "/account/history", "/account/identities/link", "/account/identities/unlink", "/account/passkeys",
-    "/account/passkeys/remove", "/account/passkeys/rename", "/account/profile", "/account/recovery-codes",
+    "/account/passkeys/remove", "/account/passkeys/rename", "/account/profile", "/account/terms", "/account/recovery-codes",
     "/account/recovery-codes/download", "/brand/accent-<colour>.css", "/brand/logo-<name>",
     "/brand/theme-<name>.css", "/docs/api",
     "/openapi.json", "/email/change", "/email/undo", "/email/verify",

@@ -13,6 +13,7 @@ from sso.accounts.password_rules import check_length, check_new_password
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.session_store import Session
 from sso.accounts.user_store import UserStore
+from sso.core.brand import CurrentBrand
 from sso.core.fair_queue import QueueFull
 from sso.core.net import SITE_FACTOR, Address, client_networks
 from sso.core.passwords import Hasher
@@ -35,14 +36,14 @@ class PasswordLogin:
         factors: SecondFactors,
         rate_limiter: LoginRateLimiter,
         new_passwords: RateLimiter,
-        service_name: str,
+        brand: CurrentBrand,
     ) -> None:
         self._users = users
         self._hasher = hasher
         self._factors = factors
         self._rate_limiter = rate_limiter
         self._new_passwords = new_passwords
-        self._service_name = service_name
+        self._brand = brand
 
     async def check_password(
         self, login: str, password: str, address: Address, device: str = ""
@@ -160,7 +161,7 @@ class PasswordLogin:
         """
         if wait_s := await self._new_passwords.add_subject(login_key(login)):
             raise TooManyAttempts(wait_s)
-        await self._hasher.check_new(check_new_password, new, (login, nick, self._service_name))
+        await self._hasher.check_new(check_new_password, new, (login, nick, self._brand.name))
 
     async def _confirm(self, user: User, password: str, attempt: LoginAttempt) -> bool:
         await self._rate_limiter.admit(attempt)

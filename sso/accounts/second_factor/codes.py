@@ -16,6 +16,7 @@ from sso.accounts.second_factor.attempt_store import (
 )
 from sso.accounts.second_factor.recovery_codes import FACTOR as RECOVERY
 from sso.accounts.second_factor.recovery_codes import RecoveryCodes, is_recovery_code, normalized_code
+from sso.core.brand import CurrentBrand
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.language import Text, current_language
 from sso.db.database import Database
@@ -64,13 +65,13 @@ class SecondFactors:
         database: Database,
         keyring: Keyring,
         outbox: Outbox,
-        service_name: str,
+        brand: CurrentBrand,
         recovery_codes: RecoveryCodes,
     ) -> None:
         self._database = database
         self._keyring = keyring
         self._outbox = outbox
-        self._service_name = service_name
+        self._brand = brand
         self._recovery_codes = recovery_codes
         self._attempts = SecondFactorAttempts(database)
 
@@ -127,7 +128,7 @@ class SecondFactors:
         Raises SecondFactorBlocked, and sends nothing, if wrong codes have blocked mailed codes.
         """
         code, language = f"{secrets.randbelow(10**6):06}", current_language.get()
-        content = _code_mail(code, self._service_name)
+        content = _code_mail(code, self._brand.name)
 
         async def work(tx: Transaction) -> int:
             if not await tx.value(
@@ -155,7 +156,7 @@ class SecondFactors:
 
     def totp_uri(self, user: User, secret: str) -> str:
         """Returns the text of the QR code. Its label is shortened, because the size of the code grows with it."""
-        label, issuer = _shortened(user.login, MAX_LABEL), _shortened(self._service_name, MAX_ISSUER)
+        label, issuer = _shortened(user.login, MAX_LABEL), _shortened(self._brand.name, MAX_ISSUER)
         return pyotp.TOTP(secret).provisioning_uri(name=label, issuer_name=issuer)
 
     def encrypt_totp(self, user_id: str, secret: str) -> str:
@@ -182,7 +183,7 @@ class SecondFactors:
 
     async def _notify_of_block(self, user: User) -> None:
         """Mails the user once that a factor is blocked."""
-        content = _block_mail(self._service_name)
+        content = _block_mail(self._brand.name)
 
         async def work(tx: Transaction) -> None:
             if await claim_block_notice(tx, user.user_id):

@@ -16,6 +16,7 @@ from typing import Any
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.session_store import Session
+from sso.core.brand import CurrentBrand
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.language import Text, plural
 from sso.db.database import Database
@@ -51,11 +52,11 @@ _LOCK_UNCHANGED_USER = Statement(
 
 
 class RecoveryCodes:
-    def __init__(self, database: Database, keyring: Keyring, outbox: Outbox, service_name: str) -> None:
+    def __init__(self, database: Database, keyring: Keyring, outbox: Outbox, brand: CurrentBrand) -> None:
         self._database = database
         self._keyring = keyring
         self._outbox = outbox
-        self._service_name = service_name
+        self._brand = brand
 
     async def replace(self, tx: Runner, user_id: str) -> tuple[str, ...]:
         """Replaces the codes of the user in a transaction. Returns the new ones, which are not stored."""
@@ -69,7 +70,7 @@ class RecoveryCodes:
 
     async def make_new(self, user: User) -> tuple[str, ...] | None:
         """Replaces the codes and notifies the user. Returns None if the user was changed since it was read."""
-        content = _new_codes_mail(self._service_name)
+        content = _new_codes_mail(self._brand.name)
 
         async def work(tx: Transaction) -> tuple[str, ...] | None:
             if await tx.value(_LOCK_UNCHANGED_USER, user_id=user.user_id, valid_from=user.valid_from) is None:
@@ -94,7 +95,7 @@ class RecoveryCodes:
                 return False
             left = await tx.value(_COUNT, user_id=user.user_id)
             await record_event(tx, user.user_id, EventKind.RECOVERY_CODE_USED)
-            await self._outbox.put(tx, user.login, _used_mail(self._service_name, left), user.lang)
+            await self._outbox.put(tx, user.login, _used_mail(self._brand.name, left), user.lang)
             return True
 
         used = await self._database.transaction(work)
