@@ -34,6 +34,7 @@ from sso.accounts.user_jwt import UserJwts
 from sso.accounts.user_store import UserStore
 from sso.admin.wiring import ManagementApi, ManagementServices, build_management
 from sso.backchannel_logout.sender import build_logout_sender
+from sso.branding.live_brand import LiveBrand
 from sso.branding.settings_brand import settings_brand
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
@@ -77,6 +78,7 @@ from sso.webhooks.wiring import build_webhooks
 class Services:
     settings: Settings
     brand: CurrentBrand
+    live_brand: LiveBrand
     terms: Terms
     database: Database
     keyring: Keyring
@@ -220,6 +222,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     return Services(
         settings=settings,
         brand=brand,
+        live_brand=LiveBrand(database, settings, brand),
         terms=terms,
         database=database,
         keyring=ring,

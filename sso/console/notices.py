@@ -17,6 +17,7 @@ NOTICES: Mapping[str, str] = {
     "factors-reset": "The second factors have been removed. The user has been signed out and gets an e-mail about it.",
     "invitation-revoked": "The invitation has been revoked. Its link no longer works.",
     "client-saved": "The changes have been saved.",
+    "brand-saved": "The brand has been saved. All pages and mails show it in a moment.",
     "branding-saved": "The branding has been saved. Users see it at their next sign-in.",
     "client-disabled": "The client has been disabled. Its tokens no longer work.",
     "client-enabled": "The client can be used again.",

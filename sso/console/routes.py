@@ -55,7 +55,7 @@ def console_routes(
     clients = client_pages(console)
     client_branding_pages(console, clients, brand)
     yield clients
-    yield branding_pages(console, brand.value)
+    yield branding_pages(console, brand)
     yield identity_provider_pages(console)
     yield signing_key_pages(console)
     yield webhook_pages(console)

@@ -128,6 +128,7 @@ class ConsoleView:
         *,
         recent: RecentAuthenticationOf = "always",
         max_bytes: int = MAX_CONSOLE_FORM,
+        files: bool = False,
     ) -> tuple[ConsoleVisit, dict[str, str]]:
         """Returns the visit and the fields of a form, after checking its CSRF token.
 
@@ -138,7 +139,7 @@ class ConsoleView:
         """
         if max_bytes > MAX_CONSOLE_FORM:  # read a large body only if the browser is signed in
             (await self.open(section)).require(method, path)
-        form = await form_fields(max_bytes)
+        form = await form_fields(max_bytes, files=files)
         visit = await self.open(section)
         check_csrf(visit.session.secret, form.get("csrf"))
         if path:

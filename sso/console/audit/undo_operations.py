@@ -145,7 +145,13 @@ def _undo_assertions(target: str, before: Values, after: Values) -> Undo:
     return Undo("PUT", path, {"application_id": target}, dict(before), dict(after))
 
 
+def _undo_brand(_target: str, before: Values, after: Values) -> Undo:
+    body, expected = ({name: values[name] for name in changed_fields(before, after)} for values in (before, after))
+    return Undo("PATCH", "/brand", {}, body, expected, has_dry_run=False)
+
+
 _OF_CHANGE: dict[str, Builder] = {
+    "brand.save": _undo_brand,
     "user.save": _undo_user,
     "role.save": _undo_role,
     "schema.save": _restore("/schemas/<application_id>", "application_id", SCHEMA_FIELDS),

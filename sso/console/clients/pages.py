@@ -174,11 +174,12 @@ def _new_client(form: Form, _variables: Variables) -> Record:
     }
     if framework.redirect_uri:
         return body | {"redirect_uris": split_list(form.get("redirect_uris", "")), "public": framework.is_public}
+    body["grant_types"] = list(framework.grant_types)
+    if framework.is_public:
+        return body | {"public": True}
     application_id = form.get("application_id", "").strip()
-    return body | {
-        "grant_types": ["client_credentials"],
-        "application_id": int(application_id) if application_id.isascii() and application_id.isdecimal() else None,
-    }
+    is_number = application_id.isascii() and application_id.isdecimal()
+    return body | {"application_id": int(application_id) if is_number else None}
 
 
 def _home(redirect_uris: list[str]) -> str:

@@ -13,6 +13,7 @@ from sso.console.identity_providers.form import (
     ProviderPreset,
     claims_text,
     provider_body,
+    shown_checks,
     shown_fields,
 )
 from sso.console.list_pages import ListPage, Record, Variables, add_list
@@ -47,7 +48,7 @@ def identity_provider_pages(console: ConsoleView) -> Blueprint:
             preset=preset,
             values=_texts(preset.values) | (_typed(form) if form else {}) if preset else {},
             fields=shown_fields(preset.kind) if preset else (),
-            checks=CHECKS,
+            checks=shown_checks(preset.kind) if preset else (),
             **problem,
         )
 
@@ -84,7 +85,7 @@ def provider_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
             values=_texts(provider) | (_typed(form) if form else {}),
             version=form["version"] if form and "version" in form else version_of(provider),
             fields=shown_fields(provider["kind"]) if visit.caller.is_root else {"client_secret"},
-            checks=CHECKS if visit.caller.is_root else (),
+            checks=shown_checks(provider["kind"]) if visit.caller.is_root else (),
             is_root=visit.caller.is_root,
             field_titles=FIELD_TITLES,
             **{"outcome": None, **more},
