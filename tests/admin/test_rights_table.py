@@ -66,6 +66,8 @@ TABLE: dict[str, Row] = {
     "GET /invitations": Row(200),
     "POST /invitations": Row(400),
     "DELETE /invitations/<invitation_id>": Row(404),
+    "GET /brand": Row(200),
+    "PATCH /brand": Row(412),
     "GET /clients": Row(200),
     "POST /clients": Row(400),
     "GET /clients/<client_id>": Row(404),

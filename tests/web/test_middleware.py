@@ -51,7 +51,7 @@ ADMIN = tuple(
         "roles/<application_id>/<name>", "schemas", "schemas/<application_id>",
         "audit", "audit/<entry_id>", "invitations", "invitations/<invitation_id>", "clients",
         "clients/<client_id>", "clients/<client_id>/rotate-secret",
-        "assertions/test", "game-sessions", "game-sessions/<gsid>", "violations/<violation_id>",
+        "assertions/test", "brand", "game-sessions", "game-sessions/<gsid>", "violations/<violation_id>",
         "identity-providers", "identity-providers/<provider_id>", "signing-keys", "signing-keys/<kid>",
         "state", "state/apply", "state/diff", "state/export", "webhooks/<webhook_id>/dead-letters",
         "users", "users/<user_id>", "users/<user_id>/assignments", "users/<user_id>/factors", "users/<user_id>/games",

@@ -22,6 +22,7 @@ _TEMPLATES: Mapping[str, str] = {
     "application.service_jwt": "issued a service JWT for {application}",
     "assertions.override": "saved a change of {application} although it breaks an assertion",
     "assertions.save": "changed the assertions of {application}",
+    "brand.save": "changed {fields} of the brand",
     "client.create": "created the client {client}",
     "client.delete": "deleted the client {client}",
     "client.finish_rotation": "ended the old secret of the client {client}",
@@ -68,6 +69,8 @@ _TEMPLATES: Mapping[str, str] = {
     "webhook.save": "changed {fields} of the webhook {webhook}",
 }
 _FIELD_WORDS = {
+    "privacy_url": "link to the privacy policy", "signin_text": "text on the sign-in form",
+    "support_url": "link to support", "terms_url": "link to the terms",
     "email_verified": "e-mail verification", "login": "e-mail address", "nick": "nickname", "private_data": "rules",
     "redirect_uris": "redirect URIs", "url": "address", "user_limit": "limit of users",
 }  # fmt: skip

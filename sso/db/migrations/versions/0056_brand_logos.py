@@ -9,7 +9,6 @@ oldest_program = "0049"
 
 
 def upgrade() -> None:
-    op.drop_column("stored_brand", "logo")
     op.create_table(
         "brand_logos",
         sa.Column("logo_id", sa.Text(), primary_key=True),
