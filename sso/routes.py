@@ -31,6 +31,7 @@ from sso.accounts.second_factor.qr_codes import QrCodes
 from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
 from sso.accounts.second_factor.recovery_codes import SecondFactorSection
 from sso.accounts.second_factor.shown_codes import ShownCodes
+from sso.accounts.terms.acceptance_store import AcceptanceStore
 from sso.accounts.terms.pages import terms_pages
 from sso.accounts.visitor import Visitor
 from sso.admin.routes import admin_routes
@@ -191,7 +192,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
 
 
 def _login_pages(s: Services, pages: PageServices) -> Iterator[Blueprint]:
-    yield terms_pages(pages.visitor, s.terms, pages.login_flows, s.database)
+    yield terms_pages(pages.visitor, s.terms, pages.login_flows, AcceptanceStore(s.database))
     yield login_pages(
         pages.visitor,
         s.password_login,

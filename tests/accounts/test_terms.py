@@ -51,7 +51,7 @@ def test_registration_needs_every_box(server: Server) -> None:
         browser.follow(browser.submit("/register/complete", **fields, **BOXES))
         assert browser.notice == "Welcome! Your account has been created."
         assert accepted(server, address) == [("2026-11", True)]
-        export = browser.submit("/account/data/export").json()["account"]
+        export = browser.submit("/account/export").json()["account"]
         assert (export["terms_version"], export["terms_accepted"][:2]) == ("2026-11", "20")
 
 

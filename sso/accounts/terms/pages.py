@@ -9,10 +9,10 @@ from sso.accounts.form_problem import FormProblem
 from sso.accounts.login.flow import LoginFlow, LoginFlows
 from sso.accounts.login.view import ENROL_PATH, next_query
 from sso.accounts.session_store import Session
+from sso.accounts.terms.acceptance_store import AcceptanceStore
 from sso.accounts.terms.terms import TERMS_PATH, Terms
 from sso.accounts.visitor import Visitor
 from sso.core.errors import ApiError
-from sso.db.database import Database
 from sso.web.csrf import check_csrf, csrf_token
 from sso.web.language import _
 from sso.web.pages import form_fields, page
@@ -21,7 +21,7 @@ from sso.web.redirects import safe_next, see_other
 _LOGIN = "/login?"
 
 
-def terms_pages(visitor: Visitor, terms: Terms, login_flows: LoginFlows, database: Database) -> Blueprint:
+def terms_pages(visitor: Visitor, terms: Terms, login_flows: LoginFlows, acceptances: AcceptanceStore) -> Blueprint:
     routes = Blueprint("terms", __name__)
 
     @routes.get(TERMS_PATH)
@@ -43,7 +43,7 @@ def terms_pages(visitor: Visitor, terms: Terms, login_flows: LoginFlows, databas
         if session.must_accept:
             if problem := terms.problem(form):
                 return await show(session, next_path, problem, form)
-            await terms.accept(database, session.user)
+            await acceptances.accept(session.user.user_id, terms.version)
         return continue_at(session, next_path)
 
     def continue_at(session: Session, next_path: str | None) -> Response:

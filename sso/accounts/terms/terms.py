@@ -8,20 +8,12 @@ the user, which a sign-in and the lookup of a session read anyway. Of the age, n
 from collections.abc import Mapping
 
 from sso.accounts.form_problem import FormProblem
-from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.core.brand import CurrentBrand
 from sso.core.language import Text
-from sso.db.database import Database
-from sso.db.statement import Statement
-from sso.db.transaction import Transaction
 
 TERMS_PATH = "/account/terms"
 UNCHECKED = Text("Please check this box to continue.")
-_ACCEPT = Statement(
-    """UPDATE users SET terms_version = :version, terms_accepted = now()
-    WHERE user_id = :user_id AND terms_version <> :version RETURNING user_id"""
-)
 
 
 class Terms:
@@ -50,12 +42,3 @@ class Terms:
         if self.minimum_age and form.get("is_of_age") != "1":
             return FormProblem(UNCHECKED, field="is_of_age")
         return None
-
-    async def accept(self, database: Database, user: User) -> None:
-        """Stores that the user accepts the present version. Sending the form again changes nothing."""
-        await database.transaction(_accept, user.user_id, self.version)
-
-
-async def _accept(tx: Transaction, user_id: str, version: str) -> None:
-    if await tx.value(_ACCEPT, user_id=user_id, version=version):
-        await record_event(tx, user_id, EventKind.TERMS_ACCEPTED, name=version)
