@@ -51,6 +51,12 @@ RECORDS: dict[str, Any] = {
         "projects": [],
     },
     "invitations": {"id": "17", "login": "bob@example.com", "created": TIME, "expires": TIME},
+    "brand": {
+        **dict.fromkeys(("signin_text", "support_url", "privacy_url", "terms_url", "logo"), ""),
+        "name": "Iron Foundry",
+        "accent": "#0f766e",
+        "fixed": ["support_url"],
+    },
     "clients": {"client_id": "shop", "name": "Shop", "profile": "oidc", "disabled": False, "created": TIME},
     "identity-providers": {"id": "steam", "kind": "steam", "name": "Steam", "disabled": False},
     "applications": {"application_id": 10, "name": "Tanks", "description": "", "project_id": None, "removed": False},
