@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+from typing_extensions import TypedDict
+
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, etag
 from sso.admin.rights import AdminRight
 from sso.branding.operations import save_brand
@@ -11,6 +14,17 @@ from sso.db.database import Database
 from sso.db.transaction import Transaction
 
 PATH = "/brand"
+
+
+class BrandJson(TypedDict):
+    name: str
+    accent: str
+    logo: str
+    signin_text: str
+    support_url: str
+    privacy_url: str
+    terms_url: str
+    fixed: list[str]
 
 
 class BrandResource:
@@ -49,13 +63,14 @@ def brand_routes(resource: BrandResource) -> tuple[AdminRoute, ...]:
     view, manage = AdminRight.VIEW_CLIENTS, AdminRight.MANAGE_CLIENTS
     example = {"name": "Iron Foundry", "accent": "#0f766e"}
     return (
-        AdminRoute("GET", PATH, view, resource.get, summary="Read the brand"),
+        AdminRoute("GET", PATH, view, resource.get, answer=AnswerShape(BrandJson), summary="Get the brand"),
         AdminRoute(
             "PATCH",
             PATH,
             manage,
             resource.change,
             body=BrandChanges,
+            answer=AnswerShape(BrandJson),
             example=example,
             fixed_fields={"fixed": ""},
             summary="Change the brand",
