@@ -42,6 +42,7 @@ FORMS = {
     "/console/users/<user_id>/games/end": AdminRight.MANAGE_USERS,
     "/console/users/<user_id>/factors/reset": AdminRight.MANAGE_USERS,
     "/console/applications": AdminRight.MANAGE_APPLICATIONS,
+    "/console/applications/<application_id>/delete": AdminRight.MANAGE_APPLICATIONS,
     "/console/applications/<application_id>/keys": AdminRight.MANAGE_APPLICATIONS,
     "/console/applications/<application_id>/keys/<key_id>/delete": AdminRight.MANAGE_APPLICATIONS,
     "/console/applications/<application_id>/roles": AdminRight.MANAGE_APPLICATIONS,
@@ -189,7 +190,8 @@ def test_administrator_with_one_right_opens_its_pages_and_no_others(
     rules: dict[str, set[str]], holders: dict[AdminRight, ConsoleBrowser], others: Others
 ) -> None:
     for rule in (rule for rule, methods in rules.items() if "GET" in methods):
-        needed = PAGES_THAT_CREATE.get(rule)
+        asks = rule.endswith(("/delete", "/remove", "/retire", "/revoke"))  # before a deletion
+        needed = FORMS[rule] if asks else PAGES_THAT_CREATE.get(rule)
         opening = [
             right
             for right in AdminRight

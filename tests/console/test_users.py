@@ -74,8 +74,10 @@ def test_user_is_disabled_enabled_deleted_and_kept(manager: ConsoleBrowser, logi
         assert "disabled" in manager.act(f"{path}/disable")
         assert not browser.is_signed_in
     assert manager.act(f"{path}/enable") == "The user can sign in again."
-    assert "closed" in manager.act(f"{path}/delete")
-    assert "Deleted on" in manager.page.text
+    notice = manager.delete(f"{path}/delete")
+    due = query(manager.server, "SELECT deletion_due FROM users WHERE login = $1", login)[0]["deletion_due"]
+    assert notice == f"The account has been closed. It will be erased on {due.day} {due:%B %Y}."
+    assert f"Will be deleted on {due.day} {due:%B}" in manager.page.text
     assert "cancelled" in manager.act(f"{path}/enable")
 
 

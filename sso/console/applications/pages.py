@@ -5,7 +5,17 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, on_list
+from sso.console.deletion_pages import (
+    MAX_COUNTED,
+    Consequences,
+    DeletionPage,
+    StoredRecord,
+    add_deletion,
+    count_records,
+    count_text,
+    day_text,
+)
+from sso.console.form_pages import Form, FormPage, add_form, on_list
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.sections import APPLICATIONS
 from sso.console.view import ConsoleView
@@ -87,9 +97,58 @@ def application_pages(console: ConsoleView) -> Blueprint:
         key = await visit.data("POST", "/access-keys", body=body)
         return await application_page(visit, application_id, new_key=key)
 
-    delete_key = Action("/<application_id>/keys/<key_id>/delete", "DELETE", KEY, "key-deleted", own_page)
-    add_actions(console, routes, APPLICATIONS, delete_key)
+    for deletion in (DELETION, KEY_DELETION):
+        add_deletion(console, routes, deletion)
     return routes
+
+
+async def _consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Variables) -> Consequences:
+    name, path = stored.data["name"], own_page(variables)
+    roles = await count_records(visit, "/roles", variables)
+    keys = await count_records(visit, "/access-keys", variables)
+    holders = await count_records(visit, f"{APPLICATION}/holders", **variables)
+    ends = ["Nobody has permissions there any more, and game servers get none from it."]
+    if roles:
+        assigned = f", with {count_text(holders, 'assignment')} to users" if holders else ""
+        ends.append(f"{count_text(roles, 'role').capitalize()}{assigned}.")
+    if keys:
+        ends.append(f"{count_text(keys, 'access key').capitalize()}.")
+    if stored.data["project_id"]:
+        ends.append(f"The roles that groups of the project {stored.data['project_id']} have there.")
+    undo = "An administrator with the role root can undo this in the audit trail: everything that it has comes back."
+    return Consequences(
+        name, ends, undo, path, [(path, name)], asks_name=True, shows_effect=(holders or 0) <= MAX_COUNTED
+    )
+
+
+async def _key_consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Variables) -> Consequences:
+    key, path = stored.data, own_page(variables)
+    application = await visit.data("GET", APPLICATION, application_id=variables["application_id"])
+    used = f"was last used on {day_text(key['last_used'])}" if key.get("last_used") else "was never used"
+    ends = [f"Servers that use the key get no permissions any more. It {used}."]
+    undo = "This cannot be undone: create a new key, and enter it where the server runs."
+    return Consequences(key["comment"] or key["id"], ends, undo, path, [(path, application["name"])])
+
+
+DELETION = DeletionPage(
+    APPLICATIONS,
+    "/<application_id>/delete",
+    APPLICATION,
+    "application",
+    "application-deleted",
+    lambda _: APPLICATIONS.path,
+    _consequences,
+    has_dry_run=True,
+)
+KEY_DELETION = DeletionPage(
+    APPLICATIONS,
+    "/<application_id>/keys/<key_id>/delete",
+    KEY,
+    "access key",
+    "key-deleted",
+    lambda variables: own_page(variables),
+    _key_consequences,
+)
 
 
 def _new_role(form: Form, variables: Variables) -> Record:
