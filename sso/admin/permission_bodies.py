@@ -13,7 +13,7 @@ from sso.perm.input.access_keys import AccessKeyFields, KeyValue
 from sso.perm.input.application import ApplicationFields
 from sso.perm.input.field_types import ApplicationId, GroupId, Number, Segment, Title, UserName, Word
 from sso.perm.input.groups import GroupAttributes
-from sso.perm.input.project import ProjectFields
+from sso.perm.input.project import NamedProjectFields
 from sso.perm.input.roles import RoleAttributes
 from sso.web.body import JSON
 from sso.web.request_model import JsonObject, RequestModel, at_most
@@ -67,14 +67,14 @@ class NewAccessKey(AccessKeyChanges):
     hash: KeyValue | None = None  # chosen by root only; otherwise a random one
 
 
-class ProjectChanges(ProjectFields, PermissionBody):
+class ProjectChanges(NamedProjectFields, PermissionBody):
     model_config = ConfigDict(extra="forbid")
 
     allow: list[GroupId] = Field(default_factory=list)
     disallow: list[GroupId] = Field(default_factory=list)
 
 
-class NewProject(ProjectFields, PermissionBody):
+class NewProject(NamedProjectFields, PermissionBody):
     model_config = ConfigDict(extra="forbid")
 
     title: Title

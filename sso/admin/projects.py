@@ -21,10 +21,10 @@ from sso.db.database import Database
 from sso.db.transaction import Row, Runner
 from sso.perm.engine.required_rights import Operation
 from sso.perm.input.names import project_id_from_title
-from sso.perm.input.project import read_project_fields
+from sso.perm.input.project import NamedProjectFields, read_project_fields
 from sso.perm.operations.projects import ProjectOperations
 from sso.perm.operations.writes import ManagementContext, OperationResult
-from sso.perm.stores.projects import project_json, read_project, resolve_project_id
+from sso.perm.stores.projects import managed_json, read_project, resolve_project_id
 from sso.perm.stores.record_lists import count_project_records, project_page
 from sso.perm.visibility import Visibility
 from sso.web.request_model import QueryFlag, at_most
@@ -89,7 +89,7 @@ class ProjectResource(PermissionResource[str]):
     async def create(self, request: AdminRequest) -> AdminResponse:
         body: NewProject = request.body
         project_id = project_id_from_title(body.title, ("title",))
-        fields, warnings = read_project_fields(project_id, body.given("admins"))
+        fields, warnings = read_project_fields(project_id, body.given("admins"), model=NamedProjectFields)
         create = partial(self._projects.create, project_id=project_id, fields=fields, admins=body.admins)
         return await self.create_record(request, create, lambda project: str(project["id"]), warnings)
 
@@ -97,7 +97,7 @@ class ProjectResource(PermissionResource[str]):
         body: ProjectChanges = request.body
 
         async def change(context: ManagementContext, project_id: str) -> OperationResult[Row]:
-            changes, warnings = read_project_fields(project_id, body.given(*LISTS))
+            changes, warnings = read_project_fields(project_id, body.given(*LISTS), model=NamedProjectFields)
             context.warnings.extend(warnings)
             lists = {name: getattr(body, name) for name in LISTS if name in body.model_fields_set}
             return await self._projects.change(context, project_id, changes, lists)
@@ -127,4 +127,4 @@ class ProjectResource(PermissionResource[str]):
 
 
 def project_record(row: Row) -> JsonRecord:
-    return project_json(row) | {name: list(row[name]) for name in LISTS}
+    return managed_json(row) | {name: list(row[name]) for name in LISTS}

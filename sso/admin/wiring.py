@@ -24,6 +24,7 @@ from sso.admin.invitations import InvitationResource
 from sso.admin.members import MemberResource
 from sso.admin.projects import ProjectResource
 from sso.admin.protected_users import ProtectedUsers
+from sso.admin.record_name_store import RecordNameStore
 from sso.admin.request import AdminRoute
 from sso.admin.roles import RoleResource
 from sso.admin.schemas import SchemaResource
@@ -90,6 +91,7 @@ class ManagementApi:
     visibility: Visibility
     protected: ProtectedUsers
     exports: ExportAudit  # for the console
+    names: RecordNameStore  # for the console
     routes: tuple[AdminRoute, ...]
 
     def limit(self, caller: AdminCaller) -> AbstractContextManager[None]:
@@ -113,7 +115,10 @@ def build_management(services: ManagementServices) -> ManagementApi:
     export_rate = RateLimiter(database, "export", -(-services.settings.rate_admin // EXPORTS_DIVISOR))
     routes = _routes(services, visibility, protected)
     exports = ExportAudit(database)
-    return ManagementApi(callers, database.shares, services.rate, export_rate, visibility, protected, exports, routes)
+    names = RecordNameStore(database)
+    return ManagementApi(
+        callers, database.shares, services.rate, export_rate, visibility, protected, exports, names, routes
+    )
 
 
 def _routes(s: ManagementServices, visibility: Visibility, protected: ProtectedUsers) -> tuple[AdminRoute, ...]:

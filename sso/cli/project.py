@@ -35,8 +35,15 @@ DOMAIN = click.option(
     callback=utf8_argument,
     help="Only logins of these domains have access; may be given several times.",
 )
+DISPLAY_NAME = click.option(
+    "--display-name",
+    metavar="NAME",
+    callback=utf8_argument,
+    help="Name that people see in place of the title, in any script; at most 100 characters.",
+)
 OPTIONS = {
     "title": "TITLE",
+    "display_name": "--display-name",
     "description": "--description",
     "aliases": "--alias",
     r"settings\.allowed_domains": "--domain",
@@ -64,7 +71,7 @@ command.add_command(member)
 @list_options
 @click.pass_context
 def list_projects(ctx: click.Context, form: Format | None) -> None:
-    """List the projects: id, title, number of applications, groups and members.
+    """List the projects: id, name, number of applications, groups and members.
 
     \b
     Example:
@@ -74,7 +81,7 @@ def list_projects(ctx: click.Context, form: Format | None) -> None:
     def line(record: Record) -> list[object]:
         counts = [f"{name} {record[name]}" for name in ("applications", "groups", "members")]
         marks = ["removed"] if record["removed"] else []
-        return [record["id"], record["title"], ", ".join(counts), *marks]
+        return [record["id"], record["display_name"] or record["title"], ", ".join(counts), *marks]
 
     print_list(form, with_records(ctx, lambda records: records.projects.list()), line)
 
@@ -95,6 +102,7 @@ def show(ctx: click.Context, project: str, form: Format | None) -> None:
 
 @command.command()
 @click.argument("title", callback=utf8_argument)
+@DISPLAY_NAME
 @DESCRIPTION
 @ALIAS
 @DOMAIN
@@ -110,6 +118,7 @@ def show(ctx: click.Context, project: str, form: Format | None) -> None:
 def add(
     ctx: click.Context,
     title: str,
+    display_name: str | None,
     description: str | None,
     aliases: tuple[str, ...],
     domains: tuple[str, ...],
@@ -123,16 +132,18 @@ def add(
     \b
     Example:
       sso project add "Red Dawn" --admin ann@example.com --alias rd
+      sso project add "Night Harbor" --display-name "Night Harbor: Reborn"
     """
     settings = {"allowed_domains": list(domains)} if domains else {}
     record = {"title": title, "description": description or "", "aliases": list(aliases), "settings": settings}
+    record |= {"display_name": display_name} if display_name else {}
 
     async def work(records: "ServiceRecords") -> str:
         from sso.perm.input.names import project_id_from_title
-        from sso.perm.input.project import read_project_fields
+        from sso.perm.input.project import NamedProjectFields, read_project_fields
 
         project_id = project_id_from_title(title, ("title",))
-        fields, _ = read_project_fields(project_id, record)
+        fields, _ = read_project_fields(project_id, record, model=NamedProjectFields)
         user_ids = [(await records.users.find(name))["user_id"] for name in admins]
         await records.projects.add(project_id, fields, list(dict.fromkeys(user_ids)))
         return project_id
@@ -144,6 +155,7 @@ def add(
 @command.command()
 @PROJECT
 @click.option("--title", callback=utf8_argument, help="New title. The id stays.")
+@DISPLAY_NAME
 @DESCRIPTION
 @ALIAS
 @click.option(
@@ -205,16 +217,16 @@ def delete(ctx: click.Context, project: str, yes: bool) -> None:
 
 def _changes(old: Fields, options: dict[str, Any]) -> Fields:
     """Returns the fields that the options of `sso project change` change."""
-    from sso.perm.input.project import read_project_fields
+    from sso.perm.input.project import NamedProjectFields, read_project_fields
 
-    record = {name: options[name] for name in ("title", "description") if options[name] is not None}
+    record = {name: options[name] for name in ("title", "display_name", "description") if options[name] is not None}
     if options["aliases"] or options["removed_aliases"]:
         record["aliases"] = _edited(old["aliases"], options["aliases"], options["removed_aliases"], "alias")
     if options["domains"] or options["removed_domains"]:
         domains = old["settings"].get("allowed_domains", [])
         edited = _edited(domains, options["domains"], options["removed_domains"], "domain")
         record["settings"] = {"allowed_domains": edited}
-    return read_project_fields(old["id"], record)[0]
+    return read_project_fields(old["id"], record, model=NamedProjectFields)[0]
 
 
 def _edited(stored: list[str], added: tuple[str, ...], removed: tuple[str, ...], option: str) -> list[str]:

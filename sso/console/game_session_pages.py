@@ -1,6 +1,6 @@
 """The logins of games that are in progress, live."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from quart import Blueprint, current_app
 
@@ -14,6 +14,7 @@ from sso.gsid.session_directory import STAGES
 
 FILTERS = ("stage", "application_id", "address", "user_id")
 CSV_COLUMNS = ("id", "stage", "created", "ends", "address", "application_id", "gapp_id", "distr", "user_id")
+ENDED_STAGES = ("delivered", "closed", "denied", "expired")  # the page of the user signs out of a delivered login
 END = Action(
     "/<gsid>/end",
     "DELETE",
@@ -35,11 +36,38 @@ def game_session_pages(console: ConsoleView) -> Blueprint:
         FILTERS,
         page=_values,
         query=_query,
+        row=_listed,
+        named=_named,
         shows_problems=True,
     )
     add_list(console, routes, sessions)
     add_actions(console, routes, GAME_SESSIONS, END)
     return routes
+
+
+def _listed(_visit: ConsoleVisit, session: Record) -> Record:
+    waiting = "Connected by WebSocket" if session["socket"] else "Polling" if session["polled"] else ""
+    return {
+        **session,
+        "application": session["gapp_id"] or session["application_id"],
+        "age_text": _duration(session["age"]),
+        "waiting": waiting,
+        "can_end": "gsid" in session and session["stage"] not in ENDED_STAGES,
+    }
+
+
+def _named(sessions: Sequence[Record]) -> Mapping[str, Iterable[object]]:
+    return {
+        "application": [session["application"] for session in sessions],
+        "user": [session["user_id"] for session in sessions],
+    }
+
+
+def _duration(seconds: int) -> str:
+    for unit, name in ((3600, "h"), (60, "min")):
+        if seconds >= unit:
+            return f"{seconds // unit} {name}"
+    return f"{seconds} s"
 
 
 async def _values(_visit: ConsoleVisit, _variables: Variables) -> Record:

@@ -1,6 +1,6 @@
 """Pages with a list of the management API: a table with filters and pages, and the same records as a CSV file."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import urlencode
@@ -49,6 +49,8 @@ class ListPage:
     page: Callable[[ConsoleVisit, Variables], Awaitable[Record]] = _no_values  # title, crumbs and more
     query: Callable[[ConsoleVisit, Mapping[str, str], Variables], Awaitable[Mapping[str, str]]] = _filters_as_query
     row: Callable[[ConsoleVisit, Record], Record] = lambda _visit, record: record  # as the table shows it
+    # The ids of the records whose names the table shows, by kind: the template has their ``names``.
+    named: Callable[[Sequence[Record]], Mapping[str, Iterable[object]]] = lambda _records: {}
     cells: Callable[[Record], Record] = lambda record: record  # as the CSV file shows it
     opens: bool = True  # otherwise another function shows the page
     needs_right: bool = True  # otherwise the list is empty for users without the right
@@ -74,7 +76,8 @@ def add_list(console: ConsoleView, routes: Blueprint, page: ListPage) -> ShowLis
             if not page.shows_problems:
                 raise
             values |= _while_typing(FormError.of(error)).values
-        values |= {page.name: [page.row(visit, record) for record in records], "next": next_after, "after": after}
+        rows = [page.row(visit, record) for record in records]
+        values |= {page.name: rows, "next": next_after, "after": after, "names": await visit.names(page.named(rows))}
         values |= {**filters, "filters": filters, "query": urlencode({name: v for name, v in filters.items() if v})}
         return await console.show(visit, page.template, **{**values, **context})
 

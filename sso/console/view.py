@@ -19,6 +19,7 @@ from sso.console.audit.targets import history_path
 from sso.console.audit.undo_offer import undo_path, undoable_entry
 from sso.console.confirmation import ConfirmationNeeded, ConsoleConfirmation
 from sso.console.notices import NEXT_STEPS, NOTICES
+from sso.console.record_names import RecordNames
 from sso.console.request_limit import ConsoleLimit
 from sso.console.sections import BASE, OVERVIEW, ConsoleSection, open_sections
 from sso.console.visit import ConsoleOperations, ConsoleVisit
@@ -36,7 +37,7 @@ from sso.web.security_headers import page_policy
 MAX_CONSOLE_FORM = 256 * 1024
 _DEFAULTS: Mapping[str, Any] = {
     "problem": None, "problem_field": "", "notice": None, "undo_path": "", "next_step": None, "navigation": {},
-    "crumbs": (), "values": {},
+    "crumbs": (), "values": {}, "names": RecordNames(),
 }  # fmt: skip
 Crumbs = Sequence[tuple[str, str]]
 

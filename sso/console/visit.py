@@ -1,6 +1,6 @@
 """A request to the console by an administrator, and the operations of the management API that it may use."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ from sso.admin.own_records import OwnRecords
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, Progress, etag
 from sso.admin.wiring import ManagementApi
 from sso.audit.trail import collect_entries
+from sso.console.record_names import RIGHTS, RecordNames
 from sso.core.errors import ApiError, Forbidden, NotFound
 from sso.web.body import ParsedBody
 from sso.web.request_model import validate
@@ -23,6 +24,7 @@ class ConsoleOperations:
         self.limit = management.limit
         self.protected_users = management.protected
         self.exports = management.exports
+        self.read_names = management.names.read
         self._routes = {(route.method, route.path): route for route in management.routes}
 
     def find(self, method: str, path: str) -> AdminRoute:
@@ -62,6 +64,13 @@ class ConsoleVisit:
         """Raises Forbidden if the administrator may not use an operation, before a form for it is shown."""
         if not self.may(method, path):
             self.caller.require(self.operations.find(method, path).right)
+
+    async def names(self, ids: Mapping[str, Iterable[object]]) -> RecordNames:
+        """Reads the names of records with one statement. ``ids``: by kind, such as ``{"user": ["1001"]}``."""
+        visible = frozenset(kind for kind, right in RIGHTS.items() if right in self.caller.rights)
+        wanted = {kind: [str(id) for id in ids[kind] if id] for kind in ids if kind in visible}
+        with self.operations.limit(self.caller):
+            return RecordNames(await self.operations.read_names(wanted), visible)
 
     async def protection_of(self, user_id: str) -> str:
         """Returns why the administrator may not change this user, or "" if nothing forbids it."""

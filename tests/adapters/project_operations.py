@@ -40,6 +40,14 @@ PROJECTS = (
         command=lambda case: f"project change {case.project_id} --description 'A game' --alias a{case.number}",
     ),
     Operation(
+        "name a project in any script",
+        project,
+        lambda case: case.project(),
+        api=lambda case: case.api("PATCH", f"/projects/{case.project_id}", display_name="夜の港: Reborn"),
+        document=lambda case: case.apply(projects=[{"title": case.project_id, "display_name": "夜の港: Reborn"}]),
+        command=lambda case: f"project change {case.project_id} --display-name '夜の港: Reborn'",
+    ),
+    Operation(
         "delete a project",
         project,
         lambda case: case.project(),

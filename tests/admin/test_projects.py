@@ -45,6 +45,11 @@ def test_project_is_created_changed_and_removed(studio: Studio, projects: Admini
     changed = projects.request("PATCH", path, json={"description": "Two", "aliases": [f"{created['id']}_alias"]})
     assert changed.json()["data"] == created | {"description": "Two", "aliases": [f"{created['id']}_alias"]}
     assert projects.get(path).headers["ETag"] == changed.headers["ETag"]
+    named = projects.request("PATCH", path, json={"display_name": "Pokémon: 夜"}).json()["data"]
+    assert named == changed.json()["data"] | {"display_name": "Pokémon: 夜"}
+    assert [item["id"] for item in projects.data("/projects", search="pokémon")] == [created["id"]]
+    record = studio.root.call("project", action="get", data={"id": created["id"]}).data
+    assert "display_name" not in record  # the specification names the fields of this record
     removed = projects.request("DELETE", path)
     assert (removed.status_code, removed.json()["data"]["removed"]) == (200, True)
     assert projects.data("/projects", search=title) == []
@@ -63,6 +68,10 @@ def test_author_is_the_administrator_of_a_project_without_others(projects: Admin
     [
         ({}, 400, "title: is required"),
         ({"title": "x!"}, 400, "title: must be 1 to 32"),
+        ({"title": "x", "display_name": "a" * 101}, 400, "display_name: must be a text of at most 100"),
+        ({"title": "x", "display_name": "a\u202eb"}, 400, "display_name: must not contain control"),
+        ({"title": "x", "display_name": "a\nb"}, 400, "display_name: must not contain control"),
+        ({"title": "x", "display_name": "\u200d"}, 400, "display_name: must contain a character"),
         ({"title": "Game"}, 400, "title: this title is reserved"),
         ({"title": "x", "colour": "red"}, 400, "colour: is unknown"),
         ({"title": "x", "settings": {"services": {"10": {"groups": []}}}}, 400, "settings.services: a new project"),

@@ -124,3 +124,5 @@ def test_login_of_a_game_is_listed_and_ended(browser: ConsoleBrowser, studio: St
         text = viewer.open("/console/game-sessions", params=filters)
         assert ("console store" in text, gsid in text) == (True, False)  # a gsid opens the login page
         assert "ended" in browser.act(f"/console/game-sessions/{gsid}/end")
+        # A login that has ended has no button.
+        assert f"/{gsid}/end" not in browser.open("/console/game-sessions", params=filters)

@@ -55,8 +55,23 @@ def test_project_is_found_and_exported(browser: ConsoleBrowser, base: str) -> No
     assert "<img src=x" not in browser.page.text
     assert "No project begins with" in browser.open("/console/projects", params={"search": "no such title"})
     exported = browser.open("/console/projects/export.csv", params={"search": "Console T"}).splitlines()
-    assert exported[0] == "id,title,description,aliases,author,created"
+    assert exported[0] == "id,title,display_name,description,aliases,author,created"
     assert exported[1].startswith(f"{project_of(base)},Console Team,")
+
+
+def test_project_has_a_name_in_any_script(browser: ConsoleBrowser) -> None:
+    browser.open("/console/projects")
+    browser.act("/console/projects", display_name="Pokémon: Köln's Gate 3")
+    assert browser.page.url.path == "/console/projects/pokemon_kolns_gate_3"
+    assert "Pokémon: Köln's Gate 3</bdi></h1>" in html.unescape(browser.page.text)
+    assert "Pokémon: Köln" in browser.open("/console/projects", params={"search": "pokémon"})
+    answer = browser.submit("/console/projects", display_name="夜の港")
+    assert (answer.status_code, "the name has no Latin letters" in browser.problem) == (422, True)
+    browser.act("/console/projects", display_name="夜の港", title="Night Harbor")
+    assert (browser.page.url.path, "夜の港</bdi></h1>" in browser.page.text) == ("/console/projects/night_harbor", True)
+    browser.open("/console/projects/night_harbor/settings")
+    browser.act("/console/projects/night_harbor/settings", display_name="夜の港 2")
+    assert "夜の港 2</bdi></h1>" in browser.page.text
 
 
 def test_wrong_title_is_explained(browser: ConsoleBrowser) -> None:

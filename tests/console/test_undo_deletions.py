@@ -174,7 +174,8 @@ def test_deleted_project_is_restored_by_root_with_its_members(studio: Studio, ro
 def test_deleted_client_works_again_with_the_same_secret(
     root: Administrator, root_browser: ConsoleBrowser, studio: Studio
 ) -> None:
-    fields = {"client_id": "restored-client", "profile": "oidc", "redirect_uris": ["https://one.example/cb"]}
+    fields: dict[str, Any] = {"client_id": "restored-client", "profile": "oidc"}
+    fields |= {"redirect_uris": ["https://one.example/cb"]}
     fields |= {"grant_types": ["authorization_code", "client_credentials"], "application_id": studio.application()}
     created = change(root, "POST", "/clients", **fields, first_party=True, support_uri="https://one.example/help")
     rotated = change(root, "POST", "/clients/restored-client/rotate-secret", overlap=86400)

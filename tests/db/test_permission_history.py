@@ -18,7 +18,7 @@ NOT_KEPT = {
         *("description", "service_meta", "private_key_sealed", "email_secret_sealed", "created"),
         *("version", "updated_at", "revision", "assertions"),
     },
-    "projects": {"description", "tags", "author", "created"},
+    "projects": {"display_name", "description", "tags", "author", "created"},
     "user_groups": {"description", "created"},
     "group_users": {"position"},
 }

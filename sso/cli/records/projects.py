@@ -8,7 +8,7 @@ from sso.cli.records.types import Fields, MemberChange, RecordChange, Records
 from sso.client import RecordNotFound, members, projects
 from sso.perm.engine.reserved_names import project_key
 
-_LISTED = ("id", "title", "removed", "applications", "groups", "members")
+_LISTED = ("id", "title", "display_name", "removed", "applications", "groups", "members")
 
 
 class ManagedProjects:

@@ -113,8 +113,9 @@ async def _consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Va
         ends.append(f"{count_text(roles, 'role').capitalize()}{assigned}.")
     if keys:
         ends.append(f"{count_text(keys, 'access key').capitalize()}.")
-    if stored.data["project_id"]:
-        ends.append(f"The roles that groups of the project {stored.data['project_id']} have there.")
+    if project_id := stored.data["project_id"]:
+        project = (await visit.names({"project": [project_id]})).of("project", project_id)
+        ends.append(f"The roles that the project {project.text.removeprefix('project ')} gives to groups there.")
     undo = "An administrator with the role root can undo this in the audit trail: everything that it has comes back."
     return Consequences(
         name, ends, undo, path, [(path, name)], asks_name=True, shows_effect=(holders or 0) <= MAX_COUNTED

@@ -1,6 +1,6 @@
 """The audit trail: the list with its filters, an entry with its differences, and its undo."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,6 +35,7 @@ def audit_pages(console: ConsoleView) -> Blueprint:
         FILTERS,
         query=_query,
         row=_listed,
+        named=_named,
         cells=_csv_record,
         shows_problems=True,
     )
@@ -49,6 +50,7 @@ def audit_pages(console: ConsoleView) -> Blueprint:
             "audit/entry.html",
             title=entry["operation"],
             entry=_listed(visit, entry),
+            names=await visit.names(_named([entry])),
             differences=differences(entry["before"], entry["after"]),
             why_not=await why_not(visit, entry),
         )
@@ -81,6 +83,11 @@ def _csv_record(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _listed(visit: ConsoleVisit, entry: dict[str, Any]) -> dict[str, Any]:
     return {**entry, "summary": _summary(entry), "target_path": target_path(visit, entry)}
+
+
+def _named(entries: Sequence[dict[str, Any]]) -> Mapping[str, Iterable[object]]:
+    actors = {"user": "user_id", "application": "service_id", "client": "client_id"}
+    return {kind: [entry[name] for entry in entries] for kind, name in actors.items()}
 
 
 def _summary(entry: dict[str, Any]) -> str:

@@ -141,14 +141,15 @@ def client_actions(console: ConsoleView, routes: Blueprint, client_page: Callabl
     add_deletion(console, routes, DELETION)
 
 
-async def _consequences(_visit: ConsoleVisit, stored: StoredRecord, _: Variables) -> Consequences:
+async def _consequences(visit: ConsoleVisit, stored: StoredRecord, _: Variables) -> Consequences:
     client, path = stored.data, f"{CLIENTS.path}/{stored.data['client_id']}"
     name = client["name"] or client["client_id"]
     ends = ["Nobody can sign in to it any more."]
     if number := stored.members["grants"]:
         ends.append(f"{count_text(number, 'sign-in').capitalize()} of users there, with their tokens.")
     if "client_credentials" in client["grant_types"]:
-        ends.append(f"The tokens with which it acts as a service of application {client['application_id']}.")
+        names = await visit.names({"application": [client["application_id"]]})
+        ends.append(f"The tokens of the service: {names.of('application', client['application_id']).text}.")
     undo = (
         f"You can undo this for {UNDO_DAYS} days: the client then works with the same secret, and users sign in again."
     )

@@ -17,6 +17,11 @@ def path_of(project_id: str) -> str:
     return f"{PROJECTS.path}/{quote(project_id, safe='')}"
 
 
+def name_of(project: Mapping[str, Any]) -> str:
+    """Returns the name of a project for people."""
+    return str(project["display_name"] or project["title"])
+
+
 def own_page(variables: Mapping[str, str]) -> str:
     return path_of(variables["project_id"])
 
@@ -24,8 +29,9 @@ def own_page(variables: Mapping[str, str]) -> str:
 def project_page(project: dict[str, Any], tab: str, title: str = "", *above: tuple[str, str]) -> dict[str, Any]:
     """Returns the template values of a page of a project. A page below a tab has a title of its own."""
     base = path_of(project["id"])
-    crumbs = [(base, project["title"]), *above] if title else []
-    return {"title": title or project["title"], "crumbs": crumbs, "project": project, "base": base, "tab": tab}
+    name = name_of(project)
+    crumbs = [(base, name), *above] if title else []
+    return {"title": title or name, "crumbs": crumbs, "project": project, "base": base, "tab": tab}
 
 
 async def read_project(visit: ConsoleVisit, project_id: str) -> dict[str, Any]:

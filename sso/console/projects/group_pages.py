@@ -10,7 +10,7 @@ from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord,
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
 from sso.console.form_pages import Form, FormPage, add_form, on_list
 from sso.console.list_pages import ListPage, Record, Variables, add_list
-from sso.console.projects.frame import applications_of, group_choices, path_of, project_page, read_project
+from sso.console.projects.frame import applications_of, group_choices, name_of, path_of, project_page, read_project
 from sso.console.projects.group_form import condition_rows, read_conditions, read_users
 from sso.console.sections import PROJECTS
 from sso.console.tester_pages import add_tester
@@ -66,7 +66,7 @@ async def _consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Va
     ]
     who = f"{count_text(len(group['users']), 'user')} and {count_text(len(group['conditions']), 'condition')}"
     undo = "You can undo this in the audit trail: the group comes back with its users, conditions and roles."
-    crumbs = [(base, project["title"]), (f"{base}/groups", "Groups"), (path, group["title"])]
+    crumbs = [(base, name_of(project)), (f"{base}/groups", "Groups"), (path, group["title"])]
     return Consequences(group["title"], [f"The group, with {who}.", *uses], undo, path, crumbs)
 
 

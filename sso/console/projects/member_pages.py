@@ -13,6 +13,7 @@ from sso.console.projects.frame import (
     PROJECT,
     applications_of,
     groups_of,
+    name_of,
     own_page,
     path_of,
     project_page,
@@ -77,7 +78,7 @@ async def _consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Va
         f"The role {row.name}{f' at {row.place_title}' if row.place else ' in the project'}."
         for row in role_rows(stored.data["roles"], await _places(visit, project["id"]))
     ]
-    undo, crumbs = "You can undo this in the audit trail.", [(base, project["title"]), (path, login)]
+    undo, crumbs = "You can undo this in the audit trail.", [(base, name_of(project)), (path, login)]
     return Consequences(login, ends, undo, path, crumbs)
 
 

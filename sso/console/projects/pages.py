@@ -1,5 +1,7 @@
 """Projects: the list, and the forms that create, edit and delete a project."""
 
+import re
+import unicodedata
 from typing import Any
 from urllib.parse import quote
 
@@ -9,14 +11,16 @@ from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord,
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
 from sso.console.form_pages import Form, FormPage, add_form, on_list
 from sso.console.list_pages import ListPage, Record, Variables, add_list
-from sso.console.projects.frame import PROJECT, applications_of, groups_of, path_of, project_page
+from sso.console.projects.frame import PROJECT, applications_of, groups_of, name_of, path_of, project_page
 from sso.console.sections import PROJECTS
 from sso.console.users.form import split_list
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
+from sso.core.field_errors import FieldError
+from sso.perm.input.names import MAX_TITLE
 from sso.web.redirects import see_other
 
-CSV_COLUMNS = ("id", "title", "description", "aliases", "author", "created")
+CSV_COLUMNS = ("id", "title", "display_name", "description", "aliases", "author", "created")
 
 
 def project_pages(console: ConsoleView) -> Blueprint:
@@ -66,7 +70,7 @@ async def _consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Va
         "that belongs to it. Until then its title and aliases stay in use."
     )
     return Consequences(
-        project["title"], ends, undo, f"{base}/settings", [(f"{base}/settings", project["title"])], asks_name=True
+        name_of(project), ends, undo, f"{base}/settings", [(f"{base}/settings", name_of(project))], asks_name=True
     )
 
 
@@ -83,16 +87,29 @@ DELETION = DeletionPage(
 
 
 def _new_project(form: Form, _variables: Variables) -> Record:
+    name = form.get("display_name", "").strip()
+    title = form.get("title", "").strip() or _title_of(name)
+    if not title:
+        text = "the name has no Latin letters: please enter 1 to 32 Latin letters, digits, spaces or underscores"
+        raise FieldError(("title",), text)
     return {
-        "title": form.get("title", "").strip(),
+        "title": title,
+        "display_name": "" if name == title else name,
         "description": form.get("description", "").strip(),
         "admins": split_list(form.get("admins", "")),
     }
 
 
+def _title_of(name: str) -> str:
+    """Returns the Latin letters and digits of a name: "Pokemon Go" for "Pokémon: Go"."""
+    letters = re.sub(r"[^A-Za-z0-9 _]", "", unicodedata.normalize("NFKD", name))
+    return " ".join(letters.split())[:MAX_TITLE].strip(" ")
+
+
 async def _body(_visit: ConsoleVisit, form: Form, _variables: Variables, record: EditedRecord) -> dict[str, Any]:
     return {
         "title": form.get("title", "").strip(),
+        "display_name": form.get("display_name", "").strip(),
         "description": form.get("description", "").strip(),
         "aliases": split_list(form.get("aliases", "")),
         "settings": {"allowed_domains": split_list(form.get("allowed_domains", ""))},

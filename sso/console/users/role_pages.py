@@ -31,14 +31,17 @@ def user_role_pages(console: ConsoleView, routes: Blueprint) -> None:
             projects=[{**item, "rows": role_rows(item["roles"])} for item in given["projects"]],
             choices={
                 "applications": await choices_of(visit, "/applications", "application_id", "name"),
-                "projects": await choices_of(visit, "/projects", "id", "title"),
+                "projects": await choices_of(visit, "/projects", "id", "display_name", "title"),
             },
         )
 
 
-async def choices_of(visit: ConsoleVisit, path: str, key: str, title: str) -> list[tuple[str, str]]:
-    """Returns the ids and titles of the first records; none if the administrator may not see them."""
+async def choices_of(visit: ConsoleVisit, path: str, key: str, *names: str) -> list[tuple[str, str]]:
+    """Returns the ids and names of the first records; none if the administrator may not see them.
+
+    The name is the first of ``names`` that a record has.
+    """
     if not visit.may("GET", path):
         return []
     records = await visit.data("GET", path, query={"limit": str(MAX_CHOICES)})
-    return [(str(record[key]), f"{record[title]} ({record[key]})") for record in records]
+    return [(str(record[key]), f"{next(filter(None, map(record.get, names)))} ({record[key]})") for record in records]

@@ -67,6 +67,8 @@ users = Table(
     # When the account will be erased. It is disabled until then.
     Column("sign_in_notices", Boolean, nullable=False, server_default=text("true")),  # mails about new devices
     timestamp_column("first_sign_in", nullable=True),
+    text_column("terms_version"),  # the version of the terms that the user has accepted
+    timestamp_column("terms_accepted", nullable=True),
     timestamp_column("deletion_due", nullable=True),
     # Who may keep it: user; operator (support only); disabled (support only, and it stays disabled).
     Column("deletion_by", Text),

@@ -125,6 +125,7 @@ projects = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("title", Text, nullable=False),
+    text_column("display_name"),  # in any script; the management API alone has it
     text_column("description"),
     text_array_column("aliases"),
     text_array_column("tags"),

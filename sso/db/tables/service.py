@@ -1,6 +1,20 @@
 """Tables of the service itself: signing keys, mails to send, workers, the schema, proxies and figures."""
 
-from sqlalchemy import Column, Date, DateTime, Float, Index, Integer, PrimaryKeyConstraint, Table, Text, func, text
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Date,
+    DateTime,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    func,
+    text,
+)
 
 from sso.db.tables.columns import (
     SEALED,
@@ -8,6 +22,7 @@ from sso.db.tables.columns import (
     bool_column,
     created_column,
     expiry_index,
+    json_column,
     metadata,
     text_array_column,
     text_column,
@@ -57,6 +72,17 @@ untrusted_proxies = Table(
 
 # One row, written by the migrations.
 schema_compatibility = Table("schema_compatibility", metadata, Column("oldest_program", Text, primary_key=True))
+
+# One row, once an administrator has saved a brand. Settings have precedence.
+stored_brand = Table(
+    "stored_brand",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    json_column("texts"),
+    Column("logo", LargeBinary),
+    bigint_column("version"),
+    CheckConstraint("id = 1", name="ck_stored_brand_one_row"),
+)
 
 # Each worker updates its row every few seconds, for `sso status` and `sso doctor`.
 node_workers = Table(

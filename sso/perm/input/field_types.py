@@ -5,7 +5,15 @@ from typing import Annotated, TypeAlias
 from pydantic import AfterValidator, FailFast, Field, PlainValidator, WithJsonSchema
 
 from sso.core.ids import MAX_APPLICATION_ID
-from sso.perm.input.names import check_application_id, check_application_key, check_group_id, check_segment, check_title
+from sso.perm.input.names import (
+    MAX_DISPLAY_NAME,
+    check_application_id,
+    check_application_key,
+    check_display_name,
+    check_group_id,
+    check_segment,
+    check_title,
+)
 from sso.perm.input.params import check_params
 from sso.perm.input.tags import check_tag, distinct_tags
 from sso.perm.input.validators import (
@@ -51,6 +59,7 @@ Domains: TypeAlias = Annotated[
 ]
 Segment: TypeAlias = Annotated[str, PlainValidator(check_segment), _text(pattern="^[A-Za-z0-9_-]{1,64}$")]
 Title: TypeAlias = Annotated[str, PlainValidator(check_title), _text(pattern="^[A-Za-z0-9 _]{1,32}$")]
+DisplayName: TypeAlias = Annotated[str, PlainValidator(check_display_name), _text(maxLength=MAX_DISPLAY_NAME)]
 GroupId: TypeAlias = Annotated[str, PlainValidator(check_group_id), _text(pattern="^[0-9a-f]{24}$")]
 ApplicationId: TypeAlias = Annotated[
     int,

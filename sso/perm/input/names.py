@@ -1,6 +1,7 @@
 """Names and ids in requests: segments of rule paths, titles, aliases, ids of projects, groups and applications."""
 
 import re
+import unicodedata
 
 from sso.core.field_errors import FieldError, FieldPath
 from sso.core.ids import MAX_APPLICATION_ID
@@ -14,9 +15,13 @@ from sso.perm.engine.reserved_names import (
 from sso.perm.input.validators import read
 
 MAX_TITLE = 32
+MAX_DISPLAY_NAME = 100
 MAX_ALIASES = 20
 
 _TITLE = re.compile(r"[A-Za-z0-9 _]{1,32}")
+# Controls, surrogates, line separators and changes of the writing direction. Joiners are letters of many scripts.
+_UNSHOWN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+_JOINERS = "\u200c\u200d"
 _GROUP_ID = re.compile(r"[0-9a-f]{24}")
 
 
@@ -42,6 +47,19 @@ def check_title(value: object) -> str:
     if not value.strip(" _"):
         raise ValueError("must contain a letter or a digit")
     return value
+
+
+def check_display_name(value: object) -> str:
+    """The name of a project for people, in any script; "" for a project that is shown with its title."""
+    if not isinstance(value, str) or len(value) > MAX_DISPLAY_NAME:
+        raise ValueError(f"must be a text of at most {MAX_DISPLAY_NAME} characters")
+    if any(unicodedata.category(one) in _UNSHOWN and one not in _JOINERS for one in value):
+        raise ValueError("must not contain control characters or changes of the writing direction")
+    if value != value.strip():
+        raise ValueError("must not begin or end with a space")
+    if value and not value.strip(_JOINERS):
+        raise ValueError("must contain a character that is visible")
+    return unicodedata.normalize("NFC", value)
 
 
 def read_title(value: object, path: FieldPath) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, FailFast, Field
 
 from sso.core.field_errors import FieldPath
-from sso.perm.input.field_types import ApplicationKey, Domains, GroupId, Segment, Title, UserName
+from sso.perm.input.field_types import ApplicationKey, DisplayName, Domains, GroupId, Segment, Title, UserName
 from sso.perm.input.model import InputModel, read_record
 from sso.perm.input.names import project_id_from_title, read_aliases
 from sso.web.request_model import at_most
@@ -43,7 +43,13 @@ class ProjectFields(InputModel):
     settings: ProjectSettings = ProjectSettings()
 
 
-class ProjectRecord(ProjectFields):
+class NamedProjectFields(ProjectFields):
+    """The fields of the management API and of documents. The endpoints of the specification have no display name."""
+
+    display_name: DisplayName = ""  # shown to people in place of the title
+
+
+class ProjectRecord(NamedProjectFields):
     """A project in a document. The id is derived from the title; it is named only if the title was changed later."""
 
     id: Title = ""

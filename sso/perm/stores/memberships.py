@@ -23,9 +23,9 @@ _MEMBERS = Statement(f"{_SELECT} GROUP BY user_id ORDER BY length(user_id), user
 _PAGE = Statement(f"{_SELECT} AND user_id > :after GROUP BY user_id ORDER BY user_id LIMIT :limit")
 _MEMBER = Statement(f"{_SELECT} AND user_id = :user_id GROUP BY user_id")
 _OF_USER = Statement(
-    f"""SELECT m.project_id, p.title, {_ROLES}
+    f"""SELECT m.project_id, p.title, p.display_name, {_ROLES}
     FROM project_members m JOIN projects p ON p.id = m.project_id AND NOT p.removed
-    WHERE m.user_id = :user_id GROUP BY m.project_id, p.title ORDER BY m.project_id LIMIT :limit"""
+    WHERE m.user_id = :user_id GROUP BY m.project_id, p.title, p.display_name ORDER BY m.project_id LIMIT :limit"""
 )
 _LISTS = Statement("SELECT allow, disallow FROM projects WHERE id = :id")
 _CLEAR_MEMBERS = Statement("DELETE FROM project_members WHERE project_id = :id")
@@ -73,7 +73,10 @@ async def read_memberships_of(runner: Runner, user_id: str, limit: int) -> list[
     """Returns the projects, except removed ones, in which the user has roles, with these roles."""
     rows = await runner.rows(_OF_USER, user_id=user_id, limit=limit)
     return [
-        {"project_id": row["project_id"], "title": row["title"], "roles": _member_json(user_id, row["roles"])["roles"]}
+        {
+            **{name: row[name] for name in ("project_id", "title", "display_name")},
+            "roles": _member_json(user_id, row["roles"])["roles"],
+        }
         for row in rows
     ]
 

@@ -24,7 +24,7 @@ _RESOURCES = Statement(
 )
 # Only the groups that matter for rights: those in a list, and those with grants or revokes.
 _PROJECTS = Statement(
-    """SELECT p.id, p.title, p.removed, p.settings, p.allow, p.disallow,
+    """SELECT p.id, coalesce(nullif(p.display_name, ''), p.title) AS title, p.removed, p.settings, p.allow, p.disallow,
         (SELECT coalesce(jsonb_agg(jsonb_build_array(g.id, g.conditions,
             ARRAY(SELECT u.user_id FROM group_users u WHERE u.group_id = g.id))), '[]')
          FROM user_groups g WHERE g.project_id = p.id AND (g.id = ANY (p.allow || p.disallow) OR g.id IN (

@@ -21,6 +21,7 @@ from sso.perm.stores.locks import lock_project, share_lock_applications
 from sso.perm.stores.project_state import read_resources
 from sso.perm.stores.user_limits import read_user_limits, within_user_limits
 
+TEXT_FIELDS = ("title", "display_name", "description", "aliases")
 MAX_REMOVED_PROJECTS = 100  # of one author; a removed project keeps its names
 
 _GET = Statement("SELECT * FROM projects WHERE id = :id")
@@ -36,8 +37,8 @@ _COUNT_AUTHORED = Statement(
 )
 _COUNT_REMOVED = Statement("SELECT count(*) FROM projects WHERE author = :user_id AND removed")
 _CREATE = Statement(
-    """INSERT INTO projects (id, title, description, aliases, settings, author)
-    VALUES (:id, :title, :description, :aliases, :settings, :author) RETURNING *"""
+    """INSERT INTO projects (id, title, display_name, description, aliases, settings, author)
+    VALUES (:id, :title, :display_name, :description, :aliases, :settings, :author) RETURNING *"""
 )
 _ADD_NAMES = Statement("INSERT INTO project_names (name, project_id) SELECT unnest(CAST(:names AS text[])), :id")
 _DELETE_NAMES = Statement("DELETE FROM project_names WHERE project_id = :id AND name <> :id")
@@ -46,7 +47,8 @@ _ADD_MEMBER = Statement(
     ON CONFLICT DO NOTHING"""
 )
 _SAVE = Statement(
-    """UPDATE projects SET title = :title, description = :description, aliases = :aliases, settings = :settings
+    """UPDATE projects SET title = :title, display_name = :display_name, description = :description,
+        aliases = :aliases, settings = :settings
     WHERE id = :id RETURNING *"""
 )
 _REMOVE = Statement("UPDATE projects SET removed = true WHERE id = :id RETURNING *")
@@ -106,6 +108,7 @@ async def create_project(
         _CREATE,
         id=project_id,
         title=fields["title"],
+        display_name=fields.get("display_name", ""),
         description=fields.get("description", ""),
         aliases=fields.get("aliases", []),
         settings=fields.get("settings", {}),
@@ -117,7 +120,7 @@ async def create_project(
     async with within_user_limits(tx, CENTRAL_APPLICATION_ID, await read_user_limits(tx, [ADMIN_ROLE])):
         for user_id in dict.fromkeys(filter(None, admins)):
             await tx.value(_ADD_MEMBER, id=project_id, user_id=user_id, role=ADMIN_ROLE)
-    after = project_json(row) | {"admins": admins}
+    after = managed_json(row) | {"admins": admins}
     await trail.write(tx, actor, "project.publish", project_id, None, after, project_id=project_id)
     return row
 
@@ -128,7 +131,7 @@ async def save_project(tx: Transaction, actor: AuditActor, project_id: str, chan
     old = await lock_project(tx, project_id)
     if old["removed"]:
         raise Forbidden("removed")
-    new = {name: changes.get(name, old[name]) for name in ("title", "description", "aliases")}
+    new = {name: changes.get(name, old[name]) for name in TEXT_FIELDS}
     new["settings"] = old["settings"] | changes.get("settings", {})
     if "services" in changes.get("settings", {}):
         await _check_services(tx, project_id, changes["settings"]["services"])
@@ -139,7 +142,7 @@ async def save_project(tx: Transaction, actor: AuditActor, project_id: str, chan
     row = await tx.row(_SAVE, id=project_id, **new)
     assert row is not None
     await trail.write(
-        tx, actor, "project.save", project_id, project_json(old), project_json(row), project_id=project_id
+        tx, actor, "project.save", project_id, managed_json(old), managed_json(row), project_id=project_id
     )
     return row
 
@@ -154,7 +157,7 @@ async def remove_project(tx: Transaction, actor: AuditActor, project_id: str) ->
     old = await lock_project(tx, project_id)
     new = await tx.row(_REMOVE, id=project_id)
     await trail.write(
-        tx, actor, "project.delete", project_id, project_json(old), project_json(new), project_id=project_id
+        tx, actor, "project.delete", project_id, managed_json(old), managed_json(new), project_id=project_id
     )
 
 
@@ -168,7 +171,13 @@ async def restore_project(tx: Transaction, actor: AuditActor, project_id: str) -
     async with within_user_limits(tx, CENTRAL_APPLICATION_ID, await read_user_limits(tx, roles)):
         row = await tx.row(_RESTORE, id=project_id)
     await trail.write(
-        tx, actor, "project.restore", project_id, project_json(old), project_json(row), project_id=project_id
+        tx,
+        actor,
+        "project.restore",
+        project_id,
+        managed_json(old),
+        managed_json(row),
+        project_id=project_id,
     )
     assert row is not None
     return row
@@ -184,7 +193,13 @@ async def _check_services(tx: Transaction, project_id: str, services: dict[str, 
     check_services(services, resources, applications)
 
 
+def managed_json(row: Any) -> dict[str, Any]:
+    """Returns the record with the name for people, which the management API and the audit trail have."""
+    return project_json(row) | {"display_name": row["display_name"]}
+
+
 def project_json(row: Any) -> dict[str, Any]:
+    """Returns the record of the specification."""
     return {
         "id": row["id"],
         "title": row["title"],

@@ -44,7 +44,8 @@ _ACCESS_KEYS = Statement(
 _PROJECTS = Statement(
     """SELECT * FROM projects WHERE id > :after AND removed = :removed
         AND (:everything OR id = ANY(CAST(:ids AS text[])))
-        AND (starts_with(id, lower(:search)) OR starts_with(lower(title), lower(:search)))
+        AND (starts_with(id, lower(:search)) OR starts_with(lower(title), lower(:search))
+            OR starts_with(lower(display_name), lower(:search)))
         AND (CAST(:id AS text) IS NULL OR id = :id)
     ORDER BY id LIMIT :limit"""
 )

@@ -13,7 +13,7 @@ from sso.db.transaction import Transaction
 from sso.perm.input.names import project_id_from_title
 from sso.perm.input.project import ProjectRecord, read_project_fields
 from sso.perm.stores.locks import lock_project
-from sso.perm.stores.projects import create_project, read_project, save_project
+from sso.perm.stores.projects import TEXT_FIELDS, create_project, read_project, save_project
 from sso.perm.stores.record_lists import list_projects
 from sso.state.location import UniqueKeys, read_records
 from sso.state.sections.user_references import find_user_id
@@ -81,7 +81,7 @@ async def apply_settings(tx: Transaction, actor: AuditActor, summary: ApplySumma
         with summary.at(part.location):
             old = await lock_project(tx, part.id)
             desired = part.fields | {"settings": part.fields.get("settings", {})}
-            stored = {name: old[name] for name in ("title", "description", "aliases")} | {
+            stored = {name: old[name] for name in TEXT_FIELDS} | {
                 "settings": {name: old["settings"].get(name) for name in desired["settings"]}
             }
             changed = any(value != stored[name] for name, value in desired.items())
@@ -96,5 +96,6 @@ async def export(tx: Transaction) -> list[dict[str, Any]]:
     for row in await list_projects(tx):
         project: dict[str, Any] = {"id": row["id"]} if project_id_from_title(row["title"]) != row["id"] else {}
         project |= {name: row[name] for name in ("title", "description", "aliases", "settings")}
+        project |= {"display_name": row["display_name"]} if row["display_name"] else {}
         exported.append(project | ({"author": row["author"]} if row["author"] else {}))
     return exported

@@ -28,10 +28,16 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && location.hash === "#menu") location.hash = "#main";
 });
 
-// Buttons that copy the field or the text that they name.
+// Buttons that copy the id of a record, and buttons that copy the field or the text that they name.
 document.addEventListener("click", async (event) => {
-  const button = event.target.closest("[data-copy]");
+  const button = event.target.closest("[data-copy], [data-copy-text]");
   if (!button) return;
+  if (button.dataset.copyText) {
+    await navigator.clipboard.writeText(button.dataset.copyText);
+    button.classList.add("copied");
+    button.querySelector(".unseen").textContent = "Copied";
+    return;
+  }
   const source = document.getElementById(button.dataset.copy);
   const text = "value" in source ? source.value : source.textContent;
   try {
