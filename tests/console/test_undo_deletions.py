@@ -86,6 +86,11 @@ def test_deleted_role_is_given_back_to_its_users_and_groups(
     answer = root.request("POST", "/roles", json={**body, "user_limit": 1, "undo_of": entry_id})
     assert (answer.status_code, "at most 1 users" in answer.text) == (409, True)
     assert root.get(role).status_code == 404
+    undo = {**body, "undo_of": entry_id}
+    with ThreadPoolExecutor(3) as threads:
+        answers = list(threads.map(lambda _: root.request("POST", "/roles", json=undo).status_code, range(3)))
+    assert sorted(answers) == [201, 409, 409]
+    assert {item["user_id"] for item in root.data(paths[2])} == {holder.user_id, late.user_id}
     for other, text in ((entry_id + 10**6, "must be the id"), (entry_id_of(first), "must be the id")):
         wrong = {**body, "name": "other", "undo_of": other}
         answer = root.request("POST", "/roles", json=wrong)

@@ -111,7 +111,7 @@ def test_closed_account_that_is_disabled_cannot_be_kept_by_its_user(
         assert browser.submit("/login/keep").headers["Location"] == "/login"
         assert browser.sign_in(login).status_code == 401
     page = manager.open(page_of(manager, login))
-    assert ("Deleted on" in page, "Disabled" in page) == (True, True)
+    assert ("Will be deleted on" in page, "Disabled" in page) == (True, True)
     sql = "SELECT before, after FROM audit WHERE target = $1 AND operation = 'user.save'"
     (entry,) = query(studio.server, sql, user_id_of(studio.server, login))
     values = [orjson.loads(entry[name]) for name in ("before", "after")]
