@@ -1,8 +1,7 @@
 """Connects the routes and pages of all packages with the services."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from quart import Blueprint
 
@@ -44,6 +43,7 @@ from sso.demo.mailbox import DemoMailbox
 from sso.demo.mark import is_demo
 from sso.device.pages import device_pages
 from sso.device.routes import device_routes
+from sso.doctor import Report
 from sso.doctor.checks import check as check_installation
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes
@@ -154,8 +154,8 @@ def _console_view(s: Services, pages: PageServices) -> ConsoleView:
 def _findings(s: Services) -> InstallationFindings:
     """The findings of ``sso doctor``."""
 
-    def check() -> list[dict[str, Any]]:
-        return [asdict(finding) for finding in check_installation(s.settings, s.database.dsn)]
+    def check() -> Report:
+        return Report(check_installation(s.settings, s.database.dsn, "The service"))
 
     return InstallationFindings(check)
 

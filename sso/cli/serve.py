@@ -33,7 +33,7 @@ from sso.log import writes_json
 from sso.nodes.heartbeat import default_node_name
 from sso.serve import metrics_server
 from sso.serve.child_process import ChildRole, ReadyPipe
-from sso.serve.handover import offer_listeners
+from sso.serve.handover import offer_listeners, stop_service
 from sso.serve.http1.balance import WorkerSlots
 from sso.serve.operator_socket import operator_listener
 from sso.serve.privileges import drop_privileges
@@ -52,7 +52,7 @@ log = structlog.get_logger()
     type=click.Path(path_type=Path),
     help="First apply this document of desired state, like `sso apply`.",
 )
-@click.option("--replace", is_flag=True, help="Start beside the running service and share its addresses; see above.")
+@click.option("--replace", is_flag=True, help="Take over from the running service; see above.")
 @click.pass_context
 def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
     """Start the service and keep it running.
@@ -62,7 +62,8 @@ def command(ctx: click.Context, document: Path | None, replace: bool) -> int:
     SIGHUP            read the settings again and replace the workers one by one
 
     With --replace, the service takes copies of the listening sockets of the service that runs with the same data
-    directory. Both serve requests. When the new one is ready, stop the old one with SIGTERM: no request is lost.
+    directory. When the new one is ready, the old one finishes its requests and ends: no request is lost. If the new
+    one does not start, the old one goes on.
 
     \b
     Example:
@@ -195,8 +196,11 @@ def _supervise(settings: Settings, config_file: Path | None, dsn: str, listeners
     def announce() -> None:
         workers = f"{settings.workers} worker{'s'[: settings.workers > 1]}"
         echo(f"sso is ready at {settings.base_url} ({workers}, data directory {settings.data_dir.resolve()})")
-        for pid in listeners.predecessors:
-            echo(f"the service with process id {pid} still runs beside it; stop it with `kill {pid}`")
+        for service in listeners.predecessors:
+            if stop_service(service):
+                echo(f"The old service (process {service.pid}) finishes its requests and ends.")
+            else:
+                echo(f"The old service (process {service.pid}) is still running. Stop it: kill {service.pid}")
         if without_users:
             _explain_first_administrator(settings, config_file)
 

@@ -39,14 +39,14 @@ class RecordNames:
     found: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)  # (kind, id) -> name and detail
     visible: frozenset[str] = frozenset()  # the kinds whose names the administrator may see
 
-    def of(self, kind: str, id: object) -> RecordName:
-        """Returns how a page names the record: a record that is not found no longer exists."""
+    def of(self, kind: str, id: object, stored: str = "") -> RecordName:
+        """Returns how a page names the record. ``stored``: the name that is known of one that no longer exists."""
         key, noun = str(id), _NOUNS.get(kind, kind)
         if kind not in self.visible:
             return RecordName(f"{noun} {key}")
         page = f"{_PAGES[kind]}{quote(key, safe='')}" if kind in _PAGES else ""
         if (kind, key) not in self.found:
-            return RecordName(f"a deleted {noun} ({key})")
+            return RecordName(stored, f"deleted {noun} {key}") if stored else RecordName(f"a deleted {noun} ({key})")
         name, detail = self.found[kind, key]
         if name == key:
             return RecordName(name, page=page)

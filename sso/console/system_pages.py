@@ -4,34 +4,31 @@ They are loaded after the rest, because the checks take a second or two. They ru
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import trio
 from quart import Blueprint, Response, request
 
 from sso.console.sections import SYSTEM
 from sso.console.view import ConsoleView
+from sso.doctor import Report
 
 MAX_AGE_S = 30.0
 
-Findings = list[dict[str, Any]]
-
 
 class InstallationFindings:
-    def __init__(self, check: Callable[[], Findings]) -> None:
+    def __init__(self, check: Callable[[], Report]) -> None:
         self._check = check
         self._lock = trio.Lock()  # one check at a time, whatever the number of administrators
-        self._found: Findings = []
-        self._found_at = -MAX_AGE_S
+        self._report: Report | None = None
+        self._checked_at = 0.0
 
-    async def get(self) -> Findings:
-        """Returns the findings, which are at most ``MAX_AGE_S`` old; failed checks first, then notes."""
+    async def get(self) -> Report:
+        """Returns the findings, which are at most ``MAX_AGE_S`` old."""
         async with self._lock:
-            if trio.current_time() - self._found_at >= MAX_AGE_S:
-                found = await trio.to_thread.run_sync(self._check)
-                self._found = sorted(found, key=lambda finding: (finding["good"], finding["warning"]))
-                self._found_at = trio.current_time()
-            return self._found
+            if self._report is None or trio.current_time() - self._checked_at >= MAX_AGE_S:
+                self._report = await trio.to_thread.run_sync(self._check)
+                self._checked_at = trio.current_time()
+            return self._report
 
 
 def system_pages(console: ConsoleView, findings: InstallationFindings) -> Blueprint:
@@ -49,6 +46,6 @@ def system_pages(console: ConsoleView, findings: InstallationFindings) -> Bluepr
         visit.require("GET", "/system")
         is_part = bool(request.headers.get("HX-Request"))
         template = "system/_findings.html" if is_part else "system/findings.html"
-        return await console.show(visit, template, title="Findings", findings=await findings.get())
+        return await console.show(visit, template, title="Findings", report=await findings.get())
 
     return routes

@@ -10,7 +10,7 @@ from sso.core.net import contains
 from sso.db.standalone import fetch_value
 from sso.doctor import Finding
 from sso.web.client_address import peer_address
-from sso.web.forwarding_monitor import ADVICE
+from sso.web.forwarding_monitor import advice_on
 
 
 def addresses(settings: Settings) -> Iterator[Finding]:
@@ -39,15 +39,11 @@ def addresses(settings: Settings) -> Iterator[Finding]:
 
 
 def proxies(settings: Settings, dsn: str | None) -> Iterator[Finding]:
-    if untrusted := _untrusted_proxies(settings, dsn) if dsn else []:
-        yield Finding(
-            "proxies",
-            False,
-            f"forwarding headers were ignored in the last 24 hours, from {', '.join(untrusted)}",
-            ADVICE,
-            warning=True,
-        )
-    elif settings.https and not settings.trusted_proxies:
+    ignored = _ignored_headers(settings, dsn) if dsn else {}
+    for advice, senders in ignored.items():
+        detail = f"forwarding headers were ignored in the last 24 hours, from {', '.join(senders)}"
+        yield Finding("proxies", False, detail, advice, warning=True)
+    if not ignored and settings.https and not settings.trusted_proxies:
         yield Finding(
             "proxies",
             False,
@@ -57,12 +53,14 @@ def proxies(settings: Settings, dsn: str | None) -> Iterator[Finding]:
         )
 
 
-def _untrusted_proxies(settings: Settings, dsn: str) -> list[str]:
-    """Returns the peers that workers have recorded and that the current settings still do not trust."""
+def _ignored_headers(settings: Settings, dsn: str) -> dict[str, list[str]]:
+    """Returns what workers have recorded and would ignore with the current settings, too: the senders by the advice."""
     latest = "SELECT peer, header FROM untrusted_proxies WHERE expires > now() ORDER BY last_seen DESC LIMIT 5"
     rows = orjson.loads(fetch_value(dsn, f"SELECT coalesce(json_agg(r), '[]')::text FROM ({latest}) r"))
-    return [f"{row['peer']} ({row['header']})" for row in rows if not _is_trusted(settings, row["peer"], row["header"])]
-
-
-def _is_trusted(settings: Settings, peer: str, header: str) -> bool:
-    return header == settings.proxy_header.lower() and contains(settings.trusted_proxies, peer_address(peer))
+    ignored: dict[str, list[str]] = {}
+    for row in rows:
+        is_trusted = contains(settings.trusted_proxies, peer_address(row["peer"]))
+        if not is_trusted or row["header"] != settings.proxy_header.lower():
+            advice = advice_on(is_trusted=is_trusted, header=settings.proxy_header)
+            ignored.setdefault(advice, []).append(f"{row['peer']} ({row['header']})")
+    return ignored

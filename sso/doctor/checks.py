@@ -72,12 +72,12 @@ def _mode(path: Path) -> Finding:
     return Finding("file mode", mode & ~allowed == 0, f"{path} is {mode:04o}", f"chmod {allowed:o} {path}")
 
 
-def account() -> Finding:
+def account(program: str) -> Finding:
     is_root = os.geteuid() == 0
     return Finding(
         "account",
         not is_root,
-        "this command runs as root" if is_root else f"this command runs as uid {os.geteuid()}",
+        f"{program} runs as root" if is_root else f"{program} runs as uid {os.geteuid()}",
         "set SSO_USER to a dedicated account: root is needed only to listen on ports below 1024",
         warning=True,
     )
@@ -150,7 +150,7 @@ def webhooks(dsn: str) -> Finding:
     )
 
 
-def check(settings: Settings, dsn: str) -> Iterator[Finding]:
+def check(settings: Settings, dsn: str, program: str = "this command") -> Iterator[Finding]:
     answers = list(database(dsn))
     yield from answers
     yield from (shared := list(shared_settings(settings)))
@@ -166,7 +166,7 @@ def check(settings: Settings, dsn: str) -> Iterator[Finding]:
         yield webhooks(dsn)
         yield from nodes(dsn)
     yield from files(settings)
-    yield account()
+    yield account(program)
     yield from addresses(settings)
     yield from proxies(settings, dsn if usable else None)
     yield from _administration(settings)

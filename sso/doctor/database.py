@@ -62,7 +62,8 @@ def wal_archive(settings: Settings, dsn: str) -> Finding:
     name = "WAL archive"
     running = fetch_value(dsn, "SHOW archive_mode") == "on"
     if not running and settings.wal_archive is None:
-        return Finding(name, True, "off: restores are possible to the time of a backup only (SSO_WAL_ARCHIVE)")
+        advice = "set SSO_WAL_ARCHIVE to a folder, to restore to any moment"
+        return Finding(name, False, "off: a restore leads back to the time of a backup", advice, warning=True)
     if not running or settings.wal_archive is None:
         detail = "PostgreSQL runs without SSO_WAL_ARCHIVE" if not running else "SSO_WAL_ARCHIVE is not set here"
         return Finding(name, False, detail, "restart the service, and use the same settings for all commands")

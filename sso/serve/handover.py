@@ -2,7 +2,7 @@
 
 A process of the running service waits at a Unix socket in the data directory, and sends copies of the listening sockets
 to a process of the same account or of root. Both services then accept connections from the same queues, so none is lost
-when one of them stops.
+when one of them stops. When the new service is ready, it asks the old one at the same socket to stop.
 """
 
 import json
@@ -25,7 +25,8 @@ MAX_SOCKETS = 64
 MAX_MESSAGE = 1 << 16
 TIMEOUT_S = 5.0
 PATTERN = "serve-*.sock"
-REQUEST = b"listeners"
+MAX_REQUEST = 64
+STOPPING = b"stopping"
 _log = structlog.get_logger()
 
 
@@ -44,9 +45,10 @@ class SharedFlag:
 
 @dataclass(frozen=True)
 class RunningService:
-    """A running service, and the listening sockets that it has sent."""
+    """A running service, its Unix socket, and the listening sockets that it has sent."""
 
     pid: int
+    path: Path
     listeners: Mapping[Bind, socket.socket]
 
 
@@ -67,7 +69,9 @@ def handover_path(data_dir: Path) -> Iterator[Path]:
 def offer_listeners(
     path: Path, listeners: Mapping[Bind, socket.socket], handed_over: SharedFlag, ready: Callable[[], None]
 ) -> None:
-    """Sends the listeners to every new service that asks. Never returns."""
+    """Sends the listeners to every new service that asks, and stops this service for it. Never returns."""
+    # A descriptor, as the process id could belong to another process once the supervisor has ended.
+    supervisor = os.pidfd_open(os.getppid())
     try:
         control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         listen_privately(control, path)
@@ -81,23 +85,31 @@ def offer_listeners(
         connection, _ = control.accept()
         with connection:
             try:
-                _send(connection, listeners, handed_over)
+                _answer(connection, listeners, handed_over, supervisor)
             except OSError as error:
                 _log.warning("handover.failed", reason=str(error))
 
 
-def _send(connection: socket.socket, listeners: Mapping[Bind, socket.socket], handed_over: SharedFlag) -> None:
+def _answer(
+    connection: socket.socket, listeners: Mapping[Bind, socket.socket], handed_over: SharedFlag, supervisor: int
+) -> None:
     connection.settimeout(TIMEOUT_S)
     pid, uid = peer_ids(connection)
     if uid not in (0, os.geteuid()):
         _log.warning("handover.refused", pid=pid, uid=uid)
         return
-    if connection.recv(len(REQUEST)) != REQUEST:
-        return  # the client only checks whether a service runs
-    message = json.dumps({"pid": os.getppid(), "binds": [str(bind) for bind in listeners]})
-    handed_over.set()  # first: from now on another process may have the sockets
-    socket.send_fds(connection, [message.encode()], [listener.fileno() for listener in listeners.values()])
-    _log.info("handover.listeners_sent", to=pid)
+    match connection.recv(MAX_REQUEST):
+        case b"listeners":
+            message = json.dumps({"pid": os.getppid(), "binds": [str(bind) for bind in listeners]})
+            handed_over.set()  # first: from now on another process may have the sockets
+            socket.send_fds(connection, [message.encode()], [listener.fileno() for listener in listeners.values()])
+            _log.info("handover.listeners_sent", to=pid)
+        case b"stop":
+            _log.info("handover.stop_requested", by=pid)
+            connection.send(STOPPING)
+            signal.pidfd_send_signal(supervisor, signal.SIGTERM)
+        case _:
+            pass  # the client only checks whether a service runs
 
 
 # The new service
@@ -123,7 +135,7 @@ def _ask(path: Path) -> RunningService | None:
         connection.settimeout(TIMEOUT_S)
         try:
             connect(connection, path)
-            connection.send(REQUEST)
+            connection.send(b"listeners")
             data, fds, _, _ = socket.recv_fds(connection, MAX_MESSAGE, MAX_SOCKETS)
         except ConnectionRefusedError:  # its service was killed
             with suppress(OSError):
@@ -137,7 +149,23 @@ def _ask(path: Path) -> RunningService | None:
         return None  # refused: the service runs under another account
     try:
         message = json.loads(data)
-        return RunningService(message["pid"], dict(zip(map(parse_bind, message["binds"]), listeners, strict=True)))
+        binds = map(parse_bind, message["binds"])
+        return RunningService(message["pid"], path, dict(zip(binds, listeners, strict=True)))
     except (ValueError, KeyError, TypeError):  # another version of the program
         _log.warning("handover.failed", reason=f"the message from {path} cannot be read")
         return None
+
+
+def stop_service(service: RunningService) -> bool:
+    """Asks the service to stop as at SIGTERM. Returns False if it goes on, since it does not know the request."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.settimeout(TIMEOUT_S)
+        try:
+            connect(connection, service.path)
+            connection.send(b"stop")
+            return connection.recv(MAX_MESSAGE) == STOPPING
+        except (FileNotFoundError, ConnectionRefusedError):
+            return True  # it has stopped by itself
+        except OSError as error:
+            _log.warning("handover.failed", reason=f"{error.strerror or error}: {service.path}")
+            return False

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sso.config import Settings
 from sso.core.bind_address import Bind, parse_binds
-from sso.serve.handover import SharedFlag, handover_path, is_running, take_listeners
+from sso.serve.handover import RunningService, SharedFlag, handover_path, is_running, take_listeners
 from sso.serve.listeners import BindError, listening
 
 
@@ -17,7 +17,7 @@ class ServiceListeners:
     requests: Sequence[socket.socket]
     metrics: Sequence[socket.socket]
     by_bind: Mapping[Bind, socket.socket]
-    predecessors: Sequence[int]  # process ids of the services that listen on the same sockets
+    predecessors: Sequence[RunningService]  # they listen on the same sockets
     handover_path: Path
     handed_over: SharedFlag
     operator: socket.socket | None = None  # for commands; opened after the service has dropped its privileges
@@ -55,11 +55,11 @@ def open_listeners(settings: Settings, binds: Sequence[Bind], *, replace: bool) 
             bind.bound(listener): listener
             for bind, listener in zip((*binds, *metrics_binds), (*requests, *metrics), strict=True)
         }
-        yield ServiceListeners(requests, metrics, by_bind, [service.pid for service in running], path, handed_over)
+        yield ServiceListeners(requests, metrics, by_bind, running, path, handed_over)
 
 
 def _hint_at_replace(data_dir: Path) -> str:
     if not is_running(data_dir):
         return ""
     directory = data_dir.resolve()
-    return f" (the service already runs with {directory}: stop it, or start beside it with `sso serve --replace`)"
+    return f" (the service already runs with {directory}: stop it, or replace it with `sso serve --replace`)"

@@ -24,7 +24,6 @@ FORWARDING_HEADERS = frozenset({
     b"cf-connecting-ip", b"fastly-client-ip", b"x-cluster-client-ip", b"x-envoy-external-address", b"via",
 })
 # fmt: on
-ADVICE = "if this peer is your proxy, name it in SSO_TRUSTED_PROXIES and the header that it sets in SSO_PROXY_HEADER"
 log = structlog.get_logger()
 
 # All workers together report a peer at most once per minute.
@@ -40,18 +39,29 @@ _RECORD = Statement(
 )
 
 
+def advice_on(*, is_trusted: bool, header: str) -> str:
+    """Returns what the operator can do about the headers of a peer that is, or is not, in SSO_TRUSTED_PROXIES."""
+    if is_trusted:
+        return f"it is a trusted proxy: let it set {header}, or name the header that it sets in SSO_PROXY_HEADER"
+    return "if this peer is your proxy, name it in SSO_TRUSTED_PROXIES and the header that it sets in SSO_PROXY_HEADER"
+
+
 def ignored_header(scope: Any, proxies: TrustedProxies) -> str | None:
-    """Returns the first forwarding header of the request if it was ignored, or None."""
-    for name, _ in scope["headers"]:
-        if name in FORWARDING_HEADERS:
-            return None if _is_trusted(scope, proxies) else name.decode()
-    return None
+    """Returns a forwarding header of the request if all of them were ignored, or None.
 
-
-def _is_trusted(scope: Any, proxies: TrustedProxies) -> bool:
+    It is the configured one if the request has it: once the peer is trusted, that header is used.
+    """
+    first = next((name for name, _ in scope["headers"] if name in FORWARDING_HEADERS), None)
+    if first is None:
+        return None
     configured = proxies.header.encode()
-    if not any(name == configured and value.strip() for name, value in scope["headers"]):
-        return False
+    has_configured = any(name == configured and value.strip() for name, value in scope["headers"])
+    if has_configured:
+        return None if _is_trusted_peer(scope, proxies) else configured.decode()
+    return str(first.decode())
+
+
+def _is_trusted_peer(scope: Any, proxies: TrustedProxies) -> bool:
     try:
         return contains(proxies.networks, peer_address(_peer(scope)))
     except UnknownAddress:
@@ -68,12 +78,13 @@ class ForwardingMonitor:
 
     def __init__(self, proxies: TrustedProxies) -> None:
         self._proxies = proxies
-        self._report: tuple[str, str, dict[str, str]] | None = None  # peer, header, fields of the request
+        self._report: tuple[str, str, str, dict[str, str]] | None = None  # peer, header, advice, fields of the request
         self._pending = trio.Event()
 
     def observe(self, scope: Any) -> None:
         if self._report is None and (header := ignored_header(scope, self._proxies)):
-            self._report = (_peer(scope) or str(LOCAL), header, request_fields())
+            advice = advice_on(is_trusted=_is_trusted_peer(scope, self._proxies), header=self._proxies.header)
+            self._report = (_peer(scope) or str(LOCAL), header, advice, request_fields())
             self._pending.set()
 
     async def run(self, database: Database, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -81,9 +92,9 @@ class ForwardingMonitor:
         while True:
             await self._pending.wait()
             assert self._report is not None
-            peer, header, origin = self._report
+            peer, header, advice, origin = self._report
             if await record_untrusted_proxy(database, peer, header):
-                log.warning("proxy.forwarding_header_ignored", peer=peer, header=header, advice=ADVICE, **origin)
+                log.warning("proxy.forwarding_header_ignored", peer=peer, header=header, advice=advice, **origin)
             await trio.sleep(REPORT_EVERY_S)
             self._report, self._pending = None, trio.Event()
 

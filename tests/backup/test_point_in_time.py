@@ -75,7 +75,7 @@ def test_restore_until_a_moment_contains_earlier_changes_only(recorded: Recorded
         add_user(server, "c")
         again = recorded.folder / "base of the restored"
         server.sso("backup", "--base", str(again), "--no-keys")
-        assert "ok    WAL archive: last segment archived: 00000002" in server.sso("doctor").stdout
+        assert "ok    WAL archive: last segment archived: 00000002" in server.sso("doctor", "--verbose").stdout
     wait_until_stopped(data_dir)
     shutil.rmtree(data_dir)
 

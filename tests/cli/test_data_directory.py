@@ -141,7 +141,7 @@ def test_migrate_creates_a_data_directory_that_doctor_names() -> None:
         created = program("migrate")
         assert (created.code, created.err) == (0, f"creating a data directory at {data}\n")
         assert program("migrate").err == ""
-        assert f"data directory: {data}\n" in program("doctor").out
+        assert f"data directory: {data}\n" in program("doctor", "--verbose").out
 
 
 def test_no_second_master_key_is_created_if_the_database_has_secrets(dsn: str, tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ def failures(settings: Settings, dsn: str) -> dict[str, Finding]:
     return {name: finding for name, finding in failed.items() if not finding.warning}
 
 
-def doctor(settings: Settings, dsn: str) -> "subprocess.CompletedProcess[str]":
-    return run_sso(settings.data_dir, "doctor", SSO_DATA_DIR=str(settings.data_dir), SSO_DATABASE_URL=dsn)
+def doctor(settings: Settings, dsn: str, *options: str) -> "subprocess.CompletedProcess[str]":
+    return run_sso(settings.data_dir, "doctor", *options, SSO_DATA_DIR=str(settings.data_dir), SSO_DATABASE_URL=dsn)
 
 
 def test_each_of_several_database_hosts_is_checked(installed: Settings, dsn: str) -> None:
@@ -66,7 +66,14 @@ def test_healthy_installation_passes(installed: Settings, dsn: str) -> None:
     assert failures(installed, dsn) == {}
     result = doctor(installed, dsn)
     assert (result.returncode, result.stderr) == (0, "")
-    assert all(line[:4] in ("ok  ", "note", "    ") for line in result.stdout.splitlines())
+    *lines, passed, conclusion = result.stdout.splitlines()
+    notes = [line for line in lines if line.startswith("note  ")]
+    assert all(line[:6] in ("note  ", "      ") for line in lines)
+    assert passed.startswith("ok    database, writes, durability, migrations, ")
+    assert conclusion == f"{len(notes)} notes, nothing wrong."
+    verbose = doctor(installed, dsn, "--verbose").stdout
+    assert verbose.index("note  ") < verbose.index("\nok    writes: accepted\n")
+    assert verbose.endswith(f"\n{conclusion}\n")
 
 
 def test_administration_by_games_is_reported_unless_denied(installed: Settings, dsn: str) -> None:
@@ -94,7 +101,8 @@ def test_readable_key_file_fails_with_chmod_as_advice(installed: Settings, dsn: 
     result = doctor(installed, dsn)
     assert result.returncode == 1
     assert f"      chmod 600 {installed.key_file}" in result.stdout.splitlines()
-    assert result.stderr == "sso: 2 checks failed\n"
+    assert result.stdout.startswith("FAIL  ")
+    assert result.stderr.startswith("sso: 2 checks failed, ")
 
 
 def test_database_without_schema_fails_with_migrate_as_advice(postgres_server: Postgres, settings: Settings) -> None:
@@ -103,7 +111,7 @@ def test_database_without_schema_fails_with_migrate_as_advice(postgres_server: P
     assert set(failed) == {"migrations"}
     assert failed["migrations"].advice == "run `sso migrate`"
     result = doctor(settings, empty)
-    assert (result.returncode, result.stderr) == (1, "sso: 1 check failed\n")
+    assert (result.returncode, result.stderr[:20]) == (1, "sso: 1 check failed,")
     postgres_server.drop(empty)
 
 
@@ -112,7 +120,7 @@ def test_unreachable_database_fails_without_its_password(installed: Settings) ->
     assert set(failed) == {"database"}
     assert failed["database"].advice == "start it, or correct SSO_DATABASE_URL"
     result = doctor(installed, UNREACHABLE)
-    assert (result.returncode, result.stderr) == (1, "sso: 1 check failed\n")
+    assert (result.returncode, result.stderr[:20]) == (1, "sso: 1 check failed,")
     assert "hunter2" not in result.stdout
 
 
@@ -184,3 +192,5 @@ def test_service_account_other_than_root_is_recommended(
     finding = findings(installed, dsn)["account"]
     assert (finding.good, finding.warning) == (good, True)
     assert "SSO_USER" in finding.advice
+    (of_service,) = (found for found in check(installed, dsn, "The service") if found.name == "account")
+    assert of_service.detail == ("The service runs as uid 1000" if good else "The service runs as root")

@@ -27,7 +27,7 @@ def changed_user(auditor: ConsoleBrowser) -> str:
 def test_filters_select_entries(auditor: ConsoleBrowser, changed_user: str) -> None:
     user_id = user_id_of(auditor.server, changed_user)
     text = auditor.open("/console/audit", params={"target": user_id, "operation": "user.save"})
-    assert "nick, tags" in text
+    assert " changed nickname and tags of " in text
     assert "user.create" not in text
     assert f'href="/console/users/{user_id}"' in text
     assert "No entry matches" in auditor.open("/console/audit", params={"target": user_id, "until": "2001-01-01"})

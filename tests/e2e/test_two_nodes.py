@@ -166,7 +166,7 @@ def test_key_rotation_by_a_command_reaches_both_nodes(nodes: Nodes) -> None:
 
 def test_doctor_checks_the_bus(nodes: Nodes) -> None:
     name = "NATS" if nodes.nats else "PostgreSQL"
-    assert f"{name}, a message took " in nodes.first.sso("doctor", check=False).stdout
+    assert f"{name}, a message took " in nodes.first.sso("doctor", "--verbose", check=False).stdout
     if nodes.nats:
         with broken_bus(nodes):
             report = nodes.first.sso("doctor", check=False)

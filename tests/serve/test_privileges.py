@@ -98,7 +98,7 @@ def test_service_started_by_root_runs_under_the_account_with_embedded_postgresql
         assert (folder / "sso.sock").stat().st_gid == entry().pw_gid
         postgres = int((folder / "new/data/postgres/data/postmaster.pid").read_text().splitlines()[0])
         assert next(owners(postgres))[0] == {entry().pw_uid}
-        command = [interpreter(), "-m", "sso", "doctor"]  # another command that root starts meanwhile
+        command = [interpreter(), "-m", "sso", "doctor", "--verbose"]  # another command that root starts meanwhile
         done = subprocess.run(command, env=environment(folder), cwd=folder, capture_output=True, text=True, check=False)
         assert f"account: this command runs as uid {entry().pw_uid}" in done.stdout, done.stderr
     finally:

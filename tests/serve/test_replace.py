@@ -1,10 +1,11 @@
-"""``sso serve --replace``: a service starts beside the running one, and no request is lost when the old one stops."""
+"""``sso serve --replace``: a service takes over from the running one, which ends, and no request is lost."""
 
 import os
 import socket
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor as Pool
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -113,13 +114,14 @@ async def test_no_request_and_no_login_is_lost_while_a_service_is_replaced(busy:
             nursery.start_soon(client)
         for game in games:
             await rows.until_polled(game.gsid)
+        await load.wait_for(50)
         new.folder.mkdir()
+        nursery.start_soon(player.confirm_all, games[:10])
         await trio.to_thread.run_sync(new.start, "--replace")
         try:
-            await load.wait_for(50)  # both serve
-            assert await trio.to_thread.run_sync(old.stop) == 0
+            assert await trio.to_thread.run_sync(old.process.wait, 60) == 0  # type: ignore[union-attr]
             await load.wait_for(50)
-            await player.confirm_all(games)
+            await player.confirm_all(games[10:])
             load.stop()
             await trio.to_thread.run_sync(until, lambda: len(results) == len(games), 30)
         finally:
@@ -152,22 +154,23 @@ def test_replacing_service_shares_the_embedded_database_and_the_unix_socket(open
         assert status() == 200
         inode = path.lstat().st_ino
         with started(successor(first), "--replace") as second:
-            assert f"process id {first.process.pid}" in second.process.stdout.readline()  # type: ignore[union-attr]
-            assert first.stop() == 0
+            told = second.process.stdout.readline()  # type: ignore[union-attr]
+            assert told == f"The old service (process {first.process.pid}) finishes its requests and ends.\n"  # type: ignore[union-attr]
+            assert first.process.wait(60) == 0  # type: ignore[union-attr]
             assert path.lstat().st_ino == inode
             assert status() == 200
         assert not path.exists()
     assert list((open_directory / "data").glob("serve-*")) == []
 
 
-def test_stopping_the_new_service_leaves_the_old_one_in_place(postgres_server: Postgres, tmp_path: Path) -> None:
+def test_new_service_that_does_not_start_leaves_the_old_one_in_place(postgres_server: Postgres, tmp_path: Path) -> None:
     path = tmp_path / "sso.sock"
     settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh()}
     server = Server(tmp_path, settings | {"SSO_BIND": f"127.0.0.1:0,unix:{path}"})
     with started(server) as old:
         old.settings["SSO_BIND"] += f",unix:{path}"
-        with started(successor(old), "--replace"):
-            pass
+        (tmp_path / "broken.json").write_text("[]")
+        assert "broken.json" in refused(old, "--replace", "--apply", "broken.json")
         assert path.is_socket()
         with old.client() as client:
             assert client.get("/readyz").status_code == 200
@@ -224,6 +227,31 @@ def test_draining_service_refuses_connections(postgres_server: Postgres, tmp_pat
 
         assert until(is_refused)
         assert server.stop() == 0
+
+
+def test_service_that_cannot_be_asked_to_stop_is_named_with_the_command(
+    postgres_server: Postgres, tmp_path: Path
+) -> None:
+    """A release that does not know the request closes the connection without an answer."""
+    data = tmp_path / "data"
+    data.mkdir(0o700)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other, Pool() as pool:
+        other.bind(str(data / "serve-00000000.sock"))
+        other.listen()
+        pool.submit(answer_as_an_older_release, other)
+        server = Server(tmp_path, QUICK | {"SSO_DATABASE_URL": postgres_server.fresh()})
+        with started(server, "--replace") as new:
+            told = new.process.stdout.readline()  # type: ignore[union-attr]
+    assert told == "The old service (process 4711) is still running. Stop it: kill 4711\n"
+
+
+def answer_as_an_older_release(listener: socket.socket) -> None:
+    for expected in (b"listeners", b"stop"):
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.recv(64) == expected
+            if expected == b"listeners":
+                connection.send(b'{"pid": 4711, "binds": []}')
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start processes of another account")

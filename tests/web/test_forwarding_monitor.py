@@ -99,6 +99,9 @@ def test_doctor_reports_an_untrusted_proxy_until_it_is_trusted(unaware: Server) 
     assert row["peer"] in findings[0].detail
     assert "SSO_TRUSTED_PROXIES" in findings[0].advice
     assert proxy_findings(unaware, SSO_TRUSTED_PROXIES="127.0.0.0/8") == []
+    (another_header,) = proxy_findings(unaware, SSO_TRUSTED_PROXIES="127.0.0.0/8", SSO_PROXY_HEADER="Forwarded")
+    assert "let it set Forwarded" in another_header.advice
+    assert "SSO_TRUSTED_PROXIES" not in another_header.advice
 
 
 def proxy_findings(server: Server, **changes: str) -> list[Any]:
@@ -130,6 +133,9 @@ def test_every_forwarding_header_is_reported(name: bytes) -> None:
     assert ignored_header(scope, TrustedProxies()) == name.decode()
     assert ignored_header(scope | {"client": None}, TrustedProxies()) == name.decode()  # over a Unix socket
     assert ignored_header(scope | {"headers": [(b"host", b"localhost")]}, TrustedProxies()) is None
+    # The configured header is named if there is one: it is used once the peer is trusted.
+    both = scope | {"headers": [(name, b"x"), (b"x-forwarded-for", b"203.0.113.9")]}
+    assert ignored_header(both, TrustedProxies()) == "x-forwarded-for"
 
 
 def forwarded(number: int = 0) -> dict[str, Any]:

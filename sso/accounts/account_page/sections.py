@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from sso.accounts.history.texts import format_time
+from sso.accounts.history.texts import PageMoment, format_time
 from sso.accounts.ports import ConnectedSite, ConnectedSiteStore
 from sso.accounts.session_store import Session, SessionEntry, SessionStore
 from sso.accounts.signed_in_games import SignedInGame, SignedInGames
@@ -52,7 +52,8 @@ def _session_values(entry: SessionEntry, current: Session, now: datetime) -> dic
     return {
         "id": entry.id,
         "current": entry.id == current.id,
-        "started": format_time(entry.created),  # to the minute, to distinguish sessions of one browser
+        # To the minute, to distinguish sessions of one browser.
+        "started": PageMoment.of(entry.created, format_time(entry.created)),
         "last_seen": time_ago(entry.last_seen, now),
         "address": entry.address,
         "device": _translated_label(entry.device),
@@ -85,8 +86,12 @@ def _translated_label(label: str) -> str:
     return _("%(browser)s on %(system)s", browser=name, system=system) if on else label
 
 
-def time_ago(time: datetime, now: datetime) -> Text:
-    minutes = int((now - time).total_seconds()) // 60
+def time_ago(time: datetime, now: datetime) -> PageMoment:
+    return PageMoment.of(time, _age((now - time).total_seconds()))
+
+
+def _age(seconds: float) -> Text:
+    minutes = int(seconds) // 60
     if minutes < 1:
         return _("just now")
     if minutes < 60:

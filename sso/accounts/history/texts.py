@@ -1,7 +1,7 @@
 """What the events of the security history say to the user."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sso.accounts.history.events import SUPPORT, EventKind
 from sso.accounts.history.store import AccountEvent
@@ -66,8 +66,7 @@ def event_values(event: AccountEvent) -> dict[str, Any]:
     return {
         "title": TEXTS.get(event.kind, event.kind),  # type: ignore[call-overload]
         "about": [text for text in about if text],
-        "at": format_time(event.at),
-        "iso": event.at.astimezone(UTC).isoformat(timespec="seconds"),
+        "at": PageMoment.of(event.at, format_time(event.at)),
         "times": repetition(event),
         "address": event.address,
         "device": event.device,
@@ -81,12 +80,25 @@ def repetition(event: AccountEvent) -> Text | None:
     return plural("%(count)s attempt", "%(count)s attempts", event.times)
 
 
-def format_time(time: datetime) -> str:
-    """Returns date and time, in UTC and in the language of the page."""
-    from babel.dates import format_datetime  # slow to import
+class PageMoment(NamedTuple):
+    """A moment on a page. A script shows it in the time zone of the reader (times.js)."""
 
-    language = current_language.get().replace("-", "_")
-    return f"{format_datetime(time.astimezone(UTC), 'medium', locale=language)} UTC"
+    iso: str
+    text: Text | str  # without a script
+
+    @classmethod
+    def of(cls, time: datetime, text: Text | str) -> "PageMoment":
+        return cls(time.astimezone(UTC).isoformat(timespec="seconds"), text)
+
+
+def format_time(time: datetime) -> str:
+    """Returns date and time to the minute, in UTC and in the language of the page."""
+    from babel import dates  # slow to import
+
+    language, utc = current_language.get().replace("-", "_"), time.astimezone(UTC)
+    pattern = str(dates.get_datetime_format("medium", locale=language)).replace("'", "")
+    hour, day = dates.format_time(utc, "short", locale=language), dates.format_date(utc, "medium", locale=language)
+    return f"{pattern.replace('{0}', hour).replace('{1}', day)} UTC"
 
 
 def format_day(time: datetime) -> str:

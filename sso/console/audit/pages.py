@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import orjson
 from quart import Blueprint, Response
 
 from sso.console.audit.differences import differences
+from sso.console.audit.sentence import Entry, as_text, named_in
+from sso.console.audit.sentences import entry_scope, sentence_of
 from sso.console.audit.targets import target_path
 from sso.console.audit.undo_pages import ENTRY, undo_pages, why_not
 from sso.console.list_pages import ListPage, Variables, add_list
@@ -44,13 +45,15 @@ def audit_pages(console: ConsoleView) -> Blueprint:
     @routes.get("/<entry_id>")
     async def show_entry(entry_id: str) -> Response:
         visit = await console.open(AUDIT)
-        entry = await visit.data("GET", ENTRY, entry_id=entry_id)
+        entry = _listed(visit, await visit.data("GET", ENTRY, entry_id=entry_id))
+        ids = named_in([entry["sentence"], entry_scope(entry)])
+        names = await visit.names(ids)
         return await console.show(
             visit,
             "audit/entry.html",
-            title=entry["operation"],
-            entry=_listed(visit, entry),
-            names=await visit.names(_named([entry])),
+            title=as_text(entry["sentence"], names),
+            entry=entry,
+            names=names,
             differences=differences(entry["before"], entry["after"]),
             why_not=await why_not(visit, entry),
         )
@@ -77,22 +80,13 @@ async def _query(visit: ConsoleVisit, filters: Mapping[str, str], _: Variables) 
     return query
 
 
-def _csv_record(entry: dict[str, Any]) -> dict[str, Any]:
+def _csv_record(entry: Entry) -> Entry:
     return entry | {name: orjson.dumps(entry[name]).decode() for name in ("before", "after") if entry[name]}
 
 
-def _listed(visit: ConsoleVisit, entry: dict[str, Any]) -> dict[str, Any]:
-    return {**entry, "summary": _summary(entry), "target_path": target_path(visit, entry)}
+def _listed(visit: ConsoleVisit, entry: Entry) -> Entry:
+    return {**entry, "sentence": sentence_of(entry), "target_path": target_path(visit, entry)}
 
 
-def _named(entries: Sequence[dict[str, Any]]) -> Mapping[str, Iterable[object]]:
-    actors = {"user": "user_id", "application": "service_id", "client": "client_id"}
-    return {kind: [entry[name] for entry in entries] for kind, name in actors.items()}
-
-
-def _summary(entry: dict[str, Any]) -> str:
-    """Returns the names of the changed fields."""
-    if entry["before"] is None and entry["operation"].endswith((".create", ".publish", "role.save")):
-        return "everything is new"
-    changed = differences(entry["before"], entry["after"])
-    return ", ".join(dict.fromkeys(difference.field.partition(".")[0] for difference in changed))
+def _named(entries: Sequence[Entry]) -> Mapping[str, Iterable[object]]:
+    return named_in(entry["sentence"] for entry in entries)

@@ -7,6 +7,8 @@ from quart import Blueprint, Response
 
 from sso.admin.request import AdminResponse
 from sso.console.audit.differences import differences
+from sso.console.audit.sentence import as_text, named_in
+from sso.console.audit.sentences import sentence_of, undo_sentence_of
 from sso.console.audit.undo import CannotUndo, Undo, Values
 from sso.console.audit.undo_operations import undo_of
 from sso.console.audit.undo_rights import require_undo_rights
@@ -74,11 +76,13 @@ def undo_pages(console: ConsoleView, routes: Blueprint) -> None:
         impact: dict[str, Any] | None = None,
         can_undo: bool = False,
     ) -> Response:
+        sentence, title = sentence_of(entry), undo_sentence_of(entry)
+        names = await visit.names(named_in([sentence, title]))
         return await console.show(
             visit,
             "audit/undo.html",
-            title=f"Undo {entry['operation']}",
-            crumbs=[(f"{AUDIT.path}/{entry['id']}", f"{entry['operation']} {entry['target']}")],
+            title=as_text(title, names),
+            crumbs=[(f"{AUDIT.path}/{entry['id']}", as_text(sentence, names))],
             entry=entry,
             undo=undo,
             differences=differences(*undo.restored),
