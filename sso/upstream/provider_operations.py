@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.audit import trail
-from sso.audit.deleted_secrets import keep_secrets, take_secrets
+from sso.audit.deleted_secret_store import keep_secrets, take_secrets
 from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
 from sso.core.field_errors import FieldError

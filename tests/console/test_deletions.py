@@ -20,7 +20,7 @@ def records(studio: Studio, root: Administrator) -> dict[str, str]:
     """The ids of one record of each kind. One user has the role, by assignment."""
     project_id, holder = studio.project(), studio.user()
     application_id = studio.application(project_id=project_id)
-    change(root, "PATCH", f"/schemas/{application_id}", **KICK)
+    change(root, "PATCH", f"/schemas/{application_id}", private_data={"chat": {"kick": {"value": False}}})
     change(root, "POST", "/roles", application_id=application_id, name="guard", meta=KICK)
     change(root, "PATCH", f"/users/{holder.user_id}/permissions", application_id=application_id, roles=["guard"])
     change(root, "POST", "/clients", client_id="deletable", name="Shop", redirect_uris=["https://a.example/cb"])
@@ -63,8 +63,8 @@ def test_pages_say_what_ends_who_loses_what_and_ask_for_the_name_of_important_re
         (f"{records['application']}/roles/guard/delete", "guard", "1 user to whom it was given.", True),
         (f"{records['client']}/delete", "Shop", "Nobody can sign in to it any more.", True),
         (f"{records['application']}/delete", records["application_name"], "1 role, with 1 assignment to users.", True),
-        (f"{records['user']}/delete", records["login"], "The user is signed out now: of 0 browsers", True),
-        (f"{records['project']}/delete", records["project_title"], "The roles of 1 member in the project.", True),
+        (f"{records['user']}/delete", records["login"], "The user is signed out now, and cannot sign in.", True),
+        (f"{records['project']}/delete", records["project_title"], "The roles of 2 members in the project.", True),
     )
     for path, name, sentence, is_undoable in rows:
         page = root_browser.open(path)

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from sso.accounts.second_factor.codes import totp_purpose, use_totp_step
-from sso.audit.deleted_secrets import keep_secrets
+from sso.audit.deleted_secret_store import keep_secrets
 from sso.audit.trail import AuditActor
 from sso.core.brand import Brand
 from sso.core.encryption import EncryptionError, Keyring, MasterKey, column_purpose, key_id_of

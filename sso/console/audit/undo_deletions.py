@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from sso.admin.permission_bodies import NewGroup
-from sso.audit.deleted_secrets import UNDO_DAYS
+from sso.audit.deleted_secret_store import UNDO_DAYS
 from sso.console.audit.undo import Undo, Values
 from sso.oauth.clients.record import EXPORTED_IF_SET, ClientRecord
 from sso.upstream.provider_record import ProviderChanges

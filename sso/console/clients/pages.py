@@ -8,7 +8,7 @@ from quart import Blueprint, Response, current_app, request
 
 from sso.admin.clients import require_rights_of_client
 from sso.admin.request import AdminResponse
-from sso.audit.deleted_secrets import UNDO_DAYS
+from sso.audit.deleted_secret_store import UNDO_DAYS
 from sso.console.clients.quickstarts import FRAMEWORKS, Framework
 from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion, count_text
 from sso.console.form_error import FormError

@@ -127,8 +127,9 @@ def user_deletion(days: int) -> DeletionPage:
         sessions = await count_records(visit, SESSIONS, **variables)
         games = await count_records(visit, f"{USER}/games", **variables)
         given = await visit.data("GET", f"{USER}/assignments", **variables)
-        signed_in = [count_text(sessions or 0, "browser"), count_text(games or 0, "game")]
-        ends = [f"The user is signed out now: of {' and '.join(signed_in)}, and of all sites."]
+        counted = [count_text(number, noun) for number, noun in ((sessions, "browser"), (games, "game")) if number]
+        where = f" ({', '.join(counted)})" if counted else ""
+        ends = [f"The user is signed out now{where}, and cannot sign in."]
         places = [*(item["name"] for item in given["applications"]), *(item["title"] for item in given["projects"])]
         if places:
             ends.append(f"Roles at {and_more(places)}, when the account is erased.")

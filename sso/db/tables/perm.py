@@ -217,7 +217,7 @@ application_keys = Table(
 )
 
 # The audit log, written in the transaction of the change.
-# The secrets of deleted records, by the audit entry of the deletion (sso.audit.deleted_secrets).
+# The secrets of deleted records, by the audit entry of the deletion (sso.audit.deleted_secret_store).
 deleted_secrets = Table(
     "deleted_secrets",
     metadata,

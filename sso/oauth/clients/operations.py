@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sso.audit import trail
-from sso.audit.deleted_secrets import keep_secrets, take_secrets
+from sso.audit.deleted_secret_store import keep_secrets, take_secrets
 from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.encryption import Keyring

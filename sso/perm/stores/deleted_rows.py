@@ -97,7 +97,7 @@ class Deletion:
         async with within_user_limits(self.tx, application_id, {name: user_limit} if user_limit else {}):
             rows = await self.tx.rows(_GIVE_BACK, commit_id=self.commit_id, application_id=application_id, name=name)
         await self._audit(
-            "permissions.cascade",
+            "permissions.restore",
             f"{application_id}/{name}",
             {"roles": [dict(row) for row in rows]},
             {"roles": []},
@@ -138,7 +138,7 @@ class Deletion:
         roles = [row["role"] for row in await self.tx.rows(_ROLES_OF_MEMBERS, **values)]
         async with within_user_limits(self.tx, CENTRAL_APPLICATION_ID, await read_user_limits(self.tx, roles)):
             members = [dict(row) for row in await self.tx.rows(_PUT_MEMBERS, **values)]
-        await self._audit("membership.cascade", project_id, {"users": members}, {"users": []}, project_id=project_id)
+        await self._audit("membership.restore", project_id, {"users": members}, {"users": []}, project_id=project_id)
 
     async def _audit(self, operation: str, target: str, restored: Any, nothing: Any, **scope: Any) -> None:
         if restored != nothing:
