@@ -63,7 +63,7 @@ def test_pages_say_what_ends_who_loses_what_and_ask_for_the_name_of_important_re
         (f"{records['application']}/roles/guard/delete", "guard", "1 user to whom it was given.", True),
         (f"{records['client']}/delete", "Shop", "Nobody can sign in to it any more.", True),
         (f"{records['application']}/delete", records["application_name"], "1 role, with 1 assignment to users.", True),
-        (f"{records['user']}/delete", records["login"], "The user is signed out now, and cannot sign in.", True),
+        (f"{records['user']}/delete", records["login"], "The user is signed out now (1 game), and cannot", True),
         (f"{records['project']}/delete", records["project_title"], "The roles of 2 members in the project.", True),
     )
     for path, name, sentence, is_undoable in rows:
