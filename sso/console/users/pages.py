@@ -6,8 +6,9 @@ from quart import Blueprint, Response
 
 from sso.admin.request import AdminResponse
 from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion
-from sso.console.form_pages import Form, FormPage, add_form, on_list
+from sso.console.form_pages import Form, FormPage, add_form, new_record
 from sso.console.list_pages import ListPage, Record, Variables, add_list
+from sso.console.listing import FilterChoice
 from sso.console.lists import read_all
 from sso.console.sections import USERS
 from sso.console.users.form import changed_fields, typed_fields
@@ -16,6 +17,12 @@ from sso.console.visit import ConsoleVisit
 from sso.core.errors import NotFound
 from sso.core.language_names import NAMES
 
+FILTERS = (
+    FilterChoice("status", "Status", (("active", "Active"), ("disabled", "Disabled"), ("closed", "Will be deleted"))),
+    FilterChoice("verified", "E-mail address", (("1", "Verified"), ("0", "Not verified"))),
+    FilterChoice("two_step", "Two-step sign-in", (("1", "On"), ("0", "Off"))),
+    FilterChoice("administrator", "Administrators", (("1", "Only administrators"),)),
+)
 INVITATION = "/invitations/<invitation_id>"
 MAX_INVITATIONS = 1000
 CSV_COLUMNS = (
@@ -26,12 +33,22 @@ CSV_COLUMNS = (
 
 def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
     routes = console.blueprint(USERS)
-    add_list(console, routes, ListPage(USERS, "/users", "users", "users/list.html", CSV_COLUMNS))
+    users = ListPage(
+        USERS,
+        "/users",
+        "users",
+        "users/list.html",
+        CSV_COLUMNS,
+        choices=FILTERS,
+        default_sort="login",
+        page=_list_values,
+    )
+    add_list(console, routes, users)
 
     async def show_new(visit: ConsoleVisit, _: Variables, form: Form | None, /, **problem: Any) -> Response:
         visit.require("POST", "/users")
         values = changed_fields(form or {})
-        return await console.show(visit, "users/new.html", title="New user", values=values, languages=NAMES, **problem)
+        return await console.show(visit, "users/new.html", title="Add user", values=values, languages=NAMES, **problem)
 
     add_form(
         console,
@@ -54,7 +71,14 @@ def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
 
 def invitation_pages(console: ConsoleView, routes: Blueprint, *, can_invite: bool) -> None:
     async def page(_visit: ConsoleVisit, _variables: Variables) -> Record:
-        return {"title": "Invitations", "created": None, "languages": NAMES, "can_invite": can_invite}
+        return {"title": "Invitations", "created": None}
+
+    async def form_values(_visit: ConsoleVisit, _variables: Variables) -> Record:
+        return {
+            "crumbs": [(f"{USERS.path}/invitations", "Invitations")],
+            "languages": NAMES,
+            "can_invite": can_invite,
+        }
 
     invitations = ListPage(
         USERS, "/invitations", "invitations", "users/invitations.html", filters=(), path="/invitations", page=page
@@ -67,7 +91,16 @@ def invitation_pages(console: ConsoleView, routes: Blueprint, *, can_invite: boo
     add_form(
         console,
         routes,
-        FormPage(USERS, "/invitations", "POST", "/invitations", _invitation, on_list(show_list), result=show_link),
+        FormPage(
+            USERS,
+            "/invitations",
+            "POST",
+            "/invitations",
+            _invitation,
+            new_record(console, "users/invite.html", "Add invitation", "/invitations", form_values),
+            result=show_link,
+            page_path="/invitations/new",
+        ),
     )
     add_deletion(console, routes, REVOCATION)
 
@@ -97,6 +130,11 @@ REVOCATION = DeletionPage(
     recent="never",
     read=_read_invitation,
 )
+
+
+async def _list_values(visit: ConsoleVisit, _: Variables) -> Record:
+    """Who administers the service is for root to see."""
+    return {"title": USERS.title, "hidden_filters": () if visit.caller.is_root else ("administrator",)}
 
 
 def _invitation(form: Form, _variables: Variables) -> Record:
