@@ -110,7 +110,8 @@ class ApplicationResource(PermissionResource[int]):
 
     def routes(self) -> tuple[AdminRoute, ...]:
         path, summary = f"{self.kind.one}/restore", "Restore a removed application"
-        restore = AdminRoute("POST", path, self.kind.manage, self.restore, DeleteQuery, summary=summary)
+        answer = AnswerShape(APPLICATION)
+        restore = AdminRoute("POST", path, self.kind.manage, self.restore, DeleteQuery, answer=answer, summary=summary)
         return (*super().routes(), restore)
 
     async def _fully_visible(self, request: AdminRequest) -> Visible:

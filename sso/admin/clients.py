@@ -66,6 +66,7 @@ class ClientResource(RecordResource[Row]):
             "delete": "Deletes the client, and revokes everything that it was granted.",
         },
         record=CLIENT,
+        answers={"get": AnswerShape(CLIENT, {"grants": int})},
     )
 
     def __init__(self, database: Database, operations: ClientOperations) -> None:
