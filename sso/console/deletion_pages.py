@@ -9,6 +9,7 @@ from typing import Any
 from quart import Blueprint, Response, request
 
 from sso.console.form_error import FormError
+from sso.console.impact import impact_values
 from sso.console.list_pages import Record, Variables
 from sso.console.sections import ConsoleSection
 from sso.console.view import ConsoleView, Crumbs, RecentAuthenticationOf, add_page, done
@@ -91,9 +92,10 @@ def add_deletion(console: ConsoleView, routes: Blueprint, page: DeletionPage) ->
     async def effect(visit: ConsoleVisit, variables: Variables) -> Record:
         named = variables_of(page.operation, variables)
         try:
-            return {"impact": (await visit.call("DELETE", page.operation, query={"dry_run": "1"}, **named)).members}
+            found = await visit.call("DELETE", page.operation, query={"dry_run": "1"}, **named)
         except ApiError as error:
             return {"impact_problem": FormError.of(error).text}
+        return await impact_values(visit, dict(found.members), application_id=variables.get("application_id"))
 
     async def ask(**variables: str) -> Response:
         visit = await console.open(page.section)

@@ -76,7 +76,7 @@ def test_pages_say_what_ends_who_loses_what_and_ask_for_the_name_of_important_re
         if "/roles/" in path:
             assert "Show who loses what" in page
             shown = root_browser.open(path, params={"effect": "1"})
-            assert '<span class="old">private_data.chat.kick</span>' in shown
+            assert '<span class="old">chat.kick</span>' in shown
         root_browser.open(path)
         follow = root_browser.submit(path, **({"name": f"  {name.upper()} "} if name else {}))
         assert follow.status_code == 303, (path, follow.text)

@@ -75,7 +75,7 @@ def test_deleted_role_is_given_back_to_its_users_and_groups(
     change(root, "DELETE", role)
     change(root, "DELETE", f"/users/{erased.user_id}?now=1")
     page = root_browser.open(f"{first}/undo")
-    assert '<span class="new">private_data.chat.kick</span>' in page
+    assert '<span class="new">chat.kick</span>' in page
     assert "undone" in root_browser.act(f"{first}/undo")
     before[2] = [item for item in before[2] if item["user_id"] != erased.user_id]
     assert [root.data(path) for path in paths] == before
