@@ -4,7 +4,7 @@ Cookies hold the secret, the database its digest.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -87,6 +87,12 @@ class Session:
     secret: str
     authenticated: datetime | None = None  # when the user last proved who they are, with a second factor if one is on
     must_enrol: bool = False
+    must_accept: bool = False  # the present version of the terms
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the user can continue, without a step that the sign-in still needs."""
+        return not (self.must_enrol or self.must_accept)
 
     @property
     def is_proven(self) -> bool:
@@ -132,14 +138,17 @@ class SessionStore:
         database: Database,
         life_s: int,
         wake_senders: Callable[[], None],
+        must_accept: Callable[[User], bool] = lambda _user: False,
         *,
         second_factor_of_all: bool = False,
     ) -> None:
-        """``wake_senders`` is called after logout notifications may have been queued.
+        """``wake_senders`` is called after logout notifications may have been queued. ``must_accept`` returns whether a
+        user must accept the terms before a session can be used.
 
         ``second_factor_of_all``: every session needs a sign-in with a second factor, also one that is older than this
         requirement.
         """
+        self._must_accept = must_accept
         self._second_factor_of_all = second_factor_of_all
         self._database = database
         self._wake_senders = wake_senders
@@ -156,24 +165,30 @@ class SessionStore:
             {"digest": "bytea", "life": "float", "auth": "text"},
         )
 
-    async def look_up(self, secret: str, address: Address, *, may_enrol: bool = False) -> Session | None:
+    async def look_up(
+        self, secret: str, address: Address, *, may_enrol: bool = False, may_accept: bool = False
+    ) -> Session | None:
         """Returns the session of a cookie, or None if there is none or it has ended. Reads the database each time.
 
-        A session whose user must set up a second factor first is returned only with ``may_enrol``. One whose user has
-        a second factor, which is required, and has signed in without it is not returned: the user signs in again.
+        A session whose user must set up a second factor first is returned only with ``may_enrol``, one whose user must
+        accept the terms first only with ``may_accept``. One whose user has a second factor, which is required, and has
+        signed in without it is not returned: the user signs in again.
         """
         row = await self._look_up(digest=digest(secret))
         if row is None:
             return None
         user = User.from_row(row)
         must_enrol = row["must_enrol"] or (self._second_factor_of_all and not user.second_factors)
-        if must_enrol and not may_enrol:
+        must_accept = self._must_accept(user)
+        if (must_enrol and not may_enrol) or (must_accept and not may_accept):
             return None
         if self._second_factor_of_all and not must_enrol and not has_second_factor(row["auth"]):
             return None
         if row["stale"]:
             await self._database.value(_TOUCH, id=row["id"], address=str(address))
-        return Session(row["id"], user, row["created"], row["auth"], secret, row["authenticated"], must_enrol)
+        return Session(
+            row["id"], user, row["created"], row["auth"], secret, row["authenticated"], must_enrol, must_accept
+        )
 
     async def start(
         self,
@@ -223,7 +238,8 @@ class SessionStore:
         if row is None:
             raise InvalidCredentials
         raise_if_blocked(row["wait"])
-        return Session(session_id, user, row["created"], authentication.auth, secret, row["authenticated"], must_enrol)
+        started = Session(session_id, user, row["created"], authentication.auth, secret, row["authenticated"])
+        return replace(started, must_enrol=must_enrol, must_accept=self._must_accept(user))
 
     async def mark_authenticated(self, session_id: str) -> None:
         """Records that the user of this session has just proved who they are."""
