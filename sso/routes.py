@@ -98,7 +98,11 @@ def all_routes(services: Services, health: Health) -> Iterator[Blueprint]:
         yield demo_mail_pages(DemoMailbox(services.settings.data_dir / MAIL_FOLDER))
     can_invite = services.settings.registration != "closed"
     yield from console_routes(
-        _console_view(services, pages), _findings(services), services.brand, can_invite=can_invite
+        _console_view(services, pages),
+        _findings(services),
+        services.brand,
+        can_invite=can_invite,
+        deletion_days=services.settings.deletion_days,
     )
 
 

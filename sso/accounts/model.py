@@ -50,6 +50,14 @@ class User:
         return tuple(factor for factor, is_on in factors.items() if is_on)
 
     @property
+    def is_closed(self) -> bool:
+        """Whether the account will be deleted, and its user is told so after the sign-in.
+
+        The user of an account that is also disabled is told as little as other disabled users.
+        """
+        return self.deletion_by in ("user", "operator")
+
+    @property
     def can_be_kept(self) -> bool:
         """Whether the user has requested the deletion of the account and may cancel it."""
         return self.deletion_by == "user"

@@ -39,10 +39,10 @@ from sso.web.request import client_address
 
 
 def console_routes(
-    console: ConsoleView, findings: InstallationFindings, brand: Brand, *, can_invite: bool
+    console: ConsoleView, findings: InstallationFindings, brand: Brand, *, can_invite: bool, deletion_days: int
 ) -> Iterator[Blueprint]:
     users = user_list_pages(console, can_invite=can_invite)
-    user_detail_pages(console, users)
+    user_detail_pages(console, users, deletion_days)
     user_role_pages(console, users)
     suggestion_pages(console, users)
     yield users

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from quart import Blueprint, Response, current_app, g, request
 
@@ -16,6 +16,7 @@ from sso.accounts.visitor import Visitor
 from sso.admin.own_records import read_own_records
 from sso.admin.wiring import ManagementApi
 from sso.console.audit.targets import history_path
+from sso.console.audit.undo_offer import undo_path, undoable_entry
 from sso.console.confirmation import ConfirmationNeeded, ConsoleConfirmation
 from sso.console.notices import NEXT_STEPS, NOTICES
 from sso.console.record_names import RecordNames
@@ -35,8 +36,8 @@ from sso.web.security_headers import page_policy
 
 MAX_CONSOLE_FORM = 256 * 1024
 _DEFAULTS: Mapping[str, Any] = {
-    "problem": None, "problem_field": "", "notice": None, "next_step": None, "navigation": {}, "crumbs": (),
-    "values": {}, "names": RecordNames(),
+    "problem": None, "problem_field": "", "notice": None, "undo_path": "", "next_step": None, "navigation": {},
+    "crumbs": (), "values": {}, "names": RecordNames(),
 }  # fmt: skip
 Crumbs = Sequence[tuple[str, str]]
 
@@ -182,6 +183,7 @@ class ConsoleView:
                 "user": visit.session.user,
                 "recommend_2fa": not visit.session.user.second_factors,
                 "notice": NOTICES.get(request.args.get("done", "")),
+                "undo_path": undo_path(visit, request.args.get("undo", "")),
                 "next_step": NEXT_STEPS.get(request.args.get("done", "")),
                 **context,
             },
@@ -252,9 +254,10 @@ ERROR_TITLES = {
 
 
 def done(path: str, notice: str) -> Response:
-    """Redirects after an action to a page that shows the notice."""
+    """Redirects after an action to a page that shows the notice, with a link to undo what the action has changed."""
     assert notice in NOTICES
-    return see_other(f"{path}{'&' if '?' in path else '?'}done={notice}")
+    names = {"done": notice, "undo": undoable_entry(g.console_visit)}
+    return see_other(f"{path}{'&' if '?' in path else '?'}{urlencode({k: v for k, v in names.items() if v})}")
 
 
 def add_page(routes: Blueprint, method: str, path: str, view: Callable[..., Awaitable[Response]]) -> None:

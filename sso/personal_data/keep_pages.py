@@ -72,6 +72,7 @@ class ClosedAccountPage:
             page_title=_("Your account is closed"),
             date=format_day(user.deletion_due) if user.deletion_due else "",
             login=user.login,
+            can_be_kept=user.can_be_kept,
             ticket=ticket,
             needs_code=needs_code,
             second_factors=user.second_factors,

@@ -136,6 +136,7 @@ TABLE: dict[str, Row] = {
     "PATCH /projects/<project_id>": Row(412, PROJECT),
     "DELETE /projects/<project_id>": Row(412, PROJECT),
     "POST /projects/<project_id>/restore": Row(404),
+    "POST /applications/<application_id>/restore": Row(404),
     "GET /projects/<project_id>/members": Row(200, f"{PROJECT}/members"),
     "POST /projects/<project_id>/members": Row(
         409, f"{PROJECT}/members", {"user_id": "{member}", "roles": {"project": ["viewer"]}}

@@ -75,7 +75,7 @@ def test_client_is_edited_disabled_and_deleted(browser: ConsoleBrowser) -> None:
     assert "https://two.example/cb" in browser.page.text
     assert "disabled" in browser.act(f"{path}/disable")
     assert "again" in browser.act(f"{path}/enable")
-    assert "deleted" in browser.act(f"{path}/delete")
+    assert "deleted" in browser.delete(f"{path}/delete")
     assert browser.get(path).status_code == 404
 
 

@@ -206,7 +206,13 @@ def test_closed_account_cannot_be_enabled_and_a_disabled_one_not_kept(server: Se
     shown = server.sso("user", "show", login, "--json").stdout
     assert '"deletion_by":"operator"' in shown.replace(" ", "")
     assert "deleted" in server.sso("user", "list", "--search", login).stdout
-    assert api_login(server, login)["http"] == 401  # only support can keep it
+    answer = api_login(server, login)
+    assert (answer["http"], "ask support to keep it" in answer["error"]) == (403, True), answer
+    with Browser(server) as browser:
+        page = browser.sign_in(login)
+        assert (page.status_code, "Your account is closed" in page.text) == (403, True)
+        assert ("ask support before that day" in page.text, "/login/keep" in page.text) == (True, False)
+        assert "is closed" not in browser.sign_in(login, "a wrong password").text
     assert server.sso("user", "enable", login, check=False).returncode == 1
     assert "is kept" in server.sso("user", "restore", login).stdout
     assert api_login(server, login)["http"] == 200

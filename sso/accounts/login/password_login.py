@@ -84,18 +84,18 @@ class PasswordLogin:
         async with self._hashing(attempt):
             user = await self._rate_limiter.admit(attempt)
             matches = await self._hasher.matches(user.password_hash if user else None, password)
-            if not matches or user is None or (user.disabled and not user.can_be_kept):
+            if not matches or user is None or (user.disabled and not user.is_closed):
                 await self._rate_limiter.record_failure(attempt, user)
                 raise InvalidCredentials
             result: T | SecondFactorRequired
-            if user.second_factors or user.can_be_kept:
+            if user.second_factors or user.is_closed:
                 await self._rate_limiter.record_success(attempt, clears=not user.second_factors)
                 result = SecondFactorRequired(user)
             else:
                 result = await finish(user, attempt)
             if user.password_hash and self._hasher.needs_rehash(user.password_hash):
                 await self._users.rehash(user, await self._hasher.hash(password))
-        if user.can_be_kept:
+        if user.is_closed:
             raise AccountClosed(user, "login", needs_code=bool(user.second_factors))
         return result
 

@@ -76,7 +76,7 @@ class LoginCompletion:
         must set up a second factor (``must_enrol``).
         Raises AccountClosed if the account is going to be deleted.
         """
-        if signed_in.user.can_be_kept:
+        if signed_in.user.is_closed:
             raise AccountClosed(signed_in.user, signed_in.auth, needs_code=False)
         address = client_address()
         session = await self._sessions.start(

@@ -116,6 +116,8 @@ RECORDS = {
     "secret_id": "Changes with the client secret; null if there is none.",
     "callback_url": "The address to register at the provider.",
     "linked": "How many users have linked the provider.",
+    "grants": "How many sign-ins of users the client has, counted up to 1,001.",
+    "undo_of": "The audit entry of the deletion that this undoes.",
     "without_other_sign_in": "How many of them have no other way to sign in.",
     "works": "Whether it works.",
     "steps": "What was tested, in order.",
