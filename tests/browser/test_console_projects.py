@@ -91,7 +91,8 @@ def test_first_permission_is_made_and_explained_as_documented(
     page.get_by_role("link", name="Add application").click()
     page.get_by_label("Name").fill("First game")
     page.get_by_role("button", name="Create application").click()
-    page.get_by_role("link", name="Schema", exact=True).click()
+    tabs = page.get_by_role("navigation", name="Application")
+    tabs.get_by_role("link", name="Schema").click()
     for path, default in (("chat.write", "yes"), ("chat.kick", "no")):
         page.get_by_label("Path of the new rule").fill(path)
         page.get_by_label("Default of the new rule").select_option(default)
@@ -99,7 +100,7 @@ def test_first_permission_is_made_and_explained_as_documented(
         expect(page.get_by_label(f"Path of {path}")).to_be_visible()
     save(page)
     for role in ("moderator", "tester"):
-        page.get_by_role("link", name="Add role").click()
+        page.get_by_role("link", name="Add role").first.click()
         page.get_by_label("Name").fill(role)
         page.get_by_role("button", name="Create role").click()
         page.get_by_label("chat.kick").check()
@@ -121,7 +122,7 @@ def test_first_permission_is_made_and_explained_as_documented(
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_label("First testers gets the role tester")).to_be_checked()
     page.get_by_role("link", name="Application", exact=True).click()
-    page.get_by_role("link", name="Users with roles").click()
+    tabs.get_by_role("link", name="Users with roles").click()
     page.get_by_role("link", name="Give roles").click()
     page.get_by_label("E-mail address or user id").fill("tester@studio-7200.example")
     page.get_by_role("button", name="Choose roles").click()
