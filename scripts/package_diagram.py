@@ -30,6 +30,7 @@ BOXES = {
     "upstream": "upstream\nsign-in with other providers",
     "accounts": "accounts\nlogin, sessions, account page",
     "backchannel_logout": "backchannel_logout\nnotifications to sites",
+    "branding": "branding\nname, colours, logo",
     "mail": "mail\noutbox, SMTP",
     "delivery": "delivery\nqueue with retries",
     "webhooks": "webhooks\nsends changes to addresses",

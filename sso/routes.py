@@ -39,13 +39,13 @@ from sso.console.confirmation import ConsoleConfirmation
 from sso.console.routes import ConsoleLink, console_routes
 from sso.console.system_pages import InstallationFindings
 from sso.console.view import ConsoleView
+from sso.core.findings import Report
 from sso.db.rate_limit import RateLimiter
 from sso.demo.mail_pages import demo_mail_pages
 from sso.demo.mailbox import DemoMailbox
 from sso.demo.mark import is_demo
 from sso.device.pages import device_pages
 from sso.device.routes import device_routes
-from sso.doctor import Report
 from sso.doctor.checks import check as check_installation
 from sso.gsid.pages import game_pages
 from sso.gsid.routes import game_routes

@@ -5,7 +5,7 @@ import click
 from sso.cli.context import CommandFailure, running_database, settings_of
 from sso.cli.echo import echo, echo_json
 from sso.cli.output import print_lines
-from sso.doctor import Finding, Report
+from sso.core.findings import Finding, Report
 from sso.doctor.checks import check
 
 COLOURS = {"ok": "green", "note": "yellow", "FAIL": "red"}

@@ -10,7 +10,7 @@ from quart import Blueprint, Response, request
 
 from sso.console.sections import SYSTEM
 from sso.console.view import ConsoleView
-from sso.doctor import Report
+from sso.core.findings import Report
 
 MAX_AGE_S = 30.0
 

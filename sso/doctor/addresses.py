@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import orjson
 
 from sso.config import Settings
+from sso.core.findings import Finding
 from sso.core.net import contains
 from sso.db.standalone import fetch_value
-from sso.doctor import Finding
 from sso.web.client_address import peer_address
 from sso.web.forwarding_monitor import advice_on
 

@@ -11,9 +11,9 @@ from sso.bus.check import measure_message
 from sso.bus.transport import BusUnavailable
 from sso.config import ConfigError, Settings
 from sso.core.encryption import EncryptionError
+from sso.core.findings import Finding
 from sso.db.errors import DatabaseError
 from sso.db.standalone import fetch_value
-from sso.doctor import Finding
 from sso.doctor.addresses import addresses, proxies
 from sso.doctor.database import database, wal_archive
 from sso.keys.master_key import open_keyring

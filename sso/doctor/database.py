@@ -7,10 +7,10 @@ import orjson
 
 from sso.config import Settings
 from sso.core.database_url import database_hosts
+from sso.core.findings import Finding
 from sso.db.errors import DatabaseError
 from sso.db.migrate import HEAD, current
 from sso.db.standalone import fetch_value, host_states
-from sso.doctor import Finding
 from sso.nodes.node_list import MAX_CLOCK_OFFSET_S
 
 

@@ -9,8 +9,8 @@ import trio
 
 from sso.config import Settings, load
 from sso.core.encryption import MasterKey
+from sso.core.findings import Finding
 from sso.db.standalone import fetch_value
-from sso.doctor import Finding
 from sso.doctor.checks import check
 from sso.services import open_services
 from tests.kit.ports import free_port

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.histories.actors import acting
+from tests.histories.invariants import violations
 from tests.histories.planted import PLANTED_FAULTS, PlantedFault
-from tests.histories.test_histories import violations
 from tests.histories.world import world
 from tests.kit.long_tests import takes_long
 from tests.kit.server import until
