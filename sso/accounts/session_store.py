@@ -14,7 +14,7 @@ from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.issue_guard import guarded_by_user
 from sso.accounts.login.rate_limit import SUCCESS_COLUMNS, raise_if_blocked
 from sso.accounts.model import User
-from sso.accounts.session_statements import NEW_SESSION_COLUMNS, START, START_AND_COUNT
+from sso.accounts.session_statements import NEW_SESSION_COLUMNS, REMEMBER_ENDED, START, START_AND_COUNT
 from sso.backchannel_logout.site_sessions import end_site_sessions
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address
@@ -62,8 +62,17 @@ _LIST = Statement(
 )
 _MARK_AUTHENTICATED = Statement("UPDATE browser_sessions SET authenticated = now() WHERE id = :id")
 _END = Statement(
-    """DELETE FROM browser_sessions WHERE user_id = :user_id AND id = :id
-    RETURNING device, coalesce(sid, id) AS sid"""
+    f"""WITH ended AS (
+        DELETE FROM browser_sessions WHERE user_id = :user_id AND id = :id
+        RETURNING digest, user_id, device, coalesce(sid, id) AS sid
+    ), remembered AS ({REMEMBER_ENDED})
+    SELECT device, sid FROM ended"""
+)
+# The event of the history that was written in the same transaction says why.
+_WHY_ENDED = Statement(
+    """SELECT coalesce((
+        SELECT e.kind FROM account_events e WHERE e.user_id = s.user_id AND e.at = s.ended ORDER BY e.id DESC LIMIT 1
+    ), '') FROM ended_sessions s WHERE s.digest = :digest AND s.expires > now()"""
 )
 _START_CHALLENGE = """, new_challenges AS (
         INSERT INTO login_challenges (digest, user_id, expires, auth)
@@ -154,6 +163,14 @@ class SessionStore:
             _START_CHALLENGE,
             {"digest": "bytea", "life": "float", "auth": "text"},
         )
+
+    async def why_ended(self, secret: str) -> str | None:
+        """Returns the kind of the event that has ended the session with this secret, or "" if there is none.
+
+        Returns None if there was no such session, or it ended in another way: the user signed out, or it expired.
+        """
+        kind: str | None = await self._database.value(_WHY_ENDED, digest=digest(secret))
+        return kind
 
     async def look_up(self, secret: str, address: Address, *, may_enrol: bool = False) -> Session | None:
         """Returns the session of a cookie, or None if there is none or it has ended. Reads the database each time.

@@ -79,7 +79,7 @@ def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) ->
         try:
             return {"impact": await send(visit, variables, form, dry_run=True)}
         except ApiError as error:
-            return {"impact_problem": FormError.of(error).text}
+            return {"impact_problem": FormError.of(error).values["problem_summary"]}
 
     async def open_editor(**variables: str) -> Response:
         return await show(await console.open(editor.section), variables, None)

@@ -48,7 +48,7 @@ def test_application_is_created_by_root(root_browser: ConsoleBrowser) -> None:
 def test_editor_says_where_the_json_is_wrong(browser: ConsoleBrowser, base: str) -> None:
     browser.open(f"{base}/schema")
     answer = browser.submit(f"{base}/schema", private_data='{"chat": }')
-    assert (answer.status_code, "private_data: line 1" in browser.problem) == (422, True)
+    assert (answer.status_code, "Line 1" in browser.problem) == (422, True)
     assert "{&#34;chat&#34;: }" in answer.text  # what was typed is still there
     fields = browser.form(f"{base}/schema") | {"private_data": '{"chat": 5}'}
     part = html.unescape(browser.post(f"{base}/schema/preview", fields).text)
@@ -71,7 +71,7 @@ def test_examples_can_be_copied_into_the_editors(browser: ConsoleBrowser, studio
 def test_name_of_a_role_is_refused_on_the_page_of_the_application(browser: ConsoleBrowser, base: str) -> None:
     browser.open(base)
     answer = browser.submit(f"{base}/roles", name="no role!")
-    assert (answer.status_code, "name: a name must be" in browser.problem) == (422, True)
+    assert (answer.status_code, "A name must be" in browser.problem) == (422, True)
     assert browser.form(f"{base}/roles")["name"] == "no role!"
     answer = browser.submit(f"{base}/roles", name="moderator")
     assert (answer.status_code, "a role with this name" in browser.problem) == (409, True)

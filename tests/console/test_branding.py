@@ -89,13 +89,13 @@ def test_branding_is_saved(browser: ConsoleBrowser) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"accent": "yellow"}, "accent: "),
-        ({"accent": "#ffff00"}, "accent: must be darker"),
-        ({"logo_uri": "https://elsewhere.example/logo.svg"}, "logo_uri: must be a data URI"),
-        ({"logo_uri": "javascript:alert(1)"}, "logo_uri: must be a data URI"),
-        ({"logo_uri": "https://[x/logo.svg"}, "logo_uri: must be a data URI"),
-        ({"policy_uri": "javascript:alert(1)"}, "policy_uri: must be a URL"),
-        ({"signin_text": "x" * 501}, "signin_text: must have at most 500"),
+        ({"accent": "yellow"}, "Must be a colour"),
+        ({"accent": "#ffff00"}, "Must be darker"),
+        ({"logo_uri": "https://elsewhere.example/logo.svg"}, "Must be a data URI"),
+        ({"logo_uri": "javascript:alert(1)"}, "Must be a data URI"),
+        ({"logo_uri": "https://[x/logo.svg"}, "Must be a data URI"),
+        ({"policy_uri": "javascript:alert(1)"}, "Must be a URL"),
+        ({"signin_text": "x" * 501}, "Must have at most 500"),
     ],
 )
 @pytest.mark.parametrize("button", [{}, {"preview": "1"}])
@@ -159,11 +159,11 @@ def test_brand_of_the_service_is_tried(browser: ConsoleBrowser) -> None:
     assert "Iron &#34;Forge&#34;" in text  # in the documents of the frames
     assert "Iron" not in browser.open("/console/branding")  # nothing is stored
     for fields, words in (
-        ({"accent": "#ffff00"}, "accent: must be darker"),
-        ({"name": "x" * 65}, "name: must have 1-64"),
-        ({"support_url": "javascript:alert(1)"}, "support_url: "),
-        ({"logo": "https://elsewhere.example/logo.svg"}, "logo: must be a data URI"),
-        ({"logo": "data:text/html;base64,eA=="}, "logo: must be a data URI"),
+        ({"accent": "#ffff00"}, "Must be darker"),
+        ({"name": "x" * 65}, "Must have 1-64"),
+        ({"support_url": "javascript:alert(1)"}, "ust "),
+        ({"logo": "https://elsewhere.example/logo.svg"}, "Must be a data URI"),
+        ({"logo": "data:text/html;base64,eA=="}, "Must be a data URI"),
     ):
         browser.open("/console/branding")
         answer = browser.submit("/console/branding", **fields)

@@ -133,8 +133,8 @@ class Browser:
     @property
     def problem(self) -> str:
         """The error text on the current page, or an empty string."""
-        found = re.search(r'id="problem">.*?<p>(.*?)</p>', self.page.text, re.DOTALL)
-        return found[1] if found else ""
+        found = re.search(r'id="problem">.*?<p>(.*?)</p>|<p class="wrong"[^>]*>(.*?)</p>', self.page.text, re.DOTALL)
+        return (found[1] or found[2]) if found else ""
 
     @property
     def notice(self) -> str:

@@ -84,10 +84,10 @@ def _error(values: dict[str, str]) -> FormError | None:
             if values[name]:
                 check(values[name])
         except ValueError as error:
-            return FormError(f"{name}: {error}", field=name)
+            return FormError(str(error), field=name)
     logo = values["logo"]
     if logo and not (logo.startswith("data:") and _is_logo(logo)):
-        return FormError(f"logo: {EXPECTED_LOGO}", field="logo")
+        return FormError(EXPECTED_LOGO, field="logo")
     return None
 
 

@@ -102,11 +102,13 @@ async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord)
     project = await read_project(visit, variables["project_id"])
     base = path_of(project["id"])
     logins: dict[str, str] = record.values["logins"]
+    uses = uses_of(project, variables["group_id"])
     return {
         **project_page(project, "groups", record.values["title"], (f"{base}/groups", "Groups")),
         "condition_rows": condition_rows,
         "users": "\n".join(logins.get(user_id) or user_id for user_id in record.values["users"]),
-        "uses": uses_of(project, variables["group_id"]),
+        "uses": uses,
+        "names": await visit.names({"application": [use["application_id"] for use in uses]}),
     }
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from quart import Blueprint, Response
+from quart import Blueprint, Response, request
 
 from sso.admin.request import AdminResponse
 from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, on_list
@@ -50,7 +50,8 @@ def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
 
 def invitation_pages(console: ConsoleView, routes: Blueprint, *, can_invite: bool) -> None:
     async def page(_visit: ConsoleVisit, _variables: Variables) -> Record:
-        return {"title": "Invitations", "created": None, "languages": NAMES, "can_invite": can_invite}
+        values = {"login": request.args.get("login", "")}
+        return {"title": "Invitations", "created": None, "languages": NAMES, "can_invite": can_invite, "values": values}
 
     invitations = ListPage(
         USERS, "/invitations", "invitations", "users/invitations.html", filters=(), path="/invitations", page=page

@@ -97,6 +97,18 @@ browser_sessions = Table(
     expiry_index("browser_sessions"),
 )
 
+# Sessions that someone ended elsewhere: the browser that still has the cookie is told why it is signed out.
+ended_sessions = Table(
+    "ended_sessions",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    user_column(),
+    Column("ended", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    timestamp_column("expires"),
+    Index("ix_ended_sessions_user_id", "user_id"),
+    expiry_index("ended_sessions"),
+)
+
 # Browsers whose user has entered the correct password and must enter the second factor.
 login_challenges = Table(
     "login_challenges",
