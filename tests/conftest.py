@@ -27,6 +27,7 @@ TESTS = Path(__file__).parent
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--store-durations", action="store_true", help="write tests/durations.json")
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run the tests of each file in random order")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -66,8 +67,8 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    order_files(items)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    order_files(items, config.getoption("shuffle"))
 
 
 def pytest_collection_finish() -> None:

@@ -1,21 +1,32 @@
-"""The order of the test files: long ones first, since with several processes a long file at the end would run alone.
+"""The order of the tests: files that take long first, since with several processes one at the end would run alone.
 
-``tests/durations.json`` has their seconds. ``scripts/test --store-durations`` writes it.
+``tests/durations.json`` has the seconds of each file. ``scripts/test --store-durations`` writes it. With ``--shuffle``,
+the tests of each file run in random order.
 """
 
 import json
 from collections import defaultdict
 from pathlib import Path
+from random import Random
 
 import pytest
 
-DURATIONS = Path(__file__).parents[1] / "durations.json"
-USUAL_S = 3  # shorter files are not stored
+TESTS = Path(__file__).parents[1]
+DURATIONS = TESTS / "durations.json"
+USUAL_S = 1  # shorter files are not stored
 
 
-def order_files(items: list[pytest.Item]) -> None:
-    seconds = json.loads(DURATIONS.read_text())
-    items.sort(key=lambda item: -seconds.get(_file(item.nodeid), USUAL_S))
+def durations() -> defaultdict[str, float]:
+    """Returns the seconds of each file, by its path below ``tests``."""
+    return defaultdict(lambda: USUAL_S, json.loads(DURATIONS.read_text()))
+
+
+def order_files(items: list[pytest.Item], shuffle: int | None) -> None:
+    """Sorts the tests. ``shuffle`` is the seed of a random order within the files."""
+    seconds = durations()
+    if shuffle is not None:
+        Random(shuffle).shuffle(items)
+    items.sort(key=lambda item: (-seconds[_file(item.nodeid)], _file(item.nodeid)))
 
 
 class DurationRecorder:
