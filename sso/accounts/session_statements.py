@@ -67,8 +67,3 @@ START_AND_COUNT = f"""{COUNT_SUCCESSES}, new_items AS (
     ) {_NEW_SESSIONS}
     SELECT n, new_sessions.created, new_sessions.authenticated, wait
     FROM attempts LEFT JOIN new_sessions USING (digest)"""
-
-# The last part of a statement that has deleted the sessions ``ended``. A browser that still has one of their cookies is
-# told why it is signed out.
-REMEMBER_ENDED = """INSERT INTO ended_sessions (digest, user_id, expires)
-    SELECT digest, user_id, now() + interval '30 days' FROM ended ON CONFLICT DO NOTHING"""

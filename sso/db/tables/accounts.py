@@ -290,15 +290,3 @@ erased_users = Table(
     Column("user_id", Text, primary_key=True),
     Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
 )
-
-# Counters of the rate limits (sso.db.rate_limit); the key is a digest of the counter's name.
-throttle = Table(
-    "throttle",
-    metadata,
-    Column("key", LargeBinary, primary_key=True),
-    Column("failures", Integer, nullable=False),
-    timestamp_column("since"),
-    timestamp_column("blocked_until"),
-    timestamp_column("expires"),
-    expiry_index("throttle"),
-)
