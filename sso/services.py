@@ -13,7 +13,7 @@ from sso.accounts.history.store import AccountHistory
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.password_login import NEW_PASSWORDS_PER_MINUTE, PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
-from sso.accounts.mailed_links import MailedLinks
+from sso.accounts.mailed_link_store import MailedLinks
 from sso.accounts.passkeys.wiring import Passkeys, build_passkeys
 from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.password_reset.requests import ResetRequests
@@ -27,7 +27,7 @@ from sso.accounts.second_factor.requirement import SecondFactorRequirement, Used
 from sso.accounts.session_store import SessionStore
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sign_in_notices import SignInNotices
-from sso.accounts.signed_in_games import SignedInGames
+from sso.accounts.signed_in_game_store import SignedInGames
 from sso.accounts.support_operations import SupportOperations
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.user_store import UserStore

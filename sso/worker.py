@@ -22,7 +22,7 @@ from sso.db.clock_sync import measure_clock
 from sso.db.errors import DatabaseError
 from sso.db.figures import FigureWriter
 from sso.health import Health
-from sso.mail.queue_monitor import MailQueueMonitor
+from sso.mail.sender import MailQueueMonitor
 from sso.nodes.heartbeat import Heartbeat, WorkerLoad
 from sso.perm.stores.seed import seed_central_application
 from sso.serve.http1.balance import WorkerSlot

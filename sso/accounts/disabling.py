@@ -3,21 +3,12 @@
 from typing import Any
 
 from sso.accounts.model import User
+from sso.accounts.user_change_store import write_disabled
 from sso.accounts.user_store import lock_user, revoke_everything
 from sso.change_stream.events import Change, ChangeType, record_changes
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 
 FIELDS = ("disabled", "deletion_due", "deletion_by")  # those that change
-
-# Disabling a closed account keeps its user from keeping it. Enabling one cancels the deletion.
-_SET_DISABLED = Statement(
-    """UPDATE users SET disabled = :disabled,
-        deletion_due = CASE WHEN :disabled THEN deletion_due END,
-        deletion_by = CASE WHEN :disabled AND deletion_by IN ('user', 'operator') THEN 'disabled'
-            WHEN :disabled THEN deletion_by END
-    WHERE user_id = :user_id RETURNING *"""
-)
 
 
 async def set_disabled(tx: Transaction, user_id: str, *, disabled: bool) -> dict[str, Any]:
@@ -28,7 +19,7 @@ async def set_disabled(tx: Transaction, user_id: str, *, disabled: bool) -> dict
     """
     old = await lock_user(tx, user_id)
     assert old is not None  # the caller has read the user
-    new = User.from_row(await tx.row(_SET_DISABLED, user_id=user_id, disabled=disabled))
+    new = await write_disabled(tx, user_id, disabled=disabled)
     before = {name: getattr(old, name) for name in FIELDS if getattr(old, name) != getattr(new, name)}
     if "disabled" in before:
         await record_changes(tx, [_change(old, disabled=disabled)])

@@ -12,46 +12,21 @@ import base64
 import re
 from dataclasses import dataclass
 
+from sso.accounts.known_device_store import KnownFactorStore
 from sso.accounts.model import User
 from sso.accounts.user_store import UserStore
 from sso.core.encryption import Keyring
 from sso.core.ids import secret_token
-from sso.db.batch.statement import BatchStatement
-from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
-from sso.db.statement import Statement
 
 COOKIE_S = 400 * 86400  # the longest that browsers keep a cookie
-FACTOR_S = 180 * 86400
 MAX_ACCOUNTS = 5  # in the cookie of one browser
-MAX_FACTORS = 50  # for one user
 
 EARLIER = "earlier"  # the common name of all devices that have not logged in since the last revocation
 
 # The device name, then for each account ``valid_from`` of its user at the login and a MAC over name, account and time.
 _COOKIE = re.compile(rf"[A-Za-z0-9_-]{{43}}(?:\.[0-9]{{1,18}}~[A-Za-z0-9_-]{{43}}){{1,{MAX_ACCOUNTS}}}", re.ASCII)
 _PURPOSE = "device cookie"
-
-_RECOGNIZE = BatchStatement(
-    """SELECT item.n, k.expires < now() + make_interval(secs => life - 86400) AS is_stale,
-        extract(epoch FROM k.expires) - life < u.valid_from AS is_earlier
-    FROM {items} JOIN known_factors k ON k.digest = item.digest JOIN users u ON u.user_id = k.user_id
-    WHERE k.expires > now()""",
-    columns={"digest": "bytea", "life": "float"},
-)
-_REMEMBER = Statement(
-    """WITH remembered AS (
-        -- Not if the user was revoked since it was read.
-        INSERT INTO known_factors (digest, user_id, expires)
-        SELECT :digest, user_id, now() + make_interval(secs => :life) FROM users
-        WHERE user_id = :user_id AND valid_from = :valid_from FOR SHARE
-        ON CONFLICT (digest) DO UPDATE SET expires = excluded.expires
-    )
-    DELETE FROM known_factors WHERE digest = ANY (ARRAY(
-        SELECT digest FROM known_factors WHERE user_id = :user_id AND digest <> :digest
-        ORDER BY expires DESC OFFSET :others FOR UPDATE SKIP LOCKED
-    ))"""
-)
 
 
 @dataclass(frozen=True)
@@ -65,10 +40,9 @@ class FactorDevice:
 
 class KnownDevices:
     def __init__(self, database: Database, users: UserStore, keyring: Keyring) -> None:
-        self._database = database
         self._users = users
         self._keyring = keyring
-        self._recognize_factor = Batch(database, _RECOGNIZE)
+        self._factors = KnownFactorStore(database)
 
     async def recognize_browser(self, account: str, cookie: str) -> str:
         """Returns the device name from the cookie if it has a valid MAC for this account, else ""."""
@@ -90,7 +64,7 @@ class KnownDevices:
     async def recognize_factor(self, account: str, factor: str) -> FactorDevice:
         """Returns the device of a factor. The factor may be "" and the device unknown."""
         digest = self._factor_digest(account, factor)
-        row = await self._recognize_factor(digest=digest, life=float(FACTOR_S)) if factor else None
+        row = await self._factors.find(digest) if factor else None
         if row is None:
             return FactorDevice(digest, "", bool(factor))
         name = EARLIER if row["is_earlier"] else digest.hex()
@@ -102,20 +76,13 @@ class KnownDevices:
         It decides only whether a sign-in notice is sent. Failed attempts are not counted under its name.
         """
         digest = self._keyring.mac("known place", f"{account}:{place}")
-        row = await self._recognize_factor(digest=digest, life=float(FACTOR_S))
+        row = await self._factors.find(digest)
         return FactorDevice(digest, digest.hex() if row else "", row is None or row["is_stale"])
 
     async def remember(self, user: User, device: FactorDevice) -> None:
         """Stores the device after a completed login, at most once a day. The oldest beyond MAX_FACTORS are removed."""
         if device.should_remember:
-            await self._database.value(
-                _REMEMBER,
-                digest=device.digest,
-                user_id=user.user_id,
-                valid_from=user.valid_from,
-                life=float(FACTOR_S),
-                others=MAX_FACTORS - 1,
-            )
+            await self._factors.remember(user, device.digest)
 
     def _is_for(self, account: str, name: str, entry: str) -> bool:
         mac = base64.urlsafe_b64decode(entry.partition("~")[2] + "=")

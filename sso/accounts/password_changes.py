@@ -2,10 +2,10 @@
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
+from sso.accounts.user_change_store import set_password
 from sso.accounts.user_store import get_user, revoke_everything
 from sso.core.language import Text
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
@@ -17,11 +17,6 @@ SUBJECT = "Your password for %(service)s was changed"
 ADVICE = Text(
     "You have been signed out of your games, sites and other browsers. If this was not you, choose a new password on "
     "the sign-in page with “Forgot your password?” and ask support for help."
-)
-
-_SET_PASSWORD = Statement(
-    """UPDATE users SET password_hash = :password_hash
-    WHERE user_id = :user_id AND valid_from = coalesce(CAST(:valid_from AS bigint), valid_from) RETURNING user_id"""
 )
 
 
@@ -45,8 +40,7 @@ class PasswordChanges:
         self, tx: Transaction, user: User, password_hash: str, reason: Text, valid_from: int | None
     ) -> User | None:
         """Changes the password in a transaction of the caller, who then wakes the senders of mail."""
-        values = {"user_id": user.user_id, "password_hash": password_hash, "valid_from": valid_from}
-        if await tx.value(_SET_PASSWORD, **values) is None:
+        if not await set_password(tx, user.user_id, password_hash, valid_from):
             return None
         await revoke_everything(tx, user.user_id)
         await record_event(

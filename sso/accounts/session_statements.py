@@ -1,9 +1,9 @@
 """The statements that start browser sessions, see :class:`sso.accounts.session_store.SessionStore`.
 
-They follow the CTEs of :func:`sso.accounts.issue_guard.guarded_by_user`.
+They follow the CTEs of :func:`sso.accounts.guarded_statements.guarded_by_user`.
 """
 
-from sso.accounts.login.rate_limit import COUNT_SUCCESSES
+from sso.accounts.login.rate_limit_store import COUNT_SUCCESSES
 from sso.db.batch.statement import by_index
 
 MAX_SESSIONS = 50  # for one user; the oldest end

@@ -11,12 +11,13 @@ from typing import Any
 from sso.accounts.authentication_context import PASSWORD, AuthenticationContext, has_second_factor
 from sso.accounts.ended_session_sql import REMEMBER_ENDED
 from sso.accounts.errors import InvalidCredentials
+from sso.accounts.guarded_statements import guarded_by_user
 from sso.accounts.history.events import EventKind, record_event
-from sso.accounts.issue_guard import guarded_by_user
-from sso.accounts.login.rate_limit import SUCCESS_COLUMNS, raise_if_blocked
+from sso.accounts.login.rate_limit import raise_if_blocked
+from sso.accounts.login.rate_limit_store import SUCCESS_COLUMNS
 from sso.accounts.model import User
 from sso.accounts.session_statements import NEW_SESSION_COLUMNS, START, START_AND_COUNT
-from sso.backchannel_logout.site_sessions import end_site_sessions
+from sso.backchannel_logout.store import end_site_sessions
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address
 from sso.db.batch.statement import BatchStatement

@@ -13,26 +13,18 @@ from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.known_devices import FactorDevice, KnownDevices
 from sso.accounts.model import LoginOptions, User
 from sso.accounts.ports import ApplicationDirectory
+from sso.accounts.user_change_store import mark_first_sign_in, turn_notices
 from sso.core.language import Text, in_language
 from sso.core.net import Address, client_network
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.rate_limit import claim_turn
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
 
 PAUSE_S = 600
 
-# Returns a row for the first sign-in of the user, for which no notice is sent.
-_MARK_FIRST = Statement(
-    "UPDATE users SET first_sign_in = now() WHERE user_id = :user_id AND first_sign_in IS NULL RETURNING user_id"
-)
-_TURN = Statement(
-    """UPDATE users SET sign_in_notices = :on
-    WHERE user_id = :user_id AND sign_in_notices <> :on RETURNING user_id"""
-)
 
 log = structlog.get_logger()
 
@@ -109,13 +101,13 @@ class SignInNotices:
 
     async def turn(self, user: User, *, on: bool) -> None:
         async def work(tx: Transaction) -> None:
-            if await tx.value(_TURN, user_id=user.user_id, on=on):
+            if await turn_notices(tx, user.user_id, on=on):
                 await record_event(tx, user.user_id, EventKind.NOTICES_ON if on else EventKind.NOTICES_OFF)
 
         await self._database.transaction(work)
 
     async def _put(self, tx: Transaction, user: User, device: str, address: Address) -> None:
-        if user.first_sign_in is None and await tx.value(_MARK_FIRST, user_id=user.user_id):
+        if user.first_sign_in is None and await mark_first_sign_in(tx, user.user_id):
             return
         if user.sign_in_notices and await claim_turn(tx, f"sign-in notice:{user.user_id}", PAUSE_S):
             await self._outbox.put(tx, user.login, self._mail(device, address), user.lang)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.accounts.model import User
-from sso.accounts.second_factor.attempt_store import SecondFactorAttempts, clear_attempts
 from sso.accounts.second_factor.changes import SecondFactorChanges
+from sso.accounts.second_factor.store import SecondFactorAttempts, clear_attempts
 from sso.accounts.session_store import SessionStore
-from sso.accounts.signed_in_games import SignedInGames
+from sso.accounts.signed_in_game_store import SignedInGames
 from sso.accounts.user_store import UserStore
 from sso.audit import trail
 from sso.audit.trail import AuditActor

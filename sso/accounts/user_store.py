@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sso.accounts.ended_session_sql import REMEMBER_ENDED
+from sso.accounts.guarded_statements import NOW, guarded_by_user
 from sso.accounts.history.events import EventKind, record_event
-from sso.accounts.issue_guard import NOW, guarded_by_user
 from sso.accounts.model import User, login_key, stored_login
 from sso.audit import trail
 from sso.audit.trail import AuditActor
-from sso.backchannel_logout.site_sessions import end_site_sessions
+from sso.backchannel_logout.store import end_site_sessions
 from sso.core.ids import is_user_id
 from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch

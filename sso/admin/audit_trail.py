@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from sso.accounts.user_directory import find_user_id
+from sso.accounts.user_directory_store import find_user_id
 from sso.admin.caller import AdminCaller
 from sso.admin.request import (
     AdminRequest,

@@ -28,9 +28,9 @@ from sso.core.moments import rfc3339
 from sso.core.net import parse_address
 from sso.db.database import Database
 from sso.db.transaction import Transaction
-from sso.gsid.session_directory import STAGES, ListedSession, SessionFilter, find_session, list_sessions
-from sso.gsid.termination import TerminatedSession, terminate_session
-from sso.gsid.violations import find_violation
+from sso.gsid.claim_store import TerminatedSession, terminate_session
+from sso.gsid.session_directory_store import STAGES, ListedSession, SessionFilter, find_session, list_sessions
+from sso.gsid.violation_store import find_violation
 from sso.web.request_model import WholeNumber, at_most
 
 

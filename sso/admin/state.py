@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from sso.accounts.user_directory import count_users
+from sso.accounts.user_directory_store import count_users
 from sso.admin.request import (
     AdminModel,
     AdminRequest,

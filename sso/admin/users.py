@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from sso.accounts.model import User
 from sso.accounts.operations import UserOperations, login_taken
-from sso.accounts.user_directory import UserDirectory
+from sso.accounts.user_directory_store import UserDirectory
 from sso.accounts.user_record import UserChanges, UserRecord, exported_user
 from sso.accounts.user_store import UserStore, lock_user
 from sso.admin.caller import AdminCaller

@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from sso.accounts.registration.wiring import UserRegistration
-from sso.accounts.signed_in_games import EXPIRED_JWT_S
+from sso.accounts.signed_in_game_store import EXPIRED_JWT_S
 from sso.accounts.support_operations import SupportOperations
 from sso.accounts.user_store import UserStore
 from sso.admin.access_keys import AccessKeyResource

@@ -3,14 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sso.db.statement import Statement
+from sso.audit.store import read_entries_of_transaction
 from sso.db.transaction import Transaction
-
-_LAST = Statement("SELECT coalesce(max(id), 0) FROM audit")
-_ENTRIES = Statement(
-    """SELECT operation, target, before, after FROM audit
-    WHERE id > :last AND xmin = pg_current_xact_id()::xid ORDER BY id"""
-)
 
 
 @dataclass(frozen=True)
@@ -31,16 +25,11 @@ class RecordDifference:
         return {"operation": self.operation, "target": self.target, "before": self.before, "after": self.after}
 
 
-async def last_audit_entry(tx: Transaction) -> int:
-    number: int = await tx.value(_LAST)
-    return number
-
-
 async def read_differences(tx: Transaction, last: int) -> list[RecordDifference]:
     """The changes that the transaction has made since ``last``, without secrets."""
     return [
         RecordDifference(row["operation"], row["target"], *_differing(row["before"], row["after"]))
-        for row in await tx.rows(_ENTRIES, last=last)
+        for row in await read_entries_of_transaction(tx, last)
     ]
 
 

@@ -4,44 +4,15 @@ An entry is written in the transaction of the change.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from sso.audit import store
 from sso.audit.values import redact_and_truncate
 from sso.core.moments import rfc3339
-from sso.db.statement import Statement
 from sso.db.transaction import Runner
 
 DEFAULT_PAGE = 50
-
-_WRITE = Statement(
-    """INSERT INTO audit (
-        user_id, service_id, client_id, key_id, operator, address, operation, target, project_id, application_id,
-        before, after
-    ) VALUES (
-        :user_id, :service_id, :client_id, :key_id, :operator, :address, :operation, :target, :project_id,
-        :application_id, :before, :after
-    )"""
-)
-# The conditions of the filters. Each statement has only those that are used, so that PostgreSQL chooses the index for
-# them. Ids ascend with time, apart from transactions that take long: the id at a time is looked up with a margin.
-_CONDITIONS = {
-    "project_id": "project_id = :project_id",
-    "application_id": "application_id = :application_id",
-    "user_id": "user_id = :user_id",
-    "operation": "operation = :operation",
-    "target": "target = :target",
-    "since": """at >= to_timestamp(:since) AND id >= coalesce(
-        (SELECT min(id) FROM (SELECT id FROM audit WHERE at >= to_timestamp(:since) - interval '5 minutes'
-            ORDER BY at LIMIT 100) first), 0)""",
-    "until": """at < to_timestamp(:until) AND id <= coalesce(
-        (SELECT max(id) FROM (SELECT id FROM audit WHERE at >= to_timestamp(:until) + interval '5 minutes'
-            ORDER BY at LIMIT 100) last), 9223372036854775807)""",
-    "before_id": "id < :before_id",
-}
-_ENTRY = Statement("SELECT * FROM audit WHERE id = :id")
-_INDEXED = ("target", "user_id", "operation")  # those with an index (filter, id), the most selective first
 
 
 @dataclass(frozen=True)
@@ -83,8 +54,8 @@ async def write(
     """Writes an entry, unless ``before`` equals ``after``. Secrets are redacted, large values are truncated."""
     if before == after:
         return
-    await tx.value(
-        _WRITE,
+    await store.insert_entry(
+        tx,
         user_id=actor.user_id,
         service_id=actor.service_id,
         client_id=actor.client_id,
@@ -102,34 +73,14 @@ async def write(
 
 async def read(runner: Runner, audit_filter: AuditFilter) -> list[dict[str, Any]]:
     """Returns the entries that match, newest first."""
-    values: dict[str, Any] = {
-        name: getattr(audit_filter, name) for name in _CONDITIONS if getattr(audit_filter, name) is not None
-    }
-    statement = _read_statement(tuple(values))
-    values |= {name: float(values[name]) for name in ("since", "until") if name in values}
-    rows = await runner.rows(statement, limit=audit_filter.limit, **values)
-    return [_entry(row) for row in rows]
+    return [_entry(row) for row in await store.read_entries(runner, **asdict(audit_filter))]
 
 
 async def read_entry(runner: Runner, entry_id: int) -> dict[str, Any] | None:
     """Returns None if the entry does not exist."""
-    row = await runner.row(_ENTRY, id=entry_id)
+    row = await store.read_entry(runner, entry_id)
     return _entry(row) if row is not None else None
 
 
 def _entry(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "at": rfc3339(row["at"])}
-
-
-@cache
-def _read_statement(filters: tuple[str, ...]) -> Statement:
-    where, order = " AND ".join(_CONDITIONS[name] for name in filters) or "true", "id DESC"
-    if leading := next((name for name in _INDEXED if name in filters), None):
-        # The order of the index, and no equality: the planner could not guess how rare a value is, and would read the
-        # primary key backwards until it finds enough entries.
-        where = where.replace(_CONDITIONS[leading], f"{leading} >= :{leading} AND {leading} <= :{leading}")
-        order = f"{leading} DESC, id DESC"
-    return Statement(
-        f"SELECT * FROM audit WHERE {where} ORDER BY {order} LIMIT :limit",
-        name="audit.trail.READ",
-    )

@@ -4,6 +4,7 @@ from typing import Any
 
 import structlog
 
+from sso.backchannel_logout.store import claim_notification, delete_notification, store_failed_notification
 from sso.config import Settings
 from sso.core.ids import secret_token
 from sso.core.outgoing_http import OutgoingClient, OutgoingLimits
@@ -11,7 +12,6 @@ from sso.core.outgoing_url import is_outgoing_url
 from sso.core.receiver_addresses import ReceiverAddresses
 from sso.db.clock import DatabaseClock
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Row
 from sso.delivery.due_queue import LEASE_S, Due, DueQueue, Failure, QueuedDelivery, RetryPolicy, origin_fields
 from sso.delivery.http import post
@@ -26,22 +26,6 @@ TOKEN_S = 120
 LOGOUT_TOKEN_JWT = "LOGOUT+JWT"  # noqa: S105 - the type in the header of the token
 EVENT = "http://schemas.openid.net/event/backchannel-logout"
 
-_CLAIM = Statement(
-    """UPDATE logout_notifications n SET tries = tries + 1, next_try = now() + make_interval(secs => :lease)
-    FROM oauth_clients c WHERE c.client_id = n.client_id AND n.id = (
-        SELECT id FROM logout_notifications
-        WHERE next_try <= now() AND expires > now() AND client_id <> ALL (CAST(:busy AS text[]))
-        ORDER BY next_try LIMIT 1 FOR UPDATE SKIP LOCKED
-    )
-    RETURNING n.id, n.client_id, n.sub, n.sid, n.tries, n.request_id, n.trace_id, c.profile, c.id_alg,
-        CASE WHEN c.disabled THEN '' ELSE c.backchannel_logout_uri END AS uri"""
-)
-_DELETE = Statement("DELETE FROM logout_notifications WHERE id = :id")
-# Without a pause, the notification has failed. It stays for `sso doctor` until it expires.
-_STORE_FAILURE = Statement(
-    """UPDATE logout_notifications SET next_try = now() + make_interval(secs => :pause), problem = :problem
-    WHERE id = :id"""
-)
 
 log = structlog.get_logger()
 
@@ -61,7 +45,7 @@ class LogoutDelivery(QueuedDelivery[Row]):
         self._allow_http = allow_http
 
     async def claim(self, busy: list[str]) -> Due[Row] | None:
-        row = await self._database.row(_CLAIM, lease=LEASE_S, busy=busy)
+        row = await claim_notification(self._database, LEASE_S, busy)
         if row is None:
             return None
         fields = {"id": row["id"], "client": row["client_id"], **origin_fields(row)}
@@ -77,13 +61,13 @@ class LogoutDelivery(QueuedDelivery[Row]):
         return await post(self._client, item["uri"], {}, data={"logout_token": token})
 
     async def finish(self, due: Due[Row]) -> None:
-        await self._database.value(_DELETE, id=due.item["id"])
+        await delete_notification(self._database, due.item["id"])
         if due.item["uri"]:
             DELIVERIES.add(self.name, "delivered")
             log.info("logout.notification_delivered", tries=due.tries, **due.log_fields)
 
     async def store_failure(self, item: Row, failure: Failure, retry_after_s: float | None) -> None:
-        await self._database.value(_STORE_FAILURE, id=item["id"], pause=retry_after_s, problem=failure.reason)
+        await store_failed_notification(self._database, item["id"], retry_after_s, failure.reason)
 
 
 def logout_claims(row: Row, issuer: str, clock: DatabaseClock) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from sso.db.statement import Statement
+from sso.change_stream.store import insert_events
 from sso.db.transaction import Transaction
 
 PENDING_TOPIC = "changes:pending"  # events were committed that have no position yet
@@ -36,20 +36,12 @@ class Change:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-_RECORD = Statement(
-    """INSERT INTO change_events (type, user_id, application_id, data)
-    SELECT type, user_id, application_id, data FROM unnest(
-        CAST(:types AS text[]), CAST(:user_ids AS text[]), CAST(:application_ids AS int[]), CAST(:data AS jsonb[])
-    ) WITH ORDINALITY AS t (type, user_id, application_id, data, n) ORDER BY n"""
-)
-
-
 async def record_changes(tx: Transaction, changes: Sequence[Change]) -> None:
     """Adds events to the stream. They are visible once the transaction is committed, in the order of the sequence."""
     if not changes:
         return
-    await tx.value(
-        _RECORD,
+    await insert_events(
+        tx,
         types=[change.type for change in changes],
         user_ids=[change.user_id for change in changes],
         application_ids=[change.application_id for change in changes],

@@ -11,19 +11,11 @@ import trio
 from sso.bus.bus import Bus
 from sso.change_stream.events import ChangeType
 from sso.change_stream.sequencer import TOPIC
+from sso.change_stream.store import read_events
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Row
 
 _CURSOR = re.compile(r"[1-9][0-9]{15}", re.ASCII)  # microseconds from the years 2001 to 2286
-
-# The events and the end of the stream are read at one moment.
-_PAGE = """SELECT s.last_position, s.trimmed_to, e.position, e.at, e.type, e.user_id, e.application_id, e.data
-    FROM change_stream s LEFT JOIN LATERAL (
-        SELECT * FROM change_events WHERE position > :after {filter} ORDER BY position LIMIT :limit
-    ) AS e ON true WHERE s.id = 1 ORDER BY e.position"""
-_READ = Statement(_PAGE.format(filter=""))
-_READ_APPLICATION = Statement(_PAGE.format(filter="AND application_id = :application_id"))
 
 
 class UnknownCursor(Exception):
@@ -73,12 +65,7 @@ class ChangeReader:
         Raises UnknownCursor or ExpiredCursor.
         """
         position = _parse_cursor(after) if after else 0
-        if application_id is None:
-            rows = await self._database.rows(_READ, after=position, limit=limit)
-        else:
-            rows = await self._database.rows(
-                _READ_APPLICATION, after=position, limit=limit, application_id=application_id
-            )
+        rows = await read_events(self._database, position, limit, application_id)
         last_position, trimmed_to = rows[0]["last_position"], rows[0]["trimmed_to"]
         if after and position > last_position:
             raise UnknownCursor

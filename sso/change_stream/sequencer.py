@@ -22,45 +22,15 @@ import trio
 
 from sso.bus.bus import Bus
 from sso.change_stream.events import PENDING_TOPIC
+from sso.change_stream.store import MAX_EVENTS, has_pending_events, number_events
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
-from sso.db.statement import Statement
-from sso.db.transaction import Transaction
 
 TOPIC = "changes"  # there are new events in the stream
-MAX_EVENTS = 1000  # numbered at a time
 MERGE_S = 0.005  # changes that follow each other quickly share a transaction
 
-_HAS_PENDING = Statement("SELECT EXISTS (SELECT FROM change_events WHERE position IS NULL)")
-# A statement of its own: the next one then sees everything that was committed before the lock was acquired.
-_LOCK = Statement("SELECT last_position FROM change_stream WHERE id = 1 FOR UPDATE")
-_NUMBER = Statement(
-    f"""WITH pending AS (
-        SELECT id, row_number() OVER (ORDER BY id) AS n FROM (
-            SELECT id FROM change_events WHERE position IS NULL ORDER BY id LIMIT {MAX_EVENTS}
-        ) AS oldest
-    ), start AS (
-        SELECT greatest(last_position, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)) AS position
-        FROM change_stream WHERE id = 1
-    ), numbered AS (
-        UPDATE change_events e SET position = start.position + pending.n FROM pending, start WHERE e.id = pending.id
-        RETURNING e.position
-    ), moved AS (
-        UPDATE change_stream SET last_position = newest.position
-        FROM (SELECT max(position) AS position FROM numbered) AS newest
-        WHERE id = 1 AND newest.position IS NOT NULL
-    )
-    SELECT count(*) FROM numbered"""
-)
 
 log = structlog.get_logger()
-
-
-async def number_events(tx: Transaction) -> int:
-    """Gives the oldest committed events without a position the next positions. Returns their number."""
-    await tx.value(_LOCK)
-    count: int = await tx.value(_NUMBER)
-    return count
 
 
 class ChangeSequencer:
@@ -82,7 +52,7 @@ class ChangeSequencer:
 
     async def number_pending(self) -> None:
         """Numbers all events that are committed, and wakes those who wait for events."""
-        while await self._database.value(_HAS_PENDING):
+        while await has_pending_events(self._database):
             count = await self._database.transaction(number_events)
             self._bus.publish(TOPIC)
             await trio.sleep(MERGE_S)

@@ -10,7 +10,7 @@ from sso.console.sections import GAME_SESSIONS
 from sso.console.user_lookup import find_user_id
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
-from sso.gsid.session_directory import STAGES
+from sso.gsid.session_directory_store import STAGES
 
 FILTERS = ("stage", "application_id", "address", "user_id")
 CSV_COLUMNS = ("id", "stage", "created", "ends", "address", "application_id", "gapp_id", "distr", "user_id")

@@ -7,7 +7,7 @@ from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.device.authorization import DeviceAuthorization, DeviceClients
 from sso.device.grant import DeviceGrant
-from sso.device.session_store import DeviceSessionStore
+from sso.device.session_store import DeviceSessionStore, DeviceTokenStore
 from sso.device.token_issuer import DeviceTokens
 from sso.gsid.wiring import GameLogin
 from sso.oauth.wiring import OAuth
@@ -25,7 +25,7 @@ class DeviceLogin:
 def build_device_login(settings: Settings, database: Database, oauth: OAuth, game_login: GameLogin) -> DeviceLogin:
     sessions = DeviceSessionStore(database, settings.device_ttl_s)
     clients = DeviceClients(oauth.client_cache)
-    tokens = DeviceTokens(database, oauth.token_store.lifetimes, oauth.token_issuer)
+    tokens = DeviceTokens(DeviceTokenStore(database, oauth.token_store.lifetimes), oauth.token_issuer)
     return DeviceLogin(
         sessions=sessions,
         authorization=DeviceAuthorization(clients, sessions, game_login.rate_limiter, settings.base_url),

@@ -2,24 +2,18 @@
 
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
-from datetime import datetime
 
 import structlog
 
 from sso.core.ids import record_id
 from sso.core.net import Address
-from sso.db.batch.statement import BatchStatement
-from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
-from sso.db.statement import Statement
-from sso.db.transaction import Runner
 from sso.gsid.client_proof import ProofFailure
 from sso.gsid.errors import Violation
 from sso.gsid.rate_limit import MAX_RECORDED_REFUSALS, AddressKeys, GameRateLimiter
+from sso.gsid.violation_store import ViolationStore
 
-RETENTION_DAYS = 7
 MAX_SHARED_RECORDS = 10_000
 MAX_GSID_LENGTH = 64  # a client may send any text as gsid
 UNKNOWN_ADDRESS_KEY = b"nowhere"  # in place of the key of an address
@@ -28,41 +22,12 @@ TOO_EARLY = ProofFailure("blocked", "a poll after the delay of the last RETRY", 
 TOO_MANY = ProofFailure("blocked", f"at most {MAX_RECORDED_REFUSALS} refused requests in a minute", "more")
 UNKNOWN_ADDRESS = ProofFailure("unknown address", "an address", "none")
 
-_RECORD = BatchStatement(
-    f"""WITH item AS ( -- the violations
-        SELECT * FROM {{items}}
-    ), recorded AS ( -- their new rows
-        INSERT INTO game_violations (id, gsid, reason, expected, found, address, expires)
-        SELECT id, gsid, reason, expected, found, address, now() + interval '{RETENTION_DAYS} days'
-        FROM item RETURNING id
-    )
-    SELECT item.n FROM item JOIN recorded USING (id)""",
-    columns={"id": "text", "gsid": "text", "reason": "text", "expected": "text", "found": "text", "address": "text"},
-)
-_READ = Statement("SELECT * FROM game_violations WHERE id = :id AND expires > now()")
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True)
-class ViolationRecord:
-    id: str
-    created: datetime
-    gsid: str
-    reason: str
-    expected: str
-    found: str
-    address: str
-
-
-async def find_violation(runner: Runner, violation_id: str) -> ViolationRecord | None:
-    """Returns None if the record does not exist or has expired."""
-    row = await runner.row(_READ, id=violation_id)
-    return ViolationRecord(**{name: row[name] for name in ViolationRecord.__dataclass_fields__}) if row else None
 
 
 class Violations:
     def __init__(self, database: Database, rate_limiter: GameRateLimiter, block_s: int) -> None:
-        self._record = Batch(database, _RECORD)
+        self._store = ViolationStore(database)
         self._rate_limiter = rate_limiter
         self._block_s = block_s
         self._shared: OrderedDict[bytes, tuple[str, float]] = OrderedDict()  # record ids and their expiry, by key
@@ -110,14 +75,7 @@ class Violations:
             address=address,
         )
         try:
-            await self._record(
-                id=record,
-                gsid=gsid,
-                reason=failure.reason,
-                expected=failure.expected,
-                found=failure.found,
-                address=address,
-            )
+            await self._store.record(record, gsid, failure.reason, failure.expected, failure.found, address)
         except DatabaseError as error:  # the log has it; the request is refused all the same
             log.warning("gsid.violation_write_failed", record=record, reason=str(error))
         return record

@@ -6,7 +6,7 @@ from sso.accounts.authentication_data import AuthenticationDataIssuer
 from sso.accounts.device_sites import DeviceSites
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.sign_in_notices import SignInNotices
-from sso.accounts.signed_in_games import EXPIRED_JWT_S
+from sso.accounts.signed_in_game_store import EXPIRED_JWT_S
 from sso.bus.bus import Bus
 from sso.config import Settings
 from sso.core.net import Network

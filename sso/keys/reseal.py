@@ -7,18 +7,13 @@ A value is replaced only if it is still the one that was read (compare-and-set).
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import trio
-from sqlalchemy import Column, Table
 
-from sso.core.encryption import EncryptionError, Keyring, column_purpose
+from sso.core.encryption import EncryptionError, Keyring
 from sso.db.database import Database
-from sso.db.statement import Statement
-from sso.db.tables import metadata
-from sso.db.transaction import Transaction
+from sso.keys.sealed_value_store import SealedValue, read_page, replace_values, sealed_columns
 
-PAGE_ROWS = 1000  # rows that one statement reads
 STEP_VALUES = 100  # values that one statement replaces
 RETRY_S = 0.2  # pause before values that other transactions have locked are tried again
 MAX_STALL_S = 120.0  # without any progress
@@ -32,20 +27,6 @@ def _report(progress: Progress, before: int, done: int) -> None:
 
 class ResealIncomplete(EncryptionError):
     """Some values are still encrypted with an old key; the others have been replaced."""
-
-
-@dataclass(frozen=True)
-class SealedValue:
-    """A sealed value and its location."""
-
-    table: Table
-    column: Column[Any]
-    key: Any
-    sealed: str
-
-    @property
-    def purpose(self) -> str:
-        return column_purpose(f"{self.table.name}.{self.column.name}", self.key)
 
 
 @dataclass
@@ -105,14 +86,12 @@ class Reseal:
         """Yields the values that are not encrypted with the first key, ordered by table, column and key."""
         first = self._keyring.keys[0].id
         for table, column in sealed_columns():
-            rows = await self._database.rows(_page_statement(table, column), first=first)
+            rows = await read_page(self._database, table, column, first)
             while rows:
                 for row in rows:
                     if row["sealed"] is not None:
                         yield SealedValue(table, column, row["key"], row["sealed"])
-                rows = await self._database.rows(
-                    _page_statement(table, column, has_previous=True), first=first, after=rows[-1]["key"]
-                )
+                rows = await read_page(self._database, table, column, first, after=rows[-1]["key"])
 
     async def _replace(self, values: list[SealedValue], result: _Pass) -> None:
         new: list[tuple[SealedValue, str]] = []
@@ -125,59 +104,6 @@ class Reseal:
                 result.damaged.append(f"{value.purpose} ({error})")
         if not new:
             return
-        statement = _replace_statement(values[0].table, values[0].column)
-
-        async def work(tx: Transaction) -> int:
-            count: int = await tx.value(
-                statement,
-                keys=[value.key for value, _ in new],
-                old=[value.sealed for value, _ in new],
-                new=[sealed for _, sealed in new],
-            )
-            return count
-
-        done = await self._database.transaction(work)
+        done = await self._database.transaction(replace_values, new)
         result.done += done
         result.locked += len(new) - done
-
-
-def sealed_columns() -> list[tuple[Table, Column[Any]]]:
-    return [(table, column) for table in metadata.sorted_tables for column in table.columns if "sealed" in column.info]
-
-
-def _page_statement(table: Table, column: Column[Any], *, has_previous: bool = False) -> Statement:
-    """Returns a statement for the next rows in key order, including rows without a value: each page costs the same."""
-    key = _key_column(table)
-    return Statement(
-        f"""WITH page AS (
-            SELECT {key.name} AS key, {column.name} AS sealed FROM {table.name}
-            {f"WHERE {key.name} > CAST(:after AS {key.type})" if has_previous else ""}
-            ORDER BY {key.name} LIMIT {PAGE_ROWS}
-        )
-        SELECT key, CASE WHEN split_part(sealed, '.', 2) <> :first THEN sealed END AS sealed
-        FROM page ORDER BY key"""
-    )
-
-
-def _replace_statement(table: Table, column: Column[Any]) -> Statement:
-    """Returns a statement that replaces values and skips locked rows, so that no transaction waits for another."""
-    key = _key_column(table)
-    return Statement(
-        f"""WITH item AS (
-            SELECT * FROM unnest(CAST(:keys AS {key.type}[]), CAST(:old AS text[]), CAST(:new AS text[]))
-                AS item (key, old, new)
-        ), unlocked AS (
-            -- The rows that no other transaction has locked, in key order to avoid deadlocks.
-            SELECT t.{key.name} AS key, t.{column.name} AS sealed FROM {table.name} t
-            WHERE t.{key.name} = ANY (ARRAY(SELECT key FROM item)) ORDER BY 1 FOR NO KEY UPDATE SKIP LOCKED
-        ), replaced AS (
-            UPDATE {table.name} t SET {column.name} = item.new FROM item JOIN unlocked ON unlocked.key = item.key
-            WHERE t.{key.name} = item.key AND unlocked.sealed = item.old RETURNING 1
-        )
-        SELECT count(*) FROM replaced"""
-    )
-
-
-def _key_column(table: Table) -> Column[Any]:
-    (key,) = table.primary_key.columns
-    return key

@@ -18,34 +18,12 @@ from sso.config import Settings
 from sso.core import keys as key_material
 from sso.core.encryption import Keyring
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.keys.store import PUBLISHED, TOPIC, purpose
+from sso.keys import store
+from sso.keys.store import TOPIC, purpose
 
 LEAD_S = 15  # from the publication of a new key until it signs
 VERIFY_EXPIRED_S = 30 * 86400  # some operations accept JWTs that have expired this long ago
-
-_LOCK = Statement("SELECT pg_advisory_xact_lock(7350912)")
-_CHAIN = "side = CAST(:side AS boolean) AND (NOT side OR algorithm = CAST(:algorithm AS text))"
-_COUNT_SIGNERS = Statement(
-    f"SELECT count(*) FROM signing_keys WHERE retired IS NULL AND published_until IS NULL AND {_CHAIN}"
-)
-_ADD = Statement(
-    """INSERT INTO signing_keys (kid, algorithm, side, public_pem, private_sealed, signs_from)
-    VALUES (:kid, :algorithm, :side, :public_pem, :private_sealed, now() + make_interval(secs => :delay))"""
-)
-_SUPERSEDE = Statement(
-    f"""UPDATE signing_keys SET published_until = now() + make_interval(secs => :keep)
-    WHERE kid <> :kid AND published_until IS NULL AND {_CHAIN}"""
-)
-_COUNT_OTHER_SIGNERS = Statement(
-    """SELECT count(*) FROM signing_keys k, signing_keys other
-    WHERE k.kid = :kid AND other.kid <> k.kid AND other.retired IS NULL AND other.published_until IS NULL
-        AND other.side = k.side AND (NOT k.side OR other.algorithm = k.algorithm)"""
-)
-_COUNT_BY_KID = Statement("SELECT count(*) FROM signing_keys WHERE kid = :kid")
-_RETIRE = Statement("UPDATE signing_keys SET retired = now() WHERE kid = :kid AND retired IS NULL RETURNING kid")
-
 
 # Called with the id of a key that is added or retired, in the transaction of that change.
 KeyRecorder: TypeAlias = Callable[[Transaction, str], Awaitable[None]]
@@ -70,11 +48,11 @@ class KeyRotation:
 
         async def work(tx: Transaction) -> bool:
             added = False
-            await tx.value(_LOCK)
+            await store.lock_keys(tx)
             # If the service is already running, its processes must load a new key before it signs.
-            delay = float(LEAD_S) if await tx.value(_COUNT_SIGNERS, side=False, algorithm=algorithm) else 0.0
+            delay = float(LEAD_S) if await store.has_signer(tx, algorithm, side=False) else 0.0
             for name, side in ((algorithm, False), *((name, True) for name in sides)):
-                if not await tx.value(_COUNT_SIGNERS, side=side, algorithm=name):
+                if not await store.has_signer(tx, name, side=side):
                     await self._add(tx, name, key_material.GENERATE[name](), side=side, delay=delay)
                     added = True
             return added
@@ -92,13 +70,13 @@ class KeyRotation:
         private = await trio.to_thread.run_sync(key_material.GENERATE[algorithm])
 
         async def work(tx: Transaction) -> str:
-            await tx.value(_LOCK)
-            for row in await tx.rows(PUBLISHED):
+            await store.lock_keys(tx)
+            for key in await store.published_keys(tx):
                 # Raises EncryptionError if this process has another master key than the service.
-                self._keyring.decrypt(purpose(row["kid"]), row["private_sealed"])
+                self._keyring.decrypt(purpose(key.kid), key.private_sealed)
             kid = await self._add(tx, algorithm, private, side=side, delay=float(LEAD_S))
             keep = float(LEAD_S + longest_token_s + VERIFY_EXPIRED_S)
-            await tx.value(_SUPERSEDE, kid=kid, keep=keep, side=side, algorithm=algorithm)
+            await store.supersede_keys(tx, kid, algorithm, side=side, keep_s=keep)
             data = {"kid": kid, "algorithm": algorithm}
             await record_changes(tx, [Change(ChangeType.KEY_ROTATED, data=data)])
             await record(tx, kid)
@@ -117,13 +95,13 @@ class KeyRotation:
         """
 
         async def work(tx: Transaction) -> bool:
-            await tx.value(_LOCK)
-            if not await tx.value(_COUNT_BY_KID, kid=kid):
+            await store.lock_keys(tx)
+            if not await store.key_exists(tx, kid):
                 return False
             await precondition(tx, kid)
-            if not await tx.value(_COUNT_OTHER_SIGNERS, kid=kid):
+            if not await store.has_other_signer(tx, kid):
                 raise LastKey(kid)
-            if await tx.value(_RETIRE, kid=kid) is None:
+            if not await store.retire_key(tx, kid):
                 return False
             await record_changes(tx, [Change(ChangeType.KEY_RETIRED, data={"kid": kid})])
             await record(tx, kid)
@@ -137,15 +115,8 @@ class KeyRotation:
     async def _add(self, tx: Transaction, algorithm: str, private: Any, *, side: bool, delay: float) -> str:
         public = private.public_key()
         kid = key_material.key_id(public)
-        await tx.value(
-            _ADD,
-            kid=kid,
-            algorithm=algorithm,
-            side=side,
-            public_pem=key_material.public_pem(public),
-            private_sealed=self._keyring.encrypt(purpose(kid), key_material.private_pem(private)),
-            delay=delay,
-        )
+        sealed = self._keyring.encrypt(purpose(kid), key_material.private_pem(private))
+        await store.add_key(tx, kid, algorithm, key_material.public_pem(public), sealed, side=side, delay_s=delay)
         return kid
 
 

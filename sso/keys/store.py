@@ -17,10 +17,30 @@ _SELECT = """SELECT kid, algorithm, side, public_pem, private_sealed, created, s
     retired IS NULL AND (published_until IS NULL OR published_until > now()) AS published
     FROM signing_keys"""
 _ALL = Statement(f"{_SELECT} ORDER BY signs_from, kid")
-PUBLISHED = Statement(
+_PUBLISHED = Statement(
     f"""{_SELECT} WHERE retired IS NULL AND (published_until IS NULL OR published_until > now())
     ORDER BY signs_from, kid"""
 )
+_LOCK = Statement("SELECT pg_advisory_xact_lock(7350912)")
+_CHAIN = "side = CAST(:side AS boolean) AND (NOT side OR algorithm = CAST(:algorithm AS text))"
+_COUNT_SIGNERS = Statement(
+    f"SELECT count(*) FROM signing_keys WHERE retired IS NULL AND published_until IS NULL AND {_CHAIN}"
+)
+_ADD = Statement(
+    """INSERT INTO signing_keys (kid, algorithm, side, public_pem, private_sealed, signs_from)
+    VALUES (:kid, :algorithm, :side, :public_pem, :private_sealed, now() + make_interval(secs => :delay))"""
+)
+_SUPERSEDE = Statement(
+    f"""UPDATE signing_keys SET published_until = now() + make_interval(secs => :keep)
+    WHERE kid <> :kid AND published_until IS NULL AND {_CHAIN}"""
+)
+_COUNT_OTHER_SIGNERS = Statement(
+    """SELECT count(*) FROM signing_keys k, signing_keys other
+    WHERE k.kid = :kid AND other.kid <> k.kid AND other.retired IS NULL AND other.published_until IS NULL
+        AND other.side = k.side AND (NOT k.side OR other.algorithm = k.algorithm)"""
+)
+_COUNT_BY_KID = Statement("SELECT count(*) FROM signing_keys WHERE kid = :kid")
+_RETIRE = Statement("UPDATE signing_keys SET retired = now() WHERE kid = :kid AND retired IS NULL RETURNING kid")
 
 
 @dataclass(frozen=True)
@@ -53,10 +73,58 @@ class KeyStore:
 
     async def published(self) -> list[StoredKey]:
         """Returns the published keys, the newest signer last."""
-        return [_stored(row) for row in await self._database.rows(PUBLISHED)]
+        return await published_keys(self._database)
 
     async def all(self, tx: Runner | None = None) -> list[StoredKey]:
         return [_stored(row) for row in await (tx or self._database).rows(_ALL)]
+
+
+async def published_keys(runner: Runner) -> list[StoredKey]:
+    return [_stored(row) for row in await runner.rows(_PUBLISHED)]
+
+
+async def lock_keys(tx: Runner) -> None:
+    """Keeps other changes of keys waiting until the transaction ends."""
+    await tx.value(_LOCK)
+
+
+async def has_signer(tx: Runner, algorithm: str, *, side: bool) -> bool:
+    """Returns whether the chain has a key that signs, now or soon."""
+    return bool(await tx.value(_COUNT_SIGNERS, side=side, algorithm=algorithm))
+
+
+async def has_other_signer(tx: Runner, kid: str) -> bool:
+    """Returns whether the chain of a key has another key that signs, now or soon."""
+    return bool(await tx.value(_COUNT_OTHER_SIGNERS, kid=kid))
+
+
+async def key_exists(tx: Runner, kid: str) -> bool:
+    return bool(await tx.value(_COUNT_BY_KID, kid=kid))
+
+
+async def add_key(
+    tx: Runner, kid: str, algorithm: str, public_pem: str, private_sealed: str, *, side: bool, delay_s: float
+) -> None:
+    """Publishes a key that signs after a delay."""
+    await tx.value(
+        _ADD,
+        kid=kid,
+        algorithm=algorithm,
+        side=side,
+        public_pem=public_pem,
+        private_sealed=private_sealed,
+        delay=delay_s,
+    )
+
+
+async def supersede_keys(tx: Runner, kid: str, algorithm: str, *, side: bool, keep_s: float) -> None:
+    """Keeps the other keys of the chain of a new key published for so long."""
+    await tx.value(_SUPERSEDE, kid=kid, keep=keep_s, side=side, algorithm=algorithm)
+
+
+async def retire_key(tx: Runner, kid: str) -> bool:
+    """Returns False if the key is retired already."""
+    return await tx.value(_RETIRE, kid=kid) is not None
 
 
 def _stored(row: Any) -> StoredKey:

@@ -4,17 +4,12 @@ from sso.bus.bus import Bus
 from sso.core.brand import Brand
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import record_id
-from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.log import request_fields
 from sso.mail.content import MailContent, render
+from sso.mail.outbox_store import insert_mail
 
 TOPIC = "mail"
-
-_PUT = Statement(
-    """INSERT INTO outbox (id, recipient, subject, body_sealed, html_sealed, request_id, trace_id)
-    VALUES (:id, :recipient, :subject, :body_sealed, :html_sealed, :request_id, :trace_id)"""
-)
 
 
 class Outbox:
@@ -32,15 +27,15 @@ class Outbox:
         """
         message_id, origin = record_id(), request_fields()
         mail = render(content, language, self._brand)
-        await tx.value(
-            _PUT,
-            id=message_id,
-            recipient=recipient,
-            subject=mail.subject,
-            body_sealed=self._keyring.encrypt(body_purpose(message_id), mail.text),
-            html_sealed=self._keyring.encrypt(html_purpose(message_id), mail.html),
-            request_id=origin.get("request"),
-            trace_id=origin.get("trace"),
+        await insert_mail(
+            tx,
+            message_id,
+            recipient,
+            mail.subject,
+            self._keyring.encrypt(body_purpose(message_id), mail.text),
+            self._keyring.encrypt(html_purpose(message_id), mail.html),
+            origin.get("request"),
+            origin.get("trace"),
         )
 
     def wake_senders(self) -> None:

@@ -1,4 +1,4 @@
-"""Sends the mails of the outbox by the SMTP server."""
+"""Sends the mails of the outbox by the SMTP server, and measures how many wait."""
 
 import structlog
 import trio
@@ -6,23 +6,17 @@ import trio
 from sso.core.encryption import Keyring
 from sso.core.logo import Logo
 from sso.db.database import Database
-from sso.db.statement import Statement
+from sso.db.errors import DatabaseError
 from sso.db.transaction import Row
 from sso.delivery.due_queue import LEASE_S, Due, DueQueue, Failure, QueuedDelivery, RetryPolicy, origin_fields
 from sso.mail.outbox import TOPIC, body_purpose, html_purpose
+from sso.mail.outbox_store import claim_mail, delete_mail, measure_queue, postpone_mail
 from sso.mail.smtp import Delivery, build_message
 from sso.telemetry.counters import DELIVERIES
 
 MAX_TRIES = 8
+MEASURE_S = 5.0
 
-# The limit of `tries` keeps the counter of a damaged row from overflowing.
-_CLAIM = Statement(
-    """UPDATE outbox SET tries = least(tries, 100) + 1, next_try = now() + make_interval(secs => :lease_s)
-    WHERE id = (SELECT id FROM outbox WHERE next_try <= now() ORDER BY next_try LIMIT 1 FOR UPDATE SKIP LOCKED)
-    RETURNING id, recipient, subject, body_sealed, html_sealed, tries, request_id, trace_id"""
-)
-_POSTPONE = Statement("UPDATE outbox SET next_try = now() + make_interval(secs => :pause_s) WHERE id = :id")
-_DELETE = Statement("DELETE FROM outbox WHERE id = :id")
 
 log = structlog.get_logger()
 
@@ -41,7 +35,7 @@ class MailDelivery(QueuedDelivery[Row]):
         self._logo = logo
 
     async def claim(self, busy: list[str]) -> Due[Row] | None:
-        row = await self._database.row(_CLAIM, lease_s=LEASE_S)
+        row = await claim_mail(self._database, LEASE_S)
         return None if row is None else Due(row, "", row["tries"], {"id": row["id"], **origin_fields(row)})
 
     async def send(self, item: Row) -> Failure | None:
@@ -57,16 +51,34 @@ class MailDelivery(QueuedDelivery[Row]):
         if due.item["recipient"]:
             DELIVERIES.add(self.name, "delivered")
             log.info("mail.delivered", tries=due.tries, **due.log_fields)
-        await self._database.value(_DELETE, id=due.item["id"])
+        await delete_mail(self._database, due.item["id"])
 
     async def store_failure(self, item: Row, failure: Failure, retry_after_s: float | None) -> None:
         if retry_after_s is None:
-            await self._database.value(_DELETE, id=item["id"])
+            await delete_mail(self._database, item["id"])
         else:
-            await self._database.value(_POSTPONE, id=item["id"], pause_s=retry_after_s)
+            await postpone_mail(self._database, item["id"], retry_after_s)
 
 
 def build_mail_sender(
     database: Database, keyring: Keyring, sender: str, delivery: Delivery, logo: Logo | None = None
 ) -> DueQueue:
     return DueQueue(TOPIC, MailDelivery(database, keyring, sender, delivery, logo), max_deliveries=1)
+
+
+class MailQueueMonitor:
+    """Measures the queue, for the metrics. One worker of a node does it: the queue is the same for all."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.waiting = 0
+        self.oldest_s = 0  # age of the oldest mail; 0 without one
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            try:
+                self.waiting, self.oldest_s = await measure_queue(self._database)
+            except DatabaseError as error:
+                log.warning("mail.queue_read_failed", reason=str(error))
+            await trio.sleep(MEASURE_S)

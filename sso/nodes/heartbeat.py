@@ -20,29 +20,13 @@ from sso.core.encryption import Keyring
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.migrate import HEAD
-from sso.db.statement import Statement
+from sso.nodes.installation_store import delete_silent_workers, delete_worker, write_heartbeat
 
 INTERVAL_S = 5.0
 SILENT_S = 15.0  # without a heartbeat
 FORGOTTEN_S = 86400.0  # after this time without a heartbeat, the row is deleted
 STOP_S = 1.0  # for the last statement of a worker that stops
 
-# A lost heartbeat does no harm, so the commit waits neither for the disk nor for a standby.
-_BEAT = Statement(
-    """INSERT INTO node_workers AS w (worker, node, host, pid, version, schema_version, base_url, master_keys, workers,
-        held_polls, sockets, clock_offset, started, last_seen, expires)
-    SELECT :worker, :node, :host, :pid, :version, :schema_version, :base_url, :master_keys, :workers, :held_polls,
-        :sockets, :clock_offset, now(), now(), now() + make_interval(secs => :forgotten)
-    FROM set_config('synchronous_commit', 'off', true)
-    ON CONFLICT (worker) DO UPDATE SET master_keys = excluded.master_keys, held_polls = excluded.held_polls,
-        sockets = excluded.sockets, clock_offset = excluded.clock_offset, last_seen = excluded.last_seen,
-        expires = excluded.expires"""
-)
-# Rows of workers of this node that died. A worker that only hung writes its row again.
-_DELETE_SILENT = Statement(
-    "DELETE FROM node_workers WHERE node = :node AND last_seen < now() - make_interval(secs => :silent)"
-)
-_DELETE = Statement("DELETE FROM node_workers WHERE worker = :worker")
 log = structlog.get_logger()
 
 
@@ -83,19 +67,19 @@ class Heartbeat:
                 await trio.sleep(INTERVAL_S)
         finally:
             with trio.CancelScope(shield=True), trio.move_on_after(STOP_S), suppress(DatabaseError):
-                await self._database.value(_DELETE, worker=self._worker)
+                await delete_worker(self._database, self._worker)
 
     async def beat(self) -> None:
-        await self._database.value(
-            _BEAT,
-            worker=self._worker,
+        await write_heartbeat(
+            self._database,
+            self._worker,
             master_keys=[key.id for key in self._keyring.keys],
             held_polls=self._load.held_polls(),
             sockets=self._load.sockets(),
             clock_offset=self._database.clock.host_offset(),
             **self._constants,
         )
-        await self._database.value(_DELETE_SILENT, node=self._node, silent=4 * SILENT_S)
+        await delete_silent_workers(self._database, self._node, 4 * SILENT_S)
 
 
 def default_node_name(bind: Bind) -> str:

@@ -5,22 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from sso.db.database import Database
-from sso.db.standalone import fetch_value
-from sso.db.statement import Statement
 from sso.nodes.heartbeat import SILENT_S
+from sso.nodes.installation_store import fetch_workers, read_workers
 
 MAX_CLOCK_OFFSET_S = 1.0
-
-_EXISTS = "SELECT to_regclass('node_workers')"
-_ROWS = """SELECT CAST(coalesce(json_agg(w ORDER BY w.node, w.age), '[]') AS text) FROM (
-    SELECT node, host, version, schema_version, base_url, master_keys, workers, held_polls, sockets, clock_offset,
-        extract(epoch FROM clock_timestamp() - started) AS uptime,
-        extract(epoch FROM clock_timestamp() - last_seen) AS age
-    FROM node_workers WHERE expires > now()) w"""
-_LIST = Statement(_ROWS)
 
 
 @dataclass(frozen=True)
@@ -45,17 +34,15 @@ class Node:
 
 def read_nodes(dsn: str) -> list[Node]:
     """Returns the nodes by name. A database of an older version has none."""
-    text = fetch_value(dsn, _EXISTS, _ROWS)
-    return _parse(text) if text else []
+    return _nodes(fetch_workers(dsn))
 
 
 async def load_nodes(database: Database) -> list[Node]:
     """Like `read_nodes`, on an open database whose schema is up to date."""
-    return _parse(await database.value(_LIST))
+    return _nodes(await read_workers(database))
 
 
-def _parse(text: str) -> list[Node]:
-    rows: list[dict[str, Any]] = orjson.loads(text)
+def _nodes(rows: Sequence[dict[str, Any]]) -> list[Node]:
     names = sorted({row["node"] for row in rows})
     return [_node(name, [row for row in rows if row["node"] == name]) for name in names]
 

@@ -14,7 +14,7 @@ from sso.db.rate_limit import RateLimiter
 from sso.keys.keyset import KeySet
 from sso.keys.signing_pool import SigningPool
 from sso.oauth.authorization.authorize import Authorize
-from sso.oauth.authorization.connected_sites import ConnectedSites
+from sso.oauth.authorization.connected_site_store import ConnectedSites
 from sso.oauth.authorization.login_flow import SiteLoginFlows
 from sso.oauth.authorization.pushed_requests import PushedAuthorizationRequests
 from sso.oauth.authorization.store import AuthorizationStore
@@ -124,7 +124,7 @@ def build_oauth(
         logout=Logout(clients, token_issuer, allow_http=allow_http),
         authorize_rate=RateLimiter(database, "authorize", settings.rate_authorize),
         browser_origins=BrowserOrigins(database, allow_http=allow_http),
-        introspection=Introspection(clients, database, token_store.digests, settings.base_url, allow_http=allow_http),
+        introspection=Introspection(clients, token_store, settings.base_url, allow_http=allow_http),
         pushed_requests=PushedAuthorizationRequests(clients, authorize, dpop_proofs, database, settings.rate_authorize),
         assertions=ClientAssertions(clients, database, verifications, settings.base_url),
     )

@@ -15,8 +15,8 @@ from sso.core.jwt import ExpiredToken, InvalidToken, looks_like_jwt
 from sso.core.net import Address
 from sso.db.clock import DatabaseClock
 from sso.perm.accepted_credentials import EndpointRule, Subject, questions_of
-from sso.perm.credentials.access_keys import AccessKey, AccessKeys
 from sso.perm.credentials.service_jwt import ServiceJwts
+from sso.perm.stores.access_keys import AccessKey, AccessKeys
 
 T = TypeVar("T")
 

@@ -7,22 +7,18 @@ from sso.core.field_errors import FieldError
 from sso.core.jwt import InvalidToken
 from sso.core.net import Address
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.perm.credentials.service_jwt import ServiceJwts
 from sso.perm.credentials.signed_address import SignedAddresses
 from sso.perm.engine.login_permission import login_allowed
 from sso.perm.engine.render import as_list_short
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.rights import Rights
+from sso.perm.stores.applications import read_application_name
 from sso.perm.stores.builtin_roles import ROOT_RULES
 from sso.perm.stores.email_secret import email_secret_matches
 from sso.perm.stores.facts_reader import FactsReader
+from sso.perm.stores.user_data import has_own_secret_data
 from sso.telemetry.counters import PERMISSION_CHECKS
-
-_NAME = Statement("SELECT name FROM applications WHERE application_id = :application_id")
-_HAS_SECRET_DATA = Statement(
-    "SELECT EXISTS (SELECT 1 FROM user_records WHERE user_id = :user_id AND secret_data <> '{}')"
-)
 
 
 class LoginRules:
@@ -90,9 +86,9 @@ class LoginRules:
         rights = Rights(central.effective(int(self._database.clock.now())))
         if rights.is_root or rights.central.projects or any(map(rights.has_root_rule, ROOT_RULES)):
             return True
-        return bool(await self._database.value(_HAS_SECRET_DATA, user_id=user.user_id))
+        return await has_own_secret_data(self._database, user.user_id)
 
     async def title(self, application_ids: tuple[int, ...]) -> str:
         if not application_ids:
             return ""
-        return str(await self._database.value(_NAME, application_id=application_ids[-1]) or "")
+        return await read_application_name(self._database, application_ids[-1])

@@ -12,7 +12,7 @@ from sso.accounts.user_jwt_claims import sign_in_of
 from sso.core.ids import digest, is_user_id
 from sso.perm.accepted_credentials import EndpointRule, Subject
 from sso.perm.caller import EXPIRED_FOR_S, PresentedCredentials
-from sso.perm.credentials.access_keys import AccessKey, AccessKeys
+from sso.perm.stores.access_keys import AccessKey, AccessKeys
 from sso.perm.stores.caller_read import CallerReads, CallerRow, ReadQuery
 
 

@@ -3,35 +3,14 @@
 from dataclasses import dataclass
 
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.perm.authorization import Authorizer, missing_sections, rights_of
 from sso.perm.caller import Caller
 from sso.perm.engine.records import OwnRecord, Schema
 from sso.perm.engine.required_rights import ROOT_RULES, Operation, is_allowed
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.secret_rights import secret_rights
-
-# The applications where a caller may have rights: those of the caller's projects, those with own secret data of the
-# caller, and those that give rights to all users.
-_CANDIDATES = Statement(
-    """SELECT a.application_id, a.project_id, a.secret_data, r.secret_data AS own_secret_data FROM applications a
-    LEFT JOIN user_records r ON r.application_id = a.application_id AND r.user_id = :user_id
-    WHERE (NOT :central_only OR a.application_id = 1) AND (a.project_id = ANY(CAST(:projects AS text[]))
-        OR r.secret_data <> '{}' OR a.secret_data @@ CAST('$.application.*.value == true' AS jsonpath))"""
-)
-_HAS_SECRET_RIGHTS = Statement(
-    """SELECT EXISTS (SELECT 1 FROM user_records WHERE user_id = :user_id AND secret_data <> '{}')
-        OR EXISTS (SELECT 1 FROM applications WHERE NOT removed AND secret_data @@ CAST(
-            '$.application.*.value == true || $.meta.*.canWrite.value != "none"' AS jsonpath))"""
-)
-_HAS_OWN_SECRET_DATA = Statement(
-    "SELECT EXISTS (SELECT 1 FROM user_records WHERE user_id = :user_id AND secret_data <> '{}')"
-)
-_EXISTS = {
-    "application": Statement("SELECT EXISTS (SELECT 1 FROM applications WHERE application_id = :id)"),
-    "project": Statement("SELECT EXISTS (SELECT 1 FROM projects WHERE id = :id)"),
-    "group": Statement("SELECT EXISTS (SELECT 1 FROM user_groups WHERE id = :id)"),
-}
+from sso.perm.stores.record_lists import record_exists
+from sso.perm.stores.user_data import has_own_secret_data, has_secret_rights, read_secret_data
 
 
 @dataclass(frozen=True)
@@ -75,14 +54,14 @@ class Visibility:
         return await find(caller, operation)
 
     async def exists(self, kind: str, record_id: int | str) -> bool:
-        return bool(await self._database.value(_EXISTS[kind], id=record_id))
+        return await record_exists(self._database, kind, record_id)
 
     async def has_permissions(self, caller: Caller) -> bool:
         """Returns whether the caller has any right of §5.5: over the service, in a project, or at an application."""
         granted = (await self._authorizer.caller_rights(caller)).granted
         if granted.is_root or granted.central.projects or not granted.root_rules.isdisjoint(ROOT_RULES):
             return True
-        return bool(await self._database.value(_HAS_SECRET_RIGHTS, user_id=caller.user_id))
+        return await has_secret_rights(self._database, caller.user_id)
 
     async def own_access(
         self,
@@ -98,7 +77,7 @@ class Visibility:
         """
         rights = await self._authorizer.caller_rights(caller, application_id)
         is_member = bool(rights.granted.central.projects)
-        if not is_member and not await self._database.value(_HAS_OWN_SECRET_DATA, user_id=caller.user_id):
+        if not is_member and not await has_own_secret_data(self._database, caller.user_id):
             return NO_ACCESS
         if project_id is None and rights.target_facts is not None:
             project_id = rights.target_facts.project_id
@@ -123,12 +102,8 @@ class Visibility:
             return Visible(everything=True, ids=frozenset((CENTRAL_APPLICATION_ID,)))
         everything = rights.allow(operation)
         central = rights.granted.central
-        rows = await self._database.rows(
-            _CANDIDATES,
-            user_id=caller.user_id,
-            projects=[access.project.id for access in central.projects],
-            central_only=everything,
-        )
+        projects = [access.project.id for access in central.projects]
+        rows = await read_secret_data(self._database, caller.user_id, projects, central_only=everything)
         ids = set()
         for row in rows:
             application_id, project_id = row["application_id"], row["project_id"]

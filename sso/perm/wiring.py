@@ -13,7 +13,6 @@ from sso.perm.authorization import Authorizer
 from sso.perm.caller import CallerAuthenticator
 from sso.perm.changes.recorder import ChangeRecorder
 from sso.perm.changes.writer import PermissionWriter
-from sso.perm.credentials.access_keys import AccessKeys
 from sso.perm.credentials.application_keys import ApplicationKeys
 from sso.perm.credentials.exchange_jwt import ExchangeJwt
 from sso.perm.credentials.key_file_import import KeyFileImport
@@ -40,6 +39,7 @@ from sso.perm.operations.user_data import UserDataOperations
 from sso.perm.operations.writes import PermissionWrites
 from sso.perm.read_ahead import ReadAhead
 from sso.perm.request_limit import PermissionRequestLimit
+from sso.perm.stores.access_keys import AccessKeys
 from sso.perm.stores.cached_facts import CachedFacts
 from sso.perm.stores.caller_read import CallerReads
 from sso.perm.stores.facts import StoredFacts

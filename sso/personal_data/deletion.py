@@ -6,20 +6,25 @@ from datetime import datetime
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.history.texts import format_day
 from sso.accounts.model import User
-from sso.accounts.user_store import get_user, revoke_everything
+from sso.accounts.user_store import get_user, lock_user, revoke_everything
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.language import Text, in_language
 from sso.core.moments import rfc3339
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
 from sso.perm.changes.last_administrators import LastAdministrator
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import WRITE, PermissionWriter
+from sso.personal_data.erasure_store import (
+    close_account,
+    keep_account,
+    make_erasure_due,
+    restore_account,
+)
 from sso.personal_data.errors import DeletionRefused
 
 BY_USER = "user"  # only they can keep the account themselves
@@ -31,31 +36,6 @@ ASK_SUPPORT = Text("To keep your account, ask support before that day.")
 NOT_YOU = Text("If this was not you, keep your account and change your password.")
 KEPT_SUBJECT = Text("Your %(service)s account is kept")
 KEPT = Text("Your account will not be deleted. You can sign in as before.")
-
-_LOCK = Statement("SELECT * FROM users WHERE user_id = :user_id FOR UPDATE")
-_CLOSE = Statement(
-    """UPDATE users SET deletion_due = now() + make_interval(days => :days), disabled = true,
-        deletion_by = CASE WHEN disabled THEN 'disabled' ELSE :by END
-    WHERE user_id = :user_id AND deletion_due IS NULL
-        AND coalesce(CAST(:valid_from AS bigint), valid_from) = valid_from
-    RETURNING deletion_due"""
-)
-_KEEP = Statement(
-    """UPDATE users SET deletion_due = NULL, deletion_by = NULL, disabled = false
-    WHERE user_id = :user_id AND valid_from = :valid_from AND deletion_by = 'user' AND deletion_due > now()
-    RETURNING user_id"""
-)
-# The erasure has begun if `deletion_by` is "erasing".
-_RESTORE = Statement(
-    """UPDATE users SET deletion_due = NULL, deletion_by = NULL, disabled = (deletion_by = 'disabled')
-    WHERE user_id = :user_id AND deletion_by <> 'erasing' RETURNING user_id"""
-)
-
-
-_MAKE_DUE = Statement(
-    """UPDATE users SET deletion_due = least(deletion_due, now())
-    WHERE user_id = :user_id AND deletion_due IS NOT NULL AND deletion_by <> 'erasing'"""
-)
 
 
 class AccountDeletion:
@@ -94,10 +74,9 @@ class AccountDeletion:
         days = self.days if days is None else days
 
         async def work(tx: Transaction) -> datetime | None:
-            if (row := await tx.row(_LOCK, user_id=user.user_id)) is not None:
-                precondition(User.from_row(row))
-            values = {"user_id": user.user_id, "valid_from": valid_from, "days": days, "by": by}
-            due: datetime | None = await tx.value(_CLOSE, **values)
+            if (stored := await lock_user(tx, user.user_id)) is not None:
+                precondition(stored)
+            due = await close_account(tx, user.user_id, valid_from, days, by)
             if due is None:
                 return None
             await revoke_everything(tx, user.user_id)
@@ -119,7 +98,7 @@ class AccountDeletion:
 
     async def make_due(self, user_id: str) -> None:
         """Ends the time in which a closed account can be kept."""
-        await self._database.value(_MAKE_DUE, user_id=user_id)
+        await make_erasure_due(self._database, user_id)
 
     async def keep(self, user: User) -> User | None:
         """Cancels the deletion that the user has requested. Of several concurrent calls, one returns the user.
@@ -128,7 +107,7 @@ class AccountDeletion:
         """
 
         async def work(tx: Transaction) -> User | None:
-            if await tx.value(_KEEP, user_id=user.user_id, valid_from=user.valid_from) is None:
+            if not await keep_account(tx, user.user_id, user.valid_from):
                 return None
             return await self._announce_kept(tx, user)
 
@@ -143,7 +122,7 @@ class AccountDeletion:
         """
 
         async def work(tx: Transaction) -> User | None:
-            if await tx.value(_RESTORE, user_id=user.user_id) is None:
+            if not await restore_account(tx, user.user_id):
                 return None
             await trail.write(tx, actor, "user.restore", user.user_id, {"deleted": True}, {"deleted": False})
             return await self._announce_kept(tx, user)

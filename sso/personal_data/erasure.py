@@ -4,12 +4,8 @@ The claim on an account is a lease: if the worker dies, another one repeats the 
 """
 
 import random
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
 
-import orjson
 import structlog
 import trio
 
@@ -19,10 +15,15 @@ from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.personal_data.deletion import AccountDeletion
-from sso.personal_data.tables import WITHOUT_FOREIGN_KEY
+from sso.personal_data.erasure_store import (
+    ClaimedUser,
+    audit_ids,
+    claim_account,
+    erase_account,
+    scrub_audit,
+)
 
 BEING_ERASED = "is being erased by a worker; try again in a few minutes"
 
@@ -31,47 +32,8 @@ LEASE_S = 600.0
 AUDIT_ROWS = 5000  # that one statement reads
 ERASURE_SECONDS = 30.0
 
-_CLAIM = Statement(
-    """UPDATE users SET deletion_due = now() + make_interval(secs => :lease), deletion_by = 'erasing'
-    WHERE user_id = (
-        SELECT user_id FROM users WHERE deletion_due <= now() AND disabled AND (:user_id = '' OR user_id = :user_id)
-        ORDER BY deletion_due LIMIT 1 FOR UPDATE SKIP LOCKED
-    ) RETURNING user_id, login, deletion_due"""
-)
-_AUDIT_IDS = Statement("SELECT coalesce(min(id), 0) AS first, coalesce(max(id), -1) AS last FROM audit")
-_ABOUT_USER = """((operation LIKE 'user.%' AND target = :user_id)
-        OR (operation = 'permissions.save' AND target = application_id || '/' || :user_id))"""
-# Entries about the user lose their values, entries by the user the address; other values lose the login. Logins of
-# others that end or begin like this one stay: a user must not be able to change what the audit trail says about others.
-_SCRUB_AUDIT = Statement(
-    f"""UPDATE audit SET address = CASE user_id WHEN :user_id THEN '' ELSE address END,
-        before = CASE WHEN NOT {_ABOUT_USER}
-            THEN CAST(regexp_replace(CAST(before AS text), :pattern, 'erased', 'g') AS jsonb) END,
-        after = CASE WHEN {_ABOUT_USER} THEN CAST('{{"erased"\\: true}}' AS jsonb)
-            ELSE CAST(regexp_replace(CAST(after AS text), :pattern, 'erased', 'g') AS jsonb) END
-    WHERE id >= :first AND id < :end AND (user_id = :user_id OR {_ABOUT_USER}
-        OR position(:login IN CAST(before AS text)) > 0 OR position(:login IN CAST(after AS text)) > 0)"""
-)
-_LOCK_CLAIMED = Statement(
-    """SELECT user_id FROM users WHERE user_id = :user_id AND deletion_by = 'erasing' AND deletion_due = :lease
-    FOR UPDATE"""
-)
-_DELETE_ROWS = tuple(Statement(f"DELETE FROM {table} WHERE user_id = :user_id") for table in WITHOUT_FOREIGN_KEY)
-_DELETE_MAILS = Statement(
-    """WITH codes AS (DELETE FROM registration_codes WHERE login = :login)
-    DELETE FROM outbox WHERE recipient = :login"""
-)
-_DELETE_USER = Statement("DELETE FROM users WHERE user_id = :user_id")
-_REMEMBER = Statement("INSERT INTO erased_users (user_id) VALUES (:user_id) ON CONFLICT DO NOTHING")
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True)
-class ClaimedUser:
-    user_id: str
-    login: str
-    deletion_due: datetime  # the end of the lease
 
 
 class AccountErasure:
@@ -105,8 +67,7 @@ class AccountErasure:
         return claimed is not None and await self._erase(claimed, actor)
 
     async def _claim(self, user_id: str = "") -> ClaimedUser | None:
-        row = await self._database.row(_CLAIM, lease=LEASE_S, user_id=user_id)
-        return ClaimedUser(**dict(row)) if row else None
+        return await claim_account(self._database, LEASE_S, user_id)
 
     async def _erase(self, user: ClaimedUser, actor: AuditActor | None = None) -> bool:
         await self._scrub_audit(user)
@@ -117,34 +78,15 @@ class AccountErasure:
 
     async def _scrub_audit(self, user: ClaimedUser) -> None:
         """Removes personal data from the audit trail, a few rows at a time: it may have millions of rows."""
-        json_login = orjson.dumps(user.login).decode()[1:-1]  # as in the text of a JSON document
-        ids = await self._database.row(_AUDIT_IDS)
-        assert ids is not None
-        for first in range(ids["first"], ids["last"] + 1, AUDIT_ROWS):
-            rows = {"first": first, "end": first + AUDIT_ROWS}
-            await self._database.value(
-                _SCRUB_AUDIT, user_id=user.user_id, login=json_login, pattern=_whole_login(json_login), **rows
-            )
-
-
-def _whole_login(login: str) -> str:
-    """Returns the regular expression of PostgreSQL that matches the login, but not a part of a longer address.
-
-    Before the login may be a line break, which JSON writes as a backslash and a letter.
-    """
-    escaped = re.sub(r"([^\w\x80-\U0010ffff])", r"\\\1", login)
-    return rf"(?:(?<![\w.!#$%&'*+/=?^`{{|}}~-])|(?<=\\[bfnrt])){escaped}(?!\w|[.-]\w)"
+        first_id, last_id = await audit_ids(self._database)
+        for first in range(first_id, last_id + 1, AUDIT_ROWS):
+            await scrub_audit(self._database, user, first, first + AUDIT_ROWS)
 
 
 async def _delete_everything(tx: Transaction, user: ClaimedUser, actor: AuditActor | None) -> bool:
     """Deletes all rows of the user. Returns False if another worker has the claim, or has erased the account."""
-    if await tx.value(_LOCK_CLAIMED, user_id=user.user_id, lease=user.deletion_due) is None:
+    if not await erase_account(tx, user):
         return False
-    for statement in _DELETE_ROWS:
-        await tx.value(statement, user_id=user.user_id)
-    await tx.value(_DELETE_MAILS, login=user.login)
-    await tx.value(_REMEMBER, user_id=user.user_id)
-    await tx.value(_DELETE_USER, user_id=user.user_id)
     await record_changes(tx, [Change(ChangeType.USER_ERASED, user.user_id)])
     await trail.write(tx, actor or AuditActor(), "user.erase", user.user_id, None, {"erased": True})
     return True

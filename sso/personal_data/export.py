@@ -14,14 +14,10 @@ from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.core.errors import NotFound
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
-from sso.personal_data.exported_lists import STATEMENTS, read_list
+from sso.personal_data.export_store import keep_user, read_lists, read_time
 
 EXPORT_SECONDS = 10.0
-
-_NOW = Statement("SELECT now()")
-_KEEP_USER = Statement("SELECT true FROM users WHERE user_id = :user_id FOR KEY SHARE")
 
 
 async def export_user(database: Database, user_id: str, actor: AuditActor | None = None) -> bytes:
@@ -42,13 +38,13 @@ async def _export_audited(tx: Transaction, user_id: str, actor: AuditActor | Non
 
 
 async def _export(tx: Transaction, user_id: str) -> bytes:
-    if not await tx.value(_KEEP_USER, user_id=user_id):  # an erasure waits until the export is done
+    if not await keep_user(tx, user_id):  # an erasure waits until the export is done
         raise NotFound
     await record_event(tx, user_id, EventKind.DATA_EXPORTED)
     user = await get_user(tx, user_id)
-    lists = {name: await read_list(tx, name, user_id) for name in STATEMENTS}
+    lists = await read_lists(tx, user_id)
     document = _document(user, {name: exported.entries for name, exported in lists.items()}) | {
-        "exported_at": _text(await tx.value(_NOW)),
+        "exported_at": _text(await read_time(tx)),
         # The lists that have further entries: those of the audit trail and of permissions are the oldest ones.
         "incomplete": sorted(name for name, exported in lists.items() if not exported.is_complete),
     }

@@ -11,7 +11,8 @@ from sso.accounts.operations import UserOperations
 from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.user_record import UserRecord
 from sso.accounts.user_store import read_password_hash
-from sso.audit.audited_changes import RecordDifference, last_audit_entry, read_differences
+from sso.audit.audited_changes import RecordDifference, read_differences
+from sso.audit.store import last_entry_id
 from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
 from sso.core.errors import ApiError
@@ -20,7 +21,6 @@ from sso.core.passwords import Hasher
 from sso.core.records import Outcome
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.oauth.clients.operations import ClientOperations
 from sso.perm.changes.impact import Impact
@@ -29,6 +29,7 @@ from sso.perm.changes.writer import WRITE, PermissionWriter, WriteMode
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.applications import NAME_TAKEN
 from sso.perm.stores.facts import StoredFacts
+from sso.perm.stores.locks import lock_applications, lock_documents
 from sso.perm.stores.seed import seed, seed_central_application
 from sso.state.document import Document
 from sso.state.location import error_location
@@ -47,17 +48,6 @@ from sso.upstream.provider_operations import ProviderOperations
 
 APPLY_SECONDS = 600.0
 T = TypeVar("T")
-
-# Documents are applied one at a time. Waiting for the previous one may take long; afterwards the usual lock timeout
-# applies again.
-_SET_TIMEOUTS = Statement("SELECT set_config('lock_timeout', :lock, true), set_config('statement_timeout', :run, true)")
-_LOCK_TIMEOUT = Statement("SELECT current_setting('lock_timeout')")
-_LOCK_APPLY = Statement("SELECT pg_advisory_xact_lock(hashtextextended('sso apply', 0))")
-# Applications are locked before projects, in the same order everywhere, to avoid deadlocks.
-_LOCK_APPLICATIONS = Statement(
-    """SELECT 1 FROM applications WHERE application_id = ANY(CAST(:ids AS int[]))
-    ORDER BY application_id FOR UPDATE"""
-)
 
 
 def _constraint_error(constraint: str) -> ApiError:
@@ -137,12 +127,9 @@ class ApplyRun:
 
     async def begin(self, tx: Transaction) -> Scope:
         """Waits for other documents. Returns what the document may change."""
-        usual = await tx.value(_LOCK_TIMEOUT)
-        await tx.value(_SET_TIMEOUTS, lock="60s", run="60s")
-        await tx.value(_LOCK_APPLY)
-        await tx.value(_SET_TIMEOUTS, lock=usual, run="60s")
+        await lock_documents(tx)
         if self._dry_run:
-            self._last_audit_entry = await last_audit_entry(tx)
+            self._last_audit_entry = await last_entry_id(tx)
             await seed(tx)
         return await document_scope(tx, self._document)
 
@@ -180,7 +167,7 @@ class ApplyRun:
         """Applies the sections in an order in which every record exists before another one names it."""
         actor, summary, document = self._actor, self.summary, self._document
         if document.has_permissions:
-            await tx.value(_LOCK_APPLICATIONS, ids=sorted({CENTRAL_APPLICATION_ID, *document.application_ids}))
+            await lock_applications(tx, {CENTRAL_APPLICATION_ID, *document.application_ids})
         admins = await projects.create_missing(tx, actor, summary, document.projects)
         await applications.apply(tx, actor, self._operations.keyring, summary, document.applications)
         await schemas.apply(tx, actor, summary, document.schemas)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
-from sso.accounts.user_directory import list_users
+from sso.accounts.user_directory_store import list_users
 from sso.accounts.user_record import exported_user
 from sso.audit import trail
 from sso.audit.trail import AuditActor

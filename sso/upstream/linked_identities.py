@@ -1,8 +1,6 @@
-"""Identities that are linked to users. An identity belongs to one user; a user may have several."""
+"""Links identities to users, who are notified. An identity belongs to one user; a user may have several."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import orjson
@@ -15,10 +13,19 @@ from sso.core.ids import record_id
 from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
-from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
+from sso.upstream.identity_store import (
+    LinkedIdentity,
+    count_links,
+    delete_link,
+    find_link,
+    insert_link,
+    list_links,
+    lock_user_of_links,
+    touch_link,
+)
 from sso.upstream.model import IdentityProvider, UpstreamIdentity
 
 MAX_LINKS = 20  # for one user
@@ -28,44 +35,6 @@ LINKED = Text("Your account can now be used with %(provider)s (%(identity)s).")
 UNLINKED_SUBJECT = Text("A way to sign in to %(service)s was removed")
 UNLINKED = Text("Your account can no longer be used with %(provider)s.")
 ADVICE = Text("If this was not you, sign in, remove what you do not know and change your password.")
-
-_FIND = Statement(
-    """SELECT l.id AS link_id, u.* FROM linked_identities l JOIN users u USING (user_id)
-    WHERE l.provider_id = :provider_id AND l.subject = :subject"""
-)
-_TOUCH = Statement(
-    """UPDATE linked_identities SET last_used = now(), name = :name, tokens_sealed = :tokens_sealed WHERE id = :id"""
-)
-_LIST = Statement(
-    """SELECT l.id, l.provider_id, l.name, l.created, l.last_used, p.name AS provider_name
-    FROM linked_identities l JOIN identity_providers p USING (provider_id)
-    WHERE l.user_id = :user_id ORDER BY p.position, p.name, l.created"""
-)
-# Changes of one user's links wait for each other, so that two of them cannot remove the last way to sign in together.
-# What depends on the links is read by a later statement, which sees what the other change has committed.
-_LOCK_USER = Statement(
-    """SELECT * FROM users WHERE user_id = :user_id AND valid_from = :valid_from AND NOT disabled
-    FOR NO KEY UPDATE"""
-)
-_COUNT = Statement("SELECT count(*) FROM linked_identities WHERE user_id = :user_id")
-_INSERT = Statement(
-    """INSERT INTO linked_identities (id, provider_id, subject, user_id, name, tokens_sealed, last_used)
-    VALUES (:id, :provider_id, :subject, :user_id, :name, :tokens_sealed, now())"""
-)
-_DELETE = Statement(
-    """DELETE FROM linked_identities l USING identity_providers p
-    WHERE l.id = :id AND l.user_id = :user_id AND p.provider_id = l.provider_id RETURNING p.name"""
-)
-
-
-@dataclass(frozen=True)
-class LinkedIdentity:
-    id: str
-    provider_id: str
-    provider_name: str
-    name: str
-    created: datetime
-    last_used: datetime
 
 
 class LastWayToSignIn(Exception):
@@ -85,16 +54,15 @@ class LinkedIdentities:
 
     async def use(self, provider: IdentityProvider, identity: UpstreamIdentity) -> User | None:
         """Returns the user of an identity and marks the identity as used. Returns None if it is not linked."""
-        row = await self._database.row(_FIND, provider_id=provider.provider_id, subject=identity.subject)
-        if row is None:
+        link = await find_link(self._database, provider.provider_id, identity.subject)
+        if link is None:
             return None
-        await self._database.value(
-            _TOUCH, id=row["link_id"], name=identity.name, tokens_sealed=self._seal(provider, row["link_id"], identity)
-        )
-        return User.from_row(row)
+        link_id, user = link
+        await touch_link(self._database, link_id, identity.name, self._seal(provider, link_id, identity))
+        return user
 
     async def list(self, user_id: str) -> list[LinkedIdentity]:
-        return [LinkedIdentity(**dict(row)) for row in await self._database.rows(_LIST, user_id=user_id)]
+        return await list_links(self._database, user_id)
 
     async def link(self, user: User, provider: IdentityProvider, identity: UpstreamIdentity) -> bool:
         """Links an identity and notifies the owner. Returns False if the user was revoked since it was read.
@@ -103,15 +71,15 @@ class LinkedIdentities:
         """
 
         async def work(tx: Transaction) -> bool:
-            row = await tx.row(_LOCK_USER, user_id=user.user_id, valid_from=user.valid_from)
-            if row is None:
+            locked = await lock_user_of_links(tx, user)
+            if locked is None:
                 return False
-            if await tx.value(_COUNT, user_id=user.user_id) >= MAX_LINKS:
+            if await count_links(tx, user.user_id) >= MAX_LINKS:
                 raise IdentityTaken
             await self.insert(tx, user.user_id, provider, identity)
             await record_event(tx, user.user_id, EventKind.IDENTITY_LINKED, name=provider.name)
             change = Text(LINKED, provider=provider.name, identity=identity.name or identity.subject)
-            await self._notify(tx, User.from_row(row), LINKED_SUBJECT, change)
+            await self._notify(tx, locked, LINKED_SUBJECT, change)
             return True
 
         try:
@@ -124,30 +92,22 @@ class LinkedIdentities:
     async def insert(self, tx: Runner, user_id: str, provider: IdentityProvider, identity: UpstreamIdentity) -> None:
         """Links an identity in the transaction of the caller."""
         link_id = record_id()
-        await tx.value(
-            _INSERT,
-            id=link_id,
-            provider_id=provider.provider_id,
-            subject=identity.subject,
-            user_id=user_id,
-            name=identity.name,
-            tokens_sealed=self._seal(provider, link_id, identity),
-        )
+        await insert_link(tx, link_id, provider.provider_id, user_id, identity, self._seal(provider, link_id, identity))
 
     async def unlink(self, user: User, link_id: str) -> bool:
         """Removes a link and notifies the owner. Returns False if it does not exist. Raises LastWayToSignIn."""
 
         async def work(tx: Transaction) -> bool:
-            row = await tx.row(_LOCK_USER, user_id=user.user_id, valid_from=user.valid_from)
-            if row is None:
+            locked = await lock_user_of_links(tx, user)
+            if locked is None:
                 return False
-            name = await tx.value(_DELETE, id=link_id, user_id=user.user_id)
+            name = await delete_link(tx, user.user_id, link_id)
             if name is None:
                 return False
             if not await can_sign_in(tx, user.user_id):
                 raise LastWayToSignIn  # the transaction is rolled back
             await record_event(tx, user.user_id, EventKind.IDENTITY_UNLINKED, name=name)
-            await self._notify(tx, User.from_row(row), UNLINKED_SUBJECT, Text(UNLINKED, provider=name))
+            await self._notify(tx, locked, UNLINKED_SUBJECT, Text(UNLINKED, provider=name))
             return True
 
         unlinked = await self._database.transaction(work)

@@ -19,8 +19,8 @@ from sso.accounts.visitor import Visitor
 from sso.core.language import Text, current_language
 from sso.upstream.attempt_store import BegunAttempt
 from sso.upstream.errors import AttemptExpired, InvalidAnswer, UpstreamError
+from sso.upstream.identity_store import PendingIdentities, PendingIdentity
 from sso.upstream.model import IdentityProvider
-from sso.upstream.pending_identity_store import PendingIdentities, PendingIdentity
 from sso.upstream.recent_login import LINK_PATH
 from sso.upstream.registration import AccountExists, IdentityRegistration
 from sso.upstream.sign_in import (

@@ -15,9 +15,9 @@ from sso.core.mail_address import check_mail_address
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.db.transaction import Transaction
+from sso.upstream.identity_store import PendingIdentities, PendingIdentity
 from sso.upstream.linked_identities import LinkedIdentities
 from sso.upstream.model import IdentityProvider
-from sso.upstream.pending_identity_store import PendingIdentities, PendingIdentity
 
 log = structlog.get_logger()
 

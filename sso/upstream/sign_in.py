@@ -15,9 +15,9 @@ from sso.accounts.session_store import Session
 from sso.telemetry.counters import LOGINS
 from sso.upstream.attempt_store import AttemptStore, BegunAttempt
 from sso.upstream.errors import AccountDisabled, AttemptExpired, UnknownProvider, UpstreamError
+from sso.upstream.identity_store import PendingIdentities, PendingIdentity
 from sso.upstream.linked_identities import IdentityTaken, LinkedIdentities
 from sso.upstream.model import Attempt, IdentityProvider, ProviderAdapter, UpstreamIdentity
-from sso.upstream.pending_identity_store import PendingIdentities, PendingIdentity
 from sso.upstream.provider_store import ProviderStore
 
 MAX_CLOCK_SKEW_S = 60

@@ -11,11 +11,11 @@ from sso.mail.outbox import Outbox
 from sso.upstream.attempt_store import AttemptStore
 from sso.upstream.connection_test import ConnectionTest
 from sso.upstream.http_client import ProviderClient
+from sso.upstream.identity_store import PendingIdentities
 from sso.upstream.linked_identities import LinkedIdentities
 from sso.upstream.model import ProviderAdapter
 from sso.upstream.oauth2 import OAuth2
 from sso.upstream.openid_connect import OpenIdConnect
-from sso.upstream.pending_identity_store import PendingIdentities
 from sso.upstream.provider_store import ProviderList, ProviderStore
 from sso.upstream.registration import IdentityRegistration
 from sso.upstream.sign_in import UpstreamSignIn

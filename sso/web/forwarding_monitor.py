@@ -11,10 +11,9 @@ import trio
 
 from sso.core.net import contains
 from sso.db.database import Database
-from sso.db.errors import DatabaseError
-from sso.db.statement import Statement
 from sso.log import request_fields
 from sso.web.client_address import LOCAL, TrustedProxies, UnknownAddress, peer_address
+from sso.web.untrusted_proxy_store import record_untrusted_proxy
 
 REPORT_EVERY_S = 60.0
 # fmt: off
@@ -25,18 +24,6 @@ FORWARDING_HEADERS = frozenset({
 })
 # fmt: on
 log = structlog.get_logger()
-
-# All workers together report a peer at most once per minute.
-_RECORD = Statement(
-    """
-    INSERT INTO untrusted_proxies AS existing (peer, header, last_seen, expires)
-    VALUES (:peer, :header, now(), now() + interval '1 day')
-    ON CONFLICT (peer) DO UPDATE
-        SET (header, last_seen, expires) = (excluded.header, excluded.last_seen, excluded.expires)
-        WHERE existing.last_seen < now() - interval '55 s'
-    RETURNING true
-    """
-)
 
 
 def advice_on(*, is_trusted: bool, header: str) -> str:
@@ -97,12 +84,3 @@ class ForwardingMonitor:
                 log.warning("proxy.forwarding_header_ignored", peer=peer, header=header, advice=advice, **origin)
             await trio.sleep(REPORT_EVERY_S)
             self._report, self._pending = None, trio.Event()
-
-
-async def record_untrusted_proxy(database: Database, peer: str, header: str) -> bool:
-    """Stores a report. Returns False if another worker has just stored one for this peer."""
-    try:
-        return bool(await database.value(_RECORD, peer=peer, header=header))
-    except DatabaseError as error:
-        log.warning("proxy.report_failed", reason=str(error))
-        return True

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 import trio
 
-from sso.accounts.history.events import MAX_DAILY_FAILURES, EventKind, record_failure
+from sso.accounts.history.events import EventKind, record_failure
+from sso.accounts.history.store import MAX_DAILY_FAILURES
 from sso.config import load
 from sso.db.cleanup import delete_expired
 from sso.services import open_services

@@ -4,7 +4,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from sso.accounts.known_devices import EARLIER, MAX_ACCOUNTS, MAX_FACTORS, KnownDevices
+from sso.accounts.known_device_store import MAX_FACTORS
+from sso.accounts.known_devices import EARLIER, MAX_ACCOUNTS, KnownDevices
 from sso.core.encryption import Keyring, MasterKey
 from sso.core.ids import secret_token
 from sso.db.database import Database

@@ -4,7 +4,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import trio
 
-from sso.accounts.mailed_links import MailedLink, MailedLinks
+from sso.accounts.mailed_link_store import MailedLink, MailedLinks
 from sso.db.database import Database
 from sso.db.statement import Statement
 

@@ -10,7 +10,8 @@ import trio
 from sso.accounts.authentication_context import GAME_AUTH, by_browser, by_password
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.model import LoginOptions
-from sso.accounts.session_tokens import MAX_SIGN_IN_TOKENS, MAX_USER_TOKENS, TokenSource
+from sso.accounts.session_token_statements import MAX_SIGN_IN_TOKENS, MAX_USER_TOKENS
+from sso.accounts.session_tokens import TokenSource
 from sso.core.net import parse_address
 from sso.db.statement import Statement
 from sso.services import Services

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sso.accounts.user_directory import MAX_SORTED, UserDirectory
+from sso.accounts.user_directory_store import MAX_SORTED, UserDirectory
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.perm.stores.group_directory import MAX_SORTED_GROUPS, find_group_page

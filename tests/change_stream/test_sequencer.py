@@ -9,7 +9,8 @@ import trio
 from sso.bus.wiring import build_bus
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.change_stream.reader import ChangeReader, ExpiredCursor, UnknownCursor
-from sso.change_stream.sequencer import ChangeSequencer, number_events
+from sso.change_stream.sequencer import ChangeSequencer
+from sso.change_stream.store import number_events
 from sso.db.cleanup import delete_expired
 from sso.db.database import Database
 from sso.db.statement import Statement

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import trio
 
-from sso.accounts.second_factor.codes import totp_purpose, use_totp_step
+from sso.accounts.second_factor.codes import totp_purpose
+from sso.accounts.second_factor.store import use_totp_step
 from sso.audit.trail import AuditActor
 from sso.core.brand import Brand
 from sso.core.encryption import EncryptionError, Keyring, MasterKey, column_purpose, key_id_of
@@ -19,7 +20,9 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.tables import metadata
 from sso.keys import reseal as reseal_module
-from sso.keys.reseal import Reseal, ResealIncomplete, SealedValue, sealed_columns
+from sso.keys import sealed_value_store
+from sso.keys.reseal import Reseal, ResealIncomplete
+from sso.keys.sealed_value_store import SealedValue, sealed_columns
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
 from sso.oauth.clients.store import secret_purpose
@@ -28,8 +31,8 @@ from sso.perm.stores.email_secret import get_or_create_email_secret
 from sso.services import Services, build
 from sso.state.apply import Applier
 from sso.state.document import parse
+from sso.upstream.identity_store import PendingIdentity
 from sso.upstream.model import UpstreamIdentity
-from sso.upstream.pending_identity_store import PendingIdentity
 from sso.webhooks.webhook_store import add_webhook
 from tests.kit.builders import TOTP_SECRET, add_user
 from tests.kit.operator_changes import rotate_secret
@@ -303,7 +306,7 @@ async def test_concurrently_changed_value_is_not_overwritten(filled: Services, m
 
 
 async def test_values_of_many_pages_and_steps_are_resealed(filled: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reseal_module, "PAGE_ROWS", 7)
+    monkeypatch.setattr(sealed_value_store, "PAGE_ROWS", 7)
     monkeypatch.setattr(reseal_module, "STEP_VALUES", 3)
     for number in range(100, 150):
         secret = {"totp_secret": TOTP_SECRET} if number % 3 else {}

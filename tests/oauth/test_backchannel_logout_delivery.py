@@ -11,7 +11,7 @@ import trio
 from structlog.testing import capture_logs
 
 from sso.backchannel_logout.sender import LIMITS, MAX_TRIES, build_logout_sender
-from sso.backchannel_logout.site_sessions import end_site_sessions
+from sso.backchannel_logout.store import end_site_sessions
 from sso.config import Settings
 from sso.core.net import parse_network
 from sso.db.statement import Statement

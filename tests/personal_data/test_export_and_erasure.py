@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sso.core.errors import NotFound
 from sso.db.tables import metadata
 from sso.personal_data.export import export_user
-from sso.personal_data.exported_lists import JSON_COLUMNS, TIME_COLUMNS
+from sso.personal_data.export_store import JSON_COLUMNS, TIME_COLUMNS
 from sso.personal_data.tables import EXPORTED, PSEUDONYMOUS, TRANSIENT, WITHOUT_FOREIGN_KEY
 from sso.services import Services
 from tests.kit.browser import Browser, fresh_browser, query, user_id_of

@@ -73,7 +73,10 @@ def test_request_span_has_method_route_status_and_statements(server: Server, col
     assert span.resource["service.name"] == "sso-test"
     assert span.resource["deployment.environment.name"] == "test"
     names = {child.name for child in collector.children(span)}
-    assert {"accounts.login.rate_limit.ADMIT", "accounts.login.rate_limit.CHARGE"} <= names  # a batch, and a statement
+    assert {
+        "accounts.login.rate_limit_store.ADMIT",
+        "accounts.login.rate_limit_store.CHARGE",
+    } <= names  # a batch, and a statement
 
 
 def test_request_id_and_trace_id_are_in_the_log(server: Server, collector: Collector) -> None:
@@ -172,7 +175,9 @@ def test_request_durations_and_batch_sizes_are_exported(server: Server, collecto
             metric.attributes
             == {"http.request.method": "GET", "http.route": "/readyz", "http.response.status_code": 200}
             for metric in durations
-        ) and any(metric.attributes == {"db.operation.name": "accounts.login.rate_limit.ADMIT"} for metric in batches)
+        ) and any(
+            metric.attributes == {"db.operation.name": "accounts.login.rate_limit_store.ADMIT"} for metric in batches
+        )
 
     assert until(recorded)
 

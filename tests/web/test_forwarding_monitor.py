@@ -14,7 +14,8 @@ from sso.db.errors import Unavailable
 from sso.doctor.checks import check
 from sso.log import current_request_id
 from sso.web.client_address import TrustedProxies
-from sso.web.forwarding_monitor import FORWARDING_HEADERS, ForwardingMonitor, ignored_header, record_untrusted_proxy
+from sso.web.forwarding_monitor import FORWARDING_HEADERS, ForwardingMonitor, ignored_header
+from sso.web.untrusted_proxy_store import record_untrusted_proxy
 from tests.kit.browser import query
 from tests.kit.conditions import until_true
 from tests.kit.game import Game

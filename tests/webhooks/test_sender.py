@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from sso.change_stream.events import Change, ChangeType, record_changes
-from sso.change_stream.sequencer import number_events
+from sso.change_stream.store import number_events
 from sso.config import Settings
 from sso.core.encryption import Keyring
 from sso.db.clock_sync import measure_clock

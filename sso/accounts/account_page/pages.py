@@ -13,7 +13,7 @@ from sso.accounts.form_problem import FormProblem
 from sso.accounts.password_changes import PasswordChanges
 from sso.accounts.ports import ConnectedSiteStore
 from sso.accounts.session_store import SessionStore
-from sso.accounts.signed_in_games import SignedInGames
+from sso.accounts.signed_in_game_store import SignedInGames
 from sso.accounts.user_store import UserStore
 from sso.web.redirects import see_other
 

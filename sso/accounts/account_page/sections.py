@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from sso.accounts.history.texts import PageMoment, format_time
 from sso.accounts.ports import ConnectedSite, ConnectedSiteStore
 from sso.accounts.session_store import Session, SessionEntry, SessionStore
-from sso.accounts.signed_in_games import SignedInGame, SignedInGames
+from sso.accounts.signed_in_game_store import SignedInGame, SignedInGames
 from sso.core.language import Text, plural
 from sso.web.language import _
 

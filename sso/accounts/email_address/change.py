@@ -9,28 +9,19 @@ from sso.accounts.email_address.mails import (
 )
 from sso.accounts.email_address.new_login import CHANGE, UNDO, AddressLink, NewLogin
 from sso.accounts.history.events import EventKind, record_event
-from sso.accounts.mailed_links import MailedLinks
-from sso.accounts.model import User, login_key, mailbox_key, stored_login
-from sso.accounts.user_store import get_user, lock_user
+from sso.accounts.mailed_link_store import MailedLinks, newest_link_data
+from sso.accounts.model import User, mailbox_key, stored_login
+from sso.accounts.second_factor.store import delete_mailed_code
+from sso.accounts.user_change_store import read_verified_at
+from sso.accounts.user_store import get_user, is_login_used, lock_user
 from sso.core.mail_address import check_mail_address
 from sso.db.database import Database
 from sso.db.rate_limit import claim_turn, turn_wait
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.mail.outbox import Outbox
 
 # Pauses between mails that one user requests, and between mails to one new address, which may be a stranger's.
 USER_PAUSE_S, ADDRESS_PAUSE_S = 60, 600
-
-_IS_TAKEN = Statement("SELECT EXISTS (SELECT FROM users WHERE login_key = :login_key)")
-_VERIFIED_AT = Statement(
-    "SELECT CAST(extract(epoch FROM email_verified_at) AS double precision) FROM users WHERE user_id = :user_id"
-)
-_DELETE_CODES = Statement("DELETE FROM email_codes WHERE user_id = :user_id")
-_PENDING = Statement(
-    """SELECT data FROM mailed_links WHERE user_id = :user_id AND purpose = :purpose AND expires > now()
-    ORDER BY created DESC LIMIT 1"""
-)
 
 
 class EmailChange:
@@ -50,7 +41,6 @@ class EmailChange:
         ValueError if it is not a mail address.
         """
         login = stored_login(check_mail_address(login))
-        key = login_key(login)
 
         async def work(tx: Transaction) -> int:
             await lock_user(tx, user.user_id)
@@ -66,7 +56,7 @@ class EmailChange:
             url = await self._links.create(
                 tx, CHANGE, "/email/change", CHANGE_LINK_S, user.user_id, login=login, old_key=user.login_key
             )
-            is_taken = await tx.value(_IS_TAKEN, login_key=key)
+            is_taken = await is_login_used(tx, login)
             mail = taken_mail(self._service_name) if is_taken else confirmation_mail(url, self._service_name)
             await self._outbox.put(tx, login, mail, language)
             return 0
@@ -77,7 +67,7 @@ class EmailChange:
 
     async def pending(self, user: User) -> str:
         """Returns the new address that has not been confirmed yet, or ""."""
-        data = await self._database.value(_PENDING, user_id=user.user_id, purpose=CHANGE)
+        data = await newest_link_data(self._database, CHANGE, user.user_id)
         return data["login"] if data else ""
 
     async def cancel(self, user: User) -> None:
@@ -99,10 +89,10 @@ class EmailChange:
         async def work(tx: Transaction) -> User | None:
             await lock_user(tx, user.user_id)
             link = await self._links.use(tx, CHANGE, secret)
-            verified_at = await tx.value(_VERIFIED_AT, user_id=user.user_id)
+            verified_at = await read_verified_at(tx, user.user_id)
             if link is None or not await self._new_login.set(tx, link, link.data["old_key"]):
                 return None
-            await tx.value(_DELETE_CODES, user_id=user.user_id)
+            await delete_mailed_code(tx, user.user_id)
             undo_url = await self._links.create(
                 tx, UNDO, "/email/undo", UNDO_LINK_S, user.user_id, login=user.login, verified_at=verified_at
             )

@@ -8,27 +8,20 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from sso.accounts.email_address import verification
-from sso.accounts.mailed_links import MailedLink, MailedLinks
-from sso.accounts.model import User, login_key
+from sso.accounts.mailed_link_store import MailedLink, MailedLinks
+from sso.accounts.model import User
 from sso.accounts.password_reset import requests
 from sso.accounts.ports import LoginWrites
+from sso.accounts.user_change_store import read_login, set_login
 from sso.accounts.user_store import UserStore
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.db.errors import UniqueViolation
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.mail.outbox import Outbox
 
 Result = TypeVar("Result")
 CHANGE, UNDO = "email_change", "email_undo"
-
-# The unique index of login_key decides whether the address is free.
-_SET_LOGIN = Statement(
-    """UPDATE users SET login = :login, login_key = :login_key, email_verified = true
-    WHERE user_id = :user_id AND (login_key = :old_key OR CAST(:old_key AS text) IS NULL) RETURNING user_id"""
-)
-_LOGIN = Statement("SELECT login FROM users WHERE user_id = :user_id")
 
 
 class AddressTaken(Exception):
@@ -69,9 +62,8 @@ class NewLogin:
         """
         assert link.user_id is not None
         login = link.data["login"]
-        old_login = await tx.value(_LOGIN, user_id=link.user_id)
-        values = {"login": login, "login_key": login_key(login), "user_id": link.user_id, "old_key": old_key}
-        if await tx.value(_SET_LOGIN, **values) is None:
+        old_login = await read_login(tx, link.user_id)
+        if not await set_login(tx, link.user_id, login, old_key):
             return False
         actor, entries = AuditActor(user_id=link.user_id), ({"login": old_login}, {"login": login})
         await trail.write(tx, actor, "user.save", link.user_id, *entries)  # permissions may depend on the domain

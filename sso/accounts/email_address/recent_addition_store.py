@@ -10,7 +10,7 @@ from datetime import datetime
 from sso.accounts.history.events import SUPPORT, EventKind, record_event
 from sso.accounts.second_factor.earlier_factors import TOTP, earlier_factors
 from sso.accounts.second_factor.recovery_codes import FACTOR as RECOVERY
-from sso.accounts.second_factor.recovery_codes import delete_recovery_codes
+from sso.accounts.second_factor.store import delete_recovery_codes
 from sso.accounts.user_store import get_user
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
@@ -35,6 +35,11 @@ _REMOVE_TOTP = Statement(
     WHERE user_id = :user_id AND totp_sealed IS NOT NULL RETURNING user_id"""
 )
 _REMOVE_PASSWORD = Statement("UPDATE users SET password_hash = NULL WHERE user_id = :user_id")
+_DELETE_EARLIER_IDENTITIES = Statement(
+    """DELETE FROM linked_identities l USING identity_providers p, users u
+    WHERE l.user_id = :user_id AND u.user_id = l.user_id AND p.provider_id = l.provider_id
+        AND l.created < u.email_verified_at RETURNING p.name"""
+)
 
 
 async def remove_recent_additions(tx: Transaction, user_id: str, since: datetime) -> None:
@@ -57,3 +62,12 @@ async def remove_recent_additions(tx: Transaction, user_id: str, since: datetime
 async def _happened(tx: Transaction, user_id: str, since: datetime, *kinds: EventKind) -> bool:
     happened: bool = await tx.value(_HAS_EVENT, user_id=user_id, since=since, kinds=list(kinds), support=SUPPORT)
     return happened
+
+
+# A stranger may have registered an account, linked an identity to it and then used the address of another person. When
+# that person gets the account by a reset of the password, the stranger must not keep a way in. Second factors need no
+# such rule: a reset asks for them, so the person who resets the password has them.
+async def remove_earlier_identities(tx: Transaction, user_id: str) -> None:
+    """The caller has locked the user, whose address is verified."""
+    for row in await tx.rows(_DELETE_EARLIER_IDENTITIES, user_id=user_id):
+        await record_event(tx, user_id, EventKind.IDENTITY_UNLINKED, name=row["name"])

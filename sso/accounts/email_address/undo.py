@@ -14,56 +14,27 @@ from sso.accounts.email_address.new_login import UNDO, AddressLink, NewLogin
 from sso.accounts.email_address.recent_addition_store import BEFORE_CHANGE_S, remove_recent_additions
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.history.texts import format_time
-from sso.accounts.mailed_links import MailedLink, MailedLinks
+from sso.accounts.mailed_link_store import (
+    MailedLink,
+    MailedLinks,
+    first_undo_link,
+    list_undo_links,
+    read_undo_link,
+    request_undo,
+    revoke_later_undo_links,
+)
 from sso.accounts.model import User
 from sso.accounts.password_reset import requests
 from sso.accounts.second_factor.earlier_factors import EarlierFactors, earlier_factors
+from sso.accounts.user_change_store import cancel_deletion, restore_verified_at
 from sso.accounts.user_store import get_user, lock_user, revoke_everything
-from sso.core.ids import digest
 from sso.core.language import in_language
 from sso.db.database import Database
-from sso.db.statement import Statement
-from sso.db.transaction import Row, Runner, Transaction
+from sso.db.transaction import Runner, Transaction
 from sso.mail.outbox import Outbox
 
 WAIT_S = 86400
 USE_S = 3 * 86400  # a requested undo can be made for at least this time after the wait
-
-_LINKS = Statement(
-    """SELECT data, expires FROM mailed_links WHERE user_id = :user_id AND purpose = 'email_undo' AND expires > now()
-    ORDER BY created"""
-)
-_FIRST_LINK = Statement(
-    """SELECT min(created) FROM mailed_links
-    WHERE user_id = :user_id AND purpose = 'email_undo' AND expires > now()"""
-)
-_REQUEST = Statement(
-    """UPDATE mailed_links SET data = data || jsonb_build_object('undo_at', floor(extract(epoch FROM now())) + :wait),
-        expires = greatest(expires, now() + make_interval(secs => :wait + :use))
-    WHERE digest = :digest AND purpose = 'email_undo' AND expires > now() AND NOT data ? 'undo_at'
-    RETURNING data"""
-)
-_LINK = Statement(
-    """SELECT data, floor(extract(epoch FROM now())) AS now FROM mailed_links
-    WHERE digest = :digest AND purpose = 'email_undo' AND expires > now()"""
-)
-# An earlier link stays: it may be the owner's, while the later addresses are a thief's.
-_REVOKE_LATER_LINKS = Statement(
-    """DELETE FROM mailed_links WHERE digest IN (
-        SELECT digest FROM mailed_links WHERE user_id = :user_id AND purpose = 'email_undo' AND created >= :created
-        ORDER BY digest FOR UPDATE
-    )"""
-)
-# A deletion that was requested on the account page. The one who has requested it may be the thief.
-_CANCEL_DELETION = Statement(
-    """UPDATE users SET deletion_due = NULL, deletion_by = NULL, disabled = false
-    WHERE user_id = :user_id AND deletion_by = 'user' AND deletion_due > now() RETURNING user_id"""
-)
-# The address was verified before the change; what was linked since then was linked by its owner.
-_RESTORE_VERIFIED_AT = Statement(
-    """UPDATE users SET email_verified_at = to_timestamp(CAST(:verified_at AS double precision))
-    WHERE user_id = :user_id"""
-)
 
 
 @dataclass(frozen=True)
@@ -97,7 +68,7 @@ class EmailUndo:
         return await self._new_login.find(UNDO, secret)
 
     async def links(self, user: User) -> list[UndoLink]:
-        rows = await self._database.rows(_LINKS, user_id=user.user_id)
+        rows = await list_undo_links(self._database, user.user_id)
         return [UndoLink(row["data"]["login"], row["expires"], undo_time(row["data"])) for row in rows]
 
     async def factors_to_end_links(self, user: User) -> EarlierFactors | None:
@@ -105,7 +76,7 @@ class EmailUndo:
 
         Returns None if there is no link, or no such factor: then the links cannot be ended.
         """
-        first: datetime | None = await self._database.value(_FIRST_LINK, user_id=user.user_id)
+        first = await first_undo_link(self._database, user.user_id)
         return await _factors_before(self._database, user.user_id, first) or None if first else None
 
     async def must_wait(self, found: AddressLink) -> bool:
@@ -117,7 +88,7 @@ class EmailUndo:
 
         async def work(tx: Transaction) -> None:
             await lock_user(tx, user.user_id)
-            rows = await tx.rows(_LINKS, user_id=user.user_id)
+            rows = await list_undo_links(tx, user.user_id)
             await self._links.revoke(tx, UNDO, user.user_id)
             for login in dict.fromkeys(row["data"]["login"] for row in rows):
                 await self._outbox.put(tx, login, undo_ended_mail(self._service_name), user.lang)
@@ -155,29 +126,28 @@ class EmailUndo:
 
     async def _request(self, tx: Transaction, user: User, secret: str) -> UndoWaits | None:
         """Requests the undo unless it is requested already. Returns None if it may be made, or the link is invalid."""
-        values = {"digest": digest(secret), "wait": WAIT_S, "use": USE_S}
-        row: Row | None = await tx.row(_REQUEST, **values)
-        if row is not None:
-            until = undo_time(row["data"])
+        data = await request_undo(tx, secret, WAIT_S, USE_S)
+        if data is not None:
+            until = undo_time(data)
             assert until is not None
             with in_language(user.lang):
-                mail = undo_requested_mail(row["data"]["login"], format_time(until), self._service_name)
-            for login in (row["data"]["login"], user.login):
+                mail = undo_requested_mail(data["login"], format_time(until), self._service_name)
+            for login in (data["login"], user.login):
                 await self._outbox.put(tx, login, mail, user.lang)
             await record_event(tx, user.user_id, EventKind.EMAIL_UNDO_REQUESTED)
             return UndoWaits(until)
-        row = await tx.row(_LINK, digest=digest(secret))
+        row = await read_undo_link(tx, secret)
         until = undo_time(row["data"]) if row else None
         return UndoWaits(until) if row and until and until.timestamp() > row["now"] else None
 
     async def _restore(self, tx: Transaction, user: User, link: MailedLink) -> str:
         user_id = user.user_id
         if verified_at := link.data.get("verified_at"):
-            await tx.value(_RESTORE_VERIFIED_AT, user_id=user_id, verified_at=verified_at)
-        await tx.value(_REVOKE_LATER_LINKS, user_id=user_id, created=link.created)
+            await restore_verified_at(tx, user_id, verified_at)
+        await revoke_later_undo_links(tx, user_id, link.created)
         await remove_recent_additions(tx, user_id, link.created - timedelta(seconds=BEFORE_CHANGE_S))
         await revoke_everything(tx, user_id)
-        if await tx.value(_CANCEL_DELETION, user_id=user_id):
+        if await cancel_deletion(tx, user_id):
             await record_event(tx, user_id, EventKind.DELETION_CANCELLED)
         await record_event(tx, user_id, EventKind.EMAIL_CHANGE_UNDONE)
         await self._outbox.put(tx, user.login, undone_mail(self._service_name), user.lang)

@@ -1,13 +1,13 @@
 """Verifies that a user reads the mails to the address of the account, by a link in a mail."""
 
 from sso.accounts.history.events import EventKind, record_event
-from sso.accounts.mailed_links import MailedLinks
+from sso.accounts.mailed_link_store import MailedLinks
 from sso.accounts.model import User
+from sso.accounts.user_change_store import set_verified
 from sso.accounts.user_store import UserStore, lock_user
 from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.rate_limit import claim_turn, turn_wait
-from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
@@ -15,11 +15,6 @@ from sso.mail.outbox import Outbox
 PURPOSE = "email_verification"
 LINK_S = 24 * 3600
 RESEND_S = 120
-
-_MARK_VERIFIED = Statement(
-    """UPDATE users SET email_verified = true
-    WHERE user_id = :user_id AND login_key = :login_key AND NOT email_verified RETURNING user_id"""
-)
 
 
 class EmailVerification:
@@ -76,7 +71,7 @@ class EmailVerification:
 
 async def mark_verified(tx: Runner, user: User) -> None:
     """Marks the address that the user had when it was read as verified, unless it has changed since."""
-    if await tx.value(_MARK_VERIFIED, user_id=user.user_id, login_key=user.login_key):
+    if await set_verified(tx, user.user_id, user.login_key):
         await record_event(tx, user.user_id, EventKind.EMAIL_VERIFIED)
 
 

@@ -3,10 +3,9 @@
 from enum import StrEnum
 from typing import Any
 
-from sso.db.statement import Statement
+from sso.accounts.history.store import insert_event, insert_failure
 from sso.db.transaction import Runner
 
-MAX_DAILY_FAILURES = 20  # rows of failed attempts that one account gets a day; further ones are added to the newest
 SUPPORT = "support"  # the value of ``by`` in the details of an event that a command has caused
 
 
@@ -48,34 +47,6 @@ class EventKind(StrEnum):
     DELETION_CANCELLED = "deletion_cancelled"
 
 
-_RECORD = Statement(
-    """INSERT INTO account_events (user_id, kind, address, device, detail)
-    VALUES (:user_id, :kind, :address, :device, :detail)"""
-)
-# CTEs that record a failed attempt, if :failed_user_id is not NULL and the condition holds. Attempts from one address
-# within an hour share a row, and a day has at most MAX_DAILY_FAILURES rows, so that a stranger cannot flood the
-# history. A row of attempts from several addresses has none. Only the newest events are read, so the cost is bounded.
-FAILED_ATTEMPT = f"""newest_events AS MATERIALIZED (
-        SELECT id, kind, address, at FROM account_events WHERE user_id = CAST(:failed_user_id AS text)
-        ORDER BY id DESC LIMIT 100
-    ), failures AS (
-        SELECT id, address, at FROM newest_events WHERE kind = :failed_kind AND at > now() - interval '1 day'
-    ), joined_failure AS (
-        SELECT id FROM failures WHERE (address = :failed_address AND at > now() - interval '1 hour')
-            OR (SELECT count(*) FROM failures) >= {MAX_DAILY_FAILURES}
-        ORDER BY address = :failed_address DESC, id DESC LIMIT 1
-    ), repeated_failure AS (
-        UPDATE account_events e SET times = times + 1, last_at = now(),
-            address = CASE e.address WHEN :failed_address THEN e.address ELSE '' END
-        WHERE e.id = (SELECT id FROM joined_failure) AND {{condition}}
-    ), new_failure AS (
-        INSERT INTO account_events (user_id, kind, address)
-        SELECT user_id, :failed_kind, :failed_address FROM users WHERE user_id = CAST(:failed_user_id AS text)
-            AND NOT EXISTS (SELECT FROM joined_failure) AND {{condition}}
-    )"""
-_RECORD_FAILURE = Statement(f"WITH {FAILED_ATTEMPT.format(condition='true')} SELECT 1")
-
-
 async def record_event(tx: Runner, user_id: str, kind: EventKind, **detail: Any) -> None:
     """Adds an event to the history of the user, with address and browser of the current request.
 
@@ -87,9 +58,9 @@ async def record_event(tx: Runner, user_id: str, kind: EventKind, **detail: Any)
     if origin is None:
         detail = {"by": SUPPORT, **detail}
     address, device = origin or ("", "")
-    await tx.value(_RECORD, user_id=user_id, kind=kind, address=address, device=device, detail=detail)
+    await insert_event(tx, user_id, kind, address, device, detail)
 
 
 async def record_failure(tx: Runner, user_id: str, kind: EventKind, address: str) -> None:
     """Adds a failed attempt, or counts it in the row of similar ones."""
-    await tx.value(_RECORD_FAILURE, failed_user_id=user_id, failed_kind=kind, failed_address=address)
+    await insert_failure(tx, user_id, kind, address)

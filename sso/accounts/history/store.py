@@ -1,4 +1,4 @@
-"""Reads the security history of a user."""
+"""The security history of users in the database."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,7 @@ from sso.accounts.model import application_ids
 from sso.accounts.ports import ApplicationDirectory
 from sso.db.database import Database
 from sso.db.statement import Statement
-from sso.db.transaction import Row
+from sso.db.transaction import Row, Runner
 
 PAGE = 50
 
@@ -18,6 +18,33 @@ _LIST = Statement(
     ORDER BY id DESC LIMIT :limit"""
 )
 MAX_ID = 2**63 - 1
+MAX_DAILY_FAILURES = 20  # rows of failed attempts that one account gets a day; further ones are added to the newest
+_RECORD = Statement(
+    """INSERT INTO account_events (user_id, kind, address, device, detail)
+    VALUES (:user_id, :kind, :address, :device, :detail)"""
+)
+# CTEs that record a failed attempt, if :failed_user_id is not NULL and the condition holds. Attempts from one address
+# within an hour share a row, and a day has at most MAX_DAILY_FAILURES rows, so that a stranger cannot flood the
+# history. A row of attempts from several addresses has none. Only the newest events are read, so the cost is bounded.
+FAILED_ATTEMPT = f"""newest_events AS MATERIALIZED (
+        SELECT id, kind, address, at FROM account_events WHERE user_id = CAST(:failed_user_id AS text)
+        ORDER BY id DESC LIMIT 100
+    ), failures AS (
+        SELECT id, address, at FROM newest_events WHERE kind = :failed_kind AND at > now() - interval '1 day'
+    ), joined_failure AS (
+        SELECT id FROM failures WHERE (address = :failed_address AND at > now() - interval '1 hour')
+            OR (SELECT count(*) FROM failures) >= {MAX_DAILY_FAILURES}
+        ORDER BY address = :failed_address DESC, id DESC LIMIT 1
+    ), repeated_failure AS (
+        UPDATE account_events e SET times = times + 1, last_at = now(),
+            address = CASE e.address WHEN :failed_address THEN e.address ELSE '' END
+        WHERE e.id = (SELECT id FROM joined_failure) AND {{condition}}
+    ), new_failure AS (
+        INSERT INTO account_events (user_id, kind, address)
+        SELECT user_id, :failed_kind, :failed_address FROM users WHERE user_id = CAST(:failed_user_id AS text)
+            AND NOT EXISTS (SELECT FROM joined_failure) AND {{condition}}
+    )"""
+_RECORD_FAILURE = Statement(f"WITH {FAILED_ATTEMPT.format(condition='true')} SELECT 1")
 
 
 @dataclass(frozen=True)
@@ -48,3 +75,12 @@ class AccountHistory:
 
 def _game_ids(row: Row) -> tuple[int, int]:
     return row["detail"].get("app_id", 0), row["detail"].get("gapp_id", 0)
+
+
+async def insert_event(tx: Runner, user_id: str, kind: str, address: str, device: str, detail: dict[str, Any]) -> None:
+    await tx.value(_RECORD, user_id=user_id, kind=kind, address=address, device=device, detail=detail)
+
+
+async def insert_failure(tx: Runner, user_id: str, kind: str, address: str) -> None:
+    """Adds a failed attempt, or counts it in the row of similar ones."""
+    await tx.value(_RECORD_FAILURE, failed_user_id=user_id, failed_kind=kind, failed_address=address)

@@ -1,13 +1,16 @@
 """Passkeys in the database."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sso.accounts.model import User
 from sso.accounts.passkeys.challenges import Challenge
+from sso.accounts.passkeys.verification import NewCredential
 from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Runner
 
 KEPT_S = 60  # a used challenge is kept for longer than it is valid, in case the clocks of two hosts differ
 
@@ -33,6 +36,21 @@ _RECORD_USE = Statement(
     WHERE credential_id = :credential_id AND (sign_count < :sign_count OR (sign_count = 0 AND :sign_count = 0))
     RETURNING id"""
 )
+_COUNT_UP = Statement(
+    """UPDATE users SET passkey_count = passkey_count + 1, passkey_handle = :handle
+    WHERE user_id = :user_id AND valid_from = :valid_from AND NOT disabled AND passkey_count < :max_passkeys
+        AND coalesce(passkey_handle, :handle) = :handle RETURNING user_id"""
+)
+_COUNT_DOWN = Statement(
+    """UPDATE users SET passkey_count = passkey_count - 1
+    WHERE user_id = :user_id AND valid_from = :valid_from AND passkey_count > 0 RETURNING user_id"""
+)
+_INSERT = Statement(
+    """INSERT INTO passkeys (id, credential_id, user_id, public_key, sign_count, name, transports)
+    VALUES (:id, :credential_id, :user_id, :public_key, :sign_count, :name, :transports)
+    ON CONFLICT (credential_id) DO NOTHING RETURNING id"""
+)
+_DELETE = Statement("DELETE FROM passkeys WHERE user_id = :user_id AND id = :id RETURNING name")
 
 
 @dataclass(frozen=True)
@@ -87,6 +105,40 @@ class PasskeyStore:
     async def rename(self, user_id: str, passkey_id: str, name: str) -> bool:
         """Returns False if the user has no such passkey."""
         return await self._database.value(_RENAME, user_id=user_id, id=passkey_id, name=name) is not None
+
+
+async def count_passkey_up(tx: Runner, user: User, handle: bytes, max_passkeys: int) -> bool:
+    """Returns False if the user was revoked since it was read, has too many passkeys, or another handle."""
+    values = {"user_id": user.user_id, "valid_from": user.valid_from, "max_passkeys": max_passkeys}
+    return await tx.value(_COUNT_UP, handle=handle, **values) is not None
+
+
+async def count_passkey_down(tx: Runner, user: User) -> bool:
+    """Returns False if the user was revoked since it was read, or has no passkey."""
+    return await tx.value(_COUNT_DOWN, user_id=user.user_id, valid_from=user.valid_from) is not None
+
+
+async def insert_passkey(
+    tx: Runner, passkey_id: str, user_id: str, new: NewCredential, name: str, transports: Sequence[str]
+) -> bool:
+    """Returns False if the credential exists already."""
+    added = await tx.value(
+        _INSERT,
+        id=passkey_id,
+        credential_id=new.credential_id,
+        user_id=user_id,
+        public_key=new.public_key,
+        sign_count=new.sign_count,
+        name=name,
+        transports=list(transports),
+    )
+    return added is not None
+
+
+async def delete_passkey(tx: Runner, user_id: str, passkey_id: str) -> str | None:
+    """Returns the name of the passkey, or None if the user has no such passkey."""
+    name: str | None = await tx.value(_DELETE, user_id=user_id, id=passkey_id)
+    return name
 
 
 def _challenge_values(challenge: Challenge) -> dict[str, Any]:

@@ -12,12 +12,11 @@ import trio
 
 from sso.accounts.errors import LoginBusy
 from sso.accounts.history.texts import format_day
-from sso.accounts.mailed_links import MailedLinks
-from sso.accounts.model import login_key
+from sso.accounts.mailed_link_store import MailedLinks, count_links
+from sso.accounts.user_change_store import lock_user_for_reset
 from sso.core.language import Text, in_language
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
@@ -31,16 +30,6 @@ MAX_WAITING = 1000
 BUSY_RETRY_S = 5
 DRAIN_S = 5
 
-# Requests for the same account wait for each other here. The user of a closed account may still keep it.
-_FIND_USER = Statement(
-    """SELECT user_id, login, deletion_due FROM users
-    WHERE login_key = :login_key AND (NOT disabled OR deletion_by = 'user' AND deletion_due > now())
-    FOR NO KEY UPDATE"""
-)
-_COUNT_LINKS = Statement(
-    """SELECT count(*) FROM mailed_links WHERE user_id = CAST(:user_id AS text) AND purpose = :purpose
-    AND created > now() - make_interval(secs => :window)"""
-)
 
 log = structlog.get_logger()
 
@@ -94,9 +83,9 @@ class ResetRequests:
         self._outbox.wake_senders()
 
     async def _send_link(self, tx: Transaction, request: ResetRequest) -> None:
-        row = await tx.row(_FIND_USER, login_key=login_key(request.login))
+        row = await lock_user_for_reset(tx, request.login)
         user_id, recipient, due = (row["user_id"], row["login"], row["deletion_due"]) if row else (None, "", None)
-        if await tx.value(_COUNT_LINKS, user_id=user_id, purpose=PURPOSE, window=float(WINDOW_S)) >= MAX_LINKS:
+        if await count_links(tx, PURPOSE, user_id, WINDOW_S) >= MAX_LINKS:
             return
         url = await self._links.create(tx, PURPOSE, "/reset", LINK_S, user_id, next=request.next_path)
         mail = _mail(url, self._service_name, _closed_text(due, request.language))

@@ -2,23 +2,16 @@
 
 from dataclasses import dataclass, replace
 
+from sso.accounts.email_address.recent_addition_store import remove_earlier_identities
 from sso.accounts.email_address.verification import mark_verified
-from sso.accounts.history.events import EventKind, record_event
-from sso.accounts.mailed_links import MailedLinks
+from sso.accounts.mailed_link_store import MailedLinks
 from sso.accounts.model import User
 from sso.accounts.password_changes import BY_RESET, PasswordChanges
 from sso.accounts.password_reset.requests import PURPOSE
 from sso.accounts.user_store import UserStore, lock_user
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.mail.outbox import Outbox
-
-_DELETE = Statement(
-    """DELETE FROM linked_identities l USING identity_providers p, users u
-    WHERE l.user_id = :user_id AND u.user_id = l.user_id AND p.provider_id = l.provider_id
-        AND l.created < u.email_verified_at RETURNING p.name"""
-)
 
 
 @dataclass(frozen=True)
@@ -77,12 +70,3 @@ class PasswordReset:
         changed = await self._database.transaction(work)
         self._outbox.wake_senders()
         return changed
-
-
-# A stranger may have registered an account, linked an identity to it and then used the address of another person. When
-# that person gets the account by a reset of the password, the stranger must not keep a way in. Second factors need no
-# such rule: a reset asks for them, so the person who resets the password has them.
-async def remove_earlier_identities(tx: Transaction, user_id: str) -> None:
-    """The caller has locked the user, whose address is verified."""
-    for row in await tx.rows(_DELETE, user_id=user_id):
-        await record_event(tx, user_id, EventKind.IDENTITY_UNLINKED, name=row["name"])

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.login.password_login import PasswordLogin
-from sso.accounts.mailed_links import MailedLink, MailedLinks
+from sso.accounts.mailed_link_store import MailedLink, MailedLinks
 from sso.accounts.model import User
 from sso.accounts.registration import invitations, verification
 from sso.accounts.user_store import create_user, is_login_used

@@ -4,28 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sso.accounts.mailed_links import MailedLinks
+from sso.accounts.mailed_link_store import MailedLinks, list_invitations, revoke_invitations
 from sso.accounts.model import login_key
 from sso.accounts.registration.mails import invitation_mail
 from sso.accounts.registration.verification import PATH
 from sso.core.ids import record_id
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.mail.outbox import Outbox
 
 PURPOSE = "invitation"
 DAY_S = 86400
-
-_LIST = Statement(
-    f"""SELECT data, created, expires FROM mailed_links WHERE purpose = '{PURPOSE}' AND expires > now()
-        AND (created, data ->> 'id') > (to_timestamp(0) + :after_us * interval '1 microsecond', :after_id)
-    ORDER BY created, data ->> 'id' LIMIT CAST(:limit AS bigint)"""
-)
-_REVOKE = Statement(
-    f"""DELETE FROM mailed_links WHERE purpose = '{PURPOSE}' AND expires > now()
-        AND data ->> 'id' = ANY (CAST(:ids AS text[])) RETURNING digest"""
-)
 
 
 @dataclass(frozen=True)
@@ -59,9 +48,9 @@ class Invitations:
 
     async def list(self, after_us: int = 0, after_id: str = "", limit: int | None = None) -> list[Invitation]:
         """Returns the invitations that can still be used, oldest first, after the one with this time and id."""
-        rows = await self._database.rows(_LIST, after_us=after_us, after_id=after_id, limit=limit)
+        rows = await list_invitations(self._database, after_us, after_id, limit)
         return [Invitation(row["data"]["id"], row["data"]["login"], row["created"], row["expires"]) for row in rows]
 
     async def revoke(self, ids: Sequence[str]) -> int:
         """Revokes the invitations with these ids. Returns how many could still be used."""
-        return len(await self._database.rows(_REVOKE, ids=ids))
+        return await revoke_invitations(self._database, ids)

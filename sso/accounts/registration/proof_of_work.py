@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from sso.accounts.registration.store import use_puzzle
 from sso.core.encryption import Keyring
-from sso.core.ids import digest, secret_token
+from sso.core.ids import secret_token
 from sso.core.language import Text, plural
 from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
-from sso.db.statement import Statement
 from sso.web.language import _
 
 LIFE_S = 3600
@@ -31,10 +31,6 @@ _PURPOSE = "registration puzzle"
 _PUZZLE = re.compile(r"([A-Za-z0-9_-]{22})\.([0-9]{1,12})\.([0-9]{1,2})\.([A-Za-z0-9_-]{43})", re.ASCII)
 _SOLUTION = re.compile(r"[0-9]{1,12}", re.ASCII)
 
-_USE = Statement(
-    """INSERT INTO used_puzzles (digest, expires) VALUES (:digest, now() + make_interval(secs => :life))
-    ON CONFLICT DO NOTHING RETURNING digest"""
-)
 
 EXPIRED = _("This form was open for too long. Please send it again.")
 
@@ -80,8 +76,7 @@ class ProofOfWork:
             left_s = left_s if left_s > 0 else await self._waited.add(address)
             if left_s > 0:
                 return _wait_text(left_s)
-        used = await self._database.value(_USE, digest=digest(puzzle.nonce), life=float(2 * LIFE_S))
-        return EXPIRED if used is None else None
+        return None if await use_puzzle(self._database, puzzle.nonce, 2 * LIFE_S) else EXPIRED
 
     def _is_fresh(self, puzzle: Puzzle) -> bool:
         return self._database.clock.now() < puzzle.issued + LIFE_S

@@ -9,15 +9,15 @@ import secrets
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from sso.accounts.mailed_links import MailedLink, MailedLinks
+from sso.accounts.mailed_link_store import MailedLink, MailedLinks
 from sso.accounts.model import mailbox_key
 from sso.accounts.registration.mails import existing_account_mail, verification_mail
+from sso.accounts.registration.store import count_code_attempt, find_login, set_code, use_code
 from sso.accounts.user_store import is_login_used
 from sso.core.encryption import Keyring
 from sso.core.ids import digest
 from sso.db.database import Database
 from sso.db.rate_limit import WindowLimiter
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.mail.outbox import Outbox
 
@@ -29,19 +29,6 @@ MAX_CODE_ATTEMPTS = 5
 # The limit of one recipient. Its window is shorter than the life of a link, so a recipient for whom strangers have used
 # up the limit has a mail with a link that works.
 MAILS_PER_RECIPIENT, RECIPIENT_WINDOW_S = 5, 3600
-
-_SET_CODE = Statement(
-    """INSERT INTO registration_codes (visit, login, code, expires)
-    VALUES (:visit, :login, :code, now() + make_interval(secs => :life))
-    ON CONFLICT (visit) DO UPDATE SET login = excluded.login, code = excluded.code, attempts = 0,
-        expires = excluded.expires"""
-)
-_FIND = Statement("SELECT login FROM registration_codes WHERE visit = :visit AND expires > now()")
-_COUNT_ATTEMPT = Statement(
-    """UPDATE registration_codes SET attempts = attempts + 1
-    WHERE visit = :visit AND expires > now() AND attempts < :max_attempts RETURNING login, code"""
-)
-_USE_CODE = Statement("DELETE FROM registration_codes WHERE visit = :visit AND code = :code RETURNING login")
 
 
 class AddressVerification:
@@ -74,7 +61,7 @@ class AddressVerification:
             if wait_s := await self._recipients.add(tx, mailbox_key(login)):
                 return wait_s
             is_known = await is_login_used(tx, login)
-            await tx.value(_SET_CODE, visit=visit_digest, login=login, code=mac, life=float(CODE_S))
+            await set_code(tx, visit_digest, login, mac, CODE_S)
             link = await self._links.create(tx, PURPOSE, PATH, LINK_S, **_link_data(login, visit_digest, next_path))
             content = verification_mail(self._service_name, link, code, CODE_S // 60)
             existing = existing_account_mail(self._service_name, f"{self._base_url}/login", f"{self._base_url}/forgot")
@@ -87,8 +74,7 @@ class AddressVerification:
 
     async def pending_login(self, visit: str) -> str | None:
         """Returns the address to which the last code of this browser was mailed, or None if there is none."""
-        login: str | None = await self._database.value(_FIND, visit=digest(visit))
-        return login
+        return await find_login(self._database, digest(visit))
 
     async def exchange_code(self, visit: str, code: str, next_path: str) -> str | None:
         """Returns the secret of a link for a correct code, which works once, or None.
@@ -96,13 +82,13 @@ class AddressVerification:
         The attempt is counted before it is judged.
         """
         visit_digest = digest(visit)
-        row = await self._database.row(_COUNT_ATTEMPT, visit=visit_digest, max_attempts=MAX_CODE_ATTEMPTS)
+        row = await count_code_attempt(self._database, visit_digest, MAX_CODE_ATTEMPTS)
         if row is None or not self._keyring.verify_mac(row["code"], _code_purpose(visit_digest), code):
             return None
         data = _link_data(row["login"], visit_digest, next_path)
 
         async def work(tx: Transaction) -> str | None:
-            if await tx.value(_USE_CODE, visit=visit_digest, code=row["code"]) is None:
+            if not await use_code(tx, visit_digest, row["code"]):
                 return None
             return _secret(await self._links.create(tx, PURPOSE, PATH, LINK_S, **data))
 

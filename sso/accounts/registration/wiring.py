@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sso.accounts.login.password_login import PasswordLogin
-from sso.accounts.mailed_links import MailedLinks
+from sso.accounts.mailed_link_store import MailedLinks
 from sso.accounts.registration.completion import RegistrationCompletion
 from sso.accounts.registration.invitations import Invitations
 from sso.accounts.registration.verification import AddressVerification

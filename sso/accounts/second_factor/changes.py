@@ -4,16 +4,23 @@ A change contains the ``valid_from`` of the user on which it is based, and has n
 only one of several concurrent changes succeeds. The first factor comes with recovery codes; they go with the last one.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
-from sso.accounts.second_factor.attempt_store import clear_attempts
-from sso.accounts.second_factor.recovery_codes import RecoveryCodes, delete_recovery_codes
+from sso.accounts.second_factor.recovery_codes import RecoveryCodes
+from sso.accounts.second_factor.store import (
+    clear_attempts,
+    delete_recovery_codes,
+    remove_factors,
+    set_email_codes,
+    set_totp,
+)
 from sso.accounts.user_store import get_user, revoke_everything
 from sso.core.language import Text
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
@@ -28,20 +35,6 @@ APP_OFF = Text("The authenticator app was removed from your account.")
 MAIL_ON = Text("Codes by e-mail were turned on for your account.")
 MAIL_OFF = Text("Codes by e-mail were turned off for your account.")
 ALL_OFF = Text("Support has turned off two-step sign-in for your account.")
-
-_SET_TOTP = Statement(
-    """UPDATE users SET totp_sealed = :totp_sealed, totp_last_step = :step
-    WHERE user_id = :user_id AND valid_from = :valid_from RETURNING user_id"""
-)
-_SET_EMAIL = Statement(
-    """UPDATE users SET email_2fa = :on
-    WHERE user_id = :user_id AND valid_from = :valid_from AND email_2fa <> :on RETURNING user_id"""
-)
-_RESET = Statement(
-    """WITH removed_passkeys AS (DELETE FROM passkeys WHERE user_id = :user_id)
-    UPDATE users SET totp_sealed = NULL, totp_last_step = 0, email_2fa = false, passkey_count = 0
-    WHERE user_id = :user_id RETURNING user_id"""
-)
 
 
 @dataclass(frozen=True)
@@ -64,22 +57,26 @@ class SecondFactorChanges:
     async def set_totp(self, user: User, totp_sealed: str | None, step: int = 0) -> FactorChange | None:
         """``step`` is the time step of the code that confirmed the secret; it is marked as used."""
         change, event = (APP_ON, EventKind.TOTP_ADDED) if totp_sealed else (APP_OFF, EventKind.TOTP_REMOVED)
-        values = {"totp_sealed": totp_sealed, "step": step, "valid_from": user.valid_from}
-        return await self._change(user, "totp", change, event, _SET_TOTP, **values)
+        return await self._change(user, "totp", change, event, partial(set_totp, totp_sealed=totp_sealed, step=step))
 
     async def set_email(self, user: User, on: bool) -> FactorChange | None:
         change, event = (MAIL_ON, EventKind.EMAIL_CODES_ON) if on else (MAIL_OFF, EventKind.EMAIL_CODES_OFF)
-        return await self._change(user, "email", change, event, _SET_EMAIL, on=on, valid_from=user.valid_from)
+        return await self._change(user, "email", change, event, partial(set_email_codes, on=on))
 
     async def reset(self, user: User) -> FactorChange | None:
         """Removes all second factors, recovery codes and blocks, for an operator whose user has lost them."""
-        return await self._change(user, "", ALL_OFF, EventKind.FACTORS_RESET, _RESET)
+        return await self._change(user, "", ALL_OFF, EventKind.FACTORS_RESET, remove_factors)
 
     async def _change(
-        self, user: User, factor: str, change: Text, event: EventKind, statement: Statement, **values: object
+        self,
+        user: User,
+        factor: str,
+        change: Text,
+        event: EventKind,
+        write: Callable[[Transaction, User], Awaitable[bool]],
     ) -> FactorChange | None:
         async def work(tx: Transaction) -> FactorChange | None:
-            if await tx.value(statement, user_id=user.user_id, **values) is None:
+            if not await write(tx, user):
                 return None
             return await self.finish(tx, user, factor, change, event)
 

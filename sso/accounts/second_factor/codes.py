@@ -8,18 +8,22 @@ import pyotp
 
 from sso.accounts.errors import SecondFactorBlocked
 from sso.accounts.model import User
-from sso.accounts.second_factor.attempt_store import (
+from sso.accounts.second_factor.recovery_codes import FACTOR as RECOVERY
+from sso.accounts.second_factor.recovery_codes import RecoveryCodes, is_recovery_code, normalized_code
+from sso.accounts.second_factor.store import (
     MAX_ATTEMPTS,
     SecondFactorAttempts,
     claim_block_notice,
     clear_attempts,
+    count_code_attempt,
+    read_code_wait,
+    store_mailed_code,
+    use_mailed_code,
+    use_totp_step,
 )
-from sso.accounts.second_factor.recovery_codes import FACTOR as RECOVERY
-from sso.accounts.second_factor.recovery_codes import RecoveryCodes, is_recovery_code, normalized_code
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.language import Text, current_language
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
@@ -30,32 +34,6 @@ RESEND_S = 60
 FACTORS_WITH_CODES = ("totp", "email")
 MAX_CODE_ATTEMPTS = 5  # for one mailed code
 MAX_LABEL, MAX_ISSUER = 72, 48  # characters in the URI for authenticator apps
-
-# No code is sent while the factor is blocked, because it would not be accepted.
-_NEW_CODE = Statement(
-    """INSERT INTO email_codes AS e (user_id, digest, sent, expires)
-    SELECT user_id, :digest, now(), now() + make_interval(secs => :life) FROM users WHERE user_id = :user_id
-        AND NOT EXISTS (SELECT FROM factor_guesses g WHERE g.user_id = :user_id AND factor = 'email'
-            AND attempts >= :max_attempts)
-    ON CONFLICT (user_id) DO UPDATE SET digest = excluded.digest, sent = excluded.sent, expires = excluded.expires,
-        failures = 0 WHERE e.sent < now() - make_interval(secs => :resend)
-    RETURNING user_id"""
-)
-_CODE_MAIL_STATE = Statement(
-    """SELECT (SELECT CAST(ceil(extract(epoch FROM sent - now()) + :resend) AS int) FROM email_codes
-            WHERE user_id = :user_id) AS wait_s,
-        EXISTS (SELECT FROM factor_guesses WHERE user_id = :user_id AND factor = 'email'
-            AND attempts >= :max_attempts) AS is_blocked"""
-)
-_COUNT_ATTEMPT = Statement(
-    """UPDATE email_codes SET failures = failures + 1
-    WHERE user_id = :user_id AND expires > now() AND failures < :max_attempts RETURNING digest"""
-)
-_USE_TOTP_STEP = Statement(
-    """UPDATE users SET totp_last_step = :step
-    WHERE user_id = :user_id AND totp_last_step < :step RETURNING user_id"""
-)
-_USE_CODE = Statement("DELETE FROM email_codes WHERE user_id = :user_id AND digest = :digest RETURNING user_id")
 
 
 class SecondFactors:
@@ -130,14 +108,8 @@ class SecondFactors:
         content = _code_mail(code, self._service_name)
 
         async def work(tx: Transaction) -> int:
-            if not await tx.value(
-                _NEW_CODE,
-                user_id=user.user_id,
-                digest=self._keyring.mac(_code_purpose(user), code),
-                life=float(CODE_S),
-                resend=float(RESEND_S),
-                max_attempts=MAX_ATTEMPTS,
-            ):
+            code_digest = self._keyring.mac(_code_purpose(user), code)
+            if not await store_mailed_code(tx, user.user_id, code_digest, CODE_S, RESEND_S):
                 return max(1, await _code_wait(tx, user))
             await self._outbox.put(tx, user.login, content, language)
             return 0
@@ -173,12 +145,10 @@ class SecondFactors:
         return step is not None and await use_totp_step(self._database, user.user_id, step)
 
     async def _is_mailed_code(self, user: User, code: str) -> bool:
-        stored_digest: bytes | None = await self._database.value(
-            _COUNT_ATTEMPT, user_id=user.user_id, max_attempts=MAX_CODE_ATTEMPTS
-        )
+        stored_digest = await count_code_attempt(self._database, user.user_id, MAX_CODE_ATTEMPTS)
         if stored_digest is None or not self._keyring.verify_mac(stored_digest, _code_purpose(user), code):
             return False
-        return await self._database.value(_USE_CODE, user_id=user.user_id, digest=stored_digest) is not None
+        return await use_mailed_code(self._database, user.user_id, stored_digest)
 
     async def _notify_of_block(self, user: User) -> None:
         """Mails the user once that a factor is blocked."""
@@ -193,11 +163,10 @@ class SecondFactors:
 
 
 async def _code_wait(runner: Runner, user: User) -> int:
-    row = await runner.row(_CODE_MAIL_STATE, user_id=user.user_id, resend=float(RESEND_S), max_attempts=MAX_ATTEMPTS)
-    assert row is not None
-    if row["is_blocked"]:
+    wait_s = await read_code_wait(runner, user.user_id, RESEND_S)
+    if wait_s is None:
         raise SecondFactorBlocked
-    return max(0, row["wait_s"] or 0)
+    return wait_s
 
 
 def _shortened(text: str, max_length: int) -> str:
@@ -257,8 +226,3 @@ def _block_mail(service_name: str) -> MailContent:
             ),
         ),
     )
-
-
-async def use_totp_step(runner: Runner, user_id: str, step: int) -> bool:
-    """Marks the time step of a TOTP code as used. Returns False if it, or a later one, was used before."""
-    return await runner.value(_USE_TOTP_STEP, user_id=user_id, step=step) is not None

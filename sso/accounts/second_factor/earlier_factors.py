@@ -7,23 +7,12 @@ Codes by e-mail never do: they are sent to the address that the two dispute.
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sso.accounts.history.events import SUPPORT, EventKind
 from sso.accounts.model import User
 from sso.accounts.second_factor.recovery_codes import FACTOR as RECOVERY
-from sso.db.statement import Statement
+from sso.accounts.second_factor.store import read_earlier_factors
 from sso.db.transaction import Runner
 
 TOTP, PASSKEY = "totp", "passkey"
-
-# When an app was set up is known from the security history. Support is not the thief.
-_EARLIER = Statement(
-    """SELECT totp_sealed IS NOT NULL AND NOT EXISTS (SELECT FROM account_events e WHERE e.user_id = u.user_id
-            AND e.at >= :before AND e.kind = :app_added AND e.detail ->> 'by' IS DISTINCT FROM :support) AS totp,
-        EXISTS (SELECT FROM passkeys p WHERE p.user_id = u.user_id AND p.created < :before) AS passkey,
-        EXISTS (SELECT FROM recovery_code_sets s JOIN recovery_codes c USING (user_id)
-            WHERE s.user_id = u.user_id AND s.created < :before) AS recovery
-    FROM users u WHERE u.user_id = :user_id"""
-)
 
 
 @dataclass(frozen=True)
@@ -40,8 +29,6 @@ class EarlierFactors:
 
 
 async def earlier_factors(runner: Runner, user_id: str, before: datetime) -> EarlierFactors:
-    row = await runner.row(
-        _EARLIER, user_id=user_id, before=before, app_added=str(EventKind.TOTP_ADDED), support=SUPPORT
-    )
+    row = await read_earlier_factors(runner, user_id, before)
     names = (TOTP, PASSKEY, RECOVERY)
     return EarlierFactors(before, frozenset(name for name in names if row is not None and row[name]))

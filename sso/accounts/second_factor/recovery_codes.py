@@ -15,11 +15,17 @@ from typing import Any
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
+from sso.accounts.second_factor.store import (
+    count_recovery_codes,
+    lock_unchanged_user,
+    read_recovery_key,
+    replace_recovery_codes,
+    use_recovery_code,
+)
 from sso.accounts.session_store import Session
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.language import Text, plural
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.mail.content import MailContent
 from sso.mail.outbox import Outbox
@@ -30,24 +36,6 @@ GROUP = 4  # digits between two hyphens
 FACTOR = "recovery"  # the counter of wrong codes
 
 _CODE = re.compile(rf"[0-9]{{{DIGITS}}}", re.ASCII)
-# The upsert locks the row of the user's set, so concurrent replacements follow each other.
-_REPLACE_KEY = Statement(
-    """INSERT INTO recovery_code_sets (user_id, key_sealed) VALUES (:user_id, :key_sealed)
-    ON CONFLICT (user_id) DO UPDATE SET key_sealed = excluded.key_sealed, created = now()"""
-)
-_DELETE_CODES = Statement("DELETE FROM recovery_codes WHERE user_id = :user_id")
-_DELETE_SET = Statement("DELETE FROM recovery_code_sets WHERE user_id = :user_id")
-_INSERT_CODES = Statement(
-    """INSERT INTO recovery_codes (user_id, digest)
-    SELECT :user_id, digest FROM unnest(CAST(:digests AS bytea[])) AS digest"""
-)
-_GET_KEY = Statement("SELECT key_sealed FROM recovery_code_sets WHERE user_id = :user_id")
-# Of several concurrent uses, one deletes the row.
-_USE = Statement("DELETE FROM recovery_codes WHERE user_id = :user_id AND digest = :digest RETURNING digest")
-_COUNT = Statement("SELECT count(*) FROM recovery_codes WHERE user_id = :user_id")
-_LOCK_UNCHANGED_USER = Statement(
-    "SELECT user_id FROM users WHERE user_id = :user_id AND valid_from = :valid_from AND NOT disabled FOR UPDATE"
-)
 
 
 class RecoveryCodes:
@@ -61,9 +49,7 @@ class RecoveryCodes:
         """Replaces the codes of the user in a transaction. Returns the new ones, which are not stored."""
         key, codes = os.urandom(32), _new_codes()
         sealed = self._keyring.encrypt(_key_purpose(user_id), key.hex())
-        await tx.value(_REPLACE_KEY, user_id=user_id, key_sealed=sealed)
-        await tx.value(_DELETE_CODES, user_id=user_id)
-        await tx.value(_INSERT_CODES, user_id=user_id, digests=[_digest(key, code) for code in codes])
+        await replace_recovery_codes(tx, user_id, sealed, [_digest(key, code) for code in codes])
         await record_event(tx, user_id, EventKind.RECOVERY_CODES_CREATED)
         return tuple(map(displayed_code, codes))
 
@@ -72,7 +58,7 @@ class RecoveryCodes:
         content = _new_codes_mail(self._service_name)
 
         async def work(tx: Transaction) -> tuple[str, ...] | None:
-            if await tx.value(_LOCK_UNCHANGED_USER, user_id=user.user_id, valid_from=user.valid_from) is None:
+            if not await lock_unchanged_user(tx, user):
                 return None
             codes = await self.replace(tx, user.user_id)
             await self._outbox.put(tx, user.login, content, user.lang)
@@ -84,15 +70,15 @@ class RecoveryCodes:
 
     async def use(self, user: User, code: str) -> bool:
         """Uses up a code, in the form of ``normalized_code``. Returns False if the user has no such code."""
-        sealed = await self._database.value(_GET_KEY, user_id=user.user_id)
+        sealed = await read_recovery_key(self._database, user.user_id)
         if sealed is None:
             return False
         key = bytes.fromhex(self._keyring.decrypt(_key_purpose(user.user_id), sealed))
 
         async def work(tx: Transaction) -> bool:
-            if await tx.value(_USE, user_id=user.user_id, digest=_digest(key, code)) is None:
+            if not await use_recovery_code(tx, user.user_id, _digest(key, code)):
                 return False
-            left = await tx.value(_COUNT, user_id=user.user_id)
+            left = await count_recovery_codes(tx, user.user_id)
             await record_event(tx, user.user_id, EventKind.RECOVERY_CODE_USED)
             await self._outbox.put(tx, user.login, _used_mail(self._service_name, left), user.lang)
             return True
@@ -102,13 +88,7 @@ class RecoveryCodes:
         return used
 
     async def count_left(self, user_id: str) -> int:
-        count: int = await self._database.value(_COUNT, user_id=user_id)
-        return count
-
-
-async def delete_recovery_codes(tx: Runner, user_id: str) -> None:
-    await tx.value(_DELETE_CODES, user_id=user_id)
-    await tx.value(_DELETE_SET, user_id=user_id)
+        return await count_recovery_codes(self._database, user_id)
 
 
 def normalized_code(text: str) -> str:

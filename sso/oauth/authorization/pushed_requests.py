@@ -11,7 +11,6 @@ from sso.core.ids import SECRET_TOKEN, digest, secret_token
 from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.rate_limit import EventCounter, RateLimiter
-from sso.db.statement import Statement
 from sso.oauth.authorization.authorize import Authorize
 from sso.oauth.authorization.request import PARAMETERS, Parameters
 from sso.oauth.clients.authentication import ClientCredentials, authenticate_client
@@ -27,6 +26,7 @@ from sso.oauth.errors import (
     TooManyPushedRequests,
 )
 from sso.oauth.model import CLIENT_ID, Client
+from sso.oauth.one_time_store import save_pushed_request, use_pushed_request
 from sso.oauth.tokens.dpop import DpopProof, DpopProofs
 from sso.telemetry.counters import THROTTLED_REQUESTS
 
@@ -35,17 +35,6 @@ CLIENT_FACTOR = 10  # a client with a secret or a key may push as many requests 
 _PREFIX = "urn:ietf:params:oauth:request_uri:"
 _REQUEST_URI = re.compile(f"{re.escape(_PREFIX)}({SECRET_TOKEN})", re.ASCII)
 _STORED = ("client_id", "redirect_uri", "acr_values", "resource", *PARAMETERS)
-
-_SAVE = Statement(
-    """INSERT INTO oauth_pushed_requests (digest, client_id, query, expires)
-    SELECT :digest, client_id, :query, now() + make_interval(secs => :lifetime_s)
-    FROM oauth_clients WHERE client_id = :client_id RETURNING digest"""
-)
-# Of several requests with the same request URI, the one that deletes the row wins.
-_USE = Statement(
-    """DELETE FROM oauth_pushed_requests
-    WHERE digest = :digest AND client_id = :client_id AND expires > now() RETURNING query"""
-)
 
 
 def has_request_uri(parameters: Parameters | None) -> bool:
@@ -104,7 +93,7 @@ class PushedAuthorizationRequests:
         client_id = parameters.ascii_text("client_id")
         query = None
         if match and CLIENT_ID.fullmatch(client_id):
-            query = await self._database.value(_USE, digest=digest(match[1]), client_id=client_id)
+            query = await use_pushed_request(self._database, match[1], client_id)
         pushed = Parameters.read(query) if query else None
         if pushed is None:
             raise AuthorizationFinished
@@ -134,13 +123,7 @@ class PushedAuthorizationRequests:
     async def _save(self, client: Client, parameters: Parameters) -> str:
         secret = secret_token()
         stored = {name: values for name in _STORED if (values := parameters.values.get(name.encode()))}
-        saved = await self._database.value(
-            _SAVE,
-            digest=digest(secret),
-            client_id=client.client_id,
-            query=urlencode(stored, doseq=True).encode(),
-            lifetime_s=float(LIFETIME_S),
-        )
-        if saved is None:
+        query = urlencode(stored, doseq=True).encode()
+        if not await save_pushed_request(self._database, secret, client.client_id, query, LIFETIME_S):
             raise InvalidClient  # the client was deleted during the request
         return _PREFIX + secret

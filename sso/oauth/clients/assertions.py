@@ -5,18 +5,17 @@ from typing import Any
 
 import orjson
 
-from sso.core.ids import digest
 from sso.core.jwks import read_jwks
 from sso.core.jwt import SKEW_S, Claims, InvalidToken, signed_claims, unverified_parts
 from sso.core.keys import PublicKey
 from sso.core.net import Address
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.oauth.clients.authentication import ClientCredentials
 from sso.oauth.clients.store import ClientStore
 from sso.oauth.errors import InvalidClient, InvalidRequest
 from sso.oauth.model import CLIENT_ID, Client
+from sso.oauth.one_time_store import use_jti
 
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 MAX_LIFETIME_S = 3600
@@ -24,12 +23,6 @@ MAX_LENGTH = 4096  # an assertion is parsed before it is verified, to find the c
 MAX_JTI = 256
 METHOD = "private_key_jwt"
 TOKEN_PATH = "/proxy/oauth/token"  # noqa: S105 - a path
-
-# Of several requests with the same assertion, the one that inserts the row wins.
-_USE_JTI = Statement(
-    """INSERT INTO oauth_used_jtis (digest, expires) VALUES (:digest, to_timestamp(:expires))
-    ON CONFLICT DO NOTHING RETURNING digest"""
-)
 
 
 class ClientAssertions:
@@ -85,8 +78,7 @@ class ClientAssertions:
                 raise InvalidToken(f"bad {name}")
         if not isinstance(jti, str) or not 0 < len(jti) <= MAX_JTI:
             raise InvalidToken("bad jti")
-        used = digest(f"{METHOD} {client_id} {jti}")
-        if await self._database.value(_USE_JTI, digest=used, expires=exp + SKEW_S) is None:
+        if not await use_jti(self._database, f"{METHOD} {client_id} {jti}", exp + SKEW_S):
             raise InvalidToken("used before")
 
 

@@ -9,16 +9,13 @@ import trio
 
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
-from sso.db.statement import Statement
 from sso.oauth.clients.redirect_uris import Redirect, browser_origin, match_redirect_uri
+from sso.oauth.clients.store import list_origin_rows
 
 MAX_AGE_S = 5.0  # how long a removed origin stays allowed
 MIN_INTERVAL_S = 0.2
 MAX_ORIGIN_LENGTH = 300
 
-_LIST = Statement(
-    """SELECT redirect_hosts, redirect_uris, origins FROM oauth_clients WHERE profile = 'oidc' AND NOT disabled"""
-)
 log = structlog.get_logger()
 
 
@@ -59,7 +56,7 @@ class BrowserOrigins:
             started = trio.current_time()
             origins: set[str] = set()
             hosts: set[str] = set()
-            for row in await self._database.rows(_LIST):
+            for row in await list_origin_rows(self._database):
                 origins.update(row["origins"])
                 if row["redirect_uris"]:
                     origins.update(self._origins_of(row["redirect_hosts"], row["redirect_uris"]))

@@ -57,6 +57,12 @@ _REVOKE_AT_URIS = tuple(
     Statement(f"DELETE FROM {table} WHERE client_id = :client_id AND redirect_uri = ANY(CAST(:uris AS text[]))")
     for table in _GRANT_TABLES
 )
+_LIST_ORIGINS = Statement(
+    """SELECT redirect_hosts, redirect_uris, origins FROM oauth_clients WHERE profile = 'oidc' AND NOT disabled"""
+)
+_LIST_RESOURCE_SERVERS = Statement(
+    "SELECT * FROM oauth_clients WHERE resource_server AND NOT disabled ORDER BY client_id"
+)
 MAX_CACHED_SECRETS = 1024
 
 
@@ -110,6 +116,16 @@ async def find_client_rows(runner: Runner, search: str, after: str, limit: int) 
 
 async def read_client_row(runner: Runner, client_id: str) -> Row | None:
     return await runner.row(_READ, client_id=client_id) if CLIENT_ID.fullmatch(client_id) else None
+
+
+async def list_origin_rows(runner: Runner) -> list[Row]:
+    """Returns the redirect URIs, hosts and origins of all enabled oidc clients."""
+    return await runner.rows(_LIST_ORIGINS)
+
+
+async def list_resource_servers(runner: Runner) -> list[Client]:
+    """Returns the clients that are resource servers and enabled."""
+    return [Client.from_row(row) for row in await runner.rows(_LIST_RESOURCE_SERVERS)]
 
 
 async def add_secret(

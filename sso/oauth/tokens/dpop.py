@@ -15,14 +15,13 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from sso.core.ids import digest
 from sso.core.jwk import load_jwk
 from sso.core.jwks import PRIVATE_MEMBERS
 from sso.core.jwt import SHAPE, Claims, InvalidToken, parse_part, signed_claims
 from sso.core.keys import PublicKey, UnusableKey, is_costly, public_jwk
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.oauth.errors import InvalidDpopProof
+from sso.oauth.one_time_store import use_jti
 
 PROOF_JWT = "DPOP+JWT"  # the type of the token in the header, in upper case
 MAX_LENGTH = 4096
@@ -36,12 +35,6 @@ MAX_JTI = 256
 MAX_URI = 2048
 AUTHORIZATION = re.compile(r"[Dd][Pp][Oo][Pp] +([A-Za-z0-9._~+/-]+=*) *", re.ASCII)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-
-# Of several requests with the same proof, the one that inserts the row wins.
-_USE_JTI = Statement(
-    """INSERT INTO oauth_used_jtis (digest, expires) VALUES (:digest, to_timestamp(:expires))
-    ON CONFLICT DO NOTHING RETURNING digest"""
-)
 
 
 class ProofKey(NamedTuple):
@@ -116,8 +109,7 @@ class DpopProofs:
         Callers make all other checks first, above all of the client and of the code or token, so that strangers do not
         fill the table.
         """
-        used = digest(f"dpop {proof.jkt} {proof.jti}")
-        if await self._database.value(_USE_JTI, digest=used, expires=proof.expires) is None:
+        if not await use_jti(self._database, f"dpop {proof.jkt} {proof.jti}", proof.expires):
             raise InvalidDpopProof("DPoP: the proof was used before")
 
     def _check(self, claims: Claims, method: str, path: str, access_token: str | None) -> None:

@@ -6,14 +6,13 @@ The identifier of a resource server is its client id, or a URI at one of its hos
 from collections.abc import Sequence
 
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.oauth.clients.redirect_uris import match_post_logout_redirect_uri
+from sso.oauth.clients.store import list_resource_servers
 from sso.oauth.errors import InvalidTarget
 from sso.oauth.model import Client
 
 MAX_RESOURCES = 5
 MAX_RESOURCE = 512  # characters; a JWT access token contains all of them
-_LIST = Statement("SELECT * FROM oauth_clients WHERE resource_server AND NOT disabled ORDER BY client_id")
 
 
 def check_resources(resources: Sequence[str]) -> tuple[str, ...]:
@@ -46,7 +45,7 @@ class ResourceServers:
     async def require(self, resources: Sequence[str]) -> tuple[str, ...]:
         """Returns the resources. Raises InvalidTarget unless each of them is a registered resource server."""
         checked = check_resources(resources)
-        servers = [Client.from_row(row) for row in await self._database.rows(_LIST)]
+        servers = await list_resource_servers(self._database)
         for resource in checked:
             if not any(has_identifier(server, resource, allow_http=self._allow_http) for server in servers):
                 raise InvalidTarget("resource: expected registered resource servers")

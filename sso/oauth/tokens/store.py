@@ -14,6 +14,7 @@ from sso.oauth.tokens.statements import (
     CHECK_ACCESS_TOKEN,
     COUNT_FAILURE,
     FIND_ACCESS_TOKEN,
+    INTROSPECT,
     IS_REFRESHABLE,
     REDEEM,
     REVOKE_ACCESS_TOKEN,
@@ -77,6 +78,7 @@ class TokenStore:
         self._redeem = Batch(database, REDEEM)
         self._rotate = Batch(database, ROTATE)
         self._find_access_token = Batch(database, FIND_ACCESS_TOKEN)
+        self._introspect = Batch(database, INTROSPECT)
         self._check_access_token = Batch(database, CHECK_ACCESS_TOKEN)
 
     async def count_failure(self, code: str) -> int:
@@ -198,6 +200,10 @@ class TokenStore:
         """Returns None if the token is not valid. Reads the database each time, so that a revocation acts at once."""
         row = await self._find_access_token(digest=self.digests.of(access_token))
         return AccessToken.from_row(row) if row else None
+
+    async def introspect(self, token: str, application_id: int) -> Row | None:
+        """Returns a valid token of a user or of a service that a resource server of the application may ask about."""
+        return await self._introspect(digest=self.digests.of(token), application_id=application_id)
 
     async def is_access_token_valid(self, digest: bytes, *, first_party: bool) -> bool:
         """Returns whether the access token is valid and, with ``first_party``, belongs to a first-party client."""

@@ -8,13 +8,11 @@ if it gives everybody, by a default role or a value of the schema, what a new us
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sso.db.statement import Statement
+from sso.accounts.user_directory_store import read_logins
 from sso.db.transaction import Runner, run_pure
 from sso.perm.changes.candidates import Candidates
 from sso.perm.changes.evaluation import FEW_USERS, MAX_WORK, chunks, evaluate, parts, read_member_projects
 from sso.perm.changes.impact import MAX_EXACT_USERS, FailedAssertion
-from sso.perm.changes.state import PermissionState
-from sso.perm.changes.user_rows import UserRow, find_user_ids, read_user_rows
 from sso.perm.engine import rules
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.effective_permissions import EffectivePermissions, compute_default_permissions
@@ -23,16 +21,12 @@ from sso.perm.engine.render import short_name, short_prefix
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.errors import PermissionConflict
 from sso.perm.input.assertions import Assertion, parse_assertion
+from sso.perm.stores.affected_users import find_users_with_entry
 from sso.perm.stores.facts import StoredFacts
+from sso.perm.stores.permission_state import PermissionState
+from sso.perm.stores.user_rows import UserRow, find_user_ids, read_user_rows
 
 MAX_NAMED = 5  # violators of one assertion that are named
-
-_LOGINS = Statement("SELECT user_id, login FROM users WHERE user_id = ANY(CAST(:ids AS text[]))")
-_WITH_OWN_ENTRY = Statement(
-    """SELECT user_id FROM user_records WHERE application_id = :application_id
-        AND (private_data #> CAST(:path AS text[]) IS NOT NULL OR public_data #> CAST(:path AS text[]) IS NOT NULL)
-    LIMIT :limit"""
-)
 
 
 class AssertionFailed(PermissionConflict):
@@ -113,8 +107,7 @@ class AssertionCheck:
 
     async def failures(self, runner: Runner) -> list[FailedAssertion]:
         named = {user_id for users in self.violators.values() for user_id in users[:MAX_NAMED]}
-        rows = await runner.rows(_LOGINS, ids=list(named)) if named else []
-        logins = {row["user_id"]: row["login"] for row in rows}
+        logins = await read_logins(runner, named) if named else {}
         return [
             FailedAssertion(application_id, assertion.text, _reason(assertion, users, logins), tuple(users[:MAX_NAMED]))
             for (application_id, assertion), users in self.violators.items()
@@ -182,10 +175,8 @@ async def _possible_violators(
         candidates.add_role(application.roles[name])
     candidates.add_grants(state.home(application_id), roles)
     for path in paths:
-        rows = await runner.rows(
-            _WITH_OWN_ENTRY, application_id=application_id, path=path.split(".")[1:], limit=MAX_EXACT_USERS + 1
-        )
-        candidates.users.update(row["user_id"] for row in rows)
+        own_path = path.split(".")[1:]
+        candidates.users.update(await find_users_with_entry(runner, application_id, own_path, MAX_EXACT_USERS + 1))
     return await candidates.find(runner) if candidates else []
 
 

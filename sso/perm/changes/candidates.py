@@ -4,35 +4,21 @@ Candidates are found by what they have: an assignment, a record, a membership, a
 a condition requires. Each candidate is evaluated afterwards, so there may be too many candidates, never too few.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.perm.changes.impact import MAX_EXACT_USERS
-from sso.perm.changes.state import PermissionState
 from sso.perm.engine.compiled_application import CompiledApplication, CompiledRole
 from sso.perm.engine.conditions import Condition, required_attributes
 from sso.perm.engine.facts import Group, ProjectFacts
 from sso.perm.engine.project_access import project_scopes
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
-
-_ALL_USERS = Statement("SELECT user_id FROM users ORDER BY user_id LIMIT :limit")
-_COUNT_USERS = Statement("SELECT count(*) FROM users")
-# The domain of ``login_key`` has the form of `domain_key`.
-_CANDIDATES = """WITH named AS (
-        SELECT item.user_id FROM unnest(CAST(:users AS text[])) AS item (user_id)
-        UNION SELECT s.user_id FROM role_assignments s
-            WHERE s.application_id = :application_id AND (s.name = ANY(CAST(:roles AS text[])) OR :all_records)
-        UNION SELECT r.user_id FROM user_records r WHERE r.application_id = :application_id AND :all_records
-        UNION SELECT m.user_id FROM project_members m
-            WHERE :application_id = 1 AND m.role = ANY(CAST(:roles AS text[]))
-        UNION SELECT u.user_id FROM users u WHERE :by_attribute AND (
-            u.tags && CAST(:tags AS text[]) OR u.purchases && CAST(:purchases AS text[])
-            OR substring(u.login_key FROM '@([^@]*)$') = ANY(CAST(:domains AS text[]))))"""
-_FIND = Statement(f"{_CANDIDATES} SELECT u.user_id FROM named JOIN users u USING (user_id) LIMIT :limit")
-_COUNT = Statement(f"{_CANDIDATES} SELECT count(*) FROM named JOIN users u USING (user_id)")
+from sso.perm.engine.user_facts import UserFacts
+from sso.perm.stores import affected_users
+from sso.perm.stores.permission_state import PermissionState
+from sso.perm.stores.user_rows import UserAccount
 
 
 @dataclass
@@ -97,18 +83,15 @@ class Candidates:
 
     async def find(self, runner: Runner, limit: int = MAX_EXACT_USERS + 1) -> list[str]:
         """Returns the ids of the candidates that exist, at most ``limit``."""
-        if self.everyone:
-            rows = await runner.rows(_ALL_USERS, limit=limit)
-        else:
-            rows = await runner.rows(_FIND, limit=limit, **self._parameters())
-        return [row["user_id"] for row in rows]
+        return await affected_users.find_candidates(runner, self._criteria, limit)
 
     async def count(self, runner: Runner) -> int:
-        statement, values = (_COUNT_USERS, {}) if self.everyone else (_COUNT, self._parameters())
-        number: int = await runner.value(statement, **values)
-        return number
+        return await affected_users.count_candidates(runner, self._criteria)
 
-    def _parameters(self) -> dict[str, Any]:
+    @property
+    def _criteria(self) -> dict[str, Any] | None:
+        if self.everyone:
+            return None
         attributes = {
             f"{kind}s": [value for other, value in self.attributes if other == kind]
             for kind in ("tag", "purchase", "domain")
@@ -212,3 +195,25 @@ def _changed_members(before: PermissionState, after: PermissionState) -> set[str
 
 def _membership_effect(project: ProjectFacts | None) -> object:
     return None if project is None else (_access(project), list(project_scopes(project)))
+
+
+def attributes_that_differ(
+    before: Mapping[str, UserAccount], after: Mapping[str, UserAccount], *, creates_accounts: bool
+) -> Iterator[tuple[str, frozenset[str]]]:
+    """Returns the users whose attributes a write changed, by id.
+
+    A user whom the write created had no attributes before.
+    """
+    for user_id, account in after.items():
+        if user_id in before:
+            if before[user_id].facts != account.facts:
+                yield user_id, _changed_attributes(before[user_id].facts, account.facts)
+        elif creates_accounts:
+            yield user_id, _changed_attributes(UserFacts(""), account.facts)
+
+
+def _changed_attributes(old: UserFacts, new: UserFacts) -> frozenset[str]:
+    """Returns the strings of which a stored condition has one if the difference of the attributes matters to it."""
+    domain = ("domain",) if old.domain != new.domain else ()
+    user_id = ("uid",) if old.user_id != new.user_id else ()
+    return frozenset((*(old.tags ^ new.tags), *(old.purchases ^ new.purchases), *domain, *user_id))

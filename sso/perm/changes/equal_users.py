@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Hashable, Iterable
 
-from sso.perm.changes.state import PermissionState
-from sso.perm.changes.user_rows import UserRow
 from sso.perm.engine.conditions import named_users
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
+from sso.perm.stores.permission_state import PermissionState
+from sso.perm.stores.user_rows import UserRow
 
 
 class EqualUsers:

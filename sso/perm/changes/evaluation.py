@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from sso.db.transaction import Runner
-from sso.perm.changes.state import PermissionState
-from sso.perm.changes.user_rows import UserRow
 from sso.perm.engine.decode import decode_membership
 from sso.perm.engine.effective_permissions import EffectivePermissions, compute_permissions
 from sso.perm.engine.facts import PermissionFacts, ProjectFacts
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.facts_decoding import member_roles
+from sso.perm.stores.permission_state import PermissionState
+from sso.perm.stores.user_rows import UserRow
 
 USERS_AT_ONCE = 100  # read with one statement
 FEW_USERS = 5  # that are evaluated without a thread

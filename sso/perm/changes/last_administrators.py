@@ -11,10 +11,7 @@ from typing import TypeAlias
 from sso.db.transaction import Transaction, run_pure
 from sso.perm.changes.administration import administration, possible_administrators
 from sso.perm.changes.scope import Scope
-from sso.perm.changes.scope_locks import lock_applications
-from sso.perm.changes.state import PermissionState
 from sso.perm.changes.state_comparison import StateComparison
-from sso.perm.changes.user_rows import UserAccount
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.project_access import PROJECT_LEVEL
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
@@ -29,8 +26,10 @@ from sso.perm.stores.administrators import (
 )
 from sso.perm.stores.compilation import read_application
 from sso.perm.stores.facts import StoredFacts
-from sso.perm.stores.locks import lock_projects, share_lock_applications
+from sso.perm.stores.locks import lock_applications, lock_projects, share_lock_applications
+from sso.perm.stores.permission_state import PermissionState
 from sso.perm.stores.project_state import MANY_MEMBERS, KnownUser, ProjectState, read_states, read_users
+from sso.perm.stores.user_rows import UserAccount
 
 NO_ROOT = "this would disable or remove the only administrator of the service: make someone else an administrator first"
 NO_PERMANENT_ROOT = "the service would have no administrator whose role root does not end"

@@ -5,10 +5,10 @@ made smaller, and changed otherwise. The locks of the write keep other writes fr
 locks the application, and a write of groups shares the locks of all applications of the project.
 """
 
-from sso.perm.changes.state import PermissionState
 from sso.perm.engine.conditions import count_nodes
 from sso.perm.engine.facts import ProjectFacts
 from sso.perm.errors import PermissionConflict
+from sso.perm.stores.permission_state import PermissionState
 
 MAX_ROLES = 1000  # of one application
 MAX_CONDITION_NODES = 20_000  # of the roles of one application and of the groups of its project, together

@@ -9,28 +9,27 @@ from dataclasses import dataclass, field, replace
 
 from sso.db.transaction import Transaction, run_pure
 from sso.perm.changes.assertion_check import AssertionCheck, check_application
-from sso.perm.changes.candidates import Candidates, find_candidates, is_removed
-from sso.perm.changes.changed_attributes import applications_with_conditions, attributes_that_differ
+from sso.perm.changes.candidates import Candidates, attributes_that_differ, find_candidates, is_removed
 from sso.perm.changes.equal_users import EqualUsers, named_by_states
 from sso.perm.changes.evaluation import FEW_USERS, MAX_WORK, chunks, evaluate, parts, read_member_projects
 from sso.perm.changes.impact import MAX_EXACT_USERS, Impact, PermissionChange, permission_change
 from sso.perm.changes.scope import Scope
-from sso.perm.changes.scope_locks import lock_applications, lock_conditions
 from sso.perm.changes.size_limits import applications_with_more_groups, check_sizes
-from sso.perm.changes.state import PermissionState
 from sso.perm.changes.unknown_rules import unknown_rule_warnings
-from sso.perm.changes.user_rows import (
+from sso.perm.engine.effective_permissions import EffectivePermissions
+from sso.perm.engine.render import as_list
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
+from sso.perm.stores.affected_users import applications_with_conditions, find_holders_of
+from sso.perm.stores.facts import StoredFacts
+from sso.perm.stores.locks import lock_applications, lock_conditions
+from sso.perm.stores.permission_state import PermissionState
+from sso.perm.stores.user_rows import (
     UserAccount,
     UserRow,
-    find_holders_of,
     read_accounts,
     read_user_rows,
     user_ids_by_name,
 )
-from sso.perm.engine.effective_permissions import EffectivePermissions
-from sso.perm.engine.render import as_list
-from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
-from sso.perm.stores.facts import StoredFacts
 
 MAX_EVALUATIONS = 3 * MAX_EXACT_USERS  # of users, at all applications together
 

@@ -2,9 +2,9 @@
 
 from sso.perm.changes.candidates import changed_roles
 from sso.perm.changes.scope import Scope
-from sso.perm.changes.state import PermissionState
 from sso.perm.engine import rules
 from sso.perm.engine.compiled_application import CompiledApplication
+from sso.perm.stores.permission_state import PermissionState
 
 MAX_WARNINGS = 20  # for one application
 

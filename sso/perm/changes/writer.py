@@ -16,7 +16,6 @@ from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.perm.changes.assertion_check import AssertionFailed
 from sso.perm.changes.impact import FailedAssertion, Impact
@@ -24,15 +23,14 @@ from sso.perm.changes.last_administrators import LastAdministrators, RootGuard
 from sso.perm.changes.record_comparison import RecordComparison
 from sso.perm.changes.recorder import ChangeRecorder, NoRecorder
 from sso.perm.changes.scope import Scope
-from sso.perm.changes.scope_locks import lock_applications, lock_scope
+from sso.perm.changes.scope_locks import lock_scope
 from sso.perm.changes.state_comparison import StateComparison
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.facts import StoredFacts
+from sso.perm.stores.locks import lock_applications, lock_dry_runs
 
 EVALUATION_S = 30.0  # how long a write may take that may affect many users
 DOCUMENT_LANE = "document"  # documents of desired state may change everything, so one is applied at a time
-# Dry runs share locks with each other, so many at once could keep writers of the central application waiting for ever.
-_ONE_DRY_RUN = Statement("SELECT pg_advisory_xact_lock(hashtextextended('sso dry run', 0))")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -131,7 +129,7 @@ class PermissionWriter:
         if not isinstance(scope, Scope):
             scope = await scope(tx)
         elif mode.dry_run and not scope.is_few_records:
-            await tx.value(_ONE_DRY_RUN)
+            await lock_dry_runs(tx)
         compare = self._compare_records if scope.is_few_records else self._compare_states
         written = await compare(tx, scope, work)
         if mode.dry_run:

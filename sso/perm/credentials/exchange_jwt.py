@@ -11,7 +11,7 @@ from sso.core.errors import Forbidden, Unauthorized
 from sso.core.jwt import ExpiredToken, InvalidToken
 from sso.core.net import Address
 from sso.perm.caller import EXPIRED_FOR_S
-from sso.perm.credentials.access_keys import AccessKeys
+from sso.perm.stores.access_keys import AccessKeys
 
 
 class ExchangeJwt:

@@ -15,9 +15,9 @@ from sso.core.service_token import ServiceIdentity, claimed_application
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.core.verified_signatures import VerifiedSignatures
 from sso.db.database import Database
-from sso.db.statement import Statement
 from sso.perm.credentials.application_keys import ApplicationKeys
 from sso.perm.errors import PermissionConflict
+from sso.perm.stores.applications import is_active_application
 
 TYP = "service_token"
 MAX_LIFETIME_S = 3600
@@ -25,11 +25,6 @@ MAX_LENGTH = 4096  # the token is parsed before it is verified, to find the key
 
 # Returns the identity of a valid access token of a service client, None for other tokens.
 FindServiceToken = Callable[[str], Awaitable[ServiceIdentity | None]]
-
-_IS_ACTIVE = Statement(
-    """SELECT 1 FROM applications a LEFT JOIN projects p ON p.id = a.project_id
-    WHERE a.application_id = :application_id AND NOT a.removed AND p.removed IS NOT TRUE"""
-)
 
 
 def claimed_application_id(token: str) -> int:
@@ -75,7 +70,7 @@ class ServiceJwts:
         else:
             application_id, is_active = await self._verify_jwt(token, client)
             identity = ServiceIdentity(application_id)
-        if not is_active and await self._database.value(_IS_ACTIVE, application_id=identity.application_id) is None:
+        if not is_active and not await is_active_application(self._database, identity.application_id):
             raise InvalidToken("removed application")
         return identity
 

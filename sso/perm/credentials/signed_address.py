@@ -8,7 +8,7 @@ from collections.abc import Collection
 from sso.core.errors import Forbidden
 from sso.core.net import Address, parse_address
 from sso.db.clock import DatabaseClock
-from sso.perm.credentials.access_keys import AccessKeys
+from sso.perm.stores.access_keys import AccessKeys
 
 MAX_CLOCK_SKEW_S = 300
 SIGNATURE = re.compile(r"([0-9a-f]{1,64}):([0-9]{1,15}):([0-9a-fA-F]{64})", re.ASCII)  # key id, Unix time, HMAC

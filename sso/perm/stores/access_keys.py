@@ -1,5 +1,6 @@
 """Access keys of applications in the database. An application has at most two; a value is shown only at creation."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from sso.audit import trail
@@ -8,6 +9,9 @@ from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.moments import rfc3339
+from sso.db.batch.statement import BatchStatement
+from sso.db.batch.statement_batch import Batch
+from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.errors import PermissionConflict
@@ -34,6 +38,54 @@ _DELETE = Statement(f"DELETE FROM access_keys WHERE application_id = :applicatio
 _DELETE_ALL = Statement(f"DELETE FROM access_keys WHERE application_id = :application_id RETURNING {_COLUMNS}")
 _LOCK_BY_DIGEST = Statement("SELECT id, application_id, comment FROM access_keys WHERE digest = :digest FOR UPDATE")
 _SET_COMMENT = Statement("UPDATE access_keys SET comment = :comment, modified = now() WHERE id = :id")
+_FIND_BY_DIGEST = BatchStatement(
+    f"""SELECT item.n, key.id, key.application_id, key.is_stale
+    FROM {{items}} JOIN LATERAL ({VALID_KEY_SQL} AND k.digest = item.digest) key ON true""",
+    columns={"digest": "bytea"},
+)
+_FIND_BY_ID = BatchStatement(
+    f"""SELECT item.n, key.id, key.application_id, key.hash_sealed, key.is_stale
+    FROM {{items}} JOIN LATERAL ({VALID_KEY_SQL} AND k.id = item.key_id) key ON true""",
+    columns={"key_id": "text"},
+)
+_SET_LAST_USED = Statement("UPDATE access_keys SET last_used = now() WHERE id = :id")
+
+
+@dataclass(frozen=True)
+class AccessKey:
+    """A valid access key, without its value."""
+
+    id: str
+    application_id: int
+
+
+class AccessKeys:
+    def __init__(self, database: Database, keyring: Keyring) -> None:
+        self._database = database
+        self._keyring = keyring
+        self._find_by_digest = Batch(database, _FIND_BY_DIGEST)
+        self._find_by_id = Batch(database, _FIND_BY_ID)
+
+    async def authenticate(self, secret: str) -> AccessKey | None:
+        """Returns the valid key with this value, or None if there is none."""
+        row = await self._find_by_digest(digest=digest(secret))
+        if row is None:
+            return None
+        return await self.use(row["id"], row["application_id"], is_stale=row["is_stale"])
+
+    async def find_with_secret(self, key_id: str) -> tuple[AccessKey, str] | None:
+        """Returns the valid key with this id, and its value, to verify a signature, or None if there is none."""
+        row = await self._find_by_id(key_id=key_id)
+        if row is None:
+            return None
+        key = await self.use(row["id"], row["application_id"], is_stale=row["is_stale"])
+        return key, self._keyring.decrypt(access_key_purpose(key.id), row["hash_sealed"])
+
+    async def use(self, key_id: str, application_id: int, *, is_stale: bool) -> AccessKey:
+        """The key, after its ``last_used`` has been set; that is done only if it is stale, a minute old."""
+        if is_stale:
+            await self._database.value(_SET_LAST_USED, id=key_id)
+        return AccessKey(key_id, application_id)
 
 
 def access_key_purpose(key_id: str) -> str:

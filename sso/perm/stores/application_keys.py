@@ -1,6 +1,6 @@
 """The public keys of applications in the database (§2.3): the one in service_meta, and custom ones."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -9,6 +9,9 @@ from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core import keys
 from sso.core.keys import PublicKey, UnusableKey
+from sso.db.batch.statement import BatchStatement
+from sso.db.batch.statement_batch import Batch
+from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 
@@ -24,6 +27,67 @@ _DELETE_CUSTOM_KEY = Statement(
     RETURNING id"""
 )
 _DELETE_ALL = Statement("DELETE FROM application_keys WHERE application_id = :application_id RETURNING id")
+# Keys of a removed application, or of an application in a removed project, are not valid.
+_VALID_ONLY = """JOIN applications a USING (application_id) LEFT JOIN projects p ON p.id = a.project_id
+    WHERE NOT a.removed AND p.removed IS NOT TRUE"""
+_NOT_OF_THIS_NODE = "(k.source <> 'file' OR k.node <> :node)"
+_KEYS_OF_APPLICATION = Statement(
+    f"""SELECT k.id, k.pem FROM application_keys k {_VALID_ONLY} AND k.application_id = :application_id
+        AND {_NOT_OF_THIS_NODE}
+    ORDER BY k.source DESC, k.created, k.id"""
+)
+_APPLICATION_EXISTS = Statement("SELECT 1 FROM applications WHERE application_id = :application_id")
+_KEY_OF_APPLICATION = BatchStatement(
+    f"""SELECT item.n, key.pem FROM {{items}} JOIN LATERAL (
+        SELECT k.pem FROM application_keys k {_VALID_ONLY} AND k.application_id = item.application_id
+            AND k.id = item.id AND (k.source <> 'file' OR k.node <> item.node) LIMIT 1) key ON true""",
+    columns={"application_id": "int", "id": "text", "node": "text"},
+)
+_KEY_BY_ID = Statement(
+    f"SELECT k.pem FROM application_keys k {_VALID_ONLY} AND k.id = :id AND {_NOT_OF_THIS_NODE} LIMIT 1"
+)
+_ACTIVE_APPLICATIONS = Statement(
+    f"SELECT application_id FROM (SELECT unnest(CAST(:ids AS int[])) AS application_id) k {_VALID_ONLY}"
+)
+_IS_IMPORTED = Statement(
+    f"""SELECT EXISTS (SELECT FROM application_keys k WHERE application_id = :application_id AND source = 'file'
+        AND {_NOT_OF_THIS_NODE})"""
+)
+
+
+class StoredApplicationKeys:
+    """Reads the keys in the database, except those of files of this node."""
+
+    def __init__(self, database: Database, node: str) -> None:
+        self._database = database
+        self._node = node
+        self._find_pem = Batch(database, _KEY_OF_APPLICATION)
+
+    async def find_pem_of_application(self, application_id: int, key_id: str) -> str | None:
+        row = await self._find_pem(application_id=application_id, id=key_id, node=self._node)
+        return None if row is None else row["pem"]
+
+    async def find_pem(self, key_id: str) -> str | None:
+        """Returns the key with this id of any application."""
+        pem: str | None = await self._database.value(_KEY_BY_ID, id=key_id, node=self._node)
+        return pem
+
+    async def pems_of_application(self, application_id: int) -> list[tuple[str, str]] | None:
+        """Returns all keys of the application with their ids, or None if the application does not exist."""
+        if not await self._database.value(_APPLICATION_EXISTS, application_id=application_id):
+            return None
+        rows = await self._database.rows(_KEYS_OF_APPLICATION, application_id=application_id, node=self._node)
+        return [(row["id"], row["pem"]) for row in rows]
+
+    async def is_imported(self, application_id: int) -> bool:
+        """Returns whether another node has a file with a key of the application."""
+        is_imported: bool = await self._database.value(_IS_IMPORTED, application_id=application_id, node=self._node)
+        return is_imported
+
+    async def active_applications(self, application_ids: Collection[int]) -> frozenset[int]:
+        """Returns those of the applications that are not removed and not in a removed project."""
+        rows = await self._database.rows(_ACTIVE_APPLICATIONS, ids=list(application_ids)) if application_ids else ()
+        return frozenset(row["application_id"] for row in rows)
 
 
 async def add_custom_key(tx: Transaction, actor: AuditActor, application: Mapping[str, Any], pem: str) -> str:

@@ -23,6 +23,11 @@ from sso.perm.stores.locks import ANY_PROJECT, lock_application, lock_projects
 NAME_TAKEN = "another application of the project already has this name"
 
 _GET = Statement("SELECT * FROM applications WHERE application_id = :application_id")
+_NAME = Statement("SELECT name FROM applications WHERE application_id = :application_id")
+_IS_ACTIVE = Statement(
+    """SELECT 1 FROM applications a LEFT JOIN projects p ON p.id = a.project_id
+    WHERE a.application_id = :application_id AND NOT a.removed AND p.removed IS NOT TRUE"""
+)
 _PROJECT_REMOVED = Statement("SELECT removed FROM projects WHERE id = :project_id")
 _PROJECT = Statement("SELECT removed FROM projects WHERE id = :project_id FOR SHARE")
 # Ids may also be chosen by an operator, so the next value of the sequence may be taken, or become taken on commit.
@@ -47,6 +52,15 @@ _REMOVE = Statement("UPDATE applications SET removed = true WHERE application_id
 
 async def read_application_row(runner: Runner, application_id: int) -> Row | None:
     return await runner.row(_GET, application_id=application_id)
+
+
+async def read_application_name(runner: Runner, application_id: int) -> str:
+    return str(await runner.value(_NAME, application_id=application_id) or "")
+
+
+async def is_active_application(runner: Runner, application_id: int) -> bool:
+    """Returns whether the application exists, and neither it nor its project is removed."""
+    return await runner.value(_IS_ACTIVE, application_id=application_id) is not None
 
 
 async def refuse_removed_application(tx: Runner, application: Row) -> None:

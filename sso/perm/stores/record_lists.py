@@ -70,6 +70,11 @@ _PROJECT_COUNTS = Statement(
         (SELECT count(DISTINCT user_id) FROM project_members m WHERE m.project_id = p.id) AS members
     FROM unnest(CAST(:ids AS text[])) AS p (id)"""
 )
+_EXISTS = {
+    "application": Statement("SELECT EXISTS (SELECT 1 FROM applications WHERE application_id = :id)"),
+    "project": Statement("SELECT EXISTS (SELECT 1 FROM projects WHERE id = :id)"),
+    "group": Statement("SELECT EXISTS (SELECT 1 FROM user_groups WHERE id = :id)"),
+}
 
 
 class VisibleIds(Protocol):
@@ -178,3 +183,8 @@ async def projects_of_records(runner: Runner, group_ids: Sequence[str], applicat
     """Returns the projects that these groups and applications are in."""
     rows = await runner.rows(_PROJECTS_OF_RECORDS, groups=list(group_ids), applications=list(application_ids))
     return [row["project_id"] for row in rows]
+
+
+async def record_exists(runner: Runner, kind: str, record_id: int | str) -> bool:
+    """``kind`` is application, project or group."""
+    return bool(await runner.value(_EXISTS[kind], id=record_id))

@@ -1,5 +1,6 @@
 """A user's record at an application in the database: own sections and assigned roles (§2.9)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sso.audit import trail
@@ -33,6 +34,22 @@ _PUT_ROLES = Statement(
     SELECT :user_id, :application_id, item.name, item.expired, item.ttl, item.n
     FROM unnest(CAST(:names AS text[]), CAST(:expired AS bigint[]), CAST(:ttl AS bigint[]))
         WITH ORDINALITY AS item (name, expired, ttl, n)"""
+)
+# The applications where a caller may have rights: those of the caller's projects, those with own secret data of the
+# caller, and those that give rights to all users.
+_SECRET_DATA = Statement(
+    """SELECT a.application_id, a.project_id, a.secret_data, r.secret_data AS own_secret_data FROM applications a
+    LEFT JOIN user_records r ON r.application_id = a.application_id AND r.user_id = :user_id
+    WHERE (NOT :central_only OR a.application_id = 1) AND (a.project_id = ANY(CAST(:projects AS text[]))
+        OR r.secret_data <> '{}' OR a.secret_data @@ CAST('$.application.*.value == true' AS jsonpath))"""
+)
+_HAS_SECRET_RIGHTS = Statement(
+    """SELECT EXISTS (SELECT 1 FROM user_records WHERE user_id = :user_id AND secret_data <> '{}')
+        OR EXISTS (SELECT 1 FROM applications WHERE NOT removed AND secret_data @@ CAST(
+            '$.application.*.value == true || $.meta.*.canWrite.value != "none"' AS jsonpath))"""
+)
+_HAS_OWN_SECRET_DATA = Statement(
+    "SELECT EXISTS (SELECT 1 FROM user_records WHERE user_id = :user_id AND secret_data <> '{}')"
 )
 
 
@@ -107,3 +124,20 @@ async def _replace_roles(tx: Transaction, user_id: str, application_id: int, ass
         expired=[item.expired for item in assigned],
         ttl=[item.ttl for item in assigned],
     )
+
+
+async def has_own_secret_data(runner: Runner, user_id: str) -> bool:
+    """Returns whether the user has own secret data at an application."""
+    return bool(await runner.value(_HAS_OWN_SECRET_DATA, user_id=user_id))
+
+
+async def has_secret_rights(runner: Runner, user_id: str) -> bool:
+    """Returns whether secret data gives the user rights at an application: own data, or that of all users."""
+    return bool(await runner.value(_HAS_SECRET_RIGHTS, user_id=user_id))
+
+
+async def read_secret_data(
+    runner: Runner, user_id: str, project_ids: Sequence[str], *, central_only: bool
+) -> Sequence[Row]:
+    """Returns the applications where the user, a member of these projects, may have rights, with the secret data."""
+    return await runner.rows(_SECRET_DATA, user_id=user_id, projects=list(project_ids), central_only=central_only)

@@ -25,10 +25,6 @@ _ROWS = Statement(
         END AS members
     FROM users u WHERE u.user_id = ANY(CAST(:ids AS text[]))"""
 )
-_HOLDERS = Statement(
-    """SELECT user_id FROM role_assignments WHERE application_id = :application_id AND name = :name
-    UNION SELECT user_id FROM project_members WHERE :application_id = 1 AND role = :name LIMIT :limit"""
-)
 _ACCOUNTS = Statement(
     """SELECT user_id, login, login_key, tags, purchases, disabled FROM users
     WHERE user_id = ANY(CAST(:names AS text[])) OR login_key = ANY(CAST(:names AS text[]))"""
@@ -62,12 +58,6 @@ async def read_user_rows(runner: Runner, application_id: int, user_ids: Iterable
         own = decode_own_record({**(row["record"] or {}), "roles": row["roles"]})
         rows[row["user_id"]] = UserRow(user, own, members)
     return rows
-
-
-async def find_holders_of(runner: Runner, application_id: int, role: str, limit: int) -> list[str]:
-    """Returns the ids of users with the role, by assignment or by membership."""
-    rows = await runner.rows(_HOLDERS, application_id=application_id, name=role, limit=limit)
-    return [row["user_id"] for row in rows]
 
 
 async def find_user_ids(runner: Runner, logins: Iterable[str]) -> dict[str, str]:

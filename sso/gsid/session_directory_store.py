@@ -108,7 +108,7 @@ async def list_sessions(runner: Runner, wanted: SessionFilter, after: str, limit
 def _page_statement(filters: tuple[str, ...]) -> Statement:
     """The statement with these filters only, so that PostgreSQL can use the index that fits them."""
     conditions = "".join(f" AND {_CONDITIONS[name]}" for name in filters)
-    return Statement(_PAGE.format(conditions=conditions), name="gsid.session_directory.PAGE")
+    return Statement(_PAGE.format(conditions=conditions), name="gsid.session_directory_store.PAGE")
 
 
 async def find_session(runner: Runner, gsid: str) -> ListedSession | None:

@@ -1,12 +1,12 @@
 """The sites that users have signed in to with a browser session, and the notifications that such a session has ended.
 
-A notification is queued in the transaction that ends the session, and sent by ``LogoutSender``.
+A notification is queued in the transaction that ends the session, and sent by ``LogoutDelivery``.
 """
 
 from collections.abc import Sequence
 
 from sso.db.statement import Statement
-from sso.db.transaction import Runner
+from sso.db.transaction import Row, Runner
 from sso.log import request_fields
 
 KEPT_DAYS = 7  # `sso doctor` reports a notification that could not be delivered for this time
@@ -31,6 +31,22 @@ _END = Statement(
     SELECT ended.client_id, ended.user_id, ended.sid, now() + interval '{KEPT_DAYS} days', :request_id, :trace_id
     FROM ended JOIN oauth_clients c USING (client_id) WHERE c.backchannel_logout_uri <> '' AND NOT c.disabled"""
 )
+_CLAIM = Statement(
+    """UPDATE logout_notifications n SET tries = tries + 1, next_try = now() + make_interval(secs => :lease)
+    FROM oauth_clients c WHERE c.client_id = n.client_id AND n.id = (
+        SELECT id FROM logout_notifications
+        WHERE next_try <= now() AND expires > now() AND client_id <> ALL (CAST(:busy AS text[]))
+        ORDER BY next_try LIMIT 1 FOR UPDATE SKIP LOCKED
+    )
+    RETURNING n.id, n.client_id, n.sub, n.sid, n.tries, n.request_id, n.trace_id, c.profile, c.id_alg,
+        CASE WHEN c.disabled THEN '' ELSE c.backchannel_logout_uri END AS uri"""
+)
+_DELETE = Statement("DELETE FROM logout_notifications WHERE id = :id")
+# Without a pause, the notification has failed. It stays for `sso doctor` until it expires.
+_STORE_FAILURE = Statement(
+    """UPDATE logout_notifications SET next_try = now() + make_interval(secs => :pause), problem = :problem
+    WHERE id = :id"""
+)
 
 
 async def end_site_sessions(
@@ -54,3 +70,16 @@ async def end_site_sessions(
     await tx.value(_DELETE_CODES, **affected)
     origin = request_fields()
     await tx.value(_END, **affected, request_id=origin.get("request"), trace_id=origin.get("trace"))
+
+
+async def claim_notification(runner: Runner, lease_s: float, busy: list[str]) -> Row | None:
+    """Returns a notification that is due, for a client that is not in ``busy``. Others cannot claim it for so long."""
+    return await runner.row(_CLAIM, lease=lease_s, busy=busy)
+
+
+async def delete_notification(runner: Runner, notification_id: int) -> None:
+    await runner.value(_DELETE, id=notification_id)
+
+
+async def store_failed_notification(runner: Runner, notification_id: int, pause_s: float | None, problem: str) -> None:
+    await runner.value(_STORE_FAILURE, id=notification_id, pause=pause_s, problem=problem)

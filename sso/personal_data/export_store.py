@@ -3,6 +3,7 @@
 A list has a bounded number of entries and bytes. Each statement finds its rows by an index.
 """
 
+from datetime import datetime
 from typing import NamedTuple
 
 import orjson
@@ -76,7 +77,7 @@ def _table_statement(table: str) -> Statement:
 
 # The changes that the user has made, and those of the user's own record. Values are exported only if they are the
 # user's: the others belong to a project. So are addresses: those of others are personal data of administrators.
-# Each part is in the order of its index, with no equality: see `sso.audit.trail`.
+# Each part is in the order of its index, with no equality: see `sso.audit.store`.
 _AUDIT = _statement(
     ("at", "operation", "target", "project_id", "application_id", "is_own", "address", "before", "after"),
     """SELECT id, at, operation, target, project_id, application_id, is_own,
@@ -98,7 +99,7 @@ _AUDIT = _statement(
         ) entry
     ) about""",
     "id DESC",
-    name="personal_data.exported_lists.AUDIT",
+    name="personal_data.export_store.AUDIT",
 )
 # What the permission data of the user was before each change, from the triggers that keep it; they also erase it.
 _PERMISSION_HISTORY = _statement(
@@ -107,15 +108,33 @@ _PERMISSION_HISTORY = _statement(
     FROM permission_versions v JOIN permission_commits c ON c.id = v.commit_id
     WHERE v.owner = :user_id AND v.kind IN ({", ".join(f"'{kind}'" for kind in VERSIONS_OF_USERS)})""",
     "id DESC",
-    name="personal_data.exported_lists.PERMISSION_HISTORY",
+    name="personal_data.export_store.PERMISSION_HISTORY",
 )
-STATEMENTS = {table: _table_statement(table) for table in EXPORTED} | {
+_LISTS = {table: _table_statement(table) for table in EXPORTED} | {
     "audit": _AUDIT,
     "permission_history": _PERMISSION_HISTORY,
 }
 
 
-async def read_list(tx: Transaction, name: str, user_id: str) -> ExportedList:
-    row = await tx.row(STATEMENTS[name], user_id=user_id, entries=MAX_ENTRIES, bytes=MAX_BYTES)
+_NOW = Statement("SELECT now()")
+_KEEP_USER = Statement("SELECT true FROM users WHERE user_id = :user_id FOR KEY SHARE")
+
+
+async def keep_user(tx: Transaction, user_id: str) -> bool:
+    """Keeps the user from being erased until the transaction ends. Returns False if the user has been erased."""
+    return bool(await tx.value(_KEEP_USER, user_id=user_id))
+
+
+async def read_time(tx: Transaction) -> datetime:
+    time: datetime = await tx.value(_NOW)
+    return time
+
+
+async def read_lists(tx: Transaction, user_id: str) -> dict[str, ExportedList]:
+    return {name: await _read_list(tx, statement, user_id) for name, statement in _LISTS.items()}
+
+
+async def _read_list(tx: Transaction, statement: Statement, user_id: str) -> ExportedList:
+    row = await tx.row(statement, user_id=user_id, entries=MAX_ENTRIES, bytes=MAX_BYTES)
     assert row is not None
     return ExportedList(orjson.Fragment(row["entries"]), row["is_complete"])

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.ports import ConnectedSite
-from sso.backchannel_logout.site_sessions import end_site_sessions
+from sso.backchannel_logout.store import end_site_sessions
 from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction

@@ -1,0 +1,134 @@
+"""The end of accounts in the database: they are closed, perhaps kept, and erased."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+import orjson
+
+from sso.db.statement import Statement
+from sso.db.transaction import Runner, Transaction
+from sso.personal_data.tables import WITHOUT_FOREIGN_KEY
+
+_CLOSE = Statement(
+    """UPDATE users SET deletion_due = now() + make_interval(days => :days), disabled = true,
+        deletion_by = CASE WHEN disabled THEN 'disabled' ELSE :by END
+    WHERE user_id = :user_id AND deletion_due IS NULL
+        AND coalesce(CAST(:valid_from AS bigint), valid_from) = valid_from
+    RETURNING deletion_due"""
+)
+_KEEP = Statement(
+    """UPDATE users SET deletion_due = NULL, deletion_by = NULL, disabled = false
+    WHERE user_id = :user_id AND valid_from = :valid_from AND deletion_by = 'user' AND deletion_due > now()
+    RETURNING user_id"""
+)
+# The erasure has begun if `deletion_by` is "erasing".
+_RESTORE = Statement(
+    """UPDATE users SET deletion_due = NULL, deletion_by = NULL, disabled = (deletion_by = 'disabled')
+    WHERE user_id = :user_id AND deletion_by <> 'erasing' RETURNING user_id"""
+)
+_MAKE_DUE = Statement(
+    """UPDATE users SET deletion_due = least(deletion_due, now())
+    WHERE user_id = :user_id AND deletion_due IS NOT NULL AND deletion_by <> 'erasing'"""
+)
+_CLAIM = Statement(
+    """UPDATE users SET deletion_due = now() + make_interval(secs => :lease), deletion_by = 'erasing'
+    WHERE user_id = (
+        SELECT user_id FROM users WHERE deletion_due <= now() AND disabled AND (:user_id = '' OR user_id = :user_id)
+        ORDER BY deletion_due LIMIT 1 FOR UPDATE SKIP LOCKED
+    ) RETURNING user_id, login, deletion_due"""
+)
+_AUDIT_IDS = Statement("SELECT coalesce(min(id), 0) AS first, coalesce(max(id), -1) AS last FROM audit")
+_ABOUT_USER = """((operation LIKE 'user.%' AND target = :user_id)
+        OR (operation = 'permissions.save' AND target = application_id || '/' || :user_id))"""
+# Entries about the user lose their values, entries by the user the address; other values lose the login. Logins of
+# others that end or begin like this one stay: a user must not be able to change what the audit trail says about others.
+_SCRUB_AUDIT = Statement(
+    f"""UPDATE audit SET address = CASE user_id WHEN :user_id THEN '' ELSE address END,
+        before = CASE WHEN NOT {_ABOUT_USER}
+            THEN CAST(regexp_replace(CAST(before AS text), :pattern, 'erased', 'g') AS jsonb) END,
+        after = CASE WHEN {_ABOUT_USER} THEN CAST('{{"erased"\\: true}}' AS jsonb)
+            ELSE CAST(regexp_replace(CAST(after AS text), :pattern, 'erased', 'g') AS jsonb) END
+    WHERE id >= :first AND id < :end AND (user_id = :user_id OR {_ABOUT_USER}
+        OR position(:login IN CAST(before AS text)) > 0 OR position(:login IN CAST(after AS text)) > 0)"""
+)
+_LOCK_CLAIMED = Statement(
+    """SELECT user_id FROM users WHERE user_id = :user_id AND deletion_by = 'erasing' AND deletion_due = :lease
+    FOR UPDATE"""
+)
+_DELETE_ROWS = tuple(Statement(f"DELETE FROM {table} WHERE user_id = :user_id") for table in WITHOUT_FOREIGN_KEY)
+_DELETE_MAILS = Statement(
+    """WITH codes AS (DELETE FROM registration_codes WHERE login = :login)
+    DELETE FROM outbox WHERE recipient = :login"""
+)
+_DELETE_USER = Statement("DELETE FROM users WHERE user_id = :user_id")
+_REMEMBER = Statement("INSERT INTO erased_users (user_id) VALUES (:user_id) ON CONFLICT DO NOTHING")
+
+
+@dataclass(frozen=True)
+class ClaimedUser:
+    user_id: str
+    login: str
+    deletion_due: datetime  # the end of the lease
+
+
+async def close_account(tx: Transaction, user_id: str, valid_from: int | None, days: int, by: str) -> datetime | None:
+    """Returns when the account will be erased, or None if it is closed already or has another ``valid_from``."""
+    due: datetime | None = await tx.value(_CLOSE, user_id=user_id, valid_from=valid_from, days=days, by=by)
+    return due
+
+
+async def keep_account(tx: Transaction, user_id: str, valid_from: int) -> bool:
+    """Cancels the deletion that the user has requested. Of several concurrent calls, one returns True."""
+    return await tx.value(_KEEP, user_id=user_id, valid_from=valid_from) is not None
+
+
+async def restore_account(tx: Transaction, user_id: str) -> bool:
+    """Cancels a deletion. Returns False if none is pending, or the erasure has begun."""
+    return await tx.value(_RESTORE, user_id=user_id) is not None
+
+
+async def make_erasure_due(runner: Runner, user_id: str) -> None:
+    """Ends the time in which a closed account can be kept."""
+    await runner.value(_MAKE_DUE, user_id=user_id)
+
+
+async def claim_account(runner: Runner, lease_s: float, user_id: str = "") -> ClaimedUser | None:
+    """Returns an account that is due, or this one if it is. No other worker can claim it until the lease ends."""
+    row = await runner.row(_CLAIM, lease=lease_s, user_id=user_id)
+    return ClaimedUser(**dict(row)) if row else None
+
+
+async def audit_ids(runner: Runner) -> tuple[int, int]:
+    """Returns the first and the last id of the audit trail."""
+    row = await runner.row(_AUDIT_IDS)
+    assert row is not None
+    return row["first"], row["last"]
+
+
+async def scrub_audit(runner: Runner, user: ClaimedUser, first: int, end: int) -> None:
+    """Removes personal data of the user from the entries with these ids."""
+    json_login = orjson.dumps(user.login).decode()[1:-1]  # as in the text of a JSON document
+    values = {"user_id": user.user_id, "login": json_login, "pattern": _whole_login(json_login)}
+    await runner.value(_SCRUB_AUDIT, **values, first=first, end=end)
+
+
+async def erase_account(tx: Transaction, user: ClaimedUser) -> bool:
+    """Deletes all rows of the user. Returns False if another worker has the claim, or has erased the account."""
+    if await tx.value(_LOCK_CLAIMED, user_id=user.user_id, lease=user.deletion_due) is None:
+        return False
+    for statement in _DELETE_ROWS:
+        await tx.value(statement, user_id=user.user_id)
+    await tx.value(_DELETE_MAILS, login=user.login)
+    await tx.value(_REMEMBER, user_id=user.user_id)
+    await tx.value(_DELETE_USER, user_id=user.user_id)
+    return True
+
+
+def _whole_login(login: str) -> str:
+    """Returns the regular expression of PostgreSQL that matches the login, but not a part of a longer address.
+
+    Before the login may be a line break, which JSON writes as a backslash and a letter.
+    """
+    escaped = re.sub(r"([^\w\x80-\U0010ffff])", r"\\\1", login)
+    return rf"(?:(?<![\w.!#$%&'*+/=?^`{{|}}~-])|(?<=\\[bfnrt])){escaped}(?!\w|[.-]\w)"
