@@ -81,7 +81,7 @@ PAGE = """<!doctype html>
 <h1>{title}</h1>
 {body}
 </div></main>
-<footer><p>This site stands for yours: it only knows what the service tells it.
+<footer><p>This stands in for your own site. It sees only what the service sends.
 Its source is <code>scripts/demo_site.py</code>.</p></footer>
 </body>
 </html>

@@ -90,7 +90,7 @@ def test_event_that_is_not_literal_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 def test_log_events_are_named_area_dot_what_happened(source_tables: list[Table]) -> None:
     events = [row[0].strip("`") for row in source_tables[0].rows]
-    in_past_tense = re.compile(r"[a-z_]+\.([a-z]+_)*([a-z]+ed|lost|sent|was_slow)")
+    in_past_tense = re.compile(r"[a-z_]+\.([a-z]+_)*([a-z]+ed|lost|sent|written|was_slow)")
     assert [event for event in events if not in_past_tense.fullmatch(event)] == []
 
 

@@ -152,7 +152,7 @@ public:
             }
             std::string status = field(answer, "status");
             if (status == "OK") return answer;
-            if (status == "CANCELLED") throw LoginFailed("the game closed its WebSocket");
+            if (status == "CANCELLED") throw LoginFailed("the sign-in was cancelled");
             if (status != "RETRY") throw LoginFailed(field(answer, "error"));
             // Wait even if it is 0: a client that polls too early may be blocked.
             std::this_thread::sleep_for(std::chrono::seconds(std::atoi(field(answer, "delay").c_str())));

@@ -3,7 +3,7 @@
 //     dotnet run http://localhost:8000
 //     dotnet run http://localhost:8000 game.pem      requests signed with that RSA key
 //
-// Needs only .NET 6 or newer. In Unity, use the class GameLogin and pass the link to Application.OpenURL.
+// Needs only .NET 6 or newer. It is not for Unity, whose profile has neither System.Text.Json nor RSA.ImportFromPem.
 
 using System;
 using System.Collections.Generic;
@@ -79,7 +79,7 @@ public sealed class GameLogin : IDisposable
                     await Task.Delay(TimeSpan.FromSeconds(answer.GetProperty("delay").GetInt32()), stop);
                     break;
                 case "CANCELLED":
-                    throw new LoginFailed("the game closed its WebSocket");
+                    throw new LoginFailed("the sign-in was cancelled");
                 default:
                     throw new LoginFailed(Text(answer, "error"));
             }

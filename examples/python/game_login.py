@@ -26,6 +26,10 @@ class LoginFailed(Exception):
     pass
 
 
+class Unreachable(LoginFailed):
+    """The service cannot be reached; it may be starting again."""
+
+
 class GameLogin:
     def __init__(self, base_url: str, key_file: str | None = None) -> None:
         self.base_url = base_url.rstrip("/")
@@ -51,15 +55,16 @@ class GameLogin:
                 answer, _ = self.post("getGsidResult", {"gsid": self.gsid})
             except TimeoutError:
                 continue  # poll again at once
-            except (OSError, http.client.HTTPException):
-                time.sleep(1)  # the service restarts; the session survives that
+            except Unreachable as error:
+                print(f"{error}; trying again …", file=sys.stderr)
+                time.sleep(1)  # the session survives a restart of the service
                 continue
             if answer["status"] == "OK":
                 return answer
             if answer["status"] == "RETRY":
                 time.sleep(answer["delay"])  # even if it is 0; a client that polls too early may be blocked
             elif answer["status"] == "CANCELLED":
-                raise LoginFailed("the game closed its WebSocket")
+                raise LoginFailed("the sign-in was cancelled")
             else:
                 raise LoginFailed(answer["error"])
 
@@ -80,10 +85,16 @@ class GameLogin:
                 return parse(answer), answer.headers
         except urllib.error.HTTPError as error:
             if error.code in (502, 503, 504):
-                raise ConnectionError(error.code) from None
+                raise Unreachable(f"the service cannot be reached ({error.code})") from None
             return parse(error), error.headers  # 400: the reason; 403: an id for the operator
+        except TimeoutError:
+            raise
         except urllib.error.URLError as error:
-            raise error.reason if isinstance(error.reason, OSError) else OSError(error.reason) from None
+            if isinstance(error.reason, TimeoutError):
+                raise error.reason from None
+            raise Unreachable(f"the service cannot be reached at {self.base_url}: {error.reason}") from None
+        except (OSError, http.client.HTTPException) as error:  # the connection ended before the answer
+            raise Unreachable(f"the service cannot be reached at {self.base_url}: {error}") from None
 
 
 def parse(answer) -> dict:

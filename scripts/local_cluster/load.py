@@ -51,7 +51,7 @@ def prepare(users: int) -> None:
     file = FOLDER / "load.json"
     file.write_text(json.dumps(document(users)))
     cluster.run_sso("apply", str(file))
-    cluster.run_sso("role", "assign", administrator.LOGIN, "root", "--app", "1")
+    cluster.run_sso("role", "assign", administrator.LOGIN, "root", "--app", "1", "--yes")
 
 
 def document(user_count: int = USERS) -> dict[str, Any]:

@@ -25,8 +25,9 @@ TTL = click.option(
     default=0,
     help="Seconds that the role stays valid after each read.",
 )
-EXPIRED = click.option(
-    "--expired",
+UNTIL = click.option(
+    "--until",
+    "expired",
     type=unix_time,
     metavar="TIME",
     default="0",

@@ -17,7 +17,7 @@ from sso.cli.echo import echo
 from sso.cli.output import Format, list_options, print_list
 from sso.cli.progress import Progress
 from sso.cli.records import with_records
-from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS
+from sso.core.algorithms import ALGORITHMS, CHEAP_ALGORITHMS, REFRESH_ALGORITHM
 
 if TYPE_CHECKING:
     from sso.cli.records.keys import ListedKey
@@ -180,6 +180,13 @@ async def _require_key_on_all_nodes(services: LocalServices, key_id: str) -> Non
         )
 
 
+def _signs(key: "ListedKey") -> str:
+    if not key.side:
+        return "signs"
+    refresh_tokens = ", and refresh tokens" if key.algorithm == REFRESH_ALGORITHM else ""
+    return f"signs ID tokens of clients that chose it{refresh_tokens}"
+
+
 def _state(key: "ListedKey") -> str:
     until = f"{key.published_until:%Y-%m-%d}" if key.published_until else "for ever"
     match key.state:
@@ -188,7 +195,7 @@ def _state(key: "ListedKey") -> str:
         case "waiting":
             return f"published, signs from {key.signs_from:%Y-%m-%d %H:%M:%S}"
         case "signing":
-            return "signs where it is asked for" if key.side else "signs"
+            return _signs(key)
         case "published":
             return f"published until {until}"
     return f"expired {until}"

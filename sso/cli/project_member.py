@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sso.cli.arguments import EXPIRED, PROJECT, ROLE, TTL, USER
+from sso.cli.arguments import PROJECT, ROLE, TTL, UNTIL, USER
 from sso.cli.command_groups import Subcommands
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.echo import echo
@@ -89,10 +89,10 @@ def list_members(ctx: click.Context, project: str, form: Format | None) -> None:
 @ROLE
 @level_options
 @TTL
-@EXPIRED
+@UNTIL
 @click.pass_context
 def add(ctx: click.Context, /, project: str, user: str, role: str, ttl: int, expired: int, **levels: Any) -> None:
-    """Give USER a role in a project. If the user has it already, --ttl and --expired replace the old values.
+    """Give USER a role in a project. If the user has it already, --ttl and --until replace the old values.
 
     \b
     Example:

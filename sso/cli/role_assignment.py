@@ -4,13 +4,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sso.cli.arguments import APP_OR_CENTRAL, EXPIRED, ROLE, TTL, USER
+from sso.cli.arguments import APP_OR_CENTRAL, ROLE, TTL, UNTIL, USER
+from sso.cli.confirmation import confirm, yes_option
 from sso.cli.context import CommandFailure
 from sso.cli.echo import echo
 from sso.cli.option_errors import option_errors
 from sso.cli.records import with_records
 from sso.cli.records.types import AssignmentChange
 from sso.perm.engine.records import Assignment
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE
 
 if TYPE_CHECKING:
     from sso.cli.records.service import ServiceRecords
@@ -21,18 +23,22 @@ if TYPE_CHECKING:
 @ROLE
 @APP_OR_CENTRAL
 @TTL
-@EXPIRED
+@UNTIL
+@yes_option
 @click.pass_context
-def assign(ctx: click.Context, user: str, role: str, app_id: int, ttl: int, expired: int) -> None:
-    """Assign a role to USER (user id or login). If it is assigned already, --ttl and --expired replace the old values.
+def assign(ctx: click.Context, user: str, role: str, app_id: int, ttl: int, expired: int, yes: bool) -> None:
+    """Assign a role to USER (user id or login). If it is assigned already, --ttl and --until replace the old values.
 
-    The role root of the central application has every permission.
+    The role root of the central application has every permission, so the command asks before it assigns it.
 
     \b
     Example:
-      sso role assign ann@example.com moderator --app 10 --expired 2030-12-31
-      sso role assign ann@example.com root
+      sso role assign ann@example.com moderator --app 10 --until 2030-12-31
+      sso role assign ann@example.com root --yes
     """
+    if role == ROOT_ROLE and app_id == CENTRAL_APPLICATION_ID:
+        question = f"The role root has every permission, at every application. Give it to {user}?"
+        confirm(question, yes, "nothing is assigned")
     new = Assignment(role, expired, ttl)
 
     def change(old: list[Assignment]) -> list[Assignment]:

@@ -5,7 +5,13 @@ from sso.core.language import Text as _
 
 
 class Violation(Forbidden):
-    """A security violation. The client learns only the id of the log record (§4.3)."""
+    """A security violation. The client learns only the id of the log record (§4.3); in the demo, also the reason."""
+
+    def __init__(self, record: str, explanation: str = "") -> None:
+        super().__init__(record)
+        self.explanation = explanation
+        if explanation:
+            self.extra["reason"] = explanation
 
 
 class UnknownSession(Violation):

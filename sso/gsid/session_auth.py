@@ -81,5 +81,5 @@ class SessionAuthenticator:
         """Raises UnknownSession if the session does not exist."""
         if lookup.session is None or lookup.snapshot is None:
             violation = await self.refuse(request, ProofFailure("no such session"))
-            raise UnknownSession(violation.message)
+            raise UnknownSession(violation.message, violation.explanation)
         return lookup.session, lookup.snapshot

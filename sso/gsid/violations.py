@@ -26,10 +26,12 @@ log = structlog.get_logger()
 
 
 class Violations:
-    def __init__(self, database: Database, rate_limiter: GameRateLimiter, block_s: int) -> None:
+    def __init__(self, database: Database, rate_limiter: GameRateLimiter, block_s: int, *, explains: bool) -> None:
+        """``explains`` tells clients the reason, which helps those who guess. Only the demo does."""
         self._store = ViolationStore(database)
         self._rate_limiter = rate_limiter
         self._block_s = block_s
+        self._explains = explains
         self._shared: OrderedDict[bytes, tuple[str, float]] = OrderedDict()  # record ids and their expiry, by key
 
     async def refuse(self, gsid: str, failure: ProofFailure, address: Address) -> Violation:
@@ -37,7 +39,7 @@ class Violations:
         key = AddressKeys.of(address).refusals
         if self._shared_record(key) or not await self._rate_limiter.count_refusal(key):
             return await self._share(key, gsid, TOO_MANY, address)
-        return Violation(await self._write(gsid, failure, str(address)))
+        return self._violation(await self._write(gsid, failure, str(address)), failure)
 
     async def unknown_address(self, gsid: str) -> Violation:
         """Returns the error for a client whose address is unknown, because its proxy did not send a valid one."""
@@ -50,13 +52,19 @@ class Violations:
     async def _share(self, key: bytes, gsid: str, failure: ProofFailure, address: object) -> Violation:
         """Uses one record for many refusals, so that they cannot fill the database."""
         if shared := self._shared_record(key):
-            return Violation(shared)
+            return self._violation(shared, failure)
         record = record_id()
         self._shared[key] = (record, time.monotonic() + self._block_s)  # before the write: concurrent refusals find it
         self._shared.move_to_end(key)
         if len(self._shared) > MAX_SHARED_RECORDS:
             self._shared.popitem(last=False)
-        return Violation(await self._write(gsid, failure, str(address), record))
+        return self._violation(await self._write(gsid, failure, str(address), record), failure)
+
+    def _violation(self, record: str, failure: ProofFailure) -> Violation:
+        if not self._explains:
+            return Violation(record)
+        values = (("expected", failure.expected), ("found", failure.found))
+        return Violation(record, ", ".join([failure.reason, *(f"{name}: {value}" for name, value in values if value)]))
 
     def _shared_record(self, key: bytes) -> str:
         record, expires = self._shared.get(key, ("", 0.0))

@@ -13,6 +13,7 @@ from sso.core.net import Network
 from sso.core.signature_verification import SignatureVerificationPool
 from sso.db.clock import DatabaseClock
 from sso.db.database import Database
+from sso.demo.mark import is_demo
 from sso.gsid.backpressure import Backpressure
 from sso.gsid.claim_renewal import ClaimLeases
 from sso.gsid.claim_store import ClaimStore
@@ -76,7 +77,7 @@ def build(
     rate_limiter = GameRateLimiter(
         database, GameRateLimits(settings.rate_getgsid, settings.poll_strikes, settings.poll_block_s)
     )
-    violations = Violations(database, rate_limiter, settings.poll_block_s)
+    violations = Violations(database, rate_limiter, settings.poll_block_s, explains=is_demo(settings))
     location_url = f"{settings.base_url}{BASE}/getGsidResult?Location="
     authenticator = SessionAuthenticator(sessions, applications, violations, verifications, location_url)
     held_polls = HeldPolls(poll_store, bus)

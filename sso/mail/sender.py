@@ -1,4 +1,4 @@
-"""Sends the mails of the outbox by the SMTP server, and measures how many wait."""
+"""Sends the mails of the outbox by the SMTP server, or writes them to files, and measures how many wait."""
 
 import structlog
 import trio
@@ -44,13 +44,16 @@ class MailDelivery(QueuedDelivery[Row]):
         text = self._keyring.decrypt(body_purpose(item["id"]), item["body_sealed"])
         html = self._keyring.decrypt(html_purpose(item["id"]), item["html_sealed"]) if item["html_sealed"] else None
         message = build_message(self._sender, item["recipient"], item["subject"], text, html, self._logo)
-        await trio.to_thread.run_sync(self._delivery.send, message, abandon_on_cancel=True)
+        path = await trio.to_thread.run_sync(self._delivery.send, message, abandon_on_cancel=True)
+        if path:
+            log.info("mail.written", path=str(path), id=item["id"], **origin_fields(item))
         return None
 
     async def finish(self, due: Due[Row]) -> None:
         if due.item["recipient"]:
             DELIVERIES.add(self.name, "delivered")
-            log.info("mail.delivered", tries=due.tries, **due.log_fields)
+            if self._delivery.has_server:
+                log.info("mail.delivered", tries=due.tries, **due.log_fields)
         await delete_mail(self._database, due.item["id"])
 
     async def store_failure(self, item: Row, failure: Failure, retry_after_s: float | None) -> None:

@@ -51,17 +51,19 @@ class Delivery:
         self._url = urlsplit(smtp_url) if smtp_url is not None else None
         self._folder = folder
         self._ca_file = ca_file
+        self.has_server = smtp_url is not None
 
-    def send(self, message: EmailMessage) -> None:
+    def send(self, message: EmailMessage) -> Path | None:
+        """Returns the file of a message that was written because there is no server."""
         if self._url is None:
-            self._write(message)
-            return
+            return self._write(message)
         with self._connect() as server:
             if self._url.scheme == "smtp+starttls":
                 server.starttls(context=self._context())
             if self._url.username:
                 server.login(unquote(self._url.username), unquote(self._url.password or ""))
             server.send_message(message)
+        return None
 
     def _connect(self) -> smtplib.SMTP:
         assert self._url is not None
@@ -74,8 +76,9 @@ class Delivery:
         """Reads the CA file for each connection, so that a renewed file is used at once."""
         return ssl.create_default_context(cafile=str(self._ca_file) if self._ca_file else None)
 
-    def _write(self, message: EmailMessage) -> None:
+    def _write(self, message: EmailMessage) -> Path:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._folder / f"{record_id()}.eml"
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(message.as_bytes())
+        return path

@@ -415,8 +415,8 @@ def test_key_list_rotate_and_retire(run: Program) -> None:
     first = keys["RS256"][0]
     assert {algorithm: state for algorithm, (_, _, state) in keys.items()} == {
         "RS256": "signs",
-        "ES256": "signs where it is asked for",
-        "EdDSA": "signs where it is asked for",
+        "ES256": "signs ID tokens of clients that chose it",
+        "EdDSA": "signs ID tokens of clients that chose it, and refresh tokens",
     }
     assert run("key", "retire", first).failed_with("this is the key that signs", "sso key rotate")
     assert run("key", "retire", "unknown").failed_with("there is no key unknown in use")

@@ -1,9 +1,11 @@
 """The commands app, perm and audit."""
 
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import orjson
+import pytest
 import trio
 
 from sso.cli.context import command_line_account
@@ -18,9 +20,16 @@ from tests.state.studio import ANN, SECRET
 LOCAL = parse_address("127.0.0.1")
 
 
-def test_role_assign_creates_the_first_administrator_on_an_empty_database(sso: Sso) -> None:
+def test_role_assign_creates_the_first_administrator_on_an_empty_database(
+    sso: Sso, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert sso("user", "add", "first@example.com").code == 0
-    assert sso("role", "assign", "first@example.com", "root").lines == [
+    monkeypatch.setattr("sys.stdin", StringIO())  # there is no answer
+    asked = sso("role", "assign", "first@example.com", "root")
+    assert asked.code == 1
+    assert "nothing is assigned: expected the answer y, or the option --yes" in asked.err
+    assert "can_create_projects" not in sso("perm", "list", "first@example.com").lines
+    assert sso("role", "assign", "first@example.com", "root", "--yes").lines == [
         "first@example.com has the role root at application 1"
     ]
     assert "can_create_projects" in sso("perm", "list", "first@example.com").lines

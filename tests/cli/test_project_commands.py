@@ -77,7 +77,7 @@ FAILURES: list[tuple[tuple[str, ...], str]] = [
     (("member", "add", "rd", BOB, "app_admin", "--app", "41"), "--app: 41: does not belong to this project"),
     (("member", "delete", "rd", BOB, "admin"), "bob@example.com has no role admin in the project red_dawn"),
     (("member", "delete", "rd", ANN), "the project would have no administrator with access to it"),
-    (("member", "add", "rd", ANN, "admin", "--expired", "2035-01-01"),
+    (("member", "add", "rd", ANN, "admin", "--until", "2035-01-01"),
      "the project would have no administrator whose role does not end"),
 ]  # fmt: skip
 
@@ -111,7 +111,7 @@ def test_project_member_add_and_remove(applied: Sso) -> None:
     expected = "bob@example.com has the role developer in the project red_dawn"
     assert applied(*member, "add", "rd", "bob@example.com", "developer").lines == [expected]
     assert applied(*member, "add", "rd", BOB, "developer").lines == [f"{expected}, as before"]
-    assert applied(*member, "add", "rd", BOB, "app_admin", "--app", "40", "--expired", "2035-01-01").lines == [
+    assert applied(*member, "add", "rd", BOB, "app_admin", "--app", "40", "--until", "2035-01-01").lines == [
         "bob@example.com has the role app_admin in the project red_dawn at applications.40"
     ]
     assert applied(*member, "add", "rd", BOB, "srv_admin", "--service", "40", "--ttl", "60").code == 0

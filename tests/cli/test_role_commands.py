@@ -120,7 +120,7 @@ def test_role_commands_refuse_wrong_usage(applied: Sso) -> None:
     for wrong in ("Tanks", "0", "-1", "²", "99999999999"):
         result = applied("role", "list", "--app", wrong)
         assert (result.code, "expected the id of an application, such as 10" in result.err) == (2, True)
-    assert applied("role", "assign", ANN, "root", "--expired", "soon").code == 2
+    assert applied("role", "assign", ANN, "root", "--until", "soon").code == 2
     assert applied("role", "add", "x", *APP, "--rule", "\udcff").code == 2
 
 
@@ -149,10 +149,10 @@ def test_role_that_becomes_protected_is_taken_from_groups(applied: Sso) -> None:
 def test_role_assign_and_unassign(applied: Sso) -> None:
     assign = ("role", "assign", "ann@example.com", "moderator", *APP)
     has = "ann@example.com has the role moderator at application 40"
-    assert applied(*assign, "--expired", "2035-01-01").lines == [has]
+    assert applied(*assign, "--until", "2035-01-01").lines == [has]
     lines = applied("perm", "explain", ANN, "chat.mute", *APP).lines
     assert "    assigned, until 2035-01-01 00:00:00Z" in lines
-    assert applied(*assign, "--expired", "2035-01-01").lines == [f"{has}, as before"]
+    assert applied(*assign, "--until", "2035-01-01").lines == [f"{has}, as before"]
     assert applied(*assign, "--ttl", "60").lines == [has]
     assert applied("role", "unassign", ANN, "moderator", *APP).lines == [
         "ann@example.com no longer has the role moderator at application 40"

@@ -36,7 +36,7 @@ def nodes(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -
     dsn = postgres_server.fresh()
     with nats_server() as nats, started(dsn, nats.url, tmp_path_factory.mktemp) as (first, second):
         first.apply(load.document())
-        first.sso("role", "assign", administrator.LOGIN, "root", "--app", "1")
+        first.sso("role", "assign", administrator.LOGIN, "root", "--app", "1", "--yes")
         yield Nodes(first, second, nats)
     postgres_server.drop(dsn)
 

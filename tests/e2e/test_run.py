@@ -87,6 +87,14 @@ def check_mails(service: str) -> None:
         assert browser.get("/demo/mail/0000000000000000").status_code == 404
 
 
+def check_refusal(service: str) -> None:
+    """In the demo, a game with a wrong gsid learns the reason, which others must ask the operator for."""
+    answer = httpx.post(f"{service}/proxy/api/gameSession/getGsidResult", json={"gsid": "f" * 32}, timeout=60)
+    assert answer.status_code == 403
+    assert re.fullmatch("[0-9a-f]{16}", answer.json()["error"])
+    assert answer.json()["reason"] == "no such session"
+
+
 @pytest.mark.parametrize("stop", [pytest.param("SIGTERM", marks=takes_long), "Ctrl-C"])
 def test_links_are_printed_when_both_answer_and_both_stop_together(prepared: dict[str, str], stop: str) -> None:
     environment = prepared
@@ -113,6 +121,7 @@ def test_links_are_printed_when_both_answer_and_both_stop_together(prepared: dic
         assert answers(f"{service}/readyz")
         assert answers(f"{service}/register")
         check_mails(service)
+        check_refusal(service)
         assert f"{service}/proxy/oauth/authorize" in httpx.get(f"{site}/sign-in", timeout=60).headers["Location"]
         if stop == "Ctrl-C":
             os.killpg(process.pid, signal.SIGINT)  # the terminal sends it to all processes of the group

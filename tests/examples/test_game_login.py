@@ -139,6 +139,10 @@ def test_python_example_reports_wrong_arguments_in_one_line(python_game: Command
     for arguments, error in (
         (("file:///etc",), "base_url: expected an address such as http://localhost:8000"),
         ((f"{server.base_url}/login",), "login failed: this is not the address of a sign-on service"),
+        (
+            ("http://127.0.0.1:1",),
+            "the service cannot be reached at http://127.0.0.1:1: [Errno 111] Connection refused",
+        ),
         ((server.base_url, "/missing.pem"), "/missing.pem: [Errno 2] No such file or directory: '/missing.pem'"),
     ):
         done = subprocess.run([*python_game, *arguments], capture_output=True, text=True, timeout=60, check=False)

@@ -82,7 +82,7 @@ def test_session_of_a_device_does_not_exist_for_games(server: Server, tv: Site, 
 def test_device_of_a_first_party_client_counts_as_a_game(server: Server, tv: Site) -> None:
     """Its token may be exchanged for a user JWT with a factor: the page warns, and SSO_GSID_ADMIN applies."""
     login = new_user(server)
-    server.sso("role", "assign", login, "root")
+    server.sso("role", "assign", login, "root", "--yes")
     site, warning = new_device_site(server, first_party=True), "You have administrative rights here. The device"
     with fresh_browser(server, login) as browser:
         assert warning not in type_code(browser, start_device(tv).user_code).text

@@ -94,7 +94,7 @@ def test_mail_is_logged_with_the_request_and_the_trace_that_queued_it(server: Se
         request_id = browser.sign_in(login).headers["X-Request-Id"]
 
     def find() -> list[dict[str, Any]]:
-        return [entry for entry in server.log_events("mail.delivered") if entry.get("request") == request_id]
+        return [entry for entry in server.log_events("mail.written") if entry.get("request") == request_id]
 
     until(find)
     (entry,) = find()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from sso.core.algorithms import REFRESH_ALGORITHM
 from sso.core.jwt import ACCESS_TOKEN_JWT, InvalidToken, Verifier
 from sso.db.clock import DatabaseClock
 from sso.keys.keyset import KeySet
@@ -12,7 +13,6 @@ from sso.oauth.tokens.claims import id_token_claims, sign_in_claims
 from sso.oauth.tokens.jwt_access_tokens import access_token_claims
 
 ID_TOKEN, REFRESH_TOKEN = "id_token", "refresh_token"
-REFRESH_ALGORITHM = "EdDSA"  # the cheapest to sign; only this service reads refresh tokens
 MAX_EXPIRED_S = 366 * 86400  # how long ago a token that was sent back may have expired
 
 
