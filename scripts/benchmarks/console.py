@@ -47,16 +47,23 @@ EXAMPLES = {
 # Pages whose time depends on the query: searches, filters, later pages of lists.
 QUERIES = {
     "/console": ("days=1", "days=30"),
-    "/console/users": ("search=u99", "search=nick4", "search=unknown", f"search={USER}", "after=u5%40example.com"),
-    "/console/applications": ("search=Game", "search=unknown", "after=500"),
-    "/console/clients": ("search=client9", "search=unknown"),
+    "/console/users": (
+        "search=u99", "search=nick4", "search=unknown", f"search={USER}", "after=u5%40example.com",
+        "search=example.com",
+        "search=999%40exam", "search=ick7777", "search=u9", "sort=nick", "sort=reg_time&order=desc",
+        "search=example.com&sort=reg_time", "search=ick77&sort=nick&order=desc", "status=disabled", "status=active",
+        "two_step=1", "verified=1&search=example.com", "administrator=1",
+    ),
+    "/console/search": ("q=example.com", "q=unknown", "q=game+9", "q=1234567", "q=u"),
+    "/console/applications": ("search=Game", "search=ame+99", "search=unknown", "sort=project_id&order=desc"),
+    "/console/clients": ("search=client9", "search=ite+77", "search=unknown", "sort=created"),
     "/console/audit": (
         "actor=10000007", f"target={USER}", "operation=user.save", f"target={USER}&operation=role.save",
         "since=2026-06-01&until=2026-06-02", "actor=unknown", "after=5000000",
     ),
     "/console/game-sessions": ("stage=opened", "stage=confirmed", "application_id=10", "address=198.51.100.7",
         f"user_id={USER}"),
-    "/console/projects": ("search=project9", "search=unknown"),
+    "/console/projects": ("search=project9", "search=ject+9", "search=unknown", "sort=created"),
     "/console/explorer": (
         f"user={USER}&application_id=10", f"user={USER}&application_id=10&compare=user&other_user=10000002",
         f"user={USER}&application_id=10&at={{hour_ago}}",

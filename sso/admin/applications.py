@@ -1,6 +1,7 @@
 """/api/admin/applications: lists, creates, changes and removes applications."""
 
 from functools import partial
+from typing import Literal
 
 from sso.admin.permission_access import RecordAccess, path_application_id
 from sso.admin.permission_bodies import ApplicationChanges, NewApplication
@@ -9,12 +10,10 @@ from sso.admin.request import (
     AdminRequest,
     AdminResponse,
     JsonRecord,
-    SearchQuery,
-    page_response,
-    read_number_cursor,
+    SortedQuery,
+    sorted_response,
 )
 from sso.admin.rights import AdminRight
-from sso.core.ids import MAX_APPLICATION_ID
 from sso.db.database import Database
 from sso.db.transaction import Row, Runner
 from sso.perm.engine.required_rights import Operation
@@ -28,7 +27,8 @@ from sso.web.request_model import QueryFlag
 FOR_FULL_ACCESS = ("settings", "service_meta")  # the other fields are for everybody with a role at the application
 
 
-class ApplicationQuery(SearchQuery):
+class ApplicationQuery(SortedQuery):
+    sort: Literal["name", "project_id"] | None = None  # without it: the id
     project_id: str | None = None
     removed: QueryFlag = False  # list removed applications instead of the others
 
@@ -75,18 +75,11 @@ class ApplicationResource(PermissionResource[int]):
     async def list(self, request: AdminRequest) -> AdminResponse:
         query: ApplicationQuery = request.query
         visible = await self.access.visible_in_project(request, query.project_id)
-        rows = await application_page(
-            self.database,
-            visible,
-            query.search,
-            read_number_cursor(query.after, MAX_APPLICATION_ID),
-            query.limit + 1,
-            project_id=query.project_id,
-            removed=query.removed,
+        page = await application_page(
+            self.database, visible, query.page, project_id=query.project_id, removed=query.removed
         )
         full = await self._fully_visible(request)
-        records = [application_record(row, full=row["application_id"] in full) for row in rows]
-        return page_response(records, query.limit, lambda record: str(record["application_id"]))
+        return sorted_response(page, lambda row: application_record(row, full=row["application_id"] in full))
 
     async def create(self, request: AdminRequest) -> AdminResponse:
         body: NewApplication = request.body

@@ -1,25 +1,28 @@
 """/api/admin/clients: lists, creates, changes and deletes OAuth clients, and rotates their secrets."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from sso.admin.caller import AdminCaller
 from sso.admin.record_resource import RecordKind, RecordResource
-from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute, JsonRecord
+from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute, JsonRecord, SortedQuery
 from sso.admin.rights import AdminRight
 from sso.core.errors import ApiError, Forbidden
 from sso.core.field_errors import FieldError
 from sso.core.ids import secret_token
 from sso.db.database import Database
+from sso.db.sorted_pages import Page
 from sso.db.transaction import Row, Transaction
 from sso.oauth.clients.operations import ClientOperations, client_id_taken, needs_secret
 from sso.oauth.clients.record import ClientChanges, ClientRecord, client_json
-from sso.oauth.clients.store import find_client_rows, lock_client, read_client_row
+from sso.oauth.clients.redirect_uris import redirect_warnings
+from sso.oauth.clients.store import find_client_page, lock_client, read_client_row
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.applications import read_application_row
+from sso.web.request_model import QueryFlag
 
 MAX_SECONDS = 10 * 365 * 86400
 
@@ -30,6 +33,11 @@ class SecretRotation(AdminModel):
     overlap: Annotated[int, Field(ge=0, le=MAX_SECONDS)] | None = None  # None: until the rotation is finished
     expires_in: Annotated[int, Field(ge=1, le=MAX_SECONDS)] | None = None  # None: the new secret has no end
     finish: bool = False  # ends the old secret; there is no new one
+
+
+class ClientQuery(SortedQuery):
+    sort: Literal["name", "created"] | None = None  # without it: the id
+    disabled: QueryFlag | None = None
 
 
 class ClientResource(RecordResource[Row]):
@@ -45,6 +53,7 @@ class ClientResource(RecordResource[Row]):
         ClientChanges,
         {"disabled": True},
         dict.fromkeys(("secrets", "created"), ""),
+        list_query=ClientQuery,
         details={
             "create": "Creates a client. The response has the generated secret, which is not shown again.",
             "delete": "Deletes the client, and revokes everything that it was granted.",
@@ -55,17 +64,15 @@ class ClientResource(RecordResource[Row]):
         super().__init__(database)
         self._operations = operations
 
-    async def page(self, search: str, after: str, limit: int) -> Sequence[Row]:
-        return await find_client_rows(self.database, search, after, limit)
+    async def page(self, request: AdminRequest) -> Page[Row]:
+        query: ClientQuery = request.query
+        return await find_client_page(self.database, query.page, disabled=query.disabled)
 
     async def read(self, key: str) -> Row | None:
         return await read_client_row(self.database, key)
 
     async def lock(self, tx: Transaction, key: str) -> Row | None:
         return await lock_client(tx, key)
-
-    def key(self, record: Row) -> str:
-        return str(record["client_id"])
 
     def json(self, record: Row) -> JsonRecord:
         return client_json(record)
@@ -116,9 +123,10 @@ class ClientResource(RecordResource[Row]):
         members = dict(response.members)
         if secret is not None:
             members["data"] = {**members["data"], "client_secret": secret}
+        warnings = redirect_warnings(record["redirect_uris"], record["redirect_hosts"])
         if application_id and await read_application_row(self.database, application_id) is None:
-            members["warnings"] = [f"application_id: there is no application {application_id} yet"]
-        return replace(response, members=members)
+            warnings.append(f"application_id: there is no application {application_id} yet")
+        return replace(response, members={**members, "warnings": warnings} if warnings else members)
 
     async def rotate_secret(self, request: AdminRequest) -> AdminResponse:
         """Adds a secret and returns it; the old one stays valid for the overlap. With ``finish``, ends the old one."""

@@ -1,12 +1,6 @@
 """Errors of the management API."""
 
 from sso.core.errors import ApiError, RetryLater
-from sso.core.field_errors import FieldError
-
-
-class InvalidCursor(FieldError):
-    def __init__(self) -> None:
-        super().__init__(("after",), "must be `next` of an earlier response")
 
 
 class PreconditionFailed(ApiError):

@@ -2,14 +2,16 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 from sso.admin.permission_access import RecordAccess
 from sso.admin.permission_bodies import GroupChanges, NewGroup
 from sso.admin.permission_resource import PermissionResource, permission_kind
-from sso.admin.request import AdminRequest, AdminResponse, JsonRecord, SearchQuery, page_response
+from sso.admin.request import AdminRequest, AdminResponse, JsonRecord, SortedQuery, sorted_response
 from sso.admin.rights import AdminRight
 from sso.admin.user_logins import read_logins
 from sso.core.errors import NotFound
+from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.transaction import Row, Runner
 from sso.perm.engine.required_rights import Operation
@@ -23,7 +25,8 @@ from sso.perm.stores.projects import resolve_project_id
 from sso.perm.visibility import Visibility
 
 
-class GroupQuery(SearchQuery):
+class GroupQuery(SortedQuery):
+    sort: Literal["title"] | None = None  # of the groups of one project; without it: the id
     project_id: str | None = None
 
 
@@ -68,8 +71,10 @@ class GroupResource(PermissionResource[str]):
         query: GroupQuery = request.query
         visible = await self.access.visible_in_project(request, query.project_id)
         ids = None if visible.everything else visible.ids
-        rows = await find_group_page(self.database, query.search, query.project_id, query.after, ids, query.limit + 1)
-        return page_response([group_record(row) for row in rows], query.limit, lambda record: str(record["group_id"]))
+        if query.project_id is None and (query.sort or query.order != "asc"):
+            raise FieldError(("sort",), "needs project_id")
+        page = await find_group_page(self.database, query.page, query.project_id, ids)
+        return sorted_response(page, group_record)
 
     async def get(self, request: AdminRequest) -> AdminResponse:
         """One group. Callers who see users also get `logins` of its users by their ids."""

@@ -1,6 +1,6 @@
 """/api/admin/identity-providers: lists, adds, changes, removes and tests the services with which players sign in."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 
 from sso.admin.caller import AdminCaller
@@ -12,6 +12,7 @@ from sso.core.errors import ApiError, Forbidden
 from sso.core.field_errors import FieldError
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
+from sso.db.sorted_pages import Page, cut_page
 from sso.db.transaction import Transaction
 from sso.perm.errors import TooManyAdminRequests
 from sso.upstream.model import IdentityProvider
@@ -62,23 +63,17 @@ class ProviderResource(RecordResource[IdentityProvider]):
         self._test = upstream.connection_test
         self._test_rate = RateLimiter(database, "connection test", TESTS_PER_MINUTE)
 
-    async def page(self, search: str, after: str, limit: int) -> Sequence[IdentityProvider]:
-        query = SearchQuery(search=search)
-        providers = sorted(await self._store.list(), key=self.key)
-        return [
-            provider
-            for provider in providers
-            if provider.provider_id > after and query.matches(provider.provider_id, provider.name)
-        ]
+    async def page(self, request: AdminRequest) -> Page[IdentityProvider]:
+        query: SearchQuery = request.query
+        found = [one for one in await self._store.list() if query.matches(one.provider_id, one.name)]
+        following = sorted((one for one in found if one.provider_id > query.after), key=lambda one: one.provider_id)
+        return cut_page(following, query.limit, lambda one: one.provider_id)
 
     async def read(self, key: str) -> IdentityProvider | None:
         return await self._store.get(key)
 
     async def lock(self, tx: Transaction, key: str) -> IdentityProvider | None:
         return await lock_provider(tx, key)
-
-    def key(self, record: IdentityProvider) -> str:
-        return record.provider_id
 
     def json(self, record: IdentityProvider) -> JsonRecord:
         return provider_json(record) | {"callback_url": callback_url(self._base_url, record.provider_id)}

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from sso.admin.permission_access import RecordAccess, path_project_id
 from sso.admin.permission_bodies import NewProject, ProjectChanges
@@ -13,8 +13,8 @@ from sso.admin.request import (
     AdminRoute,
     DeleteQuery,
     JsonRecord,
-    SearchQuery,
-    page_response,
+    SortedQuery,
+    sorted_response,
 )
 from sso.admin.rights import AdminRight
 from sso.db.database import Database
@@ -32,7 +32,8 @@ from sso.web.request_model import QueryFlag, at_most
 LISTS = ("allow", "disallow")
 
 
-class ProjectQuery(SearchQuery):
+class ProjectQuery(SortedQuery):
+    sort: Literal["title", "created"] | None = None  # without it: the id
     removed: QueryFlag = False  # list removed projects instead of the others
     name: Annotated[str, at_most(64)] | None = None  # only the project with this id or alias
     counts: QueryFlag = False  # add the numbers of applications, groups and members
@@ -72,19 +73,10 @@ class ProjectResource(PermissionResource[str]):
         query: ProjectQuery = request.query
         visible = await self.access.visible(request)
         project_id = None if query.name is None else await resolve_project_id(self.database, query.name)
-        rows = await project_page(
-            self.database,
-            visible,
-            query.search,
-            query.after,
-            query.limit + 1,
-            project_id=project_id,
-            removed=query.removed,
-        )
-        ids = [row["id"] for row in rows]
+        page = await project_page(self.database, visible, query.page, project_id=project_id, removed=query.removed)
+        ids = [row["id"] for row in page.records]
         counts = await count_project_records(self.database, ids) if query.counts else {}
-        records = [project_record(row) | counts.get(row["id"], {}) for row in rows]
-        return page_response(records, query.limit, lambda record: str(record["id"]))
+        return sorted_response(page, lambda row: project_record(row) | counts.get(row["id"], {}))
 
     async def create(self, request: AdminRequest) -> AdminResponse:
         body: NewProject = request.body

@@ -5,7 +5,7 @@ may change it and has read its present version, calls the operation, and checks 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -20,12 +20,13 @@ from sso.admin.request import (
     NoQuery,
     SearchQuery,
     etag,
-    list_response,
+    sorted_response,
 )
 from sso.admin.rights import AdminRight
 from sso.core.errors import ApiError, Conflict, NotFound
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
+from sso.db.sorted_pages import Page
 from sso.db.transaction import Transaction
 from sso.web.body import SMALL_BODY, BodyLimit
 
@@ -83,10 +84,7 @@ class RecordResource(ABC, Generic[T]):
         return self.kind.routes(self)
 
     async def list(self, request: AdminRequest) -> AdminResponse:
-        query: SearchQuery = request.query
-        records = await self.page(query.search, query.after, query.limit + 1)
-        shown = records[: query.limit]
-        return list_response([self.json(record) for record in shown], _next(self.key, shown, records))
+        return sorted_response(await self.page(request), self.json)
 
     async def get(self, request: AdminRequest) -> AdminResponse:
         return self.respond(self.existing(await self.read(self.path_key(request))))
@@ -142,17 +140,13 @@ class RecordResource(ABC, Generic[T]):
     # Reading
 
     @abstractmethod
-    async def page(self, search: str, after: str, limit: int) -> Sequence[T]: ...
+    async def page(self, request: AdminRequest) -> Page[T]: ...
 
     @abstractmethod
     async def read(self, key: str) -> T | None: ...
 
     @abstractmethod
     async def lock(self, tx: Transaction, key: str) -> T | None: ...
-
-    @abstractmethod
-    def key(self, record: T) -> str:
-        """Returns ``after`` of the page that follows the record."""
 
     @abstractmethod
     def json(self, record: T) -> JsonRecord: ...
@@ -201,7 +195,3 @@ class RecordResource(ABC, Generic[T]):
             return await self.database.transaction(work)
         except UniqueViolation:
             raise self.taken() from None
-
-
-def _next(key: Callable[[T], str], shown: Sequence[T], records: Sequence[T]) -> str | None:
-    return key(shown[-1]) if len(records) > len(shown) else None

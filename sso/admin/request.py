@@ -4,21 +4,23 @@ import base64
 import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from sso.admin.caller import AdminCaller
-from sso.admin.errors import InvalidCursor, PreconditionFailed
+from sso.admin.errors import PreconditionFailed
 from sso.admin.rights import AdminRight
 from sso.core.errors import ApiError, NotFound
-from sso.core.field_errors import FieldError
+from sso.core.field_errors import FieldError, InvalidCursor
+from sso.db.sorted_pages import Page, PageQuery
 from sso.web.body import JSON, SMALL_BODY, BodyLimit, ParsedBody
 from sso.web.request_model import QueryFlag, WholeNumber, at_most, validate
 
 MAX_PAGE = 1000
 JsonRecord: TypeAlias = dict[str, Any]
+T = TypeVar("T")
 Progress = Callable[[str, int, int], None]  # called with what is being done, the number done and the total
 
 
@@ -52,11 +54,21 @@ class ListQuery(AdminModel):
 
 
 class SearchQuery(ListQuery):
-    search: Annotated[str, at_most(320)] = ""
+    search: Annotated[str, at_most(320)] = ""  # a part of a name, in any case
 
     def matches(self, *texts: str) -> bool:
-        """Returns whether one of the texts begins with the search, in any case."""
-        return any(text.casefold().startswith(self.search.casefold()) for text in texts)
+        return any(self.search.casefold() in text.casefold() for text in texts)
+
+
+class SortedQuery(SearchQuery):
+    """A list that can be sorted by several columns. `sort` names them; without it, the records are sorted by key."""
+
+    sort: str | None = None
+    order: Literal["asc", "desc"] = "asc"
+
+    @property
+    def page(self) -> PageQuery:
+        return PageQuery(self.limit, self.search, self.sort or "", self.order == "desc", self.after)
 
 
 @dataclass(frozen=True)
@@ -162,6 +174,10 @@ def record_response(record: JsonRecord, status: int = 200, warnings: Sequence[st
 def list_response(records: list[JsonRecord], next_after: str | None = None) -> AdminResponse:
     """``next`` is null on the last page."""
     return AdminResponse({"data": records, "next": next_after})
+
+
+def sorted_response(page: Page[T], json: Callable[[T], JsonRecord]) -> AdminResponse:
+    return list_response([json(record) for record in page.records], page.next)
 
 
 def page_response(records: list[JsonRecord], limit: int, cursor: Callable[[JsonRecord], str]) -> AdminResponse:

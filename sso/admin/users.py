@@ -1,33 +1,39 @@
 """/api/admin/users: lists, creates, changes, closes and erases accounts."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Annotated, Literal
 
 from sso.accounts.model import User
 from sso.accounts.operations import UserOperations, login_taken
-from sso.accounts.user_directory_store import UserDirectory
 from sso.accounts.user_record import UserChanges, UserRecord, exported_user
+from sso.accounts.user_search_store import UserDirectory, UserFilters
 from sso.accounts.user_store import UserStore, lock_user
 from sso.admin.caller import AdminCaller
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.record_resource import RecordKind, RecordResource
-from sso.admin.request import AdminModel, AdminRequest, AdminResponse, JsonRecord, WriteQuery
+from sso.admin.request import AdminModel, AdminRequest, AdminResponse, JsonRecord, SortedQuery, WriteQuery
 from sso.admin.rights import AdminRight
-from sso.core.errors import ApiError, Conflict
+from sso.core.errors import ApiError, Conflict, Forbidden
 from sso.core.field_errors import FieldError
 from sso.core.ids import is_user_id
 from sso.core.moments import rfc3339
 from sso.core.passwords import Hasher
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
+from sso.db.sorted_pages import Page
 from sso.db.transaction import Transaction
 from sso.perm.changes.last_administrators import LastAdministrator
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import PermissionWriter, WriteMode, overridable_by
+from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
+from sso.perm.stores.assignments import find_holders
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import BEING_ERASED, AccountErasure, erase_at_once
 from sso.personal_data.errors import DeletionRefused, only_administrator
-from sso.web.request_model import Flag
+from sso.web.request_model import Flag, QueryFlag, at_most
+
+MAX_ADMINISTRATORS = 5000
 
 
 class _RolledBack(Exception):
@@ -40,6 +46,15 @@ class UserCreation(UserRecord):
 
 class UserPatch(UserChanges):
     override: bool = False  # save even if an assertion of an application fails
+
+
+class UserQuery(SortedQuery):
+    sort: Literal["login", "nick", "reg_time"] | None = None  # without it: login
+    login: Annotated[str, at_most(320)] | None = None  # the whole login, in any case
+    status: Literal["active", "disabled", "closed"] | None = None  # closed: it will be erased
+    verified: QueryFlag | None = None  # whether the e-mail address is
+    two_step: QueryFlag | None = None  # whether the user has a second factor
+    administrator: QueryFlag = False  # only users to whom roles of the central application were given
 
 
 class DeletionQuery(AdminModel):
@@ -59,6 +74,7 @@ class UserResource(RecordResource[User]):
         UserPatch,
         {"disabled": True},
         dict.fromkeys(("second_factors", "reg_time", "deletion_due", "deletion_by"), ""),
+        list_query=UserQuery,
         change_query=WriteQuery,
         delete_query=DeletionQuery,
     )
@@ -84,17 +100,27 @@ class UserResource(RecordResource[User]):
         self._erasure = erasure
         self._protected = protected
 
-    async def page(self, search: str, after: str, limit: int) -> Sequence[User]:
-        return await self._directory.page(search, after, limit)
+    async def page(self, request: AdminRequest) -> Page[User]:
+        """``administrator`` finds the users with roles of the central application. It needs the role root."""
+        query: UserQuery = request.query
+        user_ids = await self._administrators(request.caller) if query.administrator else None
+        if query.login is not None:
+            user = await self._store.get_by_login(query.login)
+            user_ids = [user.user_id] if user and (user_ids is None or user.user_id in user_ids) else []
+        filters = UserFilters(query.status, query.verified, query.two_step, user_ids)
+        return await self._directory.page(query.page, filters)
+
+    async def _administrators(self, caller: AdminCaller) -> list[str]:
+        if not caller.is_root:
+            raise Forbidden("administrator: the role root is required")
+        holders = await find_holders(self.database, CENTRAL_APPLICATION_ID, "", "", "", MAX_ADMINISTRATORS)
+        return [str(holder["user_id"]) for holder in holders]
 
     async def read(self, key: str) -> User | None:
         return await self._store.get(key) if is_user_id(key) else None
 
     async def lock(self, tx: Transaction, key: str) -> User | None:
         return await lock_user(tx, key)
-
-    def key(self, record: User) -> str:
-        return record.login_key
 
     def json(self, record: User) -> JsonRecord:
         return user_json(record)

@@ -1,8 +1,8 @@
 """/api/admin/webhooks: the addresses that changes are sent to, and the events that could not be delivered."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -14,6 +14,7 @@ from sso.admin.request import (
     AdminRoute,
     JsonRecord,
     ListQuery,
+    SortedQuery,
     page_response,
     read_number_cursor,
 )
@@ -23,6 +24,7 @@ from sso.change_stream.sequencer import TOPIC
 from sso.core.encryption import Keyring
 from sso.core.outgoing_url import MAX_URL
 from sso.db.database import Database
+from sso.db.sorted_pages import Page
 from sso.db.transaction import Transaction
 from sso.web.request_model import at_most
 from sso.webhooks import operations, webhook_store
@@ -62,6 +64,10 @@ class NewWebhook(AdminModel):
     disabled: bool = False
 
 
+class WebhookQuery(SortedQuery):
+    sort: Literal["url", "created"] | None = None  # without it: the id
+
+
 class RetriedEvents(AdminModel):
     ids: Annotated[list[Annotated[str, AfterValidator(_failure_id)]], Field(max_length=MAX_RETRIED)] | None = None
 
@@ -79,6 +85,7 @@ class WebhookResource(RecordResource[Webhook]):
         WebhookChanges,
         {"disabled": True},
         {"id": "webhook_id", "created": "", "delivery": ""},
+        list_query=WebhookQuery,
         details={
             "create": "Adds a webhook. It gets the events that are committed from now on.",
             "change": "Changes a webhook. One that is enabled again gets the events from then on.",
@@ -92,17 +99,15 @@ class WebhookResource(RecordResource[Webhook]):
         self._bus = bus
         self._webhooks = webhooks
 
-    async def page(self, search: str, after: str, limit: int) -> Sequence[Webhook]:
-        return await webhook_store.list_webhooks(self.database, after, limit, search)
+    async def page(self, request: AdminRequest) -> Page[Webhook]:
+        query: WebhookQuery = request.query
+        return await webhook_store.find_webhook_page(self.database, query.page)
 
     async def read(self, key: str) -> Webhook | None:
         return await webhook_store.get_webhook(self.database, key)
 
     async def lock(self, tx: Transaction, key: str) -> Webhook | None:
         return await webhook_store.lock_webhook(tx, key)
-
-    def key(self, record: Webhook) -> str:
-        return record.webhook_id
 
     def json(self, record: Webhook) -> JsonRecord:
         return self.version(record) | {"delivery": record.delivery_json()}

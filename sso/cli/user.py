@@ -82,7 +82,7 @@ def add(
     "--search",
     default="",
     callback=utf8_argument,
-    help="Only users whose login or nickname begins with this text, or whose user id it is.",
+    help="Only users whose login or nickname contains this text, or whose user id it is.",
 )
 @click.option(
     "--limit",

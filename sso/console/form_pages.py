@@ -8,7 +8,7 @@ from quart import Blueprint, Response
 
 from sso.admin.request import AdminResponse
 from sso.console.form_error import FormError
-from sso.console.list_pages import Record, ShowList, Variables
+from sso.console.list_pages import PageValues, Record, Variables, no_values
 from sso.console.sections import ConsoleSection
 from sso.console.view import ConsoleView, RecentAuthenticationOf, add_page, done
 from sso.console.visit import ConsoleVisit, variables_of
@@ -25,11 +25,19 @@ class ShowForm(Protocol):
     ) -> Response: ...
 
 
-def on_list(show_list: ShowList) -> ShowForm:
-    """Returns how to show a form that is on the page of a list."""
+def new_record(
+    console: ConsoleView,
+    template: str,
+    title: str,
+    operation: str,
+    page: PageValues = no_values,
+) -> ShowForm:
+    """Returns how to show the form of a new record, on a page of its own. ``page`` may say what it begins with."""
 
     async def show(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
-        return await show_list(visit, variables, values=form, **problem)
+        visit.require("POST", operation)
+        names = {"title": title, "values": {}, **await page(visit, variables)}
+        return await console.show(visit, template, **names | ({} if form is None else {"values": form}) | problem)
 
     return show
 
@@ -50,6 +58,7 @@ class FormPage:
     # In place of ``recent``: whether a change of the stored record to this body needs recent authentication.
     is_important: Callable[[Record, Record], bool] | None = None
     opens: bool = False  # the page of the form has this path too
+    page_path: str = ""  # or it has another one
 
 
 def add_form(console: ConsoleView, routes: Blueprint, page: FormPage) -> None:
@@ -76,8 +85,8 @@ def add_form(console: ConsoleView, routes: Blueprint, page: FormPage) -> None:
             return await page.result(visit, found, variables, form)
         return done(page.next_path(found.members.get("data") or {}, variables), page.notice)
 
-    if page.opens:
-        add_page(routes, "GET", page.path, open_form)
+    if page.opens or page.page_path:
+        add_page(routes, "GET", page.page_path or page.path, open_form)
     add_page(routes, "POST", page.path, submit)
 
 

@@ -1,13 +1,14 @@
 """Pages with a list of the management API: a table with filters and pages, and the same records as a CSV file."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
-from urllib.parse import urlencode
+from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
 from sso.console.form_error import FormError
+from sso.console.listing import FilterChoice, Listing
 from sso.console.lists import exported_pages
 from sso.console.sections import ConsoleSection
 from sso.console.view import ConsoleView, add_page
@@ -19,13 +20,17 @@ Record: TypeAlias = dict[str, Any]
 Variables: TypeAlias = dict[str, Any]  # in the path
 
 
+# Returns values for the template of a page: title, crumbs and more.
+PageValues: TypeAlias = "Callable[[ConsoleVisit, Variables], Awaitable[Record]]"
+
+
 class ShowList(Protocol):
     """Shows the list again, with more values for its template."""
 
     async def __call__(self, visit: ConsoleVisit, variables: Variables, /, **context: Any) -> Response: ...
 
 
-async def _no_values(_visit: ConsoleVisit, _variables: Variables) -> Record:
+async def no_values(_visit: ConsoleVisit, _variables: Variables) -> Record:
     return {}
 
 
@@ -46,7 +51,7 @@ class ListPage:
     path: str = ""  # below that of the section
     export: str = "/export.csv"  # its path below that of the section
     file: str = ""  # the name of the CSV file; "" for that of the list in the management API
-    page: Callable[[ConsoleVisit, Variables], Awaitable[Record]] = _no_values  # title, crumbs and more
+    page: PageValues = no_values
     query: Callable[[ConsoleVisit, Mapping[str, str], Variables], Awaitable[Mapping[str, str]]] = _filters_as_query
     row: Callable[[ConsoleVisit, Record], Record] = lambda _visit, record: record  # as the table shows it
     # The ids of the records whose names the table shows, by kind: the template has their ``names``.
@@ -54,22 +59,40 @@ class ListPage:
     cells: Callable[[Record], Record] = lambda record: record  # as the CSV file shows it
     opens: bool = True  # otherwise another function shows the page
     needs_right: bool = True  # otherwise the list is empty for users without the right
+    choices: Sequence[FilterChoice] = ()  # further filters; ``page`` may return others for those of ``filters``
+    default_sort: str = ""  # with it, the list can be sorted by columns
     shows_problems: bool = False  # a filter that is refused is shown on the page, which has no records then
 
 
 def add_list(console: ConsoleView, routes: Blueprint, page: ListPage) -> ShowList:
     """Adds the page and its CSV file. Returns the function that shows the page, for forms on it."""
 
-    def read_filters() -> dict[str, str]:
-        return {name: request.args.get(name, "").strip() for name in page.filters}
+    def read_listing(variables: Variables) -> Listing:
+        names = dict.fromkeys((*page.filters, *(choice.name for choice in page.choices)))
+        filters = {name: request.args.get(name, "").strip() for name in names}
+        return Listing(
+            _path_of(page, page.path, variables),
+            filters,
+            page.choices,
+            request.args.get("sort", "") if page.default_sort else "",
+            page.default_sort,
+            request.args.get("order", "asc") if page.default_sort else "asc",
+            request.args.get("after", ""),
+            export=_path_of(page, page.export, variables) if page.columns else "",
+        )
+
+    async def read_query(visit: ConsoleVisit, listing: Listing, variables: Variables) -> dict[str, str]:
+        order = {"sort": listing.shown_sort, "order": listing.order} if page.default_sort else {}
+        return {**await page.query(visit, listing.filters, variables), **order}
 
     async def show(visit: ConsoleVisit, variables: Variables, /, **context: Any) -> Response:
-        filters, after = read_filters(), request.args.get("after", "")
+        listing = read_listing(variables)
+        filters, after = listing.filters, listing.after
         values: Record = {"title": page.section.title, **await page.page(visit, variables)}
         records, next_after = [], None
         try:
             if page.needs_right or visit.may("GET", page.records):
-                query = {**await page.query(visit, filters, variables), "after": after}
+                query = {**await read_query(visit, listing, variables), "after": after}
                 found = await visit.call("GET", page.records, query=query, **variables_of(page.records, variables))
                 records, next_after = found.members["data"], found.members.get("next")
         except ApiError as error:
@@ -78,7 +101,8 @@ def add_list(console: ConsoleView, routes: Blueprint, page: ListPage) -> ShowLis
             values |= _while_typing(FormError.of(error)).values
         rows = [page.row(visit, record) for record in records]
         values |= {page.name: rows, "next": next_after, "after": after, "names": await visit.names(page.named(rows))}
-        values |= {**filters, "filters": filters, "query": urlencode({name: v for name, v in filters.items() if v})}
+        listing = replace(listing, next=next_after, choices=values.pop("choices", page.choices))
+        values |= {"filters": filters, "query": listing.query, "listing": listing}
         return await console.show(visit, page.template, **{**values, **context})
 
     async def open_list(**variables: str) -> Response:
@@ -86,7 +110,7 @@ def add_list(console: ConsoleView, routes: Blueprint, page: ListPage) -> ShowLis
 
     async def export(**variables: str) -> Response:
         visit = await console.open_export(page.section)
-        query = await page.query(visit, read_filters(), variables)
+        query = await read_query(visit, read_listing(variables), variables)
         pages = exported_pages(visit, page.records, query, **variables_of(page.records, variables))
         return await streamed_csv_response(page.file or page.records.strip("/"), page.columns, pages, page.cells)
 
@@ -95,6 +119,13 @@ def add_list(console: ConsoleView, routes: Blueprint, page: ListPage) -> ShowLis
     if page.columns:
         add_page(routes, "GET", page.export, export)
     return show
+
+
+def _path_of(page: ListPage, path: str, variables: Variables) -> str:
+    """Returns the path of a page of the list, with the values of its variables."""
+    for name, value in variables.items():
+        path = path.replace(f"<{name}>", quote(str(value), safe=""))
+    return page.section.path + path
 
 
 def _while_typing(error: FormError) -> FormError:

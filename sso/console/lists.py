@@ -41,6 +41,7 @@ async def exported_pages(
     async with aclosing(read_pages(visit, path, query, PAGE, MAX_ROWS, **variables)) as pages:
         async for records in pages:
             if not audited:
-                await visit.operations.exports.write(visit.caller, exported, query)
+                filters = {name: value for name, value in query.items() if name not in ("sort", "order")}
+                await visit.operations.exports.write(visit.caller, exported, filters)
                 audited = True
             yield records

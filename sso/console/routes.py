@@ -24,6 +24,7 @@ from sso.console.projects.group_pages import group_pages
 from sso.console.projects.member_pages import member_pages
 from sso.console.projects.pages import project_pages
 from sso.console.projects.service_pages import service_pages
+from sso.console.search_pages import search_pages
 from sso.console.signing_key_pages import signing_key_pages
 from sso.console.state.pages import state_pages
 from sso.console.system_pages import InstallationFindings, system_pages
@@ -63,7 +64,9 @@ def console_routes(
     yield game_session_pages(console)
     yield audit_pages(console)
     yield system_pages(console, findings)
-    yield overview_pages(console)
+    overview = overview_pages(console)
+    search_pages(console, overview)
+    yield overview
 
 
 class ConsoleLink:

@@ -14,8 +14,7 @@ async def find_user_id(visit: ConsoleVisit, name: str, field: str) -> str:
         return name
     if not visit.may("GET", "/users"):
         raise FieldError((field,), "give a user id; can_view_users is required to find users by e-mail address")
-    found = await visit.data("GET", "/users", query={"search": name, "limit": "10"})
-    user_ids = [str(user["user_id"]) for user in found if user["login"].casefold() == name.casefold()]
-    if not user_ids:
+    found = await visit.data("GET", "/users", query={"login": name})
+    if not found:
         raise FieldError((field,), f"there is no user {name}")
-    return user_ids[0]
+    return str(found[0]["user_id"])

@@ -1,4 +1,4 @@
-"""Webhooks: the list with a form for a new one, and the page of a webhook with the events that were not delivered."""
+"""Webhooks: the list, the form for a new one, and the page of a webhook with the events that were not delivered."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from quart import Blueprint, Response, request
 
 from sso.admin.request import AdminResponse
 from sso.change_stream.events import ChangeType
-from sso.console.form_pages import Form, FormPage, add_actions, add_form, on_list, record_actions
+from sso.console.form_pages import Form, FormPage, add_actions, add_form, new_record, record_actions
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.sections import WEBHOOKS
 from sso.console.users.form import split_list
@@ -50,11 +50,11 @@ CSV_COLUMNS = ("id", "url", "events", "disabled", "created")
 def webhook_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(WEBHOOKS)
 
-    async def list_values(_visit: ConsoleVisit, _variables: Variables) -> Record:
+    async def form_values(_visit: ConsoleVisit, _variables: Variables) -> Record:
         return {"event_texts": ALL_TEXTS}
 
-    webhooks = ListPage(WEBHOOKS, "/webhooks", "webhooks", "webhooks/list.html", CSV_COLUMNS, (), page=list_values)
-    show_list = add_list(console, routes, webhooks)
+    webhooks = ListPage(WEBHOOKS, "/webhooks", "webhooks", "webhooks/list.html", CSV_COLUMNS, default_sort="created")
+    add_list(console, routes, webhooks)
 
     async def show_secret(visit: ConsoleVisit, found: AdminResponse, _: Variables, form: Form) -> Response:
         """A secret is generated if none is given. It is shown once."""
@@ -65,7 +65,16 @@ def webhook_pages(console: ConsoleView) -> Blueprint:
     add_form(
         console,
         routes,
-        FormPage(WEBHOOKS, "", "POST", "/webhooks", _new_webhook, on_list(show_list), result=show_secret),
+        FormPage(
+            WEBHOOKS,
+            "",
+            "POST",
+            "/webhooks",
+            _new_webhook,
+            new_record(console, "webhooks/new.html", "Add webhook", "/webhooks", form_values),
+            result=show_secret,
+            page_path="/new",
+        ),
     )
     webhook_detail_pages(console, routes)
     return routes

@@ -42,6 +42,13 @@ class FieldError(ApiError):
         return FieldError(self.path[len(prefix) :], self.expected, status=self.status, others=others)
 
 
+class InvalidCursor(FieldError):
+    """A page of a list is asked for that follows no other page."""
+
+    def __init__(self) -> None:
+        super().__init__(("after",), "must be `next` of an earlier response")
+
+
 @contextmanager
 def field_prefix(*prefix: str | int) -> Iterator[None]:
     """Puts the prefix in front of the path of a FieldError that is raised inside this block."""

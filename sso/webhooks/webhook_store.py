@@ -7,15 +7,20 @@ from sso.change_stream.reader import StreamEvent
 from sso.core.encryption import Keyring
 from sso.core.ids import record_id
 from sso.core.moments import rfc3339
+from sso.db.sorted_pages import Page, PageQuery, SortColumn, SortedPages
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 from sso.webhooks.model import Webhook, secret_purpose
 
 MAX_WEBHOOKS = 100
 
-_LIST = Statement("""SELECT * FROM webhooks WHERE webhook_id > :after
-        AND (starts_with(lower(url), lower(:search)) OR webhook_id = :search)
-    ORDER BY webhook_id LIMIT :limit""")
+_PAGES = SortedPages(
+    """SELECT *, {value} FROM webhooks
+    WHERE {after} AND (strpos(lower(url), lower(:search)) > 0 OR webhook_id = :search)
+    ORDER BY {order} LIMIT :limit""",
+    SortColumn("webhook_id", is_unique=True),
+    {"url": SortColumn("lower(url)"), "created": SortColumn("created", "time")},
+)
 _GET = Statement("SELECT * FROM webhooks WHERE webhook_id = :webhook_id")
 _LOCK = Statement("SELECT * FROM webhooks WHERE webhook_id = :webhook_id FOR UPDATE")
 # A lock of its own: two concurrent requests must not both add the last webhook.
@@ -49,8 +54,9 @@ _RETRY = Statement(
 )
 
 
-async def list_webhooks(tx: Runner, after: str, limit: int, search: str = "") -> list[Webhook]:
-    return [Webhook.from_row(row) for row in await tx.rows(_LIST, search=search, after=after, limit=limit)]
+async def find_webhook_page(tx: Runner, query: PageQuery) -> Page[Webhook]:
+    """Returns the webhooks whose address contains the search."""
+    return (await _PAGES.page(tx, query)).map(Webhook.from_row)
 
 
 async def get_webhook(tx: Runner, webhook_id: str) -> Webhook | None:

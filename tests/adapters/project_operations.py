@@ -75,7 +75,7 @@ PROJECTS = (
         ),
         command=lambda case: f"project member add {case.project_id} {case.user_id} viewer",
         console=lambda case: case.form(
-            f"/console/projects/{case.project_id}",
+            f"/console/projects/{case.project_id}/members/new",
             f"/console/projects/{case.project_id}/members",
             user=case.user_id,
             role="viewer",
@@ -109,7 +109,7 @@ PROJECTS = (
         ),
         command=lambda case: f"group add Testers --project {case.project_id}",
         console=lambda case: case.form(
-            f"/console/projects/{case.project_id}/groups",
+            f"/console/projects/{case.project_id}/groups/new",
             f"/console/projects/{case.project_id}/groups",
             title="Testers",
         ),

@@ -263,6 +263,13 @@ def test_missing_application_is_a_warning(root: Administrator) -> None:
     assert response.json()["warnings"] == ["application_id: there is no application 123456 yet"]
 
 
+def test_redirect_uri_without_tls_is_a_warning(root: Administrator) -> None:
+    uris = ["http://shop.example/cb", "http://localhost:5000/cb", "https://shop.example/cb"]
+    response = root.request("POST", "/clients", json={"client_id": new_id(), "profile": "oidc", "redirect_uris": uris})
+    text = "redirect_uris: http://shop.example/cb is not https, so codes that are sent there can be read on the way"
+    assert response.json()["warnings"] == [text]
+
+
 def test_every_change_is_in_the_audit_trail_without_secrets(
     server: Server, clerk: Administrator, root: Administrator
 ) -> None:

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from sso.admin.caller import AdminCaller
-from sso.admin.errors import InvalidCursor
 from sso.admin.request import AdminRequest, AdminResponse
 from sso.admin.rights import AdminRight
 from sso.config import Settings
 from sso.core.errors import Forbidden, NotFound
-from sso.core.field_errors import FieldError
+from sso.core.field_errors import FieldError, InvalidCursor
 from sso.perm.caller import Caller
 from sso.services import Services
 from sso.state.apply import Applier

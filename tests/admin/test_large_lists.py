@@ -1,15 +1,20 @@
-"""Searches that choose between two statements: few matches are sorted, many are found in the order of the list."""
+"""Lists of many records: searches and filters find the same records whichever statement finds them, in every order."""
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from sso.accounts.user_directory_store import MAX_SORTED, UserDirectory
+from sso.accounts.user_search_store import MAX_SORTED, UserDirectory, UserFilters
 from sso.db.database import Database
+from sso.db.sorted_pages import PageQuery
 from sso.db.statement import Statement
 from sso.perm.stores.group_directory import MAX_SORTED_GROUPS, find_group_page
 
 _USERS = Statement(
-    """INSERT INTO users (user_id, login, login_key, nick)
-    SELECT CAST(70000 + n AS text), login, login, CASE WHEN n % 500 = 0 THEN 'Rare' ELSE 'Many' END || n
+    """INSERT INTO users (user_id, login, login_key, nick, disabled, email_verified, reg_time)
+    SELECT CAST(70000 + n AS text), login, login, CASE WHEN n % 500 = 0 THEN 'Rare' ELSE 'Many' END || n % 900,
+        n % 700 = 0, n % 2 = 0, now() - n % 50 * interval '1 hour'
     FROM generate_series(1, CAST(:count AS int)) n, CAST(md5(CAST(n AS text)) || '@example.com' AS text) login"""
 )
 _PROJECT = Statement("INSERT INTO projects (id, title) VALUES ('large', 'Large')")
@@ -20,40 +25,81 @@ _GROUPS = Statement(
 )
 
 
-@pytest.mark.parametrize("search", ["many", "MANY1", "rare", "ra", "none"])
-async def test_users_are_found_by_nickname_page_by_page(database: Database, search: str) -> None:
-    count = MAX_SORTED + 500
-    await database.rows(_USERS, count=count)
-    directory, found, after = UserDirectory(database), [], ""
-    pages = 0
-    while pages < 4:  # of many
-        page = await directory.page(search, after, 50)
-        found += page
-        pages += 1
-        if len(page) < 50:
-            break
-        after = page[-1].login_key
-    rows = await database.rows(Statement("SELECT user_id, login_key, nick FROM users"))
-    is_searched = len(search) >= 3
-    expected = [row for row in rows if is_searched and row["nick"].lower().startswith(search.lower())]
-    expected += [row for row in rows if row["login_key"].startswith(search.lower()) and row not in expected]
-    expected.sort(key=lambda row: row["login_key"])
-    assert [user.user_id for user in found] == [row["user_id"] for row in expected][: pages * 50]
+_ADD_USER = Statement(
+    """INSERT INTO users (user_id, login, login_key, nick, reg_time)
+    SELECT :user_id, :user_id || '@added.example', :user_id || '@added.example', 'Many', now()"""
+)
+SORTS: dict[str, Callable[[Any], Any]] = {
+    "": lambda row: row["login_key"],
+    "nick": lambda row: (row["nick"].lower(), row["user_id"]),
+    "reg_time": lambda row: (row["reg_time"], row["user_id"]),
+}
+
+
+@pytest.fixture
+async def users(database: Database) -> list[Any]:
+    await database.rows(_USERS, count=2 * MAX_SORTED)
+    return await database.rows(Statement("SELECT * FROM users"))
+
+
+def contains(search: str) -> Callable[[Any], bool]:
+    return lambda row: search in row["login_key"] or search in row["nick"].lower()
+
+
+CASES: list[tuple[str, UserFilters, Callable[[Any], bool]]] = [
+    ("", UserFilters(), lambda _row: True),
+    ("MANY", UserFilters(), contains("many")),
+    ("any1", UserFilters(), contains("any1")),
+    ("rare", UserFilters(), contains("rare")),
+    ("ample.com", UserFilters(), contains("ample.com")),
+    ("rare", UserFilters(verified=False), lambda row: contains("rare")(row) and not row["email_verified"]),
+    ("none", UserFilters(), lambda _row: False),
+    ("ab", UserFilters(), lambda row: row["login_key"].startswith("ab")),
+    ("70123", UserFilters(), lambda row: row["user_id"] == "70123" or contains("70123")(row)),
+    ("", UserFilters(status="disabled"), lambda row: row["disabled"]),
+    ("", UserFilters(status="active", verified=True), lambda row: row["email_verified"] and not row["disabled"]),
+    ("many", UserFilters(two_step=True), lambda _row: False),
+    ("", UserFilters(user_ids=["70001", "70002"]), lambda row: row["user_id"] in ("70001", "70002")),
+]
+
+
+@pytest.mark.parametrize("sort", SORTS)
+async def test_users_are_found_page_by_page_in_every_order(database: Database, users: list[Any], sort: str) -> None:
+    directory, added = UserDirectory(database), 0
+    for search, filters, matches in CASES:
+        for descending in (False, True):
+            expected = sorted(filter(matches, users), key=SORTS[sort], reverse=descending)[:100]
+            found: list[str] = []
+            after: str | None = ""
+            while after is not None and len(found) < 100:
+                page = await directory.page(PageQuery(50, search, sort, descending, after), filters)
+                found += [user.user_id for user in page.records]
+                after = page.next
+                added += 1
+                await database.row(_ADD_USER, user_id=str(10**9 + added))  # repeats and shifts nobody
+            stored = [user_id for user_id in found if int(user_id) < 10**9][:100]
+            assert stored == [row["user_id"] for row in expected][: len(stored)], (search, filters, descending)
+            assert len(stored) == len(expected) or after is not None, (search, filters, descending)
 
 
 @pytest.mark.parametrize(
-    ("search", "matches"), [("viele", 2093), ("selten ä", 7), ("VIELE 7", None), ("none", 0), ("", 2100)]
+    ("search", "matches"),
+    [("iele", 2093), ("ten ä", 7), ("VIELE 7", None), ("none", 0), ("", 2100), ("vi", 2093), ("se", 7)],
 )
 async def test_groups_are_found_by_title_page_by_page(database: Database, search: str, matches: int | None) -> None:
     await database.rows(_PROJECT)
     await database.rows(_GROUPS, count=MAX_SORTED_GROUPS + 100)
     rows = await database.rows(Statement("SELECT id, title FROM user_groups ORDER BY id"))
-    expected = [row["id"] for row in rows if row["title"].lower().startswith(search.lower())]
+    expected = [row["id"] for row in rows if search.lower() in row["title"].lower()]
     assert matches in (None, len(expected))
-    first = [row["id"] for row in await find_group_page(database, search, None, "", None, 50)]
-    assert first == expected[:50]
-    if len(first) == 50:
-        second = [row["id"] for row in await find_group_page(database, search, None, first[-1], None, 50)]
-        assert second == expected[50:100]
-    of_project = [row["id"] for row in await find_group_page(database, search, "large", "", None, 50)]
-    assert of_project == first
+    for project_id in (None, "large"):
+        found: list[str] = []
+        after: str | None = ""
+        while after is not None and len(found) < 100:
+            page = await find_group_page(database, PageQuery(50, search, after=after), project_id, None)
+            found += [row["id"] for row in page.records]
+            after = page.next
+        assert found == expected[:100]
+    titled = await find_group_page(database, PageQuery(50, search, "title", descending=True), "large", None)
+    by_title = sorted(rows, key=lambda row: (row["title"].lower(), row["id"]), reverse=True)
+    assert [row["id"] for row in titled.records] == [row["id"] for row in by_title if row["id"] in expected][:50]

@@ -48,7 +48,7 @@ def test_menu_of_a_phone_is_operated_with_the_keyboard(page: Page, server: Serve
 def test_user_is_created_found_while_typing_and_disabled(page: Page, server: Server, administrator: str) -> None:
     open_console(page, server, administrator)
     page.get_by_role("link", name="Users", exact=True).first.click()
-    page.get_by_role("link", name="New user").click()
+    page.get_by_role("link", name="Add user").click()
     look(page, "new-user")
     page.get_by_label("E-mail address").fill("typed.in.console@example.com")
     page.get_by_label("Nickname").fill("Typed")
@@ -64,6 +64,29 @@ def test_user_is_created_found_while_typing_and_disabled(page: Page, server: Ser
     page.get_by_role("button", name="Disable user").click()
     expect(page.get_by_role("status")).to_contain_text("disabled")
     expect(page.get_by_role("button", name="Enable user")).to_be_visible()
+
+
+def test_search_over_everything_is_used_with_the_keyboard(page: Page, server: Server, administrator: str) -> None:
+    new_user(server, login="keyboard.found@example.com", nick="Found", user_id="7100031")
+    open_console(page, server, administrator)
+    page.goto(f"{server.base_url}/console/users")
+    page.get_by_role("columnheader", name="Registered").get_by_role("link").click()
+    expect(page.get_by_role("columnheader", name="Registered")).to_have_attribute("aria-sort", "ascending")
+    page.keyboard.press("Control+k")
+    field = page.get_by_role("dialog").get_by_label("Search the console")
+    expect(field).to_be_focused()
+    field.press_sequentially("board.found")
+    hit = page.get_by_role("dialog").get_by_role("link", name="keyboard.found@example.com")
+    expect(hit).to_be_visible()
+    look(page, "finder")
+    page.keyboard.press("ArrowDown")
+    expect(hit).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    page.keyboard.press("/")
+    expect(field).to_be_focused()
+    page.keyboard.press("Enter")  # opens the first hit
+    expect(page).to_have_url(f"{server.base_url}/console/users/7100031")
 
 
 def test_sessions_of_a_user_are_ended(page: Page, server: Server, administrator: str) -> None:
@@ -99,7 +122,7 @@ def test_change_is_found_in_the_audit_trail_and_undone(page: Page, server: Serve
 def test_client_is_created_with_the_wizard(page: Page, server: Server, administrator: str) -> None:
     open_console(page, server, administrator)
     page.get_by_role("link", name="OAuth clients").first.click()
-    page.get_by_role("link", name="New client").click()
+    page.get_by_role("link", name="Add client").click()
     look(page, "framework")
     page.get_by_role("link", name="Express").click()
     page.get_by_label("Client id").fill("browser-made")

@@ -34,12 +34,13 @@ def base(studio: Studio, browser: ConsoleBrowser) -> str:
     base = f"/console/applications/{studio.application()}"
     browser.open(f"{base}/schema")
     assert browser.act(f"{base}/schema", private_data=SCHEMA) == "The schema has been saved."
+    browser.open(f"{base}/new-role")
     assert "Give it rules" in browser.act(f"{base}/roles", name="moderator")
     return base
 
 
 def test_application_is_created_by_root(root_browser: ConsoleBrowser) -> None:
-    root_browser.open("/console/applications")
+    root_browser.open("/console/applications/new")
     assert "created" in root_browser.act("/console/applications", name="Console game", description=PAYLOAD)
     assert "<img src=x" not in root_browser.page.text
     assert "Console game" in root_browser.open("/console/applications", params={"search": "console g"})
@@ -59,6 +60,7 @@ def test_examples_can_be_copied_into_the_editors(browser: ConsoleBrowser, studio
     base = f"/console/applications/{studio.application()}"
     browser.open(f"{base}/schema")
     assert "saved" in browser.act(f"{base}/schema", private_data=example(browser))
+    browser.open(f"{base}/new-role")
     assert "Give it rules" in browser.act(f"{base}/roles", name="kicker")
     assert "<code>private_data.chat.kick</code>" in browser.page.text  # a rule of the schema
     assert "saved" in browser.act(f"{base}/roles/kicker", meta=example(browser))
@@ -69,7 +71,7 @@ def test_examples_can_be_copied_into_the_editors(browser: ConsoleBrowser, studio
 
 
 def test_name_of_a_role_is_refused_on_the_page_of_the_application(browser: ConsoleBrowser, base: str) -> None:
-    browser.open(base)
+    browser.open(f"{base}/new-role")
     answer = browser.submit(f"{base}/roles", name="no role!")
     assert (answer.status_code, "A name must be" in browser.problem) == (422, True)
     assert browser.form(f"{base}/roles")["name"] == "no role!"
@@ -104,7 +106,7 @@ def test_failing_assertion_refuses_a_save_until_it_is_overridden(browser: Consol
 
 
 def test_access_key_is_shown_once_and_deleted(browser: ConsoleBrowser, base: str) -> None:
-    browser.open(base)
+    browser.open(f"{base}/keys/new")
     answer = browser.submit(f"{base}/keys", comment="console key")
     assert "not shown again" in answer.text
     application_id = int(base.rpartition("/")[2])
@@ -113,7 +115,7 @@ def test_access_key_is_shown_once_and_deleted(browser: ConsoleBrowser, base: str
 
 
 def test_role_is_deleted(browser: ConsoleBrowser, base: str) -> None:
-    browser.open(base)
+    browser.open(f"{base}/new-role")
     browser.act(f"{base}/roles", name="short_lived")
     assert "deleted" in browser.act(f"{base}/roles/short_lived/delete")
     assert browser.get(f"{base}/roles/short_lived").status_code == 404

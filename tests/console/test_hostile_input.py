@@ -92,6 +92,6 @@ def test_null_character_is_refused(root_browser: ConsoleBrowser, path: str) -> N
 
 @pytest.mark.parametrize("name", ["%0D%0AX-Injected:%20y", "x%00y", "%E2%82%AC"])
 def test_redirect_keeps_its_header_whole(root_browser: ConsoleBrowser, name: str) -> None:
-    answer = root_browser.get(f"/console/applications/{name}/holders?user=1001")
+    answer = root_browser.get(f"/console/applications/{name}/holders/new?user=1001")
     assert answer.status_code == 303
     assert answer.headers["Location"] == f"/console/applications/{name}/users/1001"

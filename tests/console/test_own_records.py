@@ -44,16 +44,16 @@ def test_administrator_of_a_project_sees_it_and_no_other(studio: Studio, browser
 
 def test_administrator_of_a_project_manages_it(studio: Studio, browser: ConsoleBrowser, project: str) -> None:
     base, user = f"/console/projects/{project}", studio.user()
-    browser.open(base)
+    browser.open(f"{base}/members/new")
     assert "now" in browser.act(f"{base}/members", user=user.login, role="viewer")
     assert user.login not in browser.page.text  # without the right to see users
-    browser.open(f"{base}/groups")
+    browser.open(f"{base}/groups/new")
     assert "created" in browser.act(f"{base}/groups", title="Own group")
     group = browser.page.url.path
     assert "saved" in browser.act(group, title_1="Beta", condition_1="tag=beta")
     browser.open(f"{base}/services")
-    assert f"/console/applications?project_id={project}#new" in browser.page.text
-    browser.open("/console/applications", params={"project_id": project})
+    assert f"/console/applications/new?project_id={project}" in browser.page.text
+    browser.open("/console/applications/new", params={"project_id": project})
     assert "created" in browser.act("/console/applications", name="Own game")
     assert "Own game" in browser.open("/console/applications")
     browser.open(f"{base}/tester")

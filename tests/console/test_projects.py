@@ -21,7 +21,7 @@ def browser(studio: Studio) -> Iterator[ConsoleBrowser]:
 @pytest.fixture(scope="module")
 def base(browser: ConsoleBrowser) -> str:
     """The path of a project that was created in the console."""
-    browser.open("/console/projects")
+    browser.open("/console/projects/new-project")
     assert "created" in browser.act("/console/projects", title="Console Team", description=PAYLOAD)
     return browser.page.url.path
 
@@ -40,7 +40,7 @@ def project_of(base: str) -> str:
 
 def new_group(browser: ConsoleBrowser, base: str, title: str) -> str:
     """Returns the path of the group."""
-    browser.open(f"{base}/groups")
+    browser.open(f"{base}/groups/new")
     assert "created" in browser.act(f"{base}/groups", title=title)
     return browser.page.url.path
 
@@ -53,18 +53,19 @@ def preview(browser: ConsoleBrowser, path: str, **fields: str) -> str:
 def test_project_is_found_and_exported(browser: ConsoleBrowser, base: str) -> None:
     assert "Console Team" in browser.open("/console/projects", params={"search": "console t"})
     assert "<img src=x" not in browser.page.text
-    assert "No project begins with" in browser.open("/console/projects", params={"search": "no such title"})
+    assert "No project matches" in browser.open("/console/projects", params={"search": "no such title"})
     exported = browser.open("/console/projects/export.csv", params={"search": "Console T"}).splitlines()
     assert exported[0] == "id,title,display_name,description,aliases,author,created"
     assert exported[1].startswith(f"{project_of(base)},Console Team,")
 
 
 def test_project_has_a_name_in_any_script(browser: ConsoleBrowser) -> None:
-    browser.open("/console/projects")
+    browser.open("/console/projects/new-project")
     browser.act("/console/projects", display_name="Pokémon: Köln's Gate 3")
     assert browser.page.url.path == "/console/projects/pokemon_kolns_gate_3"
     assert "Pokémon: Köln's Gate 3</bdi></h1>" in html.unescape(browser.page.text)
     assert "Pokémon: Köln" in browser.open("/console/projects", params={"search": "pokémon"})
+    browser.open("/console/projects/new-project")
     answer = browser.submit("/console/projects", display_name="夜の港")
     assert (answer.status_code, "The name has no Latin letters" in browser.problem) == (422, True)
     browser.act("/console/projects", display_name="夜の港", title="Night Harbor")
@@ -75,7 +76,7 @@ def test_project_has_a_name_in_any_script(browser: ConsoleBrowser) -> None:
 
 
 def test_wrong_title_is_explained(browser: ConsoleBrowser) -> None:
-    browser.open("/console/projects")
+    browser.open("/console/projects/new-project")
     answer = browser.submit("/console/projects", title="x!", admins="nobody@nowhere.example")
     # Once, at the field, in the words of its label.
     assert (answer.status_code, answer.text.count("The title can have up to 32 letters")) == (422, 1)
@@ -87,7 +88,7 @@ def test_member_is_added_by_mail_address_edited_and_removed(
     studio: Studio, browser: ConsoleBrowser, base: str, application: int
 ) -> None:
     user = studio.user()
-    browser.open(base)
+    browser.open(f"{base}/members/new")
     assert "member of the project now" in browser.act(f"{base}/members", user=user.login, role="viewer")
     assert user.login in browser.page.text
     path = f"{base}/members/{user.user_id}"
@@ -106,7 +107,7 @@ def test_member_is_added_by_mail_address_edited_and_removed(
 
 
 def test_unknown_user_and_wrong_day_are_explained(studio: Studio, browser: ConsoleBrowser, base: str) -> None:
-    browser.open(base)
+    browser.open(f"{base}/members/new")
     answer = browser.submit(f"{base}/members", user="nobody@nowhere.example")
     assert (answer.status_code, "There is no user with this e-mail address" in browser.problem) == (404, True)
     assert "Invite them?" not in answer.text  # this administrator may not
@@ -231,7 +232,7 @@ def test_project_manager_without_other_rights_uses_ids(studio: Studio) -> None:
     with console_browser(studio, "can_manage_projects") as browser:
         base = f"/console/projects/{project}"
         user = studio.user()
-        browser.open(base)
+        browser.open(f"{base}/members/new")
         assert "now" in browser.act(f"{base}/members", user=user.login, role="viewer")
         assert f"User {user.user_id}" in browser.page.text
         assert user.login not in browser.page.text
@@ -295,12 +296,12 @@ def test_holders_of_roles_are_listed_on_the_page_of_an_application(
 ) -> None:
     user = studio.user()
     holders = f"/console/applications/{application}/holders"
-    path = browser.follow(browser.get(holders, params={"user": user.login})).url.path
+    path = browser.follow(browser.get(f"{holders}/new", params={"user": user.login})).url.path
     assert path == f"/console/applications/{application}/users/{user.user_id}"
     browser.act(path, role="helper")
     assert user.login in browser.open(holders, params={"role": "helper"})
     assert f"helper,{user.user_id},{user.login},0,0" in browser.open(f"{holders}.csv")
-    answer = browser.get(holders, params={"user": "nobody@nowhere.example"})
+    answer = browser.get(f"{holders}/new", params={"user": "nobody@nowhere.example"})
     assert (answer.status_code, "There is no user" in browser.problem) == (422, True)
 
 

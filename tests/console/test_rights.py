@@ -121,6 +121,15 @@ PAGES_THAT_CREATE = {
     "/console/users/new": AdminRight.MANAGE_USERS,
     "/console/clients/new": AdminRight.MANAGE_CLIENTS,
     "/console/identity-providers/new": AdminRight.MANAGE_CLIENTS,
+    "/console/users/invitations/new": AdminRight.MANAGE_USERS,
+    "/console/projects/new-project": AdminRight.MANAGE_PROJECTS,
+    "/console/projects/<project_id>/members/new": AdminRight.MANAGE_PROJECTS,
+    "/console/projects/<project_id>/groups/new": AdminRight.MANAGE_PROJECTS,
+    "/console/applications/new": AdminRight.MANAGE_APPLICATIONS,
+    "/console/applications/<application_id>/new-role": AdminRight.MANAGE_APPLICATIONS,
+    "/console/applications/<application_id>/keys/new": AdminRight.MANAGE_APPLICATIONS,
+    "/console/applications/<application_id>/holders/new": AdminRight.MANAGE_APPLICATIONS,
+    "/console/webhooks/new": AdminRight.MANAGE_WEBHOOKS,
 }
 
 

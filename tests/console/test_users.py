@@ -22,7 +22,7 @@ def login(studio: Studio) -> str:
 def test_search_finds_users_by_login_nickname_and_id(manager: ConsoleBrowser, login: str) -> None:
     for search in (login, login.upper()[:9], user_id_of(manager.server, login)):
         assert login in manager.open("/console/users", params={"search": search}), search
-    assert "No user begins with" in manager.open("/console/users", params={"search": "nobody-has-this"})
+    assert "No user matches" in manager.open("/console/users", params={"search": "nobody-has-this"})
 
 
 def test_list_has_pages(manager: ConsoleBrowser, studio: Studio) -> None:
@@ -138,7 +138,7 @@ def test_factors_are_removed_and_a_password_is_set(manager: ConsoleBrowser) -> N
 
 def test_invitation_is_created_and_revoked(studio: Studio, manager: ConsoleBrowser) -> None:
     """The shared server has no registration, so that invitations are refused with the reason."""
-    assert "Set <code>SSO_REGISTRATION</code> to <code>invite</code>" in manager.open("/console/users/invitations")
+    assert "Set <code>SSO_REGISTRATION</code> to <code>invite</code>" in manager.open("/console/users/invitations/new")
     answer = manager.submit("/console/users/invitations", login="invited@example.com")
     assert (answer.status_code, "SSO_REGISTRATION" in manager.problem) == (409, True)
 

@@ -32,7 +32,7 @@ def receiver() -> Iterator[WebhookReceiver]:
 @pytest.fixture
 def webhook(browser: ConsoleBrowser, receiver: WebhookReceiver) -> Iterator[str]:
     """The page of a webhook for events of users, which is deleted after the test."""
-    browser.open(SECTION)
+    browser.open(f"{SECTION}/new")
     answer = browser.submit(SECTION, url=receiver.url, events="users")
     assert answer.status_code == 200, browser.problem
     webhook_id = query(browser.server, "SELECT webhook_id FROM webhooks WHERE url = $1", receiver.url)[0][0]
@@ -76,7 +76,7 @@ def test_webhook_is_edited_disabled_and_deleted(browser: ConsoleBrowser, webhook
 
 
 def test_refused_webhook_names_the_field_and_keeps_what_was_typed(browser: ConsoleBrowser) -> None:
-    browser.open(SECTION)
+    browser.open(f"{SECTION}/new")
     answer = browser.submit(SECTION, url="ftp://tools.example/hook", events="users", secret="not shown again")
     assert (answer.status_code, browser.problem.startswith("Must ")) == (422, True)
     assert ("ftp://tools.example/hook" in answer.text, "not shown again" in answer.text) == (True, False)
@@ -106,7 +106,7 @@ def test_failed_events_are_sent_again(browser: ConsoleBrowser, receiver: Webhook
 
 def test_forms_say_what_each_event_is(browser: ConsoleBrowser, webhook: str) -> None:
     assert ALL_TEXTS.keys() == set(EVENT_NAMES)
-    for path in (SECTION, webhook):
+    for path in (f"{SECTION}/new", webhook):
         page = browser.open(path)
         for name, text in ALL_TEXTS.items():
             assert f"<code>{name}</code></dt><dd>{text}" in page, (path, name)

@@ -2,7 +2,6 @@
 
 from datetime import datetime
 
-from sso.accounts.model import login_key, stored_login
 from sso.cli.context import CommandFailure
 from sso.cli.records.api import PAGE, CommandApi
 from sso.cli.records.types import Fields
@@ -94,9 +93,8 @@ class ManagedUsers:
             return None
 
     async def _by_login(self, login: str) -> Record | None:
-        """The search is for the beginning of a login, and also finds nicknames."""
-        found = await self._api.records(users.list(search=stored_login(login), limit=PAGE), PAGE)
-        return next((user for user in found if login_key(user["login"]) == login_key(login)), None)
+        found = await self._api.records(users.list(login=login), 1)
+        return found[0] if found else None
 
 
 def _listed(user: Record) -> Fields:

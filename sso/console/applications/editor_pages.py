@@ -6,7 +6,7 @@ from typing import Any
 from quart import Blueprint, request
 
 from sso.console.applications.examples import SCHEMA_EXAMPLE, json_text, role_example, rule_names
-from sso.console.applications.pages import APPLICATION, own_page, path_of
+from sso.console.applications.frame import APPLICATION, application_page, own_page, path_of
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
 from sso.console.form_pages import Action, Form, add_actions
 from sso.console.json_fields import read_condition, read_object
@@ -45,16 +45,16 @@ def assertions_body(form: dict[str, str]) -> dict[str, Any]:
 
 
 def application_editor(
-    key: str, title: str, path: str, operation: str, method: str, body: Callable[[Form], dict[str, Any]]
+    key: str, path: str, operation: str, method: str, body: Callable[[Form], dict[str, Any]]
 ) -> RecordEditor:
     async def read_form(_visit: ConsoleVisit, form: Form, _variables: Variables, _: EditedRecord) -> dict[str, Any]:
         return body(form)
 
     async def page(visit: ConsoleVisit, variables: Variables, _: EditedRecord) -> dict[str, Any]:
         application_id = variables["application_id"]
+        application = {"application_id": application_id, "name": await _application_name(visit, application_id)}
         return {
-            "title": variables.get("name", title),
-            "crumbs": [(path_of(application_id), await _application_name(visit, application_id))],
+            **application_page(application, key, variables.get("name", "")),
             **await _examples(visit, key, application_id),
             "application_path": path_of(application_id),
             "as_json": json_text,
@@ -76,9 +76,9 @@ def application_editor(
 
 
 EDITORS = (
-    application_editor("schema", "Schema", "schema", SCHEMA, "PATCH", schema_body),
-    application_editor("role", "Role", "roles/<name>", ROLE, "PATCH", role_body),
-    application_editor("assertions", "Assertions", "assertions", f"{APPLICATION}/assertions", "PUT", assertions_body),
+    application_editor("schema", "schema", SCHEMA, "PATCH", schema_body),
+    application_editor("role", "roles/<name>", ROLE, "PATCH", role_body),
+    application_editor("assertions", "assertions", f"{APPLICATION}/assertions", "PUT", assertions_body),
 )
 
 

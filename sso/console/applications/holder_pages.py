@@ -5,11 +5,12 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.console.applications.pages import APPLICATION, own_page, path_of
+from sso.console.applications.frame import APPLICATION, application_page, path_of
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
 from sso.console.form_error import FormError
 from sso.console.form_pages import Form
 from sso.console.list_pages import ListPage, Record, Variables, add_list
+from sso.console.listing import FilterChoice
 from sso.console.projects.frame import MAX_CHOICES
 from sso.console.role_rows import RoleRow, kept_rows, read_day
 from sso.console.sections import APPLICATIONS
@@ -37,14 +38,14 @@ def holder_pages(console: ConsoleView, routes: Blueprint) -> None:
         "roles",
         page=_list_values,
         row=lambda _, holder: {**holder, "day": RoleRow(holder["role"], holder["expired"]).day},
-        opens=False,
     )
-    show_list = add_list(console, routes, holders)
+    add_list(console, routes, holders)
 
-    @routes.get("/<application_id>/holders")
-    async def show_holders(application_id: str) -> Response:
-        """With a user, opens the roles of that user; otherwise lists the users who were given roles."""
+    @routes.get("/<application_id>/holders/new")
+    async def choose_user(application_id: str) -> Response:
+        """Opens the roles of the user who is named, or asks for one."""
         visit = await console.open(APPLICATIONS)
+        visit.require("PATCH", PERMISSIONS)
         user, problem = request.args.get("user", "").strip(), {}
         if user:
             try:
@@ -52,7 +53,9 @@ def holder_pages(console: ConsoleView, routes: Blueprint) -> None:
                 return see_other(f"{path_of(application_id)}/users/{user_id}")
             except FieldError as error:
                 problem = FormError.of(error).values
-        return await show_list(visit, {"application_id": application_id}, user_name=user, **problem)
+        application = await visit.data("GET", APPLICATION, application_id=application_id)
+        page = application_page(application, "holders", "Give roles", "Users with roles")
+        return await console.show(visit, "applications/new_holder.html", user_name=user, **page | problem)
 
     @routes.get("/choose")
     async def choose() -> Response:
@@ -66,13 +69,9 @@ def holder_pages(console: ConsoleView, routes: Blueprint) -> None:
 
 async def _list_values(visit: ConsoleVisit, variables: Variables) -> Record:
     application = await visit.data("GET", APPLICATION, **variables)
-    base = own_page(variables)
-    return {
-        "title": "Users with roles",
-        "crumbs": [(base, application["name"])],
-        "base": base,
-        "role_choices": [(name, name) for name in await roles_of(visit, variables["application_id"])],
-    }
+    roles = await roles_of(visit, variables["application_id"])
+    choices = [FilterChoice("role", "Role", [(name, name) for name in roles])]
+    return {**application_page(application, "holders"), "choices": choices}
 
 
 async def roles_of(visit: ConsoleVisit, application_id: str) -> list[str]:

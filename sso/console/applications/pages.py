@@ -1,17 +1,22 @@
-"""Applications: the list, the page of an application, and its access keys."""
+"""Applications: the list, and the tabs of an application with its roles and access keys."""
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
-from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, on_list
-from sso.console.list_pages import ListPage, Record, Variables, add_list
+from sso.admin.request import AdminResponse
+from sso.console.applications.frame import APPLICATION, application_page, own_page, path_of
+from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, new_record
+from sso.console.list_pages import ListPage, PageValues, Record, Variables, add_list
+from sso.console.listing import FilterChoice
 from sso.console.sections import APPLICATIONS
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
+from sso.core.errors import NotFound
 
-APPLICATION, KEY = "/applications/<application_id>", "/access-keys/<key_id>"
+KEY = "/access-keys/<key_id>"
 MAX_PROJECT_CHOICES = 50
 CSV_COLUMNS = ("application_id", "name", "project_id", "description")
 
@@ -24,79 +29,116 @@ def application_pages(console: ConsoleView) -> Blueprint:
         "applications",
         "applications/list.html",
         CSV_COLUMNS,
-        page=_list_values,
+        choices=(FilterChoice("removed", "Status", (("1", "Removed"),)),),
+        default_sort="name",
         needs_right=False,  # otherwise there is none yet
     )
-    show_list = add_list(console, routes, applications)
-
+    add_list(console, routes, applications)
     create = FormPage(
         APPLICATIONS,
         "",
         "POST",
         "/applications",
         lambda form, _: {name: form.get(name, "").strip() for name in ("name", "description", "project_id")},
-        on_list(show_list),
+        new_record(console, "applications/new.html", "Add application", "/applications", _form_values),
         "application-created",
         lambda application, _: path_of(application["application_id"]),
+        page_path="/new",
     )
     add_form(console, routes, create)
+    role_pages(console, routes)
+    key_pages(console, routes)
+    return routes
 
-    @routes.get("/<application_id>")
-    async def show_application(application_id: str) -> Response:
-        return await application_page(await console.open(APPLICATIONS), application_id)
 
-    async def application_page(visit: ConsoleVisit, application_id: str, **context: Any) -> Response:
-        application = await visit.data("GET", APPLICATION, application_id=application_id)
-        query = {"application_id": application_id}
-        roles = await visit.data("GET", "/roles", query={**query, "limit": "200"}) if visit.may("GET", "/roles") else []
-        keys = await visit.data("GET", "/access-keys", query=query) if visit.may("GET", "/access-keys") else []
-        return await console.show(
-            visit,
-            "applications/application.html",
-            title=application["name"],
-            application=application,
-            base=path_of(application_id),
-            roles=roles,
-            keys=keys,
-            **context,
-        )
-
-    async def show_refused_role(
-        visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any
-    ) -> Response:
-        name = _new_role(form or {}, variables)["name"]
-        return await application_page(visit, variables["application_id"], role_name=name, **problem)
-
-    create_role = FormPage(
+def role_pages(console: ConsoleView, routes: Blueprint) -> None:
+    roles = ListPage(
+        APPLICATIONS,
+        "/roles",
+        "roles",
+        "applications/application.html",
+        ("name", "description", "default", "user_limit"),
+        path="/<application_id>",
+        export="/<application_id>/roles.csv",
+        page=_tab("roles"),
+        query=_of_application,
+        needs_right=False,  # otherwise the page has the application alone
+    )
+    add_list(console, routes, roles)
+    create = FormPage(
         APPLICATIONS,
         "/<application_id>/roles",
         "POST",
         "/roles",
         _new_role,
-        show_refused_role,
+        new_record(console, "applications/new_role.html", "Add role", "/roles", _tab("roles", "Add role")),
         "role-created",
         lambda role, variables: f"{path_of(variables['application_id'])}/roles/{quote(role['name'])}",
+        page_path="/<application_id>/new-role",  # a role may be called "new"
     )
-    add_form(console, routes, create_role)
+    add_form(console, routes, create)
 
-    @routes.post("/<application_id>/keys")
-    async def create_key(application_id: str) -> Response:
+
+def key_pages(console: ConsoleView, routes: Blueprint) -> None:
+    keys = ListPage(
+        APPLICATIONS,
+        "/access-keys",
+        "keys",
+        "applications/keys.html",
+        ("id", "comment", "created", "last_used"),
+        path="/<application_id>/keys",
+        export="/<application_id>/keys.csv",
+        page=_tab("keys"),
+        query=_of_application,
+    )
+    show_keys = add_list(console, routes, keys)
+
+    async def show_value(visit: ConsoleVisit, found: AdminResponse, variables: Variables, _: Form) -> Response:
         """The value of the key is shown once."""
-        visit, form = await console.submitted(APPLICATIONS, "POST", "/access-keys")
-        body = {"application_id": application_id, "comment": form.get("comment", "").strip()}
-        key = await visit.data("POST", "/access-keys", body=body)
-        return await application_page(visit, application_id, new_key=key)
+        return await show_keys(visit, variables, new_key=found.members["data"])
 
-    delete_key = Action("/<application_id>/keys/<key_id>/delete", "DELETE", KEY, "key-deleted", own_page)
-    add_actions(console, routes, APPLICATIONS, delete_key)
-    return routes
+    form_page = _tab("keys", "Add access key", "Access keys")
+    create = FormPage(
+        APPLICATIONS,
+        "/<application_id>/keys",
+        "POST",
+        "/access-keys",
+        lambda form, variables: {**variables, "comment": form.get("comment", "").strip()},
+        new_record(console, "applications/new_key.html", "Add access key", "/access-keys", form_page),
+        result=show_value,
+        page_path="/<application_id>/keys/new",
+    )
+    add_form(console, routes, create)
+    delete = Action(
+        "/<application_id>/keys/<key_id>/delete",
+        "DELETE",
+        KEY,
+        "key-deleted",
+        lambda variables: f"{own_page(variables)}/keys",
+    )
+    add_actions(console, routes, APPLICATIONS, delete)
+
+
+def _tab(tab: str, title: str = "", tab_title: str = "") -> PageValues:
+    async def values(visit: ConsoleVisit, variables: Variables) -> Record:
+        application = await visit.data("GET", APPLICATION, application_id=variables["application_id"])
+        return application_page(application, tab, title, tab_title)
+
+    return values
+
+
+async def _of_application(_: ConsoleVisit, filters: Mapping[str, str], variables: Variables) -> Mapping[str, str]:
+    application_id = variables["application_id"]
+    if not (application_id.isascii() and application_id.isdecimal()):
+        raise NotFound("application not found")
+    return {**filters, "application_id": application_id}
 
 
 def _new_role(form: Form, variables: Variables) -> Record:
     return {"application_id": variables["application_id"], "name": form.get("name", "").strip()}
 
 
-async def _list_values(visit: ConsoleVisit, _: Variables) -> Record:
+async def _form_values(visit: ConsoleVisit, _: Variables) -> Record:
     chosen = request.args.get("project_id", "").strip()
     return {"projects": await _project_choices(visit), "values": {"project_id": chosen}}
 
@@ -107,11 +149,3 @@ async def _project_choices(visit: ConsoleVisit) -> list[dict[str, Any]]:
         return []
     projects: list[dict[str, Any]] = await visit.data("GET", "/projects", query={"limit": str(MAX_PROJECT_CHOICES)})
     return projects
-
-
-def path_of(application_id: int | str) -> str:
-    return f"{APPLICATIONS.path}/{application_id}"
-
-
-def own_page(variables: Variables) -> str:
-    return path_of(variables["application_id"])

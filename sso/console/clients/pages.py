@@ -12,13 +12,14 @@ from sso.console.clients.quickstarts import FRAMEWORKS, Framework
 from sso.console.form_error import FormError
 from sso.console.form_pages import Form, FormPage, add_actions, add_form, record_actions
 from sso.console.list_pages import ListPage, Record, Variables, add_list
+from sso.console.listing import FilterChoice
 from sso.console.sections import CLIENTS
 from sso.console.users.form import split_list
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import Forbidden, NotFound
 from sso.core.field_errors import FieldError
-from sso.oauth.clients.redirect_uris import Redirect, match_redirect_uri
+from sso.oauth.clients.redirect_uris import Redirect, match_redirect_uri, redirect_warnings
 
 CLIENT = "/clients/<client_id>"
 DAY_S = 86400
@@ -31,7 +32,11 @@ CSV_COLUMNS = (
 
 def client_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(CLIENTS)
-    add_list(console, routes, ListPage(CLIENTS, "/clients", "clients", "clients/list.html", CSV_COLUMNS))
+    status = FilterChoice("disabled", "Status", (("0", "Active"), ("1", "Disabled")))
+    clients = ListPage(
+        CLIENTS, "/clients", "clients", "clients/list.html", CSV_COLUMNS, choices=(status,), default_sort="name"
+    )
+    add_list(console, routes, clients)
     wizard_pages(console, routes)
 
     async def show_client(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
@@ -50,6 +55,7 @@ def client_pages(console: ConsoleView) -> Blueprint:
             names=await visit.names({"application": [client["application_id"]]}),
             frameworks=FRAMEWORKS.values(),
             protection=protection_of(visit, client) if visit.may("PATCH", CLIENT) else "",
+            warnings=redirect_warnings(client["redirect_uris"], client["redirect_hosts"]),
             **{"version": version_of(client), "added_uri": "", **context},
         )
 
@@ -80,7 +86,7 @@ def wizard_pages(console: ConsoleView, routes: Blueprint) -> None:
         return await console.show(
             visit,
             "clients/new.html",
-            title="New OAuth client",
+            title="Add OAuth client",
             frameworks=FRAMEWORKS.values(),
             framework=framework if form is None else _framework(form.get("framework", "")),
             values=form or {},
@@ -100,6 +106,7 @@ def wizard_pages(console: ConsoleView, routes: Blueprint) -> None:
             title=f"Quickstart for {framework.title}",
             crumbs=[(f"{CLIENTS.path}/{client['client_id']}", client["client_id"])],
             client=client,
+            warnings=redirect_warnings(client["redirect_uris"], client["redirect_hosts"]),
             framework=framework,
             program=framework.program(issuer, client["client_id"]),
             issuer=issuer,

@@ -32,7 +32,7 @@ def identity_provider_pages(console: ConsoleView) -> Blueprint:
         return {"may_add": visit.caller.is_root}  # the management API lets nobody else add one
 
     providers = ListPage(
-        IDENTITY_PROVIDERS, PROVIDERS, "providers", "identity_providers/list.html", CSV_COLUMNS, (), page=list_values
+        IDENTITY_PROVIDERS, PROVIDERS, "providers", "identity_providers/list.html", CSV_COLUMNS, page=list_values
     )
     add_list(console, routes, providers)
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from quart import Blueprint, Response, request
 
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
-from sso.console.form_pages import Form, FormPage, add_form, on_list
+from sso.console.form_pages import Form, FormPage, add_form, new_record
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.projects.frame import group_choices, path_of, project_page, read_project
 from sso.console.projects.group_form import condition_rows, read_conditions, read_users
@@ -28,11 +28,14 @@ def group_pages(console: ConsoleView, routes: Blueprint) -> None:
         "/groups",
         "groups",
         "projects/groups.html",
+        ("group_id", "title", "description", "tags", "users"),
         path="/<project_id>/groups",
+        export="/<project_id>/groups.csv",
+        default_sort="title",
         page=_list_values,
         query=_query,
     )
-    show_list = add_list(console, routes, groups)
+    add_list(console, routes, groups)
 
     create = FormPage(
         PROJECTS,
@@ -40,9 +43,10 @@ def group_pages(console: ConsoleView, routes: Blueprint) -> None:
         "POST",
         "/groups",
         lambda form, variables: {"project_id": variables["project_id"], "title": form.get("title", "").strip()},
-        on_list(show_list),
+        new_record(console, "projects/new_group.html", "Add group", "/groups", _form_values),
         "group-created",
         lambda group, variables: group_path(variables["project_id"], group["group_id"]),
+        page_path="/<project_id>/groups/new",
     )
     add_form(console, routes, create)
     add_tester(console, routes, PROJECTS, "/<project_id>/tester", "projects/tester.html", _tester)
@@ -57,6 +61,11 @@ def group_pages(console: ConsoleView, routes: Blueprint) -> None:
 
 async def _list_values(visit: ConsoleVisit, variables: Variables) -> Record:
     return project_page(await read_project(visit, variables["project_id"]), "groups")
+
+
+async def _form_values(visit: ConsoleVisit, variables: Variables) -> Record:
+    project = await read_project(visit, variables["project_id"])
+    return project_page(project, "groups", "Add group", (f"{path_of(project['id'])}/groups", "Groups"))
 
 
 async def _query(_visit: ConsoleVisit, filters: Mapping[str, str], variables: Variables) -> Mapping[str, str]:

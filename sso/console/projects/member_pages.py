@@ -6,7 +6,7 @@ from urllib.parse import quote
 from quart import Blueprint, Response, request
 
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
-from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form
+from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, new_record
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.projects.frame import (
     PROJECT,
@@ -46,13 +46,14 @@ def member_pages(console: ConsoleView, routes: Blueprint) -> None:
         row=lambda _, member: {**member, "rows": role_rows(member["roles"])},
         cells=lambda member: {**member, "roles": [row.key for row in role_rows(member["roles"])]},
     )
-    show_list = add_list(console, routes, members)
+    add_list(console, routes, members)
+    show_form = new_record(console, "projects/new_member.html", "Add member", MEMBERS, _form_values)
 
-    async def show_refused(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
+    async def show_new(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
         """The form has one field for the login and the id of the user."""
-        if problem["problem_field"] in ("login", "user_id"):
+        if problem.get("problem_field") in ("login", "user_id"):
             problem["problem_field"] = "user"
-        return await show_list(visit, variables, values=form, **problem)
+        return await show_form(visit, variables, form, **problem)
 
     add = FormPage(
         PROJECTS,
@@ -60,9 +61,10 @@ def member_pages(console: ConsoleView, routes: Blueprint) -> None:
         "POST",
         MEMBERS,
         _new_member,
-        show_refused,
+        show_new,
         "member-added",
         lambda _, variables: own_page(variables),
+        page_path="/<project_id>/members/new",
     )
     add_form(console, routes, add)
     remove = Action("/<project_id>/members/<user_id>/remove", "DELETE", MEMBER, "member-removed", own_page)
@@ -75,9 +77,13 @@ def _new_member(form: Form, _variables: Variables) -> Record:
 
 
 async def _list_values(visit: ConsoleVisit, variables: Variables) -> Record:
+    return project_page(await read_project(visit, variables["project_id"]), "members")
+
+
+async def _form_values(visit: ConsoleVisit, variables: Variables) -> Record:
     project = await read_project(visit, variables["project_id"])
     return {
-        **project_page(project, "members"),
+        **project_page(project, "members", "Add member"),
         "role_choices": await role_choices(visit, variables["project_id"]),
         "values": {"user": request.args.get("login", "").strip()},
     }

@@ -8,8 +8,9 @@ from urllib.parse import quote
 from quart import Blueprint, Response, request
 
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
-from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, on_list
+from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, new_record
 from sso.console.list_pages import ListPage, Record, Variables, add_list
+from sso.console.listing import FilterChoice
 from sso.console.projects.frame import PROJECT, groups_of, path_of, project_page
 from sso.console.sections import PROJECTS
 from sso.console.users.form import split_list
@@ -25,8 +26,11 @@ CSV_COLUMNS = ("id", "title", "display_name", "description", "aliases", "author"
 def project_pages(console: ConsoleView) -> Blueprint:
     routes = console.blueprint(PROJECTS)
     add_editor(console, routes, SETTINGS)
-    projects = ListPage(PROJECTS, "/projects", "projects", "projects/list.html", CSV_COLUMNS)
-    show_list = add_list(console, routes, projects)
+    removed = FilterChoice("removed", "Status", (("1", "Removed"),))
+    projects = ListPage(
+        PROJECTS, "/projects", "projects", "projects/list.html", CSV_COLUMNS, choices=(removed,), default_sort="title"
+    )
+    add_list(console, routes, projects)
 
     create = FormPage(
         PROJECTS,
@@ -34,9 +38,10 @@ def project_pages(console: ConsoleView) -> Blueprint:
         "POST",
         "/projects",
         _new_project,
-        on_list(show_list),
+        new_record(console, "projects/new.html", "Add project", "/projects"),
         "project-created",
         lambda project, _: path_of(project["id"]),
+        page_path="/new-project",  # no id has a hyphen
     )
     add_form(console, routes, create)
     delete = Action("/<project_id>/delete", "DELETE", PROJECT, "project-deleted", lambda _: PROJECTS.path)
@@ -48,7 +53,7 @@ def project_pages(console: ConsoleView) -> Blueprint:
         await console.open(PROJECTS)
         login = request.args.get("login", "")
         project_id = request.args.get("project_id", "").strip()
-        return see_other(f"{path_of(project_id)}?login={quote(login)}#add" if project_id else PROJECTS.path)
+        return see_other(f"{path_of(project_id)}/members/new?login={quote(login)}" if project_id else PROJECTS.path)
 
     return routes
 

@@ -5,14 +5,21 @@ from typing import Any
 from quart import Blueprint, Response, request
 
 from sso.admin.request import AdminResponse
-from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, on_list
+from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, new_record
 from sso.console.list_pages import ListPage, Record, Variables, add_list
+from sso.console.listing import FilterChoice
 from sso.console.sections import USERS
 from sso.console.users.form import changed_fields, typed_fields
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.language_names import NAMES
 
+FILTERS = (
+    FilterChoice("status", "Status", (("active", "Active"), ("disabled", "Disabled"), ("closed", "Will be deleted"))),
+    FilterChoice("verified", "E-mail address", (("1", "Verified"), ("0", "Not verified"))),
+    FilterChoice("two_step", "Two-step sign-in", (("1", "On"), ("0", "Off"))),
+    FilterChoice("administrator", "Administrators", (("1", "Only administrators"),)),
+)
 INVITATION = "/invitations/<invitation_id>"
 CSV_COLUMNS = (
     "user_id", "login", "nick", "country", "lang", "level", "tags", "purchases", "email_verified", "second_factors",
@@ -22,12 +29,22 @@ CSV_COLUMNS = (
 
 def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
     routes = console.blueprint(USERS)
-    add_list(console, routes, ListPage(USERS, "/users", "users", "users/list.html", CSV_COLUMNS))
+    users = ListPage(
+        USERS,
+        "/users",
+        "users",
+        "users/list.html",
+        CSV_COLUMNS,
+        choices=FILTERS,
+        default_sort="login",
+        page=_list_values,
+    )
+    add_list(console, routes, users)
 
     async def show_new(visit: ConsoleVisit, _: Variables, form: Form | None, /, **problem: Any) -> Response:
         visit.require("POST", "/users")
         values = changed_fields(form or {})
-        return await console.show(visit, "users/new.html", title="New user", values=values, languages=NAMES, **problem)
+        return await console.show(visit, "users/new.html", title="Add user", values=values, languages=NAMES, **problem)
 
     add_form(
         console,
@@ -50,8 +67,15 @@ def user_list_pages(console: ConsoleView, *, can_invite: bool) -> Blueprint:
 
 def invitation_pages(console: ConsoleView, routes: Blueprint, *, can_invite: bool) -> None:
     async def page(_visit: ConsoleVisit, _variables: Variables) -> Record:
-        values = {"login": request.args.get("login", "")}
-        return {"title": "Invitations", "created": None, "languages": NAMES, "can_invite": can_invite, "values": values}
+        return {"title": "Invitations", "created": None}
+
+    async def form_values(_visit: ConsoleVisit, _variables: Variables) -> Record:
+        return {
+            "crumbs": [(f"{USERS.path}/invitations", "Invitations")],
+            "languages": NAMES,
+            "can_invite": can_invite,
+            "values": {"login": request.args.get("login", "")},
+        }
 
     invitations = ListPage(
         USERS, "/invitations", "invitations", "users/invitations.html", filters=(), path="/invitations", page=page
@@ -64,7 +88,16 @@ def invitation_pages(console: ConsoleView, routes: Blueprint, *, can_invite: boo
     add_form(
         console,
         routes,
-        FormPage(USERS, "/invitations", "POST", "/invitations", _invitation, on_list(show_list), result=show_link),
+        FormPage(
+            USERS,
+            "/invitations",
+            "POST",
+            "/invitations",
+            _invitation,
+            new_record(console, "users/invite.html", "Add invitation", "/invitations", form_values),
+            result=show_link,
+            page_path="/invitations/new",
+        ),
     )
     revoke = Action(
         f"{INVITATION}/revoke",
@@ -75,6 +108,11 @@ def invitation_pages(console: ConsoleView, routes: Blueprint, *, can_invite: boo
         recent="never",
     )
     add_actions(console, routes, USERS, revoke)
+
+
+async def _list_values(visit: ConsoleVisit, _: Variables) -> Record:
+    """Who administers the service is for root to see."""
+    return {"title": USERS.title, "hidden_filters": () if visit.caller.is_root else ("administrator",)}
 
 
 def _invitation(form: Form, _variables: Variables) -> Record:

@@ -174,6 +174,7 @@ user_groups = Table(
     created_column(),
     Index("ix_user_groups_project_id", "project_id"),
     Index("ix_user_groups_title_c", text("lower(title)")),  # the migration gives it the collation "C"
+    Index("ix_user_groups_search", text("search_trigrams(lower(title), id)"), postgresql_using="gin"),
 )
 
 group_users = Table(

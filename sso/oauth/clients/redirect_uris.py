@@ -6,7 +6,7 @@ only one interpretation, and the redirect uses exactly the string that was match
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote_plus
 
@@ -137,3 +137,14 @@ def _equal_except_port(uri: str, listed: str) -> bool:
 def _parameter_names(rest: str) -> set[str]:
     query = rest.partition("?")[2]
     return {unquote_plus(pair.partition("=")[0]) for pair in re.split("[&;]", query)}
+
+
+def redirect_warnings(uris: Iterable[str], hosts: Iterable[str]) -> list[str]:
+    """Returns a sentence for each redirect URI and host of a client to which codes are sent without TLS."""
+    listed = [("redirect_uris", uri) for uri in uris] + [("redirect_hosts", host) for host in hosts]
+    matches = [(name, match) for name, uri in listed if (match := _URI.fullmatch(uri))]
+    return [
+        f"{name}: {match[0]} is not https, so codes that are sent there can be read on the way"
+        for name, match in matches
+        if match["scheme"].lower() == "http" and match["host"].lower() not in LOOPBACK
+    ]

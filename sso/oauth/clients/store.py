@@ -10,6 +10,7 @@ from sso.db.batch.statement import BatchStatement
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
 from sso.db.row_statements import insert_statement, update_statement
+from sso.db.sorted_pages import Page, PageQuery, SortColumn, SortedPages
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.oauth.clients.redirect_uris import is_redirect_uri
@@ -22,10 +23,16 @@ _FIND = BatchStatement(
 _LIST = Statement("SELECT * FROM oauth_clients ORDER BY client_id")
 _READ = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id")
 _LOCK = Statement("SELECT * FROM oauth_clients WHERE client_id = :client_id FOR UPDATE")
-_PAGE = Statement(
-    """SELECT * FROM oauth_clients WHERE client_id COLLATE "C" > :after
-        AND (starts_with(lower(client_id), lower(:search)) OR starts_with(lower(name), lower(:search)))
-    ORDER BY client_id COLLATE "C" LIMIT :limit"""
+_PAGES = SortedPages(
+    """SELECT *, {value} FROM oauth_clients
+    WHERE {after} AND (CAST(:disabled AS bool) IS NULL OR disabled = :disabled)
+        AND (strpos(lower(client_id), lower(:search)) > 0 OR strpos(lower(name), lower(:search)) > 0)
+    ORDER BY {order} LIMIT :limit""",
+    SortColumn('client_id COLLATE "C"', is_unique=True),
+    {
+        "name": SortColumn("lower(coalesce(nullif(name, ''), client_id)) COLLATE \"C\""),
+        "created": SortColumn("created", "time"),
+    },
 )
 # The previous secret ends at its own end or after the overlap; without either, when the rotation is finished.
 _ADD_SECRET = Statement(
@@ -109,9 +116,9 @@ async def list_client_rows(runner: Runner) -> list[Row]:
     return await runner.rows(_LIST)
 
 
-async def find_client_rows(runner: Runner, search: str, after: str, limit: int) -> list[Row]:
-    """Returns the clients after the id ``after`` whose id or name begins with the text, in the order of ids."""
-    return await runner.rows(_PAGE, search=search, after=after, limit=limit)
+async def find_client_page(runner: Runner, query: PageQuery, *, disabled: bool | None) -> Page[Row]:
+    """Returns the clients whose id or name contains the search."""
+    return await _PAGES.page(runner, query, disabled=disabled)
 
 
 async def read_client_row(runner: Runner, client_id: str) -> Row | None:

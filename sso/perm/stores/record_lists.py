@@ -1,12 +1,13 @@
 """Lists of records: pages for administrators, and all of them for a document.
 
-A page has records in the order of their keys, after a key, found by the beginning of a name.
+A page has records after those of the previous page, found by a part of a name.
 """
 
 from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
 from sso.core.ids import MAX_APPLICATION_ID
+from sso.db.sorted_pages import Page, PageQuery, SortColumn, SortedPages
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner
 from sso.perm.engine.records import RoleRecord
@@ -14,40 +15,48 @@ from sso.perm.engine.records import RoleRecord
 _SEEN = "((:everything AND {column} <> 1) OR {column} = ANY(CAST(:ids AS int[])))"
 _OF_ACTIVE_APPLICATION = f"""JOIN applications a USING (application_id) LEFT JOIN projects p ON p.id = a.project_id
     WHERE NOT a.removed AND p.removed IS NOT TRUE AND {_SEEN.format(column="application_id")}"""
-_APPLICATIONS = Statement(
-    f"""SELECT application_id, name, description, project_id, settings, service_meta, removed FROM applications
-    WHERE application_id > :after AND removed = :removed AND {_SEEN.format(column="application_id")}
+_APPLICATIONS = SortedPages(
+    f"""SELECT application_id, name, description, project_id, settings, service_meta, removed, {{value}}
+    FROM applications
+    WHERE {{after}} AND removed = :removed AND {_SEEN.format(column="application_id")}
         AND (CAST(:project_id AS text) IS NULL OR project_id = :project_id)
-        AND (starts_with(lower(name), lower(:search)) OR CAST(application_id AS text) = :search)
-    ORDER BY application_id LIMIT :limit"""
+        AND (strpos(lower(name), lower(:search)) > 0 OR CAST(application_id AS text) = :search)
+    ORDER BY {{order}} LIMIT :limit""",
+    SortColumn("application_id", "number", is_unique=True),
+    {"name": SortColumn("lower(name)"), "project_id": SortColumn("coalesce(project_id, '')")},
 )
 _SCHEMAS = Statement(
     f"""SELECT a.* FROM applications a LEFT JOIN projects p ON p.id = a.project_id
     WHERE a.application_id > :after AND NOT a.removed AND p.removed IS NOT TRUE
         AND {_SEEN.format(column="a.application_id")}
-        AND (starts_with(lower(a.name), lower(:search)) OR CAST(a.application_id AS text) = :search)
+        AND (strpos(lower(a.name), lower(:search)) > 0 OR CAST(a.application_id AS text) = :search)
     ORDER BY a.application_id LIMIT :limit"""
 )
 _ROLES = Statement(
     f"""SELECT r.application_id, to_jsonb(r) - 'application_id' AS role FROM roles r {_OF_ACTIVE_APPLICATION}
         AND (r.application_id, r.name) > (:after_id, :after_name) AND r.application_id <= :last_id
-        AND starts_with(lower(r.name), lower(:search))
+        AND strpos(lower(r.name), lower(:search)) > 0
     ORDER BY r.application_id, r.name LIMIT :limit"""
 )
 _ACCESS_KEYS = Statement(
     f"""SELECT k.id, k.application_id, k.comment, k.created, k.modified, k.last_used
     FROM access_keys k {_OF_ACTIVE_APPLICATION} AND (k.application_id, k.id) > (:after_id, :after_key)
         AND (CAST(:application_id AS int) IS NULL OR k.application_id = :application_id)
-        AND (starts_with(lower(k.comment), lower(:search)) OR starts_with(k.id, :search))
+        AND (strpos(lower(k.comment), lower(:search)) > 0 OR starts_with(k.id, :search))
     ORDER BY k.application_id, k.id LIMIT :limit"""
 )
-_PROJECTS = Statement(
-    """SELECT * FROM projects WHERE id > :after AND removed = :removed
+_PROJECTS = SortedPages(
+    """SELECT *, {value} FROM projects WHERE {after} AND removed = :removed
         AND (:everything OR id = ANY(CAST(:ids AS text[])))
-        AND (starts_with(id, lower(:search)) OR starts_with(lower(title), lower(:search))
-            OR starts_with(lower(display_name), lower(:search)))
+        AND (strpos(id, lower(:search)) > 0 OR strpos(lower(title), lower(:search)) > 0
+            OR strpos(lower(display_name), lower(:search)) > 0)
         AND (CAST(:id AS text) IS NULL OR id = :id)
-    ORDER BY id LIMIT :limit"""
+    ORDER BY {order} LIMIT :limit""",
+    SortColumn("id", is_unique=True),
+    {
+        "title": SortColumn("lower(coalesce(nullif(display_name, ''), title))"),
+        "created": SortColumn("created", "time"),
+    },
 )
 _ACTIVE_APPLICATIONS = """FROM applications a LEFT JOIN projects p ON p.id = a.project_id
     WHERE NOT a.removed AND p.removed IS NOT TRUE"""
@@ -95,15 +104,12 @@ def _seen(visible: VisibleIds) -> dict[str, Any]:
 async def application_page(
     runner: Runner,
     visible: VisibleIds,
-    search: str,
-    after: int,
-    limit: int,
+    query: PageQuery,
     *,
     project_id: str | None,
     removed: bool,
-) -> Sequence[Row]:
-    values = {"search": search, "after": after, "limit": limit, "project_id": project_id, "removed": removed}
-    return await runner.rows(_APPLICATIONS, **values, **_seen(visible))
+) -> Page[Row]:
+    return await _APPLICATIONS.page(runner, query, project_id=project_id, removed=removed, **_seen(visible))
 
 
 async def schema_page(runner: Runner, visible: VisibleIds, search: str, after: int, limit: int) -> Sequence[Row]:
@@ -146,16 +152,13 @@ async def access_key_page(
 async def project_page(
     runner: Runner,
     visible: VisibleIds,
-    search: str,
-    after: str,
-    limit: int,
+    query: PageQuery,
     *,
     project_id: str | None,
     removed: bool,
-) -> Sequence[Row]:
+) -> Page[Row]:
     """Returns all projects, or the one with the id ``project_id``."""
-    values = {"search": search, "after": after, "limit": limit, "id": project_id, "removed": removed}
-    return await runner.rows(_PROJECTS, **values, **_seen(visible))
+    return await _PROJECTS.page(runner, query, id=project_id, removed=removed, **_seen(visible))
 
 
 async def count_project_records(runner: Runner, project_ids: Sequence[str]) -> dict[str, dict[str, int]]:

@@ -23,6 +23,12 @@ function toast(text) {
   setTimeout(() => box.remove(), 8000);
 }
 
+// The address of a list has only the filters that are set.
+document.addEventListener("htmx:configRequest", ({ detail }) => {
+  if (detail.verb !== "get") return;
+  for (const [name, value] of Object.entries(detail.parameters)) if (value === "") delete detail.parameters[name];
+});
+
 // Escape closes the menu on a phone.
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && location.hash === "#menu") location.hash = "#main";
@@ -88,3 +94,43 @@ addEventListener("pageshow", (event) => {
   document.querySelectorAll(".busy").forEach((box) => box.remove());
   document.querySelectorAll("form[data-busy] button").forEach((button) => (button.disabled = false));
 });
+
+// Ctrl-K, or a slash outside of fields, opens the search over everything. Arrow keys move through what it finds, and Enter
+// opens the first hit.
+const finder = document.getElementById("finder");
+if (finder) {
+  const field = finder.querySelector("input");
+  const open = () => {
+    const page = document.getElementById("q");
+    if (page) page.focus();
+    else if (!finder.open) finder.showModal();
+    (page ?? field).select();
+  };
+  document.querySelector("[data-opens=finder]").addEventListener("click", (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    open();
+  });
+  finder.querySelector("[data-closes]").addEventListener("click", () => finder.close());
+  finder.addEventListener("click", (event) => event.target === finder && finder.close());
+  document.addEventListener("keydown", (event) => {
+    const isField = event.target.matches?.("input, textarea, select, [contenteditable]");
+    const isShortcut = (event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k";
+    const isSlash = event.key === "/" && !isField && !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (!isShortcut && !isSlash) return;
+    event.preventDefault();
+    open();
+  });
+  finder.addEventListener("keydown", (event) => {
+    const hits = [...finder.querySelectorAll("#finder-hits a")];
+    if (event.key === "Enter" && event.target === field && hits.length) {
+      event.preventDefault();
+      hits[0].click();
+    }
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+    event.preventDefault();
+    const stops = [field, ...hits];
+    const step = event.key === "ArrowDown" ? 1 : stops.length - 1;
+    stops[(stops.indexOf(document.activeElement) + step + stops.length) % stops.length]?.focus();
+  });
+}
