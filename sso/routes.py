@@ -186,7 +186,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
     yield game_routes(s.game_login)
     yield game_sockets(s.game_login)
     yield admin_routes(s.management)
-    yield openapi_routes(OpenApiDocument(s.brand.name, lambda: s.management.routes))
+    yield openapi_routes(OpenApiDocument(s.brand.name, lambda: s.management.routes), s.settings.base_url)
 
 
 def _login_pages(s: Services, pages: PageServices) -> Iterator[Blueprint]:

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from sso.admin.answers.permissions import ACCESS_KEY
 from sso.admin.permission_access import RecordAccess
 from sso.admin.permission_bodies import AccessKeyChanges, NewAccessKey
 from sso.admin.permission_resource import (
@@ -60,6 +61,7 @@ class AccessKeyResource:
         create_query=NoQuery,
         change_query=NoQuery,
         delete_query=NoQuery,
+        record=ACCESS_KEY,
     )
 
     def __init__(self, database: Database, keys: AccessKeyOperations, visibility: Visibility) -> None:

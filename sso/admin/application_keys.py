@@ -7,6 +7,8 @@ import builtins
 from dataclasses import replace
 from typing import Annotated
 
+from sso.admin.answers.permissions import ApplicationKeyJson, EmailSecretJson, ServiceJwtJson
+from sso.admin.answers.shape import NO_DATA_ANSWER, AnswerShape
 from sso.admin.permission_access import AT_CENTRAL_APPLICATION, path_application_id
 from sso.admin.request import (
     AdminModel,
@@ -148,23 +150,50 @@ def application_key_routes(resource: ApplicationKeyResource) -> tuple[AdminRoute
     application = "/applications/<application_id>"
     keys, one = f"{application}/keys", f"{application}/keys/<kid>"
     return (
-        AdminRoute("GET", keys, view, resource.list, ListQuery, summary="List public keys of an application"),
+        AdminRoute(
+            "GET",
+            keys,
+            view,
+            resource.list,
+            ListQuery,
+            answer=AnswerShape(ApplicationKeyJson, {"private_key": str}),
+            summary="List public keys of an application",
+        ),
         AdminRoute(
             "POST",
             keys,
             manage,
             resource.add,
             body=NewPublicKey,
+            answer=AnswerShape(ApplicationKeyJson, status=201),
+            operation="add_application_key",
             summary="Trust a public key of an application",
             example={"public_key": "-----BEGIN PUBLIC KEY-----\n…\n-----END PUBLIC KEY-----"},
         ),
-        AdminRoute("GET", one, view, resource.get, summary="Read a public key of an application"),
-        AdminRoute("DELETE", one, manage, resource.remove, summary="Stop trusting a public key of an application"),
+        AdminRoute(
+            "GET",
+            one,
+            view,
+            resource.get,
+            answer=AnswerShape(ApplicationKeyJson),
+            summary="Get a public key of an application",
+        ),
+        AdminRoute(
+            "DELETE",
+            one,
+            manage,
+            resource.remove,
+            answer=NO_DATA_ANSWER,
+            operation="remove_application_key",
+            summary="Stop trusting a public key of an application",
+        ),
         AdminRoute(
             "POST",
             f"{application}/service-jwt",
             manage,
             resource.issue_service_jwt,
+            answer=AnswerShape(ServiceJwtJson),
+            operation="issue_service_jwt",
             summary="Issue a service JWT of an application",
         ),
         AdminRoute(
@@ -172,6 +201,8 @@ def application_key_routes(resource: ApplicationKeyResource) -> tuple[AdminRoute
             f"{application}/email-secret",
             manage,
             resource.email_secret,
-            summary="Read or create the e-mail secret of an application",
+            answer=AnswerShape(EmailSecretJson),
+            operation="get_email_secret",
+            summary="Get or create the e-mail secret of an application",
         ),
     )

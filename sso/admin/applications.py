@@ -3,6 +3,8 @@
 from functools import partial
 from typing import Literal
 
+from sso.admin.answers.permissions import APPLICATION
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.permission_access import RecordAccess, path_application_id
 from sso.admin.permission_bodies import ApplicationChanges, NewApplication
 from sso.admin.permission_resource import PermissionResource, ReadRecord, permission_kind, require_root_to_choose
@@ -46,6 +48,8 @@ class ApplicationResource(PermissionResource[int]):
         {"description": "Items and skins"},
         {"application_id": "application_id", "removed": ""},
         ApplicationQuery,
+        record=APPLICATION,
+        answers={"delete": AnswerShape(APPLICATION)},
     )
 
     def __init__(self, database: Database, applications: ApplicationOperations, visibility: Visibility) -> None:

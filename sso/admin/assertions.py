@@ -4,6 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from sso.admin.answers.permissions import AssertionReportJson, AssertionsJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.caller import AdminCaller
 from sso.admin.permission_access import AT_CENTRAL_APPLICATION
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, WriteQuery, record_response
@@ -111,7 +113,7 @@ def assertion_routes(database: Database, writer: PermissionWriter, facts: Stored
     resource = AssertionResource(database, writer, facts)
     path = "/applications/<application_id>/assertions"
     return (
-        AdminRoute("GET", path, AdminRight.VIEW_APPLICATIONS, resource.get),
+        AdminRoute("GET", path, AdminRight.VIEW_APPLICATIONS, resource.get, answer=AnswerShape(AssertionsJson)),
         AdminRoute(
             "PUT",
             path,
@@ -119,6 +121,7 @@ def assertion_routes(database: Database, writer: PermissionWriter, facts: Stored
             resource.save,
             WriteQuery,
             AssertionsBody,
+            answer=AnswerShape(AssertionsJson),
             example={"assertions": ["ann@example.com may chat.kick", "only moderator may chat.mute"]},
         ),
         AdminRoute(
@@ -127,7 +130,8 @@ def assertion_routes(database: Database, writer: PermissionWriter, facts: Stored
             AdminRight.VIEW_APPLICATIONS,
             resource.test,
             body=AssertionQuestion,
-            summary="Test assertions",
+            answer=AnswerShape(AssertionReportJson),
+            operation="test_assertions",
             example={"application_id": 10},
         ),
     )

@@ -3,8 +3,10 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
+from sso.admin.answers.permissions import ASSIGNMENT, AssignmentsJson, RoleHolderJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.permission_access import (
     RecordAccess,
     path_application_id,
@@ -40,6 +42,10 @@ from sso.perm.visibility import Visibility
 from sso.web.request_model import at_most
 
 MAX_ASSIGNMENTS = 1000
+EFFECTIVE_PERMISSIONS = AnswerShape(
+    list[str] | dict[str, Any],
+    {"explain": dict[str, Any], "record": ASSIGNMENT, "user_id": str, "expired": int},
+)
 
 
 class HolderQuery(ListQuery):
@@ -156,6 +162,7 @@ def assignment_routes(assignments: AssignmentResource) -> tuple[AdminRoute, ...]
             assignments.get,
             PermissionsQuery,
             other_right=AdminRight.VIEW_APPLICATIONS,
+            answer=EFFECTIVE_PERMISSIONS,
         ),
         permission_route(
             "PATCH",
@@ -164,6 +171,7 @@ def assignment_routes(assignments: AssignmentResource) -> tuple[AdminRoute, ...]
             assignments.change,
             WriteQuery,
             AssignmentChanges,
+            answer=AnswerShape(ASSIGNMENT),
             example={"application_id": 10, "roles": ["player"]},
             fixed_fields={"user_id": "user_id"},
         ),
@@ -173,6 +181,14 @@ def assignment_routes(assignments: AssignmentResource) -> tuple[AdminRoute, ...]
             AdminRight.VIEW_APPLICATIONS,
             assignments.holders,
             HolderQuery,
+            answer=AnswerShape(RoleHolderJson),
+            operation="list_role_holders",
         ),
-        AdminRoute("GET", "/users/<user_id>/assignments", AdminRight.VIEW_USERS, assignments.of_user),
+        AdminRoute(
+            "GET",
+            "/users/<user_id>/assignments",
+            AdminRight.VIEW_USERS,
+            assignments.of_user,
+            answer=AnswerShape(AssignmentsJson),
+        ),
     )

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, WithJsonSchema
 
 from sso.accounts.user_directory_store import find_user_id
+from sso.admin.answers.shape import AnswerShape
+from sso.admin.answers.users import AuditEntryJson
 from sso.admin.caller import AdminCaller
 from sso.admin.request import (
     AdminRequest,
@@ -112,8 +114,8 @@ def _is_entry_id(text: str) -> bool:
 
 
 def audit_routes(entries: AuditTrail) -> tuple[AdminRoute, ...]:
-    view = AdminRight.VIEW_AUDIT
+    view, answer = AdminRight.VIEW_AUDIT, AnswerShape(AuditEntryJson)
     return (
-        AdminRoute("GET", "/audit", view, entries.list, AuditQuery),
-        AdminRoute("GET", "/audit/<entry_id>", view, entries.get),
+        AdminRoute("GET", "/audit", view, entries.list, AuditQuery, answer=answer, operation="list_audit_entries"),
+        AdminRoute("GET", "/audit/<entry_id>", view, entries.get, answer=answer, operation="get_audit_entry"),
     )

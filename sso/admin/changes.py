@@ -9,6 +9,8 @@ import structlog
 import trio
 from pydantic import Field
 
+from sso.admin.answers.shape import AnswerShape
+from sso.admin.answers.users import ChangeEventJson
 from sso.admin.caller import AdminCaller
 from sso.admin.errors import TooManyHeldRequests
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, EventStreamRequest, ListQuery
@@ -154,4 +156,5 @@ def _frame(event: StreamEvent) -> bytes:
 
 
 def change_routes(stream: ChangeStream) -> tuple[AdminRoute, ...]:
-    return (AdminRoute("GET", "/changes", AdminRight.VIEW_CHANGES, stream.read, ChangesQuery, waits=True),)
+    right, answer = AdminRight.VIEW_CHANGES, AnswerShape(ChangeEventJson)
+    return (AdminRoute("GET", "/changes", right, stream.read, ChangesQuery, answer=answer, waits=True),)

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from sso.admin.answers.service import CLIENT
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.caller import AdminCaller
 from sso.admin.record_resource import RecordKind, RecordResource
 from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute, JsonRecord, SortedQuery
@@ -58,6 +60,7 @@ class ClientResource(RecordResource[Row]):
             "create": "Creates a client. The response has the generated secret, which is not shown again.",
             "delete": "Deletes the client, and revokes everything that it was granted.",
         },
+        record=CLIENT,
     )
 
     def __init__(self, database: Database, operations: ClientOperations) -> None:
@@ -153,6 +156,7 @@ class ClientResource(RecordResource[Row]):
             self.kind.manage,
             self.rotate_secret,
             body=SecretRotation,
+            answer=AnswerShape(CLIENT),
             summary="Rotate the secret of a client",
             example={"overlap": 604800},
         )

@@ -6,6 +6,8 @@ from pydantic import ConfigDict, Field
 
 from sso.accounts.model import User
 from sso.accounts.user_store import UserStore
+from sso.admin.answers.permissions import ConditionTestJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.permission_access import RecordAccess, permission_route
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute
 from sso.admin.rights import AdminRight
@@ -101,7 +103,8 @@ def condition_routes(conditions: ConditionResource) -> tuple[AdminRoute, ...]:
             conditions.test,
             body=ConditionQuestion,
             other_right=AdminRight.VIEW_APPLICATIONS,
-            summary="Test a condition",
+            answer=AnswerShape(ConditionTestJson),
+            operation="test_condition",
             example={"condition": {"domain": "studio.example"}, "user": "ann@studio.example", "address": "192.0.2.7"},
         ),
     )

@@ -7,6 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from sso.admin.answers.service import GameSessionJson, ViolationJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.caller import AdminCaller
 from sso.admin.request import (
     AdminRequest,
@@ -156,10 +158,10 @@ def _response(session: ListedSession, caller: AdminCaller) -> AdminResponse:
 
 def game_session_routes(resource: GameSessionResource, violations: ViolationResource) -> tuple[AdminRoute, ...]:
     view, manage = AdminRight.VIEW_GAME_SESSIONS, AdminRight.MANAGE_GAME_SESSIONS
-    session = "/game-sessions/<gsid>"
+    session, answer = "/game-sessions/<gsid>", AnswerShape(GameSessionJson)
     return (
-        AdminRoute("GET", "/game-sessions", view, resource.list, GameSessionQuery),
-        AdminRoute("GET", session, view, resource.get),
-        AdminRoute("DELETE", session, manage, resource.terminate, summary="Terminate a game session"),
-        AdminRoute("GET", "/violations/<violation_id>", view, violations.get),
+        AdminRoute("GET", "/game-sessions", view, resource.list, GameSessionQuery, answer=answer),
+        AdminRoute("GET", session, view, resource.get, answer=answer),
+        AdminRoute("DELETE", session, manage, resource.terminate, answer=answer, operation="terminate_game_session"),
+        AdminRoute("GET", "/violations/<violation_id>", view, violations.get, answer=AnswerShape(ViolationJson)),
     )

@@ -4,6 +4,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
+from sso.admin.answers.permissions import GROUP
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.permission_access import RecordAccess
 from sso.admin.permission_bodies import GroupChanges, NewGroup
 from sso.admin.permission_resource import PermissionResource, permission_kind
@@ -47,6 +49,8 @@ class GroupResource(PermissionResource[str]):
         {"users": ["1001", "1002"]},
         {"group_id": "group_id", "project_id": ""},
         GroupQuery,
+        record=GROUP,
+        answers={"get": AnswerShape(GROUP, {"logins": dict[str, str]})},
     )
 
     def __init__(self, database: Database, groups: GroupOperations, visibility: Visibility) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 
+from sso.admin.answers.service import PROVIDER, ConnectionTestJson, LinkedUsersJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.caller import AdminCaller
 from sso.admin.record_resource import RecordKind, RecordResource, Result
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, SearchQuery
@@ -45,6 +47,8 @@ class ProviderResource(RecordResource[IdentityProvider]):
             "list": "Returns the providers in the order of their ids.",
             "delete": "Removes the provider and all links to it.",
         },
+        record=PROVIDER,
+        answers={"get": AnswerShape(PROVIDER, {"users": LinkedUsersJson})},
     )
 
     def __init__(
@@ -134,7 +138,9 @@ class ProviderResource(RecordResource[IdentityProvider]):
 
     def routes(self) -> tuple[AdminRoute, ...]:
         path, summary = "/identity-providers/<provider_id>/test", "Test the connection to an identity provider"
-        return (*super().routes(), AdminRoute("POST", path, self.kind.manage, self.test, summary=summary))
+        answer = AnswerShape(ConnectionTestJson)
+        test = AdminRoute("POST", path, self.kind.manage, self.test, answer=answer, summary=summary)
+        return (*super().routes(), test)
 
 
 def require_rights_of_provider(caller: AdminCaller, before: JsonRecord, after: JsonRecord) -> None:

@@ -8,6 +8,8 @@ from pydantic import Field
 from sso.accounts.registration.invitations import Invitation
 from sso.accounts.registration.wiring import UserRegistration
 from sso.accounts.user_record import Login
+from sso.admin.answers.shape import AnswerShape
+from sso.admin.answers.users import InvitationJson, NewInvitationJson
 from sso.admin.record_resource import RecordKind
 from sso.admin.request import (
     AdminRequest,
@@ -48,6 +50,8 @@ class InvitationResource:
         InvitationRecord,
         {"login": "bob@example.com", "days": 7},
         list_query=ListQuery,
+        record=InvitationJson,
+        answers={"create": AnswerShape(NewInvitationJson, status=201)},
     )
 
     def __init__(self, users: UserResource, registration: UserRegistration, *, sends_mail: bool) -> None:

@@ -2,6 +2,8 @@
 
 from functools import partial
 
+from sso.admin.answers.permissions import MemberJson, MemberRoleJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.permission_access import RecordAccess, path_project_id, path_user_id, permission_route
 from sso.admin.permission_bodies import MemberChanges, NewMember
 from sso.admin.permission_resource import PermissionResource, permission_kind
@@ -46,6 +48,8 @@ class MemberResource(PermissionResource[tuple[str, str]]):
         {"roles": {"project": [{"name": "viewer", "expired": 4102444800}]}},
         {"user_id": "user_id", "login": ""},
         ListQuery,
+        noun="project member",
+        record=MemberJson,
     )
 
     def __init__(self, database: Database, members: MemberOperations, visibility: Visibility) -> None:
@@ -131,4 +135,6 @@ class MemberResource(PermissionResource[tuple[str, str]]):
     def routes(self) -> tuple[AdminRoute, ...]:
         path, summary = "/projects/<project_id>/roles", "List the roles of members of a project"
         of_members, of_one = super().routes()[:2], super().routes()[2:]
-        return (*of_members, permission_route("GET", path, self.kind.view, self.roles, summary=summary), *of_one)
+        answer = AnswerShape(MemberRoleJson, is_list=True)
+        roles = permission_route("GET", path, self.kind.view, self.roles, answer=answer, summary=summary)
+        return (*of_members, roles, *of_one)

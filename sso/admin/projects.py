@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Annotated, Any, Literal
 
+from sso.admin.answers.permissions import PROJECT
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.permission_access import RecordAccess, path_project_id
 from sso.admin.permission_bodies import NewProject, ProjectChanges
 from sso.admin.permission_resource import PermissionResource, permission_kind
@@ -52,6 +54,8 @@ class ProjectResource(PermissionResource[str]):
         {"description": "Ships and planets"},
         {"id": "project_id", **dict.fromkeys(("tags", "author", "created", "removed"), "")},
         ProjectQuery,
+        record=PROJECT,
+        answers={"delete": AnswerShape(PROJECT)},
     )
 
     def __init__(self, database: Database, projects: ProjectOperations, visibility: Visibility) -> None:
@@ -114,7 +118,8 @@ class ProjectResource(PermissionResource[str]):
 
     def routes(self) -> tuple[AdminRoute, ...]:
         path, summary = f"{self.kind.one}/restore", "Restore a removed project"
-        restore = AdminRoute("POST", path, self.kind.manage, self.restore, DeleteQuery, summary=summary)
+        answer = AnswerShape(PROJECT)
+        restore = AdminRoute("POST", path, self.kind.manage, self.restore, DeleteQuery, answer=answer, summary=summary)
         return (*super().routes(), restore)
 
 

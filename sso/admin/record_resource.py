@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel
 
+from sso.admin.answers.shape import NO_DATA_ANSWER, UNTYPED, AnswerShape, Shape
 from sso.admin.request import (
     AdminModel,
     AdminRequest,
@@ -34,6 +35,9 @@ T = TypeVar("T")  # a record as it is stored
 Result = TypeVar("Result")
 
 
+_VERBS = {"list": "list", "create": "create", "get": "get", "change": "update", "delete": "delete"}
+
+
 @dataclass(frozen=True)
 class RecordKind:
     name: str  # in error texts
@@ -52,7 +56,11 @@ class RecordKind:
     delete_query: type[AdminModel] = NoQuery
     by_permissions: bool = False  # see AdminRoute
     body_limit: BodyLimit = SMALL_BODY
-    details: Mapping[str, str] = field(default_factory=dict)  # for the OpenAPI document, by the name of the handler
+    # For the OpenAPI document. Those with several values have them by the name of the handler.
+    details: Mapping[str, str] = field(default_factory=dict)
+    noun: str = ""  # in the ids of operations, such as list_project_members; the name if it is missing
+    record: Shape = UNTYPED  # a record in answers
+    answers: Mapping[str, AnswerShape] = field(default_factory=dict)  # of handlers that answer with something else
 
     def routes(self, resource: object) -> tuple[AdminRoute, ...]:
         """Returns the routes of those of the handlers list, create, get, change and delete that the resource has."""
@@ -67,10 +75,21 @@ class RecordKind:
         )
         common: Any = {"by_permissions": self.by_permissions, "body_limit": self.body_limit}
         return tuple(
-            AdminRoute(method, path, right, handler, query, details=self.details.get(name, ""), **common, **more)
+            AdminRoute(method, path, right, handler, query, **self._described(name), **common, **more)
             for name, method, path, right, query, more in rows
             if (handler := getattr(resource, name, None)) is not None
         )
+
+    def _described(self, name: str) -> Any:
+        noun = (self.noun or self.name).replace(" ", "_")
+        answer = (
+            NO_DATA_ANSWER if name == "delete" else AnswerShape(self.record, status=201 if name == "create" else 200)
+        )
+        return {
+            "answer": self.answers.get(name, answer),
+            "operation": f"{_VERBS[name]}_{noun}{'s' if name == 'list' else ''}",
+            "details": self.details.get(name, ""),
+        }
 
 
 class RecordResource(ABC, Generic[T]):

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
+from sso.admin.answers.shape import UNTYPED_ANSWER, AnswerShape
 from sso.admin.caller import AdminCaller
 from sso.admin.errors import PreconditionFailed
 from sso.admin.rights import AdminRight
@@ -128,8 +129,10 @@ class AdminRoute:
     # Fields of the record that a PATCH cannot change, so that a client can send back what it has read. Each has the
     # variable of the path that it must equal, or "" if it is ignored.
     fixed_fields: Mapping[str, str] = field(default_factory=dict)
-    # For the OpenAPI document. Without a summary, it is made from the path. Without details, they are the docstring of
-    # the handler.
+    # For the OpenAPI document. Without an operation id such as ``list_users``, it is made from the path, and without a
+    # summary, that is made from the id. Without details, they are the docstring of the handler.
+    answer: AnswerShape = UNTYPED_ANSWER
+    operation: str = ""
     summary: str = ""
     details: str = ""
     example: Any = None  # for the body

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from sso.admin.answers.permissions import ROLE
 from sso.admin.permission_access import RecordAccess, path_application_id
 from sso.admin.permission_bodies import NewRole, RoleChanges
 from sso.admin.permission_resource import PermissionResource, permission_kind
@@ -48,6 +49,7 @@ class RoleResource(PermissionResource[tuple[int, str]]):
         {"condition": {"tag": "player"}},
         {"application_id": "application_id", "name": "name"},
         RoleQuery,
+        record=ROLE,
     )
 
     def __init__(self, database: Database, roles: RoleOperations, visibility: Visibility) -> None:

@@ -1,5 +1,6 @@
 """/api/admin/schemas: lists and changes schemas of applications."""
 
+from sso.admin.answers.permissions import SCHEMA
 from sso.admin.permission_access import RecordAccess, path_application_id
 from sso.admin.permission_bodies import SchemaChanges
 from sso.admin.permission_resource import PermissionResource, permission_kind
@@ -35,6 +36,8 @@ class SchemaResource(PermissionResource[int]):
         changes=SchemaChanges,
         change_example={"private_data": {"play": {"value": False, "protected": False, "description": "May play."}}},
         fixed_fields={"application_id": "application_id", "version": "", "updated_at": ""},
+        noun="schema",
+        record=SCHEMA,
     )
 
     def __init__(self, database: Database, schemas: SchemaOperations, visibility: Visibility) -> None:

@@ -1,8 +1,11 @@
 """/api/admin/signing-keys: lists, rotates and retires the keys that sign tokens."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
+from sso.admin.answers.service import SigningKeyJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.request import (
     AdminModel,
     AdminRequest,
@@ -115,18 +118,22 @@ def _key_json(key: StoredKey, state: str) -> JsonRecord:
 
 
 def signing_key_routes(resource: SigningKeyResource) -> tuple[AdminRoute, ...]:
-    view, manage = AdminRight.VIEW_KEYS, AdminRight.MANAGE_KEYS
+    view, manage, answer = AdminRight.VIEW_KEYS, AdminRight.MANAGE_KEYS, AnswerShape(SigningKeyJson)
     return (
-        AdminRoute("GET", "/signing-keys", view, resource.list, SearchQuery),
+        AdminRoute("GET", "/signing-keys", view, resource.list, SearchQuery, answer=answer),
         AdminRoute(
             "POST",
             "/signing-keys",
             manage,
             resource.rotate,
             body=KeyRotationBody,
+            answer=replace(answer, status=201),
+            operation="rotate_signing_key",
             summary="Rotate a signing key",
             example={"algorithm": "RS256"},
         ),
-        AdminRoute("GET", "/signing-keys/<kid>", view, resource.get),
-        AdminRoute("DELETE", "/signing-keys/<kid>", manage, resource.retire, summary="Retire a signing key"),
+        AdminRoute("GET", "/signing-keys/<kid>", view, resource.get, answer=answer),
+        AdminRoute(
+            "DELETE", "/signing-keys/<kid>", manage, resource.retire, answer=answer, operation="retire_signing_key"
+        ),
     )

@@ -1,11 +1,14 @@
 """/api/admin/state: exports the state of the service, and compares and applies documents of desired state."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from sso.accounts.user_directory_store import count_users
+from sso.admin.answers.service import AppliedDocumentJson, StateDocumentJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.request import (
     AdminModel,
     AdminRequest,
@@ -176,10 +179,21 @@ def _changes(report: ApplyReport) -> JsonRecord:
 
 def state_routes(resource: StateResource) -> tuple[AdminRoute, ...]:
     example = {"users": [{"login": "ann@example.com", "nick": "Ann"}]}
+    exported, applied = AnswerShape(StateDocumentJson), AnswerShape(AppliedDocumentJson)
+    counts: dict[str, Any] = {"created": int, "changed": int, "unchanged": int, "records": dict[str, str]}
     return (
         *(
-            AdminRoute("GET", path, AdminRight.VIEW_STATE, resource.export, ExportQuery, summary="Export the state")
-            for path in ("/state", "/state/export")
+            AdminRoute(
+                "GET",
+                path,
+                AdminRight.VIEW_STATE,
+                resource.export,
+                ExportQuery,
+                answer=exported,
+                operation=operation,
+                summary="Export the state",
+            )
+            for path, operation in (("/state", "get_state"), ("/state/export", "export_state"))
         ),
         AdminRoute(
             "POST",
@@ -188,6 +202,8 @@ def state_routes(resource: StateResource) -> tuple[AdminRoute, ...]:
             resource.diff,
             body=DesiredState,
             body_limit=DOCUMENT_BODY,
+            answer=applied,
+            operation="compare_state",
             summary="Compare a document with the state",
             example=example,
         ),
@@ -200,9 +216,11 @@ def state_routes(resource: StateResource) -> tuple[AdminRoute, ...]:
                 ApplyQuery,
                 DesiredStateToApply,
                 body_limit=DOCUMENT_BODY,
+                answer=replace(applied, more=counts),
+                operation=operation,
                 summary="Apply a document",
                 example=example,
             )
-            for path in ("/state", "/state/apply")
+            for path, operation in (("/state", "save_state"), ("/state/apply", "apply_state"))
         ),
     )

@@ -8,6 +8,8 @@ import trio
 from pydantic import Field
 
 import sso
+from sso.admin.answers.service import FiguresJson, SystemJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute
 from sso.admin.rights import AdminRight
 from sso.db.database import Database
@@ -128,6 +130,21 @@ def _node_json(node: Node, nodes: list[Node]) -> dict[str, Any]:
 def system_routes(resource: SystemResource) -> tuple[AdminRoute, ...]:
     view = AdminRight.VIEW_SYSTEM
     return (
-        AdminRoute("GET", "/system", view, resource.system, summary="Read the state of the installation"),
-        AdminRoute("GET", "/figures", view, resource.figures, FiguresQuery, summary="Read figures of the service"),
+        AdminRoute(
+            "GET",
+            "/system",
+            view,
+            resource.system,
+            answer=AnswerShape(SystemJson),
+            summary="Get the state of the installation",
+        ),
+        AdminRoute(
+            "GET",
+            "/figures",
+            view,
+            resource.figures,
+            FiguresQuery,
+            answer=AnswerShape(FiguresJson),
+            summary="Get figures of the service",
+        ),
     )

@@ -7,6 +7,15 @@ from pydantic import Field
 
 from sso.accounts.model import User
 from sso.accounts.support_operations import SupportOperations
+from sso.admin.answers.shape import NO_DATA_ANSWER, AnswerShape
+from sso.admin.answers.users import (
+    USER,
+    BlockedFactorsJson,
+    BrowserSessionJson,
+    GameSignInJson,
+    PersonalDataJson,
+    SecondFactorJson,
+)
 from sso.admin.request import (
     AdminModel,
     AdminRequest,
@@ -145,19 +154,81 @@ class UserDetails:
 
     def routes(self) -> tuple[AdminRoute, ...]:
         view, manage, user = AdminRight.VIEW_USERS, AdminRight.MANAGE_USERS, "/users/<user_id>"
-        block, unblock = "Read the blocked factors of a user", "Unblock the factors of a user"
         return (
-            AdminRoute("GET", f"{user}/sessions", view, self.sessions, ListQuery),
-            AdminRoute("DELETE", f"{user}/sessions", manage, self.end_sessions),
-            AdminRoute("DELETE", f"{user}/sessions/<session_id>", manage, self.end_session),
-            AdminRoute("GET", f"{user}/games", view, self.games, ListQuery),
-            AdminRoute("DELETE", f"{user}/games/<sign_in_id>", manage, self.end_game),
-            AdminRoute("GET", f"{user}/factors", view, self.factors, ListQuery),
-            AdminRoute("DELETE", f"{user}/factors", manage, self.reset_factors),
-            AdminRoute("GET", f"{user}/factors/block", view, self.block, summary=block),
-            AdminRoute("DELETE", f"{user}/factors/block", manage, self.unblock_factors, summary=unblock),
-            AdminRoute("POST", f"{user}/restore", manage, self._users.restore, summary="Keep a closed account"),
-            AdminRoute("POST", f"{user}/export", manage, self.export, summary="Export the data of a user"),
+            AdminRoute(
+                "GET", f"{user}/sessions", view, self.sessions, ListQuery, answer=AnswerShape(BrowserSessionJson)
+            ),
+            AdminRoute(
+                "DELETE",
+                f"{user}/sessions",
+                manage,
+                self.end_sessions,
+                answer=NO_DATA_ANSWER,
+                operation="end_user_sessions",
+                summary="End all sessions of a user",
+            ),
+            AdminRoute(
+                "DELETE",
+                f"{user}/sessions/<session_id>",
+                manage,
+                self.end_session,
+                answer=NO_DATA_ANSWER,
+                operation="end_user_session",
+            ),
+            AdminRoute("GET", f"{user}/games", view, self.games, ListQuery, answer=AnswerShape(GameSignInJson)),
+            AdminRoute(
+                "DELETE",
+                f"{user}/games/<sign_in_id>",
+                manage,
+                self.end_game,
+                answer=NO_DATA_ANSWER,
+                operation="end_user_game",
+                summary="Sign a user out of a game",
+            ),
+            AdminRoute("GET", f"{user}/factors", view, self.factors, ListQuery, answer=AnswerShape(SecondFactorJson)),
+            AdminRoute(
+                "DELETE",
+                f"{user}/factors",
+                manage,
+                self.reset_factors,
+                answer=NO_DATA_ANSWER,
+                operation="reset_user_factors",
+                summary="Remove the second factors of a user",
+            ),
+            AdminRoute(
+                "GET",
+                f"{user}/factors/block",
+                view,
+                self.block,
+                answer=AnswerShape(BlockedFactorsJson),
+                operation="get_blocked_factors",
+                summary="Get the blocked factors of a user",
+            ),
+            AdminRoute(
+                "DELETE",
+                f"{user}/factors/block",
+                manage,
+                self.unblock_factors,
+                answer=NO_DATA_ANSWER,
+                operation="unblock_user_factors",
+                summary="Unblock the factors of a user",
+            ),
+            AdminRoute(
+                "POST",
+                f"{user}/restore",
+                manage,
+                self._users.restore,
+                answer=AnswerShape(USER),
+                summary="Keep a closed account",
+            ),
+            AdminRoute(
+                "POST",
+                f"{user}/export",
+                manage,
+                self.export,
+                answer=AnswerShape(PersonalDataJson),
+                summary="Export the data of a user",
+            ),
         )
 
 

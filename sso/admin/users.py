@@ -9,6 +9,8 @@ from sso.accounts.operations import UserOperations, login_taken
 from sso.accounts.user_record import UserChanges, UserRecord, exported_user
 from sso.accounts.user_search_store import UserDirectory, UserFilters
 from sso.accounts.user_store import UserStore, lock_user
+from sso.admin.answers.shape import NO_DATA, AnswerShape
+from sso.admin.answers.users import USER
 from sso.admin.caller import AdminCaller
 from sso.admin.protected_users import ProtectedUsers
 from sso.admin.record_resource import RecordKind, RecordResource
@@ -77,6 +79,8 @@ class UserResource(RecordResource[User]):
         list_query=UserQuery,
         change_query=WriteQuery,
         delete_query=DeletionQuery,
+        record=USER,
+        answers={"delete": AnswerShape(NO_DATA, {"data": USER})},
     )
 
     def __init__(

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from sso.admin.answers.service import FailedEventJson, RetriedEventCountJson, WebhookJson
+from sso.admin.answers.shape import AnswerShape
 from sso.admin.record_resource import RecordKind, RecordResource, Result
 from sso.admin.request import (
     AdminModel,
@@ -91,6 +93,7 @@ class WebhookResource(RecordResource[Webhook]):
             "change": "Changes a webhook. One that is enabled again gets the events from then on.",
             "delete": "Deletes a webhook, with its failed events.",
         },
+        record=WebhookJson,
     )
 
     def __init__(self, database: Database, keyring: Keyring, bus: Bus, webhooks: Webhooks) -> None:
@@ -180,8 +183,16 @@ class WebhookResource(RecordResource[Webhook]):
     def routes(self) -> tuple[AdminRoute, ...]:
         right, one = self.kind.manage, "/webhooks/<webhook_id>"
         failed = (
-            AdminRoute("GET", f"{one}/{name}", right, self.failed, ListQuery, summary="List failed events")
-            for name in ("failed", "dead-letters")
+            AdminRoute(
+                "GET",
+                f"{one}/{name}",
+                right,
+                self.failed,
+                ListQuery,
+                answer=AnswerShape(FailedEventJson),
+                operation=operation,
+            )
+            for name, operation in (("failed", "list_failed_events"), ("dead-letters", "list_dead_letters"))
         )
         retry = AdminRoute(
             "POST",
@@ -189,6 +200,8 @@ class WebhookResource(RecordResource[Webhook]):
             right,
             self.retry,
             body=RetriedEvents,
+            answer=AnswerShape(RetriedEventCountJson),
+            operation="retry_failed_events",
             summary="Send failed events again",
             example={"ids": ["17"]},
         )

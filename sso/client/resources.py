@@ -35,7 +35,7 @@ class Resource:
     def create(self, fields: Mapping[str, Any], **query: Any) -> ApiCall[Record]:
         return ApiCall("POST", self._path, read_record, without_none(query), dict(fields))
 
-    def change(
+    def update(
         self, *key: str | int, fields: Mapping[str, Any], if_match: str | None = None, **query: Any
     ) -> ApiCall[Record]:
         """Changes these fields. With ``if_match``, only the version that was read (RecordChanged otherwise)."""

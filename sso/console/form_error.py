@@ -57,7 +57,7 @@ def _summary(error: FieldError) -> str:
     match error.path:
         case ("conditions", int(), "condition", *_) | ("settings", "services", _, "groups", _, "role"):
             return sentence(_readable(error))
-    return error.message
+    return error.message + _hint(error)
 
 
 def _readable(error: FieldError) -> str:
@@ -70,10 +70,13 @@ def _readable(error: FieldError) -> str:
             return expected
         case ("settings", _, *rest):
             inner = field_text(tuple(rest))
-        case ("meta", "private_data" | "public_data", _, *_) | ("private_data" | "public_data", _, *_):
-            inner = field_text(error.path[1:])
-            if expected == "must be an object":
-                expected += ', such as {"value": true}'
         case (_, *rest):
             inner = field_text(tuple(rest))
-    return f"{inner}: {expected}" if inner else expected
+    return (f"{inner}: {expected}" if inner else expected) + _hint(error)
+
+
+def _hint(error: FieldError) -> str:
+    match error.path:
+        case ("meta", "private_data" | "public_data", _, *_) | ("private_data" | "public_data", _, *_):
+            return ', such as {"value": true}' if error.expected == "must be an object" else ""
+    return ""

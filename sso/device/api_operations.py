@@ -13,7 +13,7 @@ _CODES = properties(
     verification_uri_complete=STRING,
     expires_in={"type": "integer"},
     interval={"type": "integer"},
-    match={"type": ["string", "array"], "description": "Words that the page shows as well."},
+    match={"type": ["string", "array"], "items": STRING, "description": "Words that the page shows as well."},
 )
 _EXAMPLE = {
     "device_code": "GmRhm…",

@@ -1,5 +1,7 @@
 """Describes the endpoints of OAuth 2.0 and OpenID Connect."""
 
+from dataclasses import replace
+
 from sso.oauth.grant_types.token_request import TokenRequest
 from sso.oauth.logout import PARAMETERS as LOGOUT_PARAMETERS
 from sso.oauth.logout_pages import PATH as LOGOUT
@@ -19,7 +21,6 @@ from sso.oauth.routes import (
 from sso.web.api_description import (
     FORM_BODY,
     HTML,
-    OBJECT,
     STRING,
     ApiBody,
     ApiOperation,
@@ -66,6 +67,7 @@ _TOKENS = properties(
     refresh_token=STRING,
     scope=STRING,
 )
+_ID_TOKEN = properties(("id_token",), id_token=STRING, expires_in={"type": "integer"})
 _TOKEN_EXAMPLES = {
     "authorization code": {
         "grant_type": "authorization_code",
@@ -117,7 +119,7 @@ OPERATIONS = (
         ),
         errors=(415,),
     ),
-    ApiOperation("GET", RESUME_PATH, TAG, "Continue a sign-in to a site", _AUTHORIZED, errors=(403, 404)),
+    ApiOperation("GET", RESUME_PATH, TAG, "Continue a sign-in to a site", _AUTHORIZED, errors=(403, 404), is_page=True),
     ApiOperation(
         "POST",
         RESUME_PATH,
@@ -131,6 +133,7 @@ OPERATIONS = (
             required=False,
         ),
         errors=(401, 403, 404, 415),
+        is_page=True,
     ),
     ApiOperation(
         "POST",
@@ -233,7 +236,7 @@ OPERATIONS = (
         "/proxy/oauth/exchange",
         TAG,
         "Exchange a user JWT for an ID token",
-        {200: ok("The ID token.", OBJECT, {"id_token": "eyJhbGciOi…", "expires_in": 3600}, **_NO_STORE)},
+        {200: ok("The ID token.", _ID_TOKEN, {"id_token": "eyJhbGciOi…", "expires_in": 3600}, **_NO_STORE)},
         security=(("userJwt", "factor"),),
         errors=(401, 403),
     ),
@@ -242,7 +245,7 @@ OPERATIONS = (
         "/proxy/oauth/exchangeToken",
         TAG,
         "Exchange an access token for a user JWT",
-        {200: ok("The user JWT.", OBJECT, {"token": "eyJhbGciOi…"}, **_NO_STORE)},
+        {200: ok("The user JWT.", properties(("token",), token=STRING), {"token": "eyJhbGciOi…"}, **_NO_STORE)},
         security=(("accessToken",),),
         parameters=(ApiParameter("Factor", "The factor of the new JWT.", "header"),),
         errors=(401, 403),
@@ -257,6 +260,6 @@ OPERATIONS = (
         )
         for path in DISCOVERY
     ),
-    page(LOGOUT, TAG, "Sign out at the request of a site", *LOGOUT_PARAMETERS),
+    replace(page(LOGOUT, TAG, "Sign out at the request of a site", *LOGOUT_PARAMETERS), is_page=False),
     form(LOGOUT, TAG, "Confirm the sign-out", "query", *LOGOUT_PARAMETERS, errors=(403,)),
 )

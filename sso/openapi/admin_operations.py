@@ -2,47 +2,41 @@
 
 from collections.abc import Iterable
 
-from sso.admin.request import AdminRoute, ListQuery
-from sso.openapi.admin_examples import record_example
-from sso.web.api_description import (
-    JSON_BODY,
-    OBJECT,
-    STRING,
-    ApiBody,
-    ApiOperation,
-    ApiParameter,
-    ApiResponse,
-    JsonSchema,
-    envelope,
-)
+from sso.admin.answers.shape import NO_DATA
+from sso.admin.request import AdminRoute
+from sso.openapi.admin_answers import answer_schema, is_list
+from sso.openapi.operation_ids import management_operation_id, summary_of
+from sso.openapi.schemas import SchemaComponents
+from sso.web.api_description import JSON_BODY, STRING, ApiBody, ApiOperation, ApiParameter, ApiResponse
 
 TAG, PREFIX = "Management", "/api/admin"
 EVENTS = "text/event-stream"
 SECURITY = (("userJwt", "factor"), ("serviceToken",))
-_VERBS = {"POST": "Create", "PUT": "Replace", "PATCH": "Change", "DELETE": "Delete"}
 _IF_MATCH = ApiParameter("If-Match", "The ETag of the record that was read; another version gets 412.", "header")
 _LAST_EVENT_ID = ApiParameter("Last-Event-ID", "In place of `after`, for a stream of server-sent events.", "header")
 _ETAG = {"ETag": "the version of the record"}
 
 
-def admin_operations(routes: Iterable[AdminRoute]) -> list[ApiOperation]:
-    return [_operation(route) for route in routes]
+def admin_operations(routes: Iterable[AdminRoute], components: SchemaComponents) -> list[ApiOperation]:
+    return [_operation(route, components) for route in routes]
 
 
-def _operation(route: AdminRoute) -> ApiOperation:
+def _operation(route: AdminRoute, components: SchemaComponents) -> ApiOperation:
     is_change = route.method != "GET"
+    operation_id = route.operation or management_operation_id(route.method, route.path, is_list=is_list(route))
     return ApiOperation(
         route.method,
         PREFIX + route.path,
         TAG,
-        route.summary or _summary(route),
-        _responses(route),
+        route.summary or summary_of(operation_id),
+        _responses(route, components, operation_id),
         f"Requires {_rights(route)}.{_details(route)}",
         (_IF_MATCH,) if is_change else (_LAST_EVENT_ID,) if route.waits else (),
         _body(route),
-        (401, 403, 404, *((409, 412) if is_change else ())),
+        (401, 403, 404, 409, *((412,) if is_change else ())),
         SECURITY,
         route.query,
+        operation_id,
     )
 
 
@@ -59,48 +53,17 @@ def _body(route: AdminRoute) -> ApiBody | None:
     return ApiBody(route.body, (JSON_BODY,), examples, required=is_required)
 
 
-def _summary(route: AdminRoute) -> str:
-    """Names the resource: ``List users``, ``Delete a session of a user``."""
-    parts = [part for part in route.path.split("/") if part]
-    names: list[str] = []
-    for name, following in zip(parts, [*parts[1:], ""], strict=True):
-        if not name.startswith("<"):
-            is_one = following.startswith("<") or (route.method == "POST" and not following)
-            names.append(_one(name) if is_one else name.replace("-", " "))
-    resource = " of ".join(reversed(names))
-    if route.method == "GET":
-        return f"{'List' if _is_list(route) else 'Read'} {resource}"
-    return f"{_VERBS[route.method]} {resource}"
-
-
-def _one(plural: str) -> str:
-    name = plural.replace("-", " ").removesuffix("s")
-    return f"{'an' if name[0] in 'aeio' else 'a'} {name}"
-
-
 def _details(route: AdminRoute) -> str:
     text = route.details or " ".join((route.handler.__doc__ or "").split())
     return f" {text}" if text else ""
 
 
-def _is_list(route: AdminRoute) -> bool:
-    return issubclass(route.query, ListQuery)
-
-
-def _responses(route: AdminRoute) -> dict[int, ApiResponse]:
-    if _is_list(route):
-        items: JsonSchema = {"type": "array", "items": OBJECT}
-        next_after = {"type": ["string", "null"], "description": "`after` of the next page; null on the last one."}
-        return {
-            200: ApiResponse(
-                "A page of records.",
-                envelope(("data", "next"), data=items, next=next_after),
-                example={"status": "OK", "data": [record_example(route.path)], "next": None},
-                other_types={EVENTS: STRING} if route.waits else {},
-            )
-        }
-    if route.method == "DELETE":
-        return {200: ApiResponse("The record was deleted.", envelope(data={}), example={"status": "OK"})}
-    example = {"status": "OK", "data": record_example(route.path)}
-    answer = ApiResponse("The record.", envelope(data={}), example=example, headers=_ETAG)
-    return {200: answer, **({201: answer} if route.method == "POST" else {})}
+def _responses(route: AdminRoute, components: SchemaComponents, operation_id: str) -> dict[int, ApiResponse]:
+    schema = answer_schema(components, route, operation_id)
+    if is_list(route):
+        streams = {EVENTS: STRING} if route.waits else {}
+        return {200: ApiResponse("A page of records.", schema, other_types=streams)}
+    has_record = route.answer.data is not NO_DATA
+    answer = ApiResponse("The record." if has_record else "Done.", schema, headers=_ETAG if has_record else {})
+    has_dry_run = "dry_run" in route.query.model_fields
+    return {route.answer.status: answer} | ({200: answer} if has_dry_run else {})

@@ -16,7 +16,9 @@ from sso.keys import api_operations as keys
 from sso.oauth import api_operations as oauth
 from sso.openapi import service_operations
 from sso.openapi.admin_operations import admin_operations
-from sso.openapi.error_responses import ErrorResponses
+from sso.openapi.error_responses import ERRORS, ErrorResponses
+from sso.openapi.field_texts import FIELDS
+from sso.openapi.operation_ids import service_operation_id
 from sso.openapi.schemas import SchemaComponents
 from sso.perm import api_operations as perm
 from sso.personal_data import api_operations as personal_data
@@ -105,16 +107,21 @@ _DESCRIBED = (
 _PATH_PARAMETER = re.compile(r"<(?:[^:<>]+:)?([^<>]+)>")
 
 
-def all_operations(admin_routes: Iterable[AdminRoute]) -> Iterator[ApiOperation]:
-    yield from admin_operations(admin_routes)
+def all_operations(admin_routes: Iterable[AdminRoute], components: SchemaComponents) -> Iterator[ApiOperation]:
+    yield from admin_operations(admin_routes, components)
     for module in _DESCRIBED:
         yield from module.OPERATIONS
 
 
-def build_document(name: str, admin_routes: Iterable[AdminRoute]) -> bytes:
+def build_document(name: str, admin_routes: Iterable[AdminRoute], *, with_pages: bool = False) -> bytes:
+    """Pages for people are left out; tests send requests to them as well."""
     builder = _Builder()
-    for operation in all_operations(admin_routes):
-        builder.add(operation)
+    for error, schema in ERRORS.items():
+        builder.schemas.add(error, schema)
+    for operation in all_operations(admin_routes, builder.schemas):
+        if with_pages or not operation.is_page:
+            builder.add(operation)
+    used = {tag for item in builder.paths.values() for operation in item.values() for tag in operation["tags"]}
     return orjson.dumps(
         {
             "openapi": "3.1.0",
@@ -124,7 +131,7 @@ def build_document(name: str, admin_routes: Iterable[AdminRoute]) -> bytes:
                 "description": INTRODUCTION,
             },
             "servers": [{"url": "/"}],
-            "tags": [{"name": tag, "description": text} for tag, text in TAGS.items()],
+            "tags": [{"name": tag, "description": text} for tag, text in TAGS.items() if tag in used],
             "paths": builder.paths,
             "components": {
                 "schemas": builder.schemas.components,
@@ -153,7 +160,7 @@ class _Builder:
         assert method not in item, f"{operation.method} {path} is described twice"
         responses = {str(status): self._response(answer) for status, answer in sorted(operation.responses.items())}
         described: dict[str, Any] = {
-            "operationId": _operation_id(method, path),
+            "operationId": operation.operation_id or service_operation_id(method, path),
             "tags": [operation.tag],
             "summary": operation.summary,
             "responses": responses | self.errors.of(operation),
@@ -198,13 +205,8 @@ class _Builder:
 
 def _parameter(parameter: ApiParameter) -> dict[str, Any]:
     described: dict[str, Any] = {"name": parameter.name, "in": parameter.location, "schema": parameter.schema}
-    if parameter.description:
-        described["description"] = parameter.description
+    if text := parameter.description or FIELDS.get(parameter.name):
+        described["description"] = text
     if parameter.required:
         described["required"] = True
     return described
-
-
-def _operation_id(method: str, path: str) -> str:
-    words = re.sub(r"[^A-Za-z0-9]+", " ", path).split()
-    return "_".join([method, *words])

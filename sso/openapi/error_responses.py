@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from sso.web.api_description import HTML, JSON_BODY, ApiOperation, JsonSchema, properties
+from sso.openapi.plain_schema import REFERENCE
+from sso.web.api_description import HTML, JSON_BODY, OBJECT, STRING, ApiOperation, JsonSchema, properties
 from sso.web.error_format import ErrorFormat, error_format_for
 
 # Every route: the request cannot be read, too many requests, too long a head, the database is not available.
@@ -40,11 +41,13 @@ ENVELOPE_ERROR: JsonSchema = properties(
     ("status", "error"),
     status={"type": "string", "const": "ERROR"},
     error={"type": "string"},
-    otp={"type": "array"},
+    otp={"type": "array", "items": STRING},
     field=_FIELD,
     expected={"type": "string", "description": "What that field must be."},
+    failed_assertions={"type": "array", "items": OBJECT},
 )
 OAUTH_ERROR: JsonSchema = properties(("error",), error={"type": "string"}, error_description={"type": "string"})
+ERRORS = {"Error": ENVELOPE_ERROR, "OAuthError": OAUTH_ERROR}
 _EXAMPLES = {
     ErrorFormat.ENVELOPE: {"status": "ERROR", "error": "limit: must be at most 200"},
     ErrorFormat.OAUTH: {"error": "invalid_request", "error_description": "grant_type is required"},
@@ -71,9 +74,9 @@ class ErrorResponses:
 
 def _response(error_format: ErrorFormat, status: int) -> dict[str, Any]:
     # A request that the HTTP server itself rejects has the envelope at every path.
-    json: dict[str, Any] = {"schema": ENVELOPE_ERROR}
+    json: dict[str, Any] = {"schema": _reference("Error")}
     if error_format is ErrorFormat.OAUTH:
-        json = {"schema": {"anyOf": [OAUTH_ERROR, ENVELOPE_ERROR]}}
+        json = {"schema": {"anyOf": [_reference("OAuthError"), _reference("Error")]}}
     if example := _EXAMPLES.get(error_format):
         json["example"] = example
     content = {JSON_BODY: json}
@@ -81,3 +84,7 @@ def _response(error_format: ErrorFormat, status: int) -> dict[str, Any]:
         content = {HTML: {"schema": {"type": "string"}}, **content}
     headers = {"headers": _RETRY} if status in (429, 503) else {}
     return {"description": _TEXTS[status], "content": content, **headers}
+
+
+def _reference(name: str) -> JsonSchema:
+    return {"$ref": REFERENCE + name}

@@ -1,4 +1,4 @@
-"""GET /openapi.json, and its viewer at /docs/api.
+"""GET /openapi.json, and pages that show it at /docs/api.
 
 The document is built in a thread when it is first requested, and then kept as bytes.
 """
@@ -6,20 +6,25 @@ The document is built in a thread when it is first requested, and then kept as b
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import trio
 from quart import Blueprint, Response, request
 
 from sso.admin.request import AdminRoute
-from sso.web.language import _
+from sso.core.errors import NotFound
 from sso.web.pages import page
 from sso.web.response import JSON_TYPE
 
+if TYPE_CHECKING:
+    from sso.openapi.viewer import DocumentViewer
+
 PATH, VIEWER_PATH = "/openapi.json", "/docs/api"
-# The viewer writes style attributes. Scripts come from our files only, and it reads the document from this server only.
+OPERATION_PATH = f"{VIEWER_PATH}/<operation_id>"
+# A page may send requests to this service, which carry a token that its reader has pasted, and to no other.
 VIEWER_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
-    "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
 CACHE = {"Cache-Control": "public, max-age=60", "Access-Control-Allow-Origin": "*", "Vary": "Origin"}
 
@@ -38,12 +43,26 @@ class OpenApiDocument:
         self._admin_routes = admin_routes
         self._lock = trio.Lock()
         self._built: BuiltDocument | None = None
+        self._viewer: DocumentViewer | None = None
+
+    async def viewer(self) -> "DocumentViewer":
+        """What the pages show. It is kept once somebody has opened one."""
+        built = await self.get()
+        async with self._lock:
+            if self._viewer is None:
+                self._viewer = await trio.to_thread.run_sync(self._read_viewer, built.content)
+            return self._viewer
 
     async def get(self) -> BuiltDocument:
         async with self._lock:
             if self._built is None:
                 self._built = await trio.to_thread.run_sync(self._build)
             return self._built
+
+    def _read_viewer(self, content: bytes) -> "DocumentViewer":
+        from sso.openapi.viewer import read_viewer  # not above: few workers need it
+
+        return read_viewer(content)
 
     def _build(self) -> BuiltDocument:
         from sso.openapi.document import build_document  # not above: it imports every description
@@ -52,7 +71,7 @@ class OpenApiDocument:
         return BuiltDocument(content, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
 
 
-def openapi_routes(document: OpenApiDocument) -> Blueprint:
+def openapi_routes(document: OpenApiDocument, base_url: str) -> Blueprint:
     routes = Blueprint("openapi", __name__)
 
     @routes.get(PATH)
@@ -65,9 +84,27 @@ def openapi_routes(document: OpenApiDocument) -> Blueprint:
             return Response(b"", 304, headers)
         return Response(built.content, 200, headers, content_type=JSON_TYPE)
 
-    @routes.get(VIEWER_PATH)
-    async def viewer() -> Response:
+    async def show_page(title: str, operation: object = None) -> Response:
         policy = {"Content-Security-Policy": VIEWER_POLICY}
-        return await page("api_docs.html", page_title=_("API"), headers=policy, here="")
+        return await page(
+            "api_docs/page.html",
+            page_title=title,
+            headers=policy,
+            here="",
+            viewer=await document.viewer(),
+            operation=operation,
+            base_url=base_url,
+        )
+
+    @routes.get(VIEWER_PATH)
+    async def overview() -> Response:
+        return await show_page("API")
+
+    @routes.get(OPERATION_PATH)
+    async def operation(operation_id: str) -> Response:
+        described = (await document.viewer()).operations.get(operation_id)
+        if described is None:
+            raise NotFound
+        return await show_page(described.summary, described)
 
     return routes

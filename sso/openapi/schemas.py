@@ -1,13 +1,23 @@
-"""Collects the JSON schemas of the models that validate requests."""
+"""Collects the JSON schemas of requests and answers as components of the document."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
+from typing_extensions import is_typeddict
 
+from sso.admin.answers.shape import RecordShape
+from sso.openapi.plain_schema import (
+    REFERENCE,
+    component_name,
+    described,
+    plain_schema,
+    without_constraints,
+    without_null,
+)
 from sso.web.api_description import JsonSchema, SchemaSource
 
-_REFERENCE = "#/components/schemas/"
+_TEMPLATE = REFERENCE + "{model}"
 
 
 class SchemaComponents:
@@ -15,21 +25,33 @@ class SchemaComponents:
         self.components: dict[str, JsonSchema] = {}
 
     def reference(self, source: SchemaSource) -> JsonSchema:
-        """Returns the schema. A model becomes a reference to a component; ``$model`` in a schema is such a model."""
+        """Returns the schema. A model, a record or a TypedDict becomes a reference to a component.
+
+        ``$model`` in a schema is such a source.
+        """
         if isinstance(source, dict):
-            schema: JsonSchema = self._with_references(source)
+            schema: JsonSchema = described("", self._with_references(source))
             return schema
-        schema = source.model_json_schema(ref_template=_REFERENCE + "{model}")
-        for name, definition in schema.pop("$defs", {}).items():
-            self._add(name, definition)
-        self._add(source.__name__, schema)
-        return {"$ref": _REFERENCE + source.__name__}
+        if isinstance(source, RecordShape):
+            return self.add(source.name, self._record(source))
+        if isinstance(source, type) and issubclass(source, BaseModel):
+            return self.add(
+                source.__name__, self._without_definitions(source.model_json_schema(ref_template=_TEMPLATE))
+            )
+        schema = self._of_type(source)
+        return self.add(source.__name__, schema) if is_typeddict(source) else plain_schema("", schema)
+
+    def add(self, name: str, schema: JsonSchema) -> JsonSchema:
+        name = component_name(name)
+        schema = plain_schema(name, schema)
+        assert self.components.setdefault(name, schema) == schema, f"two models have the name {name}"
+        return {"$ref": REFERENCE + name}
 
     def query_parameters(self, model: type[BaseModel]) -> Iterator[dict[str, Any]]:
-        schema = _plain(model.model_json_schema())
+        schema = plain_schema(model.__name__, model.model_json_schema())
         assert "$defs" not in schema, f"{model.__name__}: a parameter of a query must be a plain value"
         for name, field in schema.get("properties", {}).items():
-            plain = {key: value for key, value in field.items() if key != "description"}
+            plain = {key: value for key, value in field.items() if key not in ("description", "examples")}
             parameter = {"name": name, "in": "query", "schema": without_null(plain)}
             if description := field.get("description"):
                 parameter["description"] = description
@@ -37,9 +59,30 @@ class SchemaComponents:
                 parameter["required"] = True
             yield parameter
 
-    def _add(self, name: str, schema: JsonSchema) -> None:
-        schema = _plain(schema)
-        assert self.components.setdefault(name, schema) == schema, f"two models have the name {name}"
+    def _record(self, shape: RecordShape) -> JsonSchema:
+        """A stored value may break the rules for new ones, so an answer has types and no limits."""
+        saved = self._without_definitions(shape.saved.model_json_schema(ref_template=_TEMPLATE))["properties"]
+        fields: JsonSchema = self._of_type(shape.fields) if shape.fields else {"properties": {}}
+        kept = {name: schema for name, schema in saved.items() if name not in shape.without}
+        properties = {
+            name: plain_schema(shape.saved.__name__, {"properties": {name: schema}})["properties"][name]
+            for name, schema in kept.items()
+        }
+        properties = {name: without_constraints(without_null(schema)) for name, schema in properties.items()}
+        own = fields["properties"]
+        # The description of a field is the same in requests and in answers.
+        texts = {name: {"description": properties[name].get("description", "")} for name in own if name in properties}
+        merged = properties | {name: schema | texts.get(name, {}) for name, schema in own.items()}
+        required = [name for name in kept if name not in shape.optional and name not in own]
+        return {"type": "object", "properties": merged, "required": [*required, *fields.get("required", ())]}
+
+    def _of_type(self, source: Any) -> JsonSchema:
+        return self._without_definitions(TypeAdapter(source).json_schema(ref_template=_TEMPLATE))
+
+    def _without_definitions(self, schema: JsonSchema) -> JsonSchema:
+        for name, definition in schema.pop("$defs", {}).items():
+            self.add(name, definition)
+        return schema
 
     def _with_references(self, value: Any) -> Any:
         match value:
@@ -50,25 +93,3 @@ class SchemaComponents:
             case list():
                 return [self._with_references(item) for item in value]
         return value
-
-
-def without_null(schema: JsonSchema) -> JsonSchema:
-    """Returns the schema of a parameter, which is missing where a model has None."""
-    options = [option for option in schema.get("anyOf", []) if option != {"type": "null"}]
-    plain = {key: value for key, value in schema.items() if key != "anyOf"}
-    return plain if not options else {**plain, **(options[0] if len(options) == 1 else {"anyOf": options})}
-
-
-def _plain(schema: JsonSchema) -> JsonSchema:
-    """Removes the titles that pydantic derives from names, and defaults that only say that a field may be missing."""
-    plain = {key: value for key, value in schema.items() if key != "title"}
-    if "properties" in plain:
-        plain["properties"] = {
-            name: {key: value for key, value in field.items() if key != "title" and _is_told(key, value)}
-            for name, field in plain["properties"].items()
-        }
-    return plain
-
-
-def _is_told(key: str, value: object) -> bool:
-    return key != "default" or (bool(value) and not isinstance(value, dict))

@@ -1,6 +1,6 @@
 """Describes the routes of the service itself: health, metrics, this document, files of pages."""
 
-from sso.web.api_description import HTML, OBJECT, STRING, TEXT, ApiOperation, ApiParameter, ApiResponse, envelope, ok
+from sso.web.api_description import OBJECT, STRING, TEXT, ApiOperation, ApiParameter, ApiResponse, envelope, ok, page
 
 TAG = "Service"
 _NOT_MODIFIED = ApiResponse("The client has the current version.")
@@ -35,7 +35,8 @@ OPERATIONS = (
         {200: ok("An OpenAPI 3.1 document.", OBJECT, ETag="the version of the document"), 304: _NOT_MODIFIED},
         parameters=(_IF_NONE_MATCH,),
     ),
-    ApiOperation("GET", "/docs/api", TAG, "Show this document", {200: ApiResponse("A page.", STRING, HTML)}),
+    page("/docs/api", TAG, "Show this document"),
+    page("/docs/api/<operation_id>", TAG, "Show an operation of this document", errors=(404,)),
     ApiOperation(
         "GET",
         "/language",
@@ -46,6 +47,7 @@ OPERATIONS = (
             ApiParameter("lang", "A language of the service."),
             ApiParameter("back", "The path of the page to return to."),
         ),
+        is_page=True,
     ),
     ApiOperation(
         "GET",
@@ -54,6 +56,7 @@ OPERATIONS = (
         "Read the style sheet of an accent colour",
         {200: ApiResponse("A style sheet.", STRING, "text/css")},
         errors=(404,),
+        is_page=True,
     ),
     ApiOperation(
         "GET",
@@ -62,6 +65,7 @@ OPERATIONS = (
         "Read the style sheet of the light or the dark theme",
         {200: ApiResponse("A style sheet.", STRING, "text/css")},
         errors=(404,),
+        is_page=True,
     ),
     ApiOperation(
         "GET",
@@ -70,6 +74,7 @@ OPERATIONS = (
         "Read the logo",
         {200: ApiResponse("The image.", {}, "image/*")},
         errors=(404,),
+        is_page=True,
     ),
     ApiOperation(
         "GET",
@@ -78,5 +83,6 @@ OPERATIONS = (
         "Read a file of the pages",
         {200: ApiResponse("The file.", {}, "*/*"), 304: _NOT_MODIFIED},
         errors=(404,),
+        is_page=True,
     ),
 )

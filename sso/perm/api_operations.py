@@ -1,9 +1,10 @@
 """Describes the endpoints of permissions. Most of them have an ``action``, and each action a schema of its body."""
 
+from sso.perm import api_answers as answers
+from sso.perm.api_resources import RESOURCES
 from sso.perm.api_schemas import (
     APPLICATION_ID,
     CHECK,
-    GROUP_ID,
     PREFIX,
     PROJECT_ID,
     ROLES,
@@ -11,17 +12,13 @@ from sso.perm.api_schemas import (
     TAG,
     TAGS,
     USER_ID,
-    WRITE_OPTIONS,
     action,
     actions,
     endpoint,
     fields_of,
 )
-from sso.perm.input.application import ApplicationFields
 from sso.perm.input.audit import AuditFilterFields
-from sso.perm.input.groups import GroupFields
 from sso.perm.input.options import UserDataOptions
-from sso.perm.input.project import ProjectFields
 from sso.perm.input.roles import RoleFields
 from sso.perm.routes import ExchangeRequest
 from sso.web.api_description import (
@@ -42,109 +39,6 @@ _IF_MATCH = ApiParameter("If-Match", "The version of the schema that was read.",
 _APPLICATION_EXAMPLE = {"status": "OK", "data": {"application_id": 100, "name": "chat", "project_id": "p1"}}
 _ROLE = {"name": "moderator", "meta": {"private_data": {"chat": {"kick": {"value": True}}}}}
 
-_RESOURCES = (
-    endpoint(
-        "/application",
-        "Read, save or remove an application",
-        actions(
-            action("get", ("data",), data=_OF_APPLICATION, options=properties(full={"type": "boolean"})),
-            action("save", ("data",), data=fields_of(ApplicationFields, application_id=APPLICATION_ID)),
-            action("delete", ("data",), data=_OF_APPLICATION),
-        ),
-        {
-            "create": {"action": "save", "data": {"name": "chat", "project_id": "p1"}},
-            "read": {"action": "get", "data": {"application_id": 100}},
-        },
-        _APPLICATION_EXAMPLE,
-    ),
-    endpoint(
-        "/application/tags",
-        "Set the tags of an application",
-        properties(("application_id", "data"), application_id=APPLICATION_ID, data=_TAGS, options=WRITE_OPTIONS),
-        {"tags": {"application_id": 100, "data": {"tags": ["eu"]}}},
-        _APPLICATION_EXAMPLE,
-    ),
-    endpoint("/user/info", "Count the projects of the caller", OBJECT, {"count": {}}, {"status": "OK", "projects": 2}),
-    endpoint(
-        "/publish",
-        "Create a project",
-        properties(
-            ("project",),
-            project={**STRING, "maxLength": 32},
-            user={**STRING, "maxLength": 320},
-            options=WRITE_OPTIONS,
-        ),
-        {"project": {"project": "Space Game"}},
-        {"status": "OK", "data": {"id": "space_game", "title": "Space Game"}},
-    ),
-    endpoint(
-        "/project",
-        "Read, save or remove a project",
-        actions(
-            action("get", ("data",), data=_PROJECT),
-            action("save", ("data",), data=fields_of(ProjectFields, ("id",), id=PROJECT_ID)),
-            action("delete", ("data",), data=_PROJECT),
-        ),
-        {"read": {"action": "get", "data": {"id": "space_game"}}},
-        {"status": "OK", "data": {"id": "space_game", "title": "Space Game"}},
-    ),
-    endpoint(
-        "/project/membership",
-        "Read or save the members of a project",
-        actions(
-            action("get", ("data",), data=_PROJECT),
-            action(
-                "save",
-                ("data",),
-                data=properties(
-                    ("id",),
-                    id=PROJECT_ID,
-                    users={"type": "array", "items": properties(("user_id",), user_id=USER_ID, roles=OBJECT)},
-                    allow={"type": "array", "items": GROUP_ID},
-                    disallow={"type": "array", "items": GROUP_ID},
-                ),
-            ),
-        ),
-        {"read": {"action": "get", "data": {"id": "space_game"}}},
-        {"status": "OK", "data": {"id": "space_game", "users": [], "allow": [], "disallow": []}},
-    ),
-    endpoint(
-        "/group",
-        "Read, save or remove groups",
-        actions(
-            action("get", ("data",), data=properties(("project_id",), project_id=PROJECT_ID)),
-            action("save", ("data",), group_id=GROUP_ID, data=fields_of(GroupFields, project_id=PROJECT_ID)),
-            action("delete", ("group_id",), group_id=GROUP_ID),
-        ),
-        {"read": {"action": "get", "data": {"project_id": "space_game"}}},
-        {"status": "OK", "data": {"groups": [], "max_users_cnt": 100}},
-    ),
-    endpoint(
-        "/group/access",
-        "Set the users and conditions of a group",
-        properties(
-            ("group_id", "data"),
-            group_id=GROUP_ID,
-            options=WRITE_OPTIONS,
-            data=properties(
-                users={"type": "array", "items": USER_ID},
-                conditions={
-                    "type": "array",
-                    "items": properties(("title", "condition"), title=STRING, condition=OBJECT),
-                },
-            ),
-        ),
-        {"users": {"group_id": "0123456789abcdef01234567", "data": {"users": ["1001"]}}},
-        {"status": "OK", "data": {"id": "0123456789abcdef01234567", "users": ["1001"], "conditions": []}},
-    ),
-    endpoint(
-        "/group/tags",
-        "Set the tags of a group",
-        properties(("group_id", "data"), group_id=GROUP_ID, data=_TAGS, options=WRITE_OPTIONS),
-        {"tags": {"group_id": "0123456789abcdef01234567", "data": {"tags": ["project"]}}},
-        {"status": "OK", "data": {"id": "0123456789abcdef01234567", "tags": ["project"]}},
-    ),
-)
 _APPLICATION_SETTINGS = (
     endpoint(
         "/accessKey",
@@ -164,6 +58,7 @@ _APPLICATION_SETTINGS = (
                 data=properties(("id",), id={**STRING, "minLength": 1, "maxLength": 64}),
             ),
         ),
+        answers.ACCESS_KEYS,
         {"create": {"action": "save", "application_id": 100, "data": {"comment": "game server"}}},
         {"status": "OK", "data": {"id": "k1", "key": "…", "comment": "game server"}},
     ),
@@ -175,6 +70,7 @@ _APPLICATION_SETTINGS = (
             action("save", ("application_id", "data"), application_id=APPLICATION_ID, data=fields_of(RoleFields)),
             action("delete", ("application_id", "data"), application_id=APPLICATION_ID, data=properties(name=STRING)),
         ),
+        answers.ROLES,
         {"save": {"action": "save", "application_id": 100, "data": _ROLE}},
         {"status": "OK", "data": _ROLE},
     ),
@@ -190,6 +86,7 @@ _APPLICATION_SETTINGS = (
                 data=properties(roles=OBJECT, **SECTIONS),
             ),
         ),
+        answers.SCHEMA,
         {"read": {"action": "get", "application_id": 100}},
         {"status": "OK", "data": {"application_id": 100, "version": 3, "private_data": {}}},
         parameters=(_IF_MATCH,),
@@ -213,6 +110,7 @@ _APPLICATION_SETTINGS = (
                 data=properties(("user_id",), user_id=USER_ID, roles=ROLES, **SECTIONS),
             ),
         ),
+        answers.PERMISSIONS,
         {
             "read": {"action": "get", "application_id": 100, "data": {"user_id": "1001", "type": "list"}},
             "assign a role": {
@@ -222,12 +120,14 @@ _APPLICATION_SETTINGS = (
             },
         },
         {"status": "OK", "data": ["private_data.chat.kick"], "user_id": "1001", "expired": 0},
+        more={"user_id": STRING, "expired": {"type": "integer"}, "explain": OBJECT},
         description="`options.explain` adds the reasons: true for all rules, or the name of one.",
     ),
     endpoint(
         "/check",
         "Check whether users have rules",
         CHECK,
+        answers.CHECKED,
         {
             "two users": {
                 "data": {
@@ -245,6 +145,7 @@ _APPLICATION_SETTINGS = (
         "/audit",
         "Read the audit trail of a project or application",
         properties(data={"$model": AuditFilterFields}),
+        answers.AUDIT,
         {"project": {"data": {"project_id": "space_game", "most": 20}}},
         {"status": "OK", "data": [{"id": 17, "operation": "role.save", "user_id": "1001", "target": "100/moderator"}]},
     ),
@@ -252,7 +153,7 @@ _APPLICATION_SETTINGS = (
 _KEY_ITEM = properties(("id",), id=STRING, data=STRING)
 
 OPERATIONS = (
-    *_RESOURCES,
+    *RESOURCES,
     *_APPLICATION_SETTINGS,
     ApiOperation(
         "GET",
@@ -262,7 +163,7 @@ OPERATIONS = (
         {
             200: ok(
                 "The keys.",
-                envelope(("keys",), keys={"type": "array"}),
+                envelope(("keys",), keys={"type": "array", "items": _KEY_ITEM}),
                 {"status": "OK", "keys": [{"id": "app-100-1", "data": "-----BEGIN PUBLIC KEY-----…"}]},
             )
         },

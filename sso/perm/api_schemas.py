@@ -6,6 +6,7 @@ from pydantic import BaseModel
 
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.perm.accepted_credentials import ENDPOINT_RULES, Subject
+from sso.perm.api_answers import WRITE_MEMBERS
 from sso.perm.input.options import MAX_RULE_NAME
 from sso.perm.input.questions import MAX_QUESTIONS, MAX_QUESTIONS_WITH_REASON
 from sso.perm.input.validators import MAX_TEXT
@@ -98,9 +99,16 @@ ACTION_HEADERS = (
 
 
 def endpoint(
-    path: str, summary: str, schema: JsonSchema, examples: dict[str, Any], example: Any, **options: Any
+    path: str,
+    summary: str,
+    schema: JsonSchema,
+    data: JsonSchema,
+    examples: dict[str, Any],
+    example: Any,
+    more: dict[str, JsonSchema] | None = None,
+    **options: Any,
 ) -> ApiOperation:
-    response = envelope(data={"description": "The record or records."}, warnings={"type": "array", "items": STRING})
+    response = envelope(data=data, **WRITE_MEMBERS, **(more or {}))
     return ApiOperation(
         "POST",
         PREFIX + path,

@@ -14,7 +14,8 @@ JSON_BODY, FORM_BODY = "application/json", "application/x-www-form-urlencoded"
 HTML, TEXT = "text/html", "text/plain"
 
 JsonSchema: TypeAlias = dict[str, Any]
-SchemaSource: TypeAlias = type[BaseModel] | JsonSchema
+# A model, a TypedDict or another type that pydantic knows, or a JSON schema.
+SchemaSource: TypeAlias = Any
 Security: TypeAlias = Sequence[Sequence[str]]  # alternatives, each with the names of its schemes; () means none
 
 STRING: JsonSchema = {"type": "string"}
@@ -61,6 +62,9 @@ class ApiOperation:
     errors: Sequence[int] = ()  # besides the errors of every route
     security: Security = ()
     query: type[BaseModel] | None = None  # the model of the query, besides ``parameters``
+    # The name of the operation in generated clients. Without one, it is made from the method and the path.
+    operation_id: str = ""
+    is_page: bool = False  # for people; the document for programs leaves it out
 
 
 def ok(description: str, schema: SchemaSource | None = None, example: Any = None, **headers: str) -> ApiResponse:
@@ -99,9 +103,8 @@ def page(
 ) -> ApiOperation:
     """A page for people, with the names of its query parameters."""
     parameters = [ApiParameter(name, _FIELD_TEXTS.get(name, "")) for name in query]
-    return ApiOperation(
-        "GET", path, tag, summary, {200: PAGE, redirect: REDIRECT}, "", parameters, None, errors, security
-    )
+    answers = {200: PAGE, redirect: REDIRECT}
+    return ApiOperation("GET", path, tag, summary, answers, "", parameters, None, errors, security, is_page=True)
 
 
 def form(
@@ -121,7 +124,8 @@ def form(
     answers = {200: PAGE, 303: REDIRECT, **(responses or {})}
     example = {name: _FIELD_EXAMPLES.get(name, name) for name in names}
     body = ApiBody(schema, (FORM_BODY,), {"example": example}, required=False)
-    return ApiOperation("POST", path, tag, summary, answers, "", parameters, body, (401, 403, 415, *errors), security)
+    errors = (401, 403, 415, *errors)
+    return ApiOperation("POST", path, tag, summary, answers, "", parameters, body, errors, security, is_page=True)
 
 
 _FIELD_EXAMPLES = {

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.kit.api_document import checked
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio, studio
 
@@ -26,7 +27,8 @@ class Administrator:
         return cls(user.client, {"Authorization": f"Bearer {user.jwt}", "Factor": FACTOR}, user.user_id)
 
     def request(self, method: str, path: str, headers: dict[str, str] | None = None, **options: Any) -> httpx.Response:
-        return self.client.request(method, f"/api/admin{path}", headers={**self.headers, **(headers or {})}, **options)
+        headers = {**self.headers, **(headers or {})}
+        return checked(self.client.request(method, f"/api/admin{path}", headers=headers, **options))
 
     def get(self, path: str, **query: Any) -> httpx.Response:
         return self.request("GET", path, params=query)

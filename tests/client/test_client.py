@@ -58,16 +58,16 @@ def test_records_are_created_read_changed_and_deleted(sso: SsoClient) -> None:
     created = sso.send(users.create({"login": new_login(), "nick": "Ann"}))
     user_id = created["user_id"]
     assert sso.send(users.get(user_id))["nick"] == "Ann"
-    assert sso.send(users.change(user_id, fields={"nick": "Anna"}))["nick"] == "Anna"
+    assert sso.send(users.update(user_id, fields={"nick": "Anna"}))["nick"] == "Anna"
     assert sso.send(users.delete(user_id))["deletion_due"]
 
 
 def test_change_of_an_old_version_is_refused(sso: SsoClient) -> None:
     user_id = sso.send(users.create({"login": new_login()}))["user_id"]
     read = sso.send(users.get(user_id))
-    sso.send(users.change(user_id, fields={"nick": "A"}, if_match=read.etag))
+    sso.send(users.update(user_id, fields={"nick": "A"}, if_match=read.etag))
     with pytest.raises(RecordChanged) as refused:
-        sso.send(users.change(user_id, fields={"nick": "B"}, if_match=read.etag))
+        sso.send(users.update(user_id, fields={"nick": "B"}, if_match=read.etag))
     assert refused.value.status == 412
     assert sso.send(users.get(user_id))["nick"] == "A"
 
@@ -168,7 +168,7 @@ async def test_change_stream_yields_events_as_they_happen(administration: Admini
         with trio.fail_after(60):
             while (page := await sso.send(changes_page(after, 0))).records:  # to the present end of the stream
                 after = page.next or after
-            await sso.send(users.change(user_id, fields={"disabled": True}))
+            await sso.send(users.update(user_id, fields={"disabled": True}))
             async with aclosing(sso.changes(after, poll_s=5)) as events:
                 async for event in events:
                     if event.get("user_id") == user_id:

@@ -85,7 +85,7 @@ def test_503_is_retried_only_if_the_request_may_be_repeated(scripted: ScriptedSe
         client.send(users.get("1"))
         scripted.statuses = [503]
         with pytest.raises(RequestRefused):
-            client.send(users.change("1", fields={"nick": "A"}))
+            client.send(users.update("1", fields={"nick": "A"}))
     assert scripted.requests == ["GET", "GET", "PATCH"]
 
 

@@ -13,6 +13,7 @@ from scripts.reference_tables.route_limits import body_limits, usual_limit
 from sso.app import build_app
 from sso.health import Health
 from sso.openapi.document import all_operations
+from sso.openapi.schemas import SchemaComponents
 from sso.telemetry.metrics import Metrics
 from sso.web.api_description import ApiOperation
 from sso.web.body import BodyLimit
@@ -56,9 +57,8 @@ class Route:
 
 def find_routes(server: MeteredServer) -> list[Route]:
     services = server.services
-    described = {
-        (operation.method, operation.path): operation for operation in all_operations(services.management.routes)
-    }
+    operations = all_operations(services.management.routes, SchemaComponents())
+    described = {(operation.method, operation.path): operation for operation in operations}
     limits = body_limits(services)
     routes = []
     for rule in build_app(services, Health(), Metrics()).url_map.iter_rules():

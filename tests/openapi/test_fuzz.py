@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from sso.openapi.document import build_document
+from sso.services import Services
 from tests.kit import postgres
 from tests.kit.server import NO_LIMITS, QUICK, Server, running
 from tests.perm.endpoints.conftest import FACTOR, Studio
@@ -43,9 +45,15 @@ def fuzzed(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPath
 
 
 def fuzz(server: Server, folder: Path, *options: str) -> None:
+    document = folder / "openapi.json"
+
+    async def write_document(services: Services) -> None:
+        document.write_bytes(build_document("SSO", services.management.routes, with_pages=True))
+
+    server.run_with_services(write_document)
     command = [
         sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIGURATION), "run",
-        f"{server.base_url}/openapi.json", "--checks", ",".join(CHECKS), "--no-color", "--no-shrink",
+        str(document), "--url", server.base_url, "--checks", ",".join(CHECKS), "--no-color", "--no-shrink",
         "--suppress-health-check=all", "--warnings=off", "--request-timeout=60",
         f"--max-examples={ROUNDS or 1}",
         *(LONG if ROUNDS else SHORT), *options,

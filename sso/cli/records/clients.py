@@ -27,7 +27,7 @@ class ManagedClients:
         _warn(created)
 
     async def change(self, client_id: str, fields: Fields) -> None:
-        _warn(await self._send(client_id, clients.change(client_id, fields=fields)))
+        _warn(await self._send(client_id, clients.update(client_id, fields=fields)))
 
     async def list(self) -> list[Fields]:
         return [_listed(client) async for client in self._api.pages(clients.list(limit=200))]
@@ -47,7 +47,7 @@ class ManagedClients:
         await self._send(client_id, clients.rotate_secret(client_id, finish=True))
 
     async def set_disabled(self, client_id: str, *, disabled: bool) -> None:
-        await self._send(client_id, clients.change(client_id, fields={"disabled": disabled}))
+        await self._send(client_id, clients.update(client_id, fields={"disabled": disabled}))
 
     async def _send(self, client_id: str, call: ApiCall[Record]) -> Record:
         try:

@@ -25,7 +25,7 @@ class ManagedGroups:
     async def change(self, group: Fields, change: RecordChange) -> None:
         async def attempt() -> None:
             record = await self._api.send(groups.get(group["id"]))
-            await self._api.send(groups.change(group["id"], fields=change(_group(record)), if_match=record.etag))
+            await self._api.send(groups.update(group["id"], fields=change(_group(record)), if_match=record.etag))
 
         await with_present_version(attempt)
 

@@ -36,7 +36,7 @@ class ManagedProjects:
     async def change(self, project_id: str, change: RecordChange, applications: Iterable[int] = ()) -> None:
         async def attempt() -> None:
             record = await self._api.send(projects.get(project_id))
-            await self._api.send(projects.change(project_id, fields=change(dict(record)), if_match=record.etag))
+            await self._api.send(projects.update(project_id, fields=change(dict(record)), if_match=record.etag))
 
         await with_present_version(attempt)
 
@@ -66,7 +66,7 @@ class ManagedProjects:
         if new == stored["roles"]:
             return False
         if new:
-            await self._api.send(resource.change(user_id, fields={"roles": new}, if_match=stored.etag))
+            await self._api.send(resource.update(user_id, fields={"roles": new}, if_match=stored.etag))
         else:
             await self._api.send(resource.delete(user_id, if_match=stored.etag))
         return True

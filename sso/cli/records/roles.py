@@ -51,7 +51,7 @@ class ManagedRoles:
             return False
         else:
             del changes["name"]
-            await self._api.send(roles.change(application_id, name, fields=changes, if_match=stored.etag))
+            await self._api.send(roles.update(application_id, name, fields=changes, if_match=stored.etag))
         return True
 
     async def assign(self, user_id: str, application_id: int, role: str, change: AssignmentChange) -> bool:

@@ -58,10 +58,10 @@ class ManagedUsers:
         return user
 
     async def set_disabled(self, user: Fields, *, disabled: bool) -> None:
-        await self._api.send(users.change(user["user_id"], fields={"disabled": disabled}))
+        await self._api.send(users.update(user["user_id"], fields={"disabled": disabled}))
 
     async def set_password(self, user: Fields, password: str) -> None:
-        await self._api.send(users.change(user["user_id"], fields={"password": password}))
+        await self._api.send(users.update(user["user_id"], fields={"password": password}))
 
     async def reset_factors(self, user: Fields) -> None:
         await self._api.send(users.reset_factors(user["user_id"]))

@@ -1,0 +1,111 @@
+"""The shapes of users and what belongs to them."""
+
+from typing import Any, Literal, NotRequired, TypeAlias
+
+from typing_extensions import TypedDict
+
+from sso.accounts.user_record import UserChanges
+from sso.admin.answers.shape import RecordShape
+
+Time: TypeAlias = str  # RFC 3339
+
+
+class _UserJson(TypedDict):
+    user_id: str
+    level: str
+    second_factors: list[str]
+    reg_time: Time
+    deletion_due: Time | None
+    deletion_by: str | None
+
+
+USER = RecordShape("User", UserChanges, _UserJson, ("password", "totp_secret"))
+
+
+class BrowserSessionJson(TypedDict):
+    id: str
+    created: Time
+    last_seen: Time
+    address: str
+    device: str
+
+
+class GameSignInJson(TypedDict):
+    ids: list[str]
+    title: str
+    address: str
+    first_used: Time
+    last_used: Time
+
+
+class SecondFactorJson(TypedDict):
+    type: str
+    count: int
+
+
+class BlockedFactorsJson(TypedDict):
+    blocked: list[str]
+
+
+class PersonalDataJson(TypedDict):
+    exported_at: Time
+    incomplete: list[str]
+    account: dict[str, Any]
+    sign_in: dict[str, Any]
+    browsers: list[dict[str, Any]]
+    games: dict[str, Any]
+    sites: dict[str, Any]
+    mailed_links: list[dict[str, Any]]
+    permissions: dict[str, Any]
+    changes: dict[str, Any]
+    history: list[dict[str, Any]]
+    audit: list[dict[str, Any]]
+
+
+class InvitationJson(TypedDict):
+    id: str
+    login: str
+    created: Time
+    expires: Time
+
+
+class NewInvitationJson(TypedDict):
+    login: str
+    link: str
+    mailed: bool
+
+
+class AuditEntryJson(TypedDict):
+    id: int
+    at: Time
+    user_id: str
+    service_id: int | None
+    key_id: str | None
+    client_id: str | None
+    operator: str
+    address: str
+    operation: str
+    target: str
+    project_id: str | None
+    application_id: int | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class ChangeEventJson(TypedDict):
+    """An event of the stream. Its type says which fields it has."""
+
+    id: str
+    time: Time
+    type: NotRequired[str]
+    user_id: NotRequired[str]
+    application_id: NotRequired[int]
+    gained: NotRequired[list[str]]
+    lost: NotRequired[list[str]]
+    users: NotRequired[int]
+    erasure_due: NotRequired[Time]
+    disabled: NotRequired[bool]
+    kid: NotRequired[str]
+    algorithm: NotRequired[Literal["RS256", "ES256", "EdDSA"]]
+    key_id: NotRequired[str]
+    client_id: NotRequired[str]
