@@ -23,8 +23,8 @@ SERVICES = ("oauth", "gsid", "perm")  # the three services, which do not know ea
 # The parts of sso.perm that other packages may import: changes, stores, input, their vocabulary (errors, names,
 # records), the description of its routes, and the texts of explanations.
 PERM_INTERFACE = (
-    "changes", "stores", "input", "errors", "engine.reserved_names", "engine.records", "engine.explanation.text",
-    "api_operations",
+    "changes", "stores", "input", "errors", "engine.reserved_names", "engine.records", "engine.rules",
+    "engine.explanation.text", "api_operations",
 )  # fmt: skip
 # The management API authenticates its callers, reads their rights, and calls the operations of perm.
 PERM_FOR_ADMIN = ("caller", "engine.required_rights", "operations", "visibility")

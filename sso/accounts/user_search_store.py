@@ -23,9 +23,9 @@ from sso.db.transaction import Row
 
 LAST_CHARACTER = "\U0010ffff"  # sorts after all others
 MIN_PART = 3  # shorter searches are for the beginning of a login
-MAX_SORTED = 5000  # users who are sorted for a page
-WINDOW = 4000  # users whom the first statement looks at in the order of the list
-LATER_WINDOWS = (16_000, 64_000, 128_000)  # and the others of the same page
+MAX_SORTED = 20_000  # users who are sorted for a page
+WINDOW = 2000  # users whom the first statement looks at in the order of the list
+LATER_WINDOWS = (8000, 16_000)  # and the others of the same page
 SAMPLE = 250  # of the oldest users, and of the newest ones
 MAX_IN_SAMPLE = 300  # more users with the rarest trigram of a search mean that an index does not help
 

@@ -1,15 +1,16 @@
-"""/api/admin/conditions/test: whether a condition, or the conditions of a group, hold for a user at an address."""
+"""/api/admin/conditions: whether a condition holds for a user at an address, who meets it, and values to compare."""
 
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
 from sso.accounts.model import User
+from sso.accounts.user_attribute_store import suggest_attributes
 from sso.accounts.user_store import UserStore
-from sso.admin.answers.permissions import ConditionTestJson
+from sso.admin.answers.permissions import ConditionMatchesJson, ConditionSuggestionsJson, ConditionTestJson
 from sso.admin.answers.shape import AnswerShape
 from sso.admin.permission_access import RecordAccess, permission_route
-from sso.admin.request import AdminRequest, AdminResponse, AdminRoute
+from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute
 from sso.admin.rights import AdminRight
 from sso.core.errors import ApiError, Forbidden, NotFound
 from sso.core.field_errors import FieldError
@@ -18,10 +19,13 @@ from sso.db.database import Database
 from sso.db.transaction import run_pure
 from sso.perm.engine.required_rights import Operation
 from sso.perm.input.field_types import GroupId, UserName, Word
+from sso.perm.input.groups import MAX_CONDITIONS
+from sso.perm.operations.condition_matches import count_matches
 from sso.perm.operations.condition_test import assumed_facts, facts_json, judge_condition, judge_group
 from sso.perm.stores.groups import group_json, read_group
 from sso.perm.stores.project_state import FEW_CONDITIONS
 from sso.perm.visibility import Visibility
+from sso.web.body import SCHEMA_BODY
 from sso.web.request_model import JsonObject, RequestModel, at_most
 
 MAX_WORDS = 100
@@ -41,6 +45,18 @@ class ConditionQuestion(RequestModel):
     domain: Annotated[str, at_most(255)] | None = None
     tags: Words | None = None
     purchases: Words | None = None
+
+
+class ConditionsQuestion(RequestModel):
+    """Conditions of which users meet at least one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    conditions: Annotated[list[JsonObject], Field(min_length=1, max_length=MAX_CONDITIONS)]
+
+
+class SuggestionQuery(AdminModel):
+    search: Annotated[str, at_most(320)] = ""
 
 
 class ConditionResource:
@@ -68,6 +84,19 @@ class ConditionResource:
             judged = judge_condition(body.condition, facts)
             outcome = {"holds": judged["holds"], "conditions": [judged]}
         return AdminResponse({"data": {**outcome, "user": facts_json(facts)}})
+
+    async def count(self, request: AdminRequest) -> AdminResponse:
+        """Says how many users meet at least one of the conditions, and names some of them.
+
+        At most 1,000 users are examined; `exact` is false if more may meet a condition. Nothing is changed.
+        """
+        body: ConditionsQuestion = request.body
+        return AdminResponse({"data": await count_matches(self._database, body.conditions)})
+
+    async def suggest(self, request: AdminRequest) -> AdminResponse:
+        """Lists tags, purchases and e-mail domains that users have and that contain a text: common ones, not all."""
+        query: SuggestionQuery = request.query
+        return AdminResponse({"data": await suggest_attributes(self._database, query.search)})
 
     async def _group(self, request: AdminRequest, group_id: str) -> dict[str, Any]:
         await self._groups.require(request, group_id)
@@ -106,5 +135,25 @@ def condition_routes(conditions: ConditionResource) -> tuple[AdminRoute, ...]:
             answer=AnswerShape(ConditionTestJson),
             operation="test_condition",
             example={"condition": {"domain": "studio.example"}, "user": "ann@studio.example", "address": "192.0.2.7"},
+        ),
+        AdminRoute(
+            "POST",
+            "/conditions/matches",
+            AdminRight.VIEW_USERS,
+            conditions.count,
+            body=ConditionsQuestion,
+            body_limit=SCHEMA_BODY,
+            answer=AnswerShape(ConditionMatchesJson),
+            operation="count_condition_matches",
+            example={"conditions": [{"domain": "studio.example"}]},
+        ),
+        AdminRoute(
+            "GET",
+            "/conditions/suggestions",
+            AdminRight.VIEW_USERS,
+            conditions.suggest,
+            query=SuggestionQuery,
+            answer=AnswerShape(ConditionSuggestionsJson),
+            operation="suggest_condition_values",
         ),
     )

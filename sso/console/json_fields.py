@@ -2,9 +2,16 @@
 
 from typing import Any
 
+import orjson
+
 from sso.core.field_errors import FieldError
 from sso.perm.input.condition_notation import parse_condition
 from sso.web.body import SCHEMA_BODY, InvalidBody, parse_body
+
+
+def json_text(value: Any) -> str:
+    """Returns the text of a field for JSON; an empty one for an empty object."""
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() if value else ""
 
 
 def read_object(text: str, *path: str | int) -> dict[str, Any]:

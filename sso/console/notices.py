@@ -47,7 +47,7 @@ NOTICES: Mapping[str, str] = {
     "member-added": "The user is a member of the project now.",
     "member-saved": "The roles of the member have been saved.",
     "member-removed": "The user is no longer a member of the project.",
-    "group-created": "The group has been created. Say now who belongs to it.",
+    "group-created": "Group created. Now add people or a condition.",
     "group-saved": "The group has been saved.",
     "group-deleted": "The group has been deleted, with everything that it gave.",
     "service-saved": "The roles that groups get at the application have been saved.",
@@ -62,7 +62,7 @@ NEXT_STEPS: Mapping[str, str] = {
     "schema-saved": "Roles give the rules of the schema to users. Create them below.",
     "role-saved": "Give the role to users with “Users with roles”, or to a group on the page of the project.",
     "roles-assigned": "“Effective permissions” shows what the user may do now, and why.",
-    "project-created": "Its applications are created on the tab “Services”.",
+    "project-created": "Its applications are created on the tab “Applications”.",
     "group-saved": "The end of this page shows which roles the group gives.",
     "service-saved": "The explorer shows what a user may do now, and why.",
 }

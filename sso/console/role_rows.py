@@ -60,3 +60,8 @@ def read_day(form: dict[str, str], field: str) -> int:
         return int(datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC).timestamp())
     except ValueError:
         raise FieldError(("until",), "must be a day such as 2035-12-31") from None
+
+
+def no_role_chosen() -> FieldError:
+    """The error of a form for another role that was saved as it was."""
+    return FieldError(("role",), "choose a role")

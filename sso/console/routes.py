@@ -31,6 +31,7 @@ from sso.console.system_pages import InstallationFindings, system_pages
 from sso.console.users.detail_pages import user_detail_pages
 from sso.console.users.pages import user_list_pages
 from sso.console.users.role_pages import user_role_pages
+from sso.console.users.suggestion_pages import suggestion_pages
 from sso.console.view import ConsoleView
 from sso.console.webhook_pages import webhook_pages
 from sso.core.brand import Brand
@@ -43,6 +44,7 @@ def console_routes(
     users = user_list_pages(console, can_invite=can_invite)
     user_detail_pages(console, users)
     user_role_pages(console, users)
+    suggestion_pages(console, users)
     yield users
     applications = application_pages(console)
     for add_pages in (editor_pages, holder_pages):

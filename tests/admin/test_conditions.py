@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.admin.conftest import Administrator, administrator
+from tests.kit.browser import query
 from tests.perm.endpoints.conftest import ApiUser, Studio
 
 
@@ -85,7 +86,9 @@ def test_group_that_the_caller_may_not_see_is_not_tested(studio: Studio, project
     [
         ({}, 400, "condition, group_id: exactly one of them is required"),
         ({"condition": {}, "group_id": "0" * 24}, 400, "condition, group_id: exactly one of them is required"),
-        ({"condition": {"tga": "x"}}, 400, "condition: has an unknown member"),
+        ({"condition": {"tga": "x"}}, 400, 'condition: "tga" is not known. Did you mean "tag"?'),
+        ({"condition": {"and": [{"colour": "x"}]}}, 400, 'condition.and[0]: "colour" is not known; known are domain,'),
+        ({"condition": {"\x1b[2J": "x"}}, 400, "condition: has an unknown member; known are domain,"),
         ({"condition": {"or": [{"ip": "x"}]}}, 400, "condition.or[0].ip: "),
         ({"condition": {}, "address": "here"}, 400, "address: must be an IPv4 or IPv6 address"),
         ({"condition": {}, "user": "nobody@nowhere.example"}, 404, "user: there is no such user"),
@@ -96,3 +99,55 @@ def test_group_that_the_caller_may_not_see_is_not_tested(studio: Studio, project
 def test_invalid_question_is_refused(root: Administrator, body: dict[str, Any], status: int, error: str) -> None:
     response = root.request("POST", "/conditions/test", json=body)
     assert (response.status_code, response.json()["error"][: len(error)]) == (status, error)
+
+
+def matches(administrator: Administrator, *conditions: dict[str, Any]) -> dict[str, Any]:
+    response = administrator.request("POST", "/conditions/matches", json={"conditions": list(conditions)})
+    assert response.status_code == 200, response.text
+    return dict(response.json()["data"])
+
+
+def test_users_who_meet_a_condition_are_counted(studio: Studio, root: Administrator) -> None:
+    users = [studio.user(tags=["counted", f"counted_{number}"]) for number in range(3)]
+    buyer = studio.user(purchases=["counted_gold"])
+    found = matches(root, {"tag": "counted"})
+    assert found == {"total": 3, "exact": True, "examined": 3, "users": found["users"]}
+    assert sorted(found["users"]) == sorted(user.user_id for user in users)
+    assert matches(root, {"tag": "counted"}, {"purchase": "counted_gold"}, {"uid": [buyer.user_id]})["total"] == 4
+    assert matches(root, {"tag": "counted", "uid": [users[0].user_id]})["users"] == [users[0].user_id]
+    assert matches(root, {"domain": "EXAMPLE.com", "tag": "counted_1"})["total"] == 1
+    nobody: dict[str, Any]
+    for nobody in ({}, {"tag": "counted", "ip": "10.0.0.0/8"}, {"or": []}, {"uid": ["0"]}):
+        assert matches(root, nobody) == {"total": 0, "exact": True, "examined": 0, "users": []}, nobody
+    assert matches(root, {"everyone": True})["total"] >= 4
+
+
+def test_count_stops_at_a_bound(studio: Studio, root: Administrator) -> None:
+    """A condition with many parts is compared with fewer users, so that the work stays the same."""
+    for _ in range(4):
+        studio.user(tags=["bounded"])
+    found = matches(root, {"tag": "bounded"}, {"tag": "x", "uid": [f"{10**9 + number}" for number in range(60_000)]})
+    assert (found["exact"], found["total"], found["examined"]) == (False, 1, 1)
+
+
+def test_counting_needs_the_right_to_see_users(studio: Studio) -> None:
+    caller = administrator(studio, "can_view_applications", "can_view_projects")
+    body = {"conditions": [{"tag": "counted"}]}
+    assert caller.request("POST", "/conditions/matches", json=body).status_code == 403
+    assert caller.request("GET", "/conditions/suggestions").status_code == 403
+    caller = administrator(studio, "can_view_users")
+    assert caller.request("POST", "/conditions/matches", json=body).status_code == 200
+    response = caller.request("POST", "/conditions/matches", json={"conditions": [{"tag": "a"}, {"tga": "b"}]})
+    assert (response.status_code, response.json()["error"]) == (
+        400,
+        'conditions[1]: "tga" is not known. Did you mean "tag"?',
+    )
+
+
+def test_suggestions_are_what_users_have(studio: Studio, root: Administrator) -> None:
+    studio.user(tags=["suggested_tag"], purchases=["suggested_thing"])
+    found = root.request("GET", "/conditions/suggestions", params={"search": "SUGGESTED"}).json()["data"]
+    assert found == {"tag": ["suggested_tag"], "purchase": ["suggested_thing"], "domain": []}
+    assert "example.com" in root.request("GET", "/conditions/suggestions").json()["data"]["domain"]
+    query(studio.server, "ANALYZE users")
+    assert root.request("GET", "/conditions/suggestions", params={"search": "SUGGESTED"}).json()["data"] == found

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from sso.accounts.user_search_store import MAX_SORTED, UserDirectory, UserFilters
+from sso.accounts import user_search_store
+from sso.accounts.user_search_store import UserDirectory, UserFilters
 from sso.db.database import Database
 from sso.db.sorted_pages import PageQuery
 from sso.db.statement import Statement
@@ -37,8 +38,11 @@ SORTS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.fixture
-async def users(database: Database) -> list[Any]:
-    await database.rows(_USERS, count=2 * MAX_SORTED)
+async def users(database: Database, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Many users for these limits."""
+    for name, limit in (("WINDOW", 200), ("LATER_WINDOWS", (400, 800)), ("MAX_SORTED", 300)):
+        monkeypatch.setattr(user_search_store, name, limit)
+    await database.rows(_USERS, count=4000)
     return await database.rows(Statement("SELECT * FROM users"))
 
 

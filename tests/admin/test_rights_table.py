@@ -145,6 +145,8 @@ TABLE: dict[str, Row] = {
     "DELETE /projects/<project_id>/members/<user_id>": Row(412, MEMBER),
     "GET /projects/<project_id>/roles": Row(200, f"{PROJECT}/roles"),
     "POST /conditions/test": Row(200, body={"condition": {"tag": "beta"}}),
+    "POST /conditions/matches": Row(200, body={"conditions": [{"tag": "beta"}]}),
+    "GET /conditions/suggestions": Row(200),
     "GET /groups": Row(200),
     "POST /groups": Row(400),
     "GET /groups/<group_id>": Row(200, GROUP),

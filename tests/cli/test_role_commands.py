@@ -83,7 +83,7 @@ FAILURES: list[tuple[tuple[str, ...], str]] = [
     (("add", "x", *APP, "--rule", "a", "--rule", "a.b"), "--rule: private_data.a: a rule has no rules below it"),
     (("add", "x", *APP, "--params", "a|b"), "--params: must not contain | or : or control characters"),
     (("add", "x", *APP, "--condition", "domian=a"),
-     "--condition: has an unknown member; known are domain, uid, tag, ip, purchase, everyone, and, or"),
+     '--condition: "domian" is not known. Did you mean "domain"?'),
     (("add", "x", *APP, "--condition", "domain"),
      "--condition: expected MEMBER=VALUE such as domain=studio.example, or a JSON object"),
     (("add", "x", *APP, "--condition", "{domain"),

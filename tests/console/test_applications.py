@@ -1,9 +1,9 @@
 """The section "Applications": editors, their previews, assertions and access keys."""
 
 import html
-import re
 from collections.abc import Iterator
 
+import orjson
 import pytest
 
 from tests.console.conftest import ConsoleBrowser, console_browser
@@ -13,13 +13,6 @@ from tests.perm.endpoints.conftest import Studio
 
 SCHEMA = '{"chat": {"mute": {"value": false}, "write": {"value": false}}}'
 ROLE = '{"private_data": {"chat": {"mute": {"value": true}}}}'
-
-
-def example(browser: ConsoleBrowser) -> str:
-    """The example below a field of the current page."""
-    found = re.search(r'id="example"[^>]*>(.*?)</pre>', browser.page.text, re.DOTALL)
-    assert found
-    return html.unescape(found[1])
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +25,7 @@ def browser(studio: Studio) -> Iterator[ConsoleBrowser]:
 def base(studio: Studio, browser: ConsoleBrowser) -> str:
     """The path of an application with a schema and an empty role."""
     base = f"/console/applications/{studio.application()}"
-    browser.open(f"{base}/schema")
+    browser.open(f"{base}/schema?view=json")
     assert browser.act(f"{base}/schema", private_data=SCHEMA) == "The schema has been saved."
     browser.open(f"{base}/new-role")
     assert "Give it rules" in browser.act(f"{base}/roles", name="moderator")
@@ -47,27 +40,75 @@ def test_application_is_created_by_root(root_browser: ConsoleBrowser) -> None:
 
 
 def test_editor_says_where_the_json_is_wrong(browser: ConsoleBrowser, base: str) -> None:
-    browser.open(f"{base}/schema")
+    browser.open(f"{base}/schema?view=json")
     answer = browser.submit(f"{base}/schema", private_data='{"chat": }')
-    assert (answer.status_code, "Line 1" in browser.problem) == (422, True)
+    assert (answer.status_code, "Line 1, column" in browser.problem) == (422, True)
+    assert 'id="problem"' not in answer.text  # it is shown once, below its field
     assert "{&#34;chat&#34;: }" in answer.text  # what was typed is still there
     fields = browser.form(f"{base}/schema") | {"private_data": '{"chat": 5}'}
     part = html.unescape(browser.post(f"{base}/schema/preview", fields).text)
     assert ('class="box bad"' in part, 'must be an object, such as {"value": true}' in part) == (True, True)
 
 
-def test_examples_can_be_copied_into_the_editors(browser: ConsoleBrowser, studio: Studio) -> None:
+def press(browser: ConsoleBrowser, path: str, button: str, value: str, **fields: str) -> dict[str, str]:
+    """Presses a button of the editor that saves nothing. Returns the fields of the form afterwards."""
+    assert browser.submit(path, **fields, **{button: value}).status_code == 200
+    return browser.form(path)
+
+
+def test_schema_and_role_are_made_without_json(browser: ConsoleBrowser, studio: Studio) -> None:
     base = f"/console/applications/{studio.application()}"
-    browser.open(f"{base}/schema")
-    assert "saved" in browser.act(f"{base}/schema", private_data=example(browser))
+    schema, role = f"{base}/schema", f"{base}/roles/kicker"
+    browser.open(schema)
+    number = max(int(name.partition(":")[2]) for name in browser.form(schema) if name.startswith("path:"))
+    row = {f"path:{number}": "chat.kick", f"description:{number}": "Remove people"}
+    fields = press(browser, schema, "add", "rule", **row)
+    assert fields[f"path:{number}"] == "chat.kick"
+    row = {f"path:{number + 1}": "title", f"section:{number + 1}": "public_data", f"default:{number + 1}": "value"}
+    fields = press(browser, schema, "show", "json", **row, **{f"value:{number + 1}": "Recruit"})
+    assert orjson.loads(fields["private_data"]) == {"chat": {"kick": {"value": False, "description": "Remove people"}}}
+    assert orjson.loads(fields["public_data"]) == {"title": {"value": "Recruit"}}
+    answer = browser.submit(schema, show="table", private_data='{"chat": }')
+    assert (answer.status_code, "Line 1, column" in browser.problem) == (422, True)  # and the view stays
+    fields = press(
+        browser, schema, "show", "table", private_data=fields["private_data"].replace('"desc', '"colour": 1, "desc')
+    )
+    assert [path for name, path in fields.items() if name.startswith("path:")][:2] == ["chat.kick", "title"]
+    fields = press(browser, schema, "remove", "2")
+    assert "title" not in fields.values()
+    answer = browser.submit(schema, **{"path:1": "chat kick"})
+    assert (answer.status_code, browser.problem.startswith("A name must be 1 to 64 letters")) == (422, True)
+    assert browser.act(schema, **{"path:1": "chat.kick"}) == "The schema has been saved."
     browser.open(f"{base}/new-role")
-    assert "Give it rules" in browser.act(f"{base}/roles", name="kicker")
-    assert "<code>private_data.chat.kick</code>" in browser.page.text  # a rule of the schema
-    assert "saved" in browser.act(f"{base}/roles/kicker", meta=example(browser))
-    user, application_id = studio.user(), int(base.rpartition("/")[2])
-    data = {"user_id": user.user_id, "roles": ["kicker"]}
-    assert studio.root.call("meta/data", action="save", application_id=application_id, data=data).status == 200
-    assert studio.rules_of(user, application_id, "list_short") == ["chat.kick", "chat.write"]
+    browser.act(f"{base}/roles", name="kicker")
+    assert "Test the condition" not in browser.page.text
+    assert browser.form(role).keys().isdisjoint({"give:private_data.chat.kick", "meta"})
+    rows = {"give:private_data.chat.kick": "1", "condition:member:1": "uid", "condition:value:1": browser.user_id}
+    fields = press(browser, role, "add", "condition", **rows)
+    assert (fields["condition:value:1"], fields["condition:member:2"]) == (browser.user_id, "tag")
+    fields = press(browser, role, "show", "json")
+    assert orjson.loads(fields["meta"]) == {"private_data": {"chat": {"kick": {"value": True}}}}
+    assert fields["condition"] == f"uid={browser.user_id}"
+    press(browser, role, "show", "table", condition='{"uid": ["1"], "or": [{"tag": "a"}, {"domain": "b.example"}]}')
+    press(browser, role, "remove", "condition:1")
+    assert "saved" in browser.act(role, **{"condition:member:9": "tag", "condition:value:9": "beta"})
+    stored = query(browser.server, "SELECT condition, meta FROM roles WHERE name = 'kicker'")[0]
+    assert orjson.loads(stored["condition"]) == {"or": [{"tag": "a"}, {"domain": "b.example"}], "tag": "beta"}
+    assert "Test the condition" in browser.open(role)
+
+
+def test_rules_that_the_schema_does_not_declare_stay_and_are_shown(browser: ConsoleBrowser, base: str) -> None:
+    browser.open(f"{base}/new-role")
+    browser.act(f"{base}/roles", name="old_hand")
+    path = f"{base}/roles/old_hand"
+    undeclared = '{"private_data": {"gone": {"value": "x", "params": "eu"}}}'
+    press(browser, path, "show", "json")
+    assert "saved" in browser.act(path, meta=undeclared)
+    text = browser.open(path)
+    assert ("not in the schema" in text, "does not declare" in text) == (True, True)
+    assert "saved" in browser.act(path, description="Kept")
+    press(browser, path, "show", "json") if browser.open(path) else None
+    assert orjson.loads(browser.form(path)["meta"]) == orjson.loads(undeclared)
 
 
 def test_name_of_a_role_is_refused_on_the_page_of_the_application(browser: ConsoleBrowser, base: str) -> None:
@@ -84,11 +125,11 @@ def test_preview_shows_who_gains_what_and_changes_nothing(browser: ConsoleBrowse
     application_id = int(base.rpartition("/")[2])
     data = {"user_id": user.user_id, "roles": ["moderator"]}
     assert studio.root.call("meta/data", action="save", application_id=application_id, data=data).status == 200
-    browser.open(f"{base}/roles/moderator")
+    browser.open(f"{base}/roles/moderator?view=json")
     fields = browser.form(f"{base}/roles/moderator") | {"meta": ROLE}
     part = browser.post(f"{base}/roles/moderator/preview", fields).text
-    assert f"User {user.user_id}" in part
-    assert '<span class="new">private_data.chat.mute</span>' in part
+    assert "1 user is affected" in part
+    assert '<span class="new">chat.mute</span>' in part
     assert studio.rules_of(user, application_id, "list") == []
     assert "saved" in browser.act(f"{base}/roles/moderator", meta=ROLE)
     assert studio.rules_of(user, application_id, "list") == ["private_data.chat.mute"]
@@ -97,11 +138,11 @@ def test_preview_shows_who_gains_what_and_changes_nothing(browser: ConsoleBrowse
 def test_failing_assertion_refuses_a_save_until_it_is_overridden(browser: ConsoleBrowser, base: str) -> None:
     browser.open(f"{base}/assertions")
     assert "saved" in browser.act(f"{base}/assertions", assertions="only moderator may chat.write")
-    browser.open(f"{base}/schema")
+    browser.open(f"{base}/schema?view=json")
     opened = SCHEMA.replace('"write": {"value": false}', '"write": {"value": true}')
     answer = browser.submit(f"{base}/schema", private_data=opened)
     assert (answer.status_code, "would fail" in browser.problem) == (409, True)
-    browser.open(f"{base}/schema")
+    browser.open(f"{base}/schema?view=json")
     assert "saved" in browser.act(f"{base}/schema", private_data=opened, override="1")
 
 

@@ -39,7 +39,7 @@ def test_entry_shows_differences_and_is_undone(auditor: ConsoleBrowser, changed_
     text = auditor.open(f"/console/audit/{entry}")
     assert '<span class="old">Before</span>' in text
     assert '<span class="new">["one","two"]</span>' in text
-    assert "Nobody would gain or lose" in auditor.open(f"/console/audit/{entry}/undo")
+    assert "No one gains or loses" in auditor.open(f"/console/audit/{entry}/undo")
     assert "undone" in auditor.act(f"/console/audit/{entry}/undo")
     row = query(auditor.server, "SELECT nick, tags FROM users WHERE login = $1", changed_user)[0]
     assert tuple(row) == ("Before", ["one"])

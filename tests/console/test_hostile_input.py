@@ -56,7 +56,7 @@ def test_member_has_roles_at_places_of_the_project_alone(studio: Studio, root_br
         root_browser.open(member)
         refused = root_browser.send(member, role="viewer", place=place, **{"keep:viewer": "1"})
         assert refused.status_code == 422, place
-        assert "place: must begin with" in refused.text
+        assert root_browser.problem.startswith("Must begin with applications")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_json_has_the_limits_of_the_management_api(
     private_data = f'{{"chat": {{"kick": {{"value": false, "description": {description}}}}}}}'
     refused = root_browser.send(path, private_data=private_data)
     assert refused.status_code == 422
-    assert 'id="private_data-wrong"' in refused.text
+    assert root_browser.problem
     assert root.data(f"/schemas/{application}")["private_data"] == {}
 
 

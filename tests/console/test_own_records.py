@@ -50,7 +50,7 @@ def test_administrator_of_a_project_manages_it(studio: Studio, browser: ConsoleB
     browser.open(f"{base}/groups/new")
     assert "created" in browser.act(f"{base}/groups", title="Own group")
     group = browser.page.url.path
-    assert "saved" in browser.act(group, title_1="Beta", condition_1="tag=beta")
+    assert "saved" in browser.act(group, title_1="Beta", **{"condition_1:value:1": "beta"})
     browser.open(f"{base}/services")
     assert f"/console/applications/new?project_id={project}" in browser.page.text
     browser.open("/console/applications/new", params={"project_id": project})
@@ -101,6 +101,10 @@ def test_user_with_secret_data_manages_the_application(studio: Studio) -> None:
         path = f"{base}/roles/helper"
         browser.open(path)
         assert "saved" in browser.act(path, description="Helps")
+        schema = f"{base}/schema"
+        browser.open(schema)
+        [new] = [name for name, text in browser.form(schema).items() if name.startswith("path:") and not text]
+        assert "saved" in browser.act(schema, **{new: "chat.kick"})  # secret_data, which only root changes, is not sent
         assert "Users with roles" not in browser.open(base)
 
 

@@ -1,8 +1,10 @@
 """The section "Projects": members, groups with conditions, services, settings, and the test of conditions."""
 
 import html
+import re
 from collections.abc import Iterator
 
+import orjson
 import pytest
 
 from tests.console.conftest import ConsoleBrowser, console_browser
@@ -46,7 +48,7 @@ def new_group(browser: ConsoleBrowser, base: str, title: str) -> str:
 
 
 def preview(browser: ConsoleBrowser, path: str, **fields: str) -> str:
-    browser.open(path)
+    browser.open(f"{path}?view=json")
     return html.unescape(browser.post(f"{path}/preview", browser.form(path) | fields).text)
 
 
@@ -133,18 +135,20 @@ def test_condition_of_a_group_shows_who_gains_what_before_it_is_saved(
     browser.open(service)
     assert "saved" in browser.act(service, group_id=group_id, role="helper", effect="grant")
     part = preview(browser, group, title_1="Beta", condition_1="tag=console_beta", users=added.login)
-    assert f"User {user.user_id}</a> at application {application}" in part
-    assert f"User {added.user_id}</a> at application {application}" in part
-    assert '<span class="new">private_data.mute</span>' in part
+    assert "2 users are affected" in part
+    for gainer in (user, added):
+        assert re.search(rf'href="/console/users/{gainer.user_id}" title="[^"]*user {gainer.user_id}">', part)
+    assert re.search(rf'gains <span class="new">mute</span> at .*href="/console/applications/{application}"', part)
     assert studio.rules_of(user, application) == []
-    assert "console_beta" not in browser.open(group)
+    browser.open(f"{group}?view=json")
+    assert browser.form(group)["condition_1"] == ""
     fields = {"title_1": "Beta", "condition_1": "tag=console_beta", "users": f"{added.login} {added.login}"}
     assert "saved" in browser.act(group, **fields)
     assert studio.rules_of(user, application) == ["mute"]
     assert browser.form(group)["users"] == added.login
     assert "The role helper" in " ".join(browser.open(group).replace("<code>", "").replace("</code>", "").split())
     lost = preview(browser, group, title_1="", condition_1="")
-    assert '<span class="old">private_data.mute</span>' in lost
+    assert '<span class="old">mute</span>' in lost
 
 
 @pytest.mark.parametrize(
@@ -152,7 +156,7 @@ def test_condition_of_a_group_shows_who_gains_what_before_it_is_saved(
     [
         ("tag", "Condition 1: expected MEMBER=VALUE"),
         ('{"tag": }', "Condition 1: line 1, column"),
-        ("tga=x", "has an unknown member"),
+        ("tga=x", 'Condition 1: "tga" is not known. Did you mean "tag"?'),
         ("ip=192.0.2.0/24", "Condition 1: a group's condition must not ask for ip"),
         ("tag=a tag=b", "Condition 1: tag is given twice"),
     ],
@@ -164,7 +168,8 @@ def test_wrong_condition_is_explained_while_typing(
     part = preview(browser, group, title_1=PAYLOAD[:60], condition_1=condition)
     assert (problem in part, 'class="box bad"' in part) == (True, True)
     answer = browser.submit(group, title_1=PAYLOAD[:60], condition_1=condition)
-    assert (answer.status_code, problem in html.unescape(browser.problem)) == (422, True)
+    own_text = problem.removeprefix("Condition 1: ").casefold()  # below the field
+    assert (answer.status_code, own_text in html.unescape(browser.problem).casefold()) == (422, True)
     assert "<img src=x" not in answer.text
     assert html.escape(condition, quote=False) in answer.text.replace("&#34;", '"')  # what was typed is still there
     assert InlineCode(answer.text).found == []
@@ -175,7 +180,8 @@ def test_tester_says_which_part_of_a_condition_decides(
 ) -> None:
     user = studio.user(tags=["vip"])
     group = new_group(browser, base, "Very important")
-    browser.act(group, title_1="Both", condition_1="tag=vip domain=elsewhere.example")
+    rows = {"condition_1:value:1": "vip", "condition_1:member:2": "domain", "condition_1:value:2": "elsewhere.example"}
+    browser.act(group, title_1="Both", **rows)
     tester = f"{base}/tester"
     browser.open(tester, params={"group_id": group.rpartition("/")[2]})
     text = html.unescape(browser.submit(tester, user=user.login, address="192.0.2.7").text)
@@ -191,6 +197,35 @@ def test_tester_says_which_part_of_a_condition_decides(
     path = f"/console/applications/{application}/roles/helper/test"
     browser.open(path)
     assert "<strong>No.</strong>" in browser.submit(path, condition="ip=192.0.2.0/24", address="198.51.100.7").text
+
+
+def test_conditions_of_a_group_are_built_with_suggestions_and_a_count(
+    studio: Studio, browser: ConsoleBrowser, base: str
+) -> None:
+    users = [studio.user(tags=["counted_console"]) for _ in range(3)]
+    group = new_group(browser, base, "Counted")
+    text = browser.open(group)
+    assert ('<option value="counted_console">tag</option>' in text, "comes from the network" in text) == (True, False)
+    rows = {"title_1": "Some", "condition_1:value:1": "counted_console"}
+    part = html.unescape(browser.post(f"{group}/preview", browser.form(group) | rows).text)
+    assert "3 users meet the condition now" in part
+    answer = browser.submit(group, **rows, add="condition_1")
+    assert browser.form(group)["condition_1:value:2"] == ""
+    named = {"condition_1:member:2": "uid", "condition_1:value:2": f"{users[0].login} {users[1].user_id}"}
+    part = html.unescape(browser.post(f"{group}/preview", browser.form(group) | named).text)
+    assert "2 users meet the condition now" in part
+    answer = browser.submit(group, **named, **{"condition_1:value:1": ""}, title_3="Third")
+    assert answer.status_code == 303
+    [row] = query(browser.server, "SELECT conditions FROM user_groups WHERE id = $1", group.rpartition("/")[2])
+    expected = [{"title": "Some", "condition": {"uid": [users[0].user_id, users[1].user_id]}}]
+    assert orjson.loads(row["conditions"])[:1] == expected
+    page = browser.open("/console/users/suggestions", params={"member": "tag", "search": "NTED_CONS"})
+    assert page.strip() == '<datalist><option value="counted_console"></option></datalist>'
+    page = browser.open("/console/users/suggestions", params={"member": "uid", "search": users[0].login[:8]})
+    assert f'value="{users[0].login}"' in page
+    browser.open(group)
+    answer = browser.submit(group, **{"condition_1:member:1": "ip", "condition_1:value:1": "10.0.0.0/8"})
+    assert (answer.status_code, "must not ask for ip" in html.unescape(browser.problem)) == (422, True)
 
 
 def test_settings_admit_and_exclude_users(studio: Studio, browser: ConsoleBrowser, base: str) -> None:
@@ -276,15 +311,21 @@ def test_roles_are_given_and_taken_on_the_page_of_a_user(
     )
     path = browser.follow(chosen).url.path
     part = preview(browser, path, role="helper")
-    assert (f"User {user.user_id}" in part, "private_data.mute" in part) == (True, True)
+    assert (f'href="/console/users/{user.user_id}"' in part, '<span class="new">mute</span>' in part) == (True, True)
     assert studio.rules_of(user, application) == []
     assert "saved" in browser.act(path, role="helper", until="2035-12-31")
     assert studio.rules_of(user, application) == ["mute"]
     assert "until 2035-12-31" in browser.open(f"/console/users/{user.user_id}/roles")
     browser.open(path)
     fields = {name: value for name, value in browser.form(path).items() if name != "keep:helper"}
-    assert '<span class="old">private_data.mute</span>' in browser.post(f"{path}/preview", fields).text
+    assert '<span class="old">mute</span>' in browser.post(f"{path}/preview", fields).text
     assert browser.post(path, fields).status_code == 303
+    browser.open(path)
+    answer = browser.submit(path)  # nothing has changed, and no role was chosen
+    assert (answer.status_code, browser.problem) == (422, "Choose a role.")
+    for other in (f"{base}/members/{browser.user_id}", f"{base}/services/{application}"):
+        browser.open(other)
+        assert (browser.submit(other).status_code, browser.problem) == (422, "Choose a role.")
     assert studio.rules_of(user, application) == []
     browser.open(path)
     answer = browser.submit(path, role="no_such_role")

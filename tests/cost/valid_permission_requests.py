@@ -150,6 +150,8 @@ def _members(large: LargeRecords, roles: list[str]) -> list[dict[str, Any]]:
 def _management(large: LargeRecords) -> Iterator[ValidRequest]:
     test = {"condition": any_of(256, "t"), "domain": "a." * 120 + "org", "tags": [f"t_{n}" for n in range(100)]}
     yield post("condition tester", ROOT, "/api/admin/conditions/test", test)
+    yield post("condition count", ROOT, "/api/admin/conditions/matches", {"conditions": [any_of(256, "t")] * 20})
+    yield get("suggestions for conditions", ROOT, "/api/admin/conditions/suggestions", search="%_" * 100)
     yield post("group tester", ROOT, "/api/admin/conditions/test", {"group_id": large.group_id, "tags": ["t"]})
     searches = ("users", "clients", "applications", "groups", "projects", "roles", "schemas", "webhooks")
     for name, search in itertools.product(searches, ("%_" * 160, "a" * 320)):

@@ -132,9 +132,10 @@ class Browser:
 
     @property
     def problem(self) -> str:
-        """The error text on the current page, or an empty string."""
-        found = re.search(r'id="problem">.*?<p>(.*?)</p>|<p class="wrong"[^>]*>(.*?)</p>', self.page.text, re.DOTALL)
-        return (found[1] or found[2]) if found else ""
+        """The error text on the current page, above a form or below a field, or an empty string."""
+        found = re.search(r'id="problem">.*?<p>(.*?)</p>', self.page.text, re.DOTALL)
+        found = found or re.search(r'<p class="wrong"[^>]*>(.*?)</p>', self.page.text, re.DOTALL)
+        return found[1] if found else ""
 
     @property
     def notice(self) -> str:

@@ -43,7 +43,7 @@ ADMIN = tuple(
         "applications/<application_id>/assertions", "applications/<application_id>/holders",
         "applications/<application_id>/keys", "applications/<application_id>/keys/<kid>",
         "applications/<application_id>/service-jwt", "applications/<application_id>/email-secret", "changes",
-        "conditions/test", "groups",
+        "conditions/test", "conditions/matches", "conditions/suggestions", "groups",
         "figures", "groups/<group_id>", "projects", "projects/<project_id>", "system",
         "projects/<project_id>/members", "projects/<project_id>/members/<user_id>", "projects/<project_id>/roles",
         "projects/<project_id>/restore", "identity-providers/<provider_id>/test",

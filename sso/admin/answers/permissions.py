@@ -223,6 +223,19 @@ class ConditionTestJson(TypedDict):
     added: NotRequired[bool]
 
 
+class ConditionMatchesJson(TypedDict):
+    total: int
+    exact: bool
+    examined: int
+    users: list[str]
+
+
+class ConditionSuggestionsJson(TypedDict):
+    tag: list[str]
+    purchase: list[str]
+    domain: list[str]
+
+
 class PermissionChangeJson(TypedDict):
     """The permissions that a user would gain and lose."""
 

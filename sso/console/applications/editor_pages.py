@@ -1,18 +1,20 @@
 """The editors of schemas, roles and assertions of an application."""
 
-from collections.abc import Callable
 from typing import Any
 
 from quart import Blueprint, request
 
-from sso.console.applications.examples import SCHEMA_EXAMPLE, json_text, role_example, rule_names
 from sso.console.applications.frame import APPLICATION, application_page, own_page, path_of
-from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
+from sso.console.applications.role_form import ROLE_FORM, read_role
+from sso.console.applications.schema_form import SCHEMA_FORM, read_schema
+from sso.console.document_forms.views import DocumentForm
+from sso.console.editor_pages import EditedRecord, EditorBody, RecordEditor, add_editor
 from sso.console.form_pages import Action, Form, add_actions
-from sso.console.json_fields import read_condition, read_object
 from sso.console.list_pages import Record, Variables
 from sso.console.sections import APPLICATIONS
 from sso.console.tester_pages import add_tester
+from sso.console.user_lookup import with_user_ids
+from sso.console.users.suggestion_pages import condition_page
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
 from sso.core.errors import ApiError
@@ -20,45 +22,51 @@ from sso.perm.input.condition_notation import condition_text
 
 ROLE, SCHEMA = "/roles/<application_id>/<name>", "/schemas/<application_id>"
 
-SCHEMA_SECTIONS = ("public_data", "private_data", "secret_data", "login")
+
+async def schema_body(_visit: ConsoleVisit, form: Form, _: Variables, record: EditedRecord) -> dict[str, Any]:
+    """Who may not change ``secret_data`` may not send it either, so that it is sent only if it has changed."""
+    sections = read_schema(form)
+    if sections.get("secret_data") == record.values.get("secret_data"):
+        sections.pop("secret_data", None)
+    return sections
 
 
-def schema_body(form: dict[str, str]) -> dict[str, Any]:
-    return {name: read_object(form[name], name) for name in SCHEMA_SECTIONS if name in form}
-
-
-def role_body(form: dict[str, str]) -> dict[str, Any]:
+async def role_body(visit: ConsoleVisit, form: Form, _: Variables, _record: EditedRecord) -> dict[str, Any]:
     limit = form.get("user_limit", "").strip() or "0"
+    role = read_role(form)
     return {
         "description": form.get("description", "").strip(),
         "default": "default" in form,
         "params": form.get("params", "").strip(),
         "user_limit": int(limit) if limit.isascii() and limit.isdecimal() and len(limit) < 10 else limit,
-        "condition": read_condition(form.get("condition", ""), "condition"),
-        "meta": read_object(form.get("meta", ""), "meta"),
+        **role,
+        "condition": await with_user_ids(visit, role["condition"], "condition"),
     }
 
 
-def assertions_body(form: dict[str, str]) -> dict[str, Any]:
+async def assertions_body(_visit: ConsoleVisit, form: Form, _: Variables, _record: EditedRecord) -> dict[str, Any]:
     lines = [line.strip() for line in form.get("assertions", "").splitlines()]
     return {"assertions": [line for line in lines if line]}
 
 
 def application_editor(
-    key: str, path: str, operation: str, method: str, body: Callable[[Form], dict[str, Any]]
+    key: str,
+    path: str,
+    operation: str,
+    method: str,
+    body: EditorBody,
+    document: DocumentForm | None = None,
 ) -> RecordEditor:
-    async def read_form(_visit: ConsoleVisit, form: Form, _variables: Variables, _: EditedRecord) -> dict[str, Any]:
-        return body(form)
-
-    async def page(visit: ConsoleVisit, variables: Variables, _: EditedRecord) -> dict[str, Any]:
+    async def page(visit: ConsoleVisit, variables: Variables, record: EditedRecord) -> dict[str, Any]:
         application_id = variables["application_id"]
         application = {"application_id": application_id, "name": await _application_name(visit, application_id)}
+        schema = await _readable(visit, SCHEMA, application_id) if key == "role" else {}
         return {
             **application_page(application, key, variables.get("name", "")),
-            **await _examples(visit, key, application_id),
             "application_path": path_of(application_id),
-            "as_json": json_text,
-            "as_condition": condition_text,
+            "schema": schema,
+            "has_condition": bool(record.values.get("condition")),
+            **(await condition_page(visit, [record.values["condition"]]) if key == "role" else {}),
         }
 
     return RecordEditor(
@@ -68,16 +76,18 @@ def application_editor(
         operation,
         f"applications/{key}.html",
         f"{key}-saved",
-        read_form,
+        body,
         page,
         own_page,
-        body_needs_record=False,
+        body_needs_record=key == "schema",
+        document=document,
+        conditions=lambda body: [body.get("condition")],
     )
 
 
 EDITORS = (
-    application_editor("schema", "schema", SCHEMA, "PATCH", schema_body),
-    application_editor("role", "roles/<name>", ROLE, "PATCH", role_body),
+    application_editor("schema", "schema", SCHEMA, "PATCH", schema_body, SCHEMA_FORM),
+    application_editor("role", "roles/<name>", ROLE, "PATCH", role_body, ROLE_FORM),
     application_editor("assertions", "assertions", f"{APPLICATION}/assertions", "PUT", assertions_body),
 )
 
@@ -102,16 +112,6 @@ async def _tester(visit: ConsoleVisit, variables: Variables) -> tuple[Record, Fo
 async def _application_name(visit: ConsoleVisit, application_id: str) -> str:
     application = await _readable(visit, APPLICATION, application_id)
     return str(application.get("name", f"Application {application_id}"))
-
-
-async def _examples(visit: ConsoleVisit, key: str, application_id: str) -> dict[str, Any]:
-    """Returns what the editor of a schema or role shows to copy."""
-    if key == "schema":
-        return {"schema_example": SCHEMA_EXAMPLE}
-    if key != "role":
-        return {}
-    schema = await _readable(visit, SCHEMA, application_id)
-    return {"rules": rule_names(schema), "role_example": role_example(schema)}
 
 
 async def _readable(visit: ConsoleVisit, path: str, application_id: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sso.console.form_pages import Form
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.listing import FilterChoice
 from sso.console.projects.frame import MAX_CHOICES
-from sso.console.role_rows import RoleRow, kept_rows, read_day
+from sso.console.role_rows import RoleRow, kept_rows, no_role_chosen, read_day
 from sso.console.sections import APPLICATIONS
 from sso.console.user_lookup import find_user_id
 from sso.console.view import ConsoleView
@@ -95,6 +95,11 @@ async def _body(_visit: ConsoleVisit, form: Form, variables: Variables, record: 
     return {"application_id": variables["application_id"], "roles": [row.item for row in rows]}
 
 
+def _refuse_unchanged(record: EditedRecord, body: dict[str, Any]) -> None:
+    if body["roles"] == [RoleRow.of(item).item for item in record.values["roles"]]:
+        raise no_role_chosen()
+
+
 async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord) -> dict[str, Any]:
     application_id, user_id = variables["application_id"], variables["user_id"]
     sees_users = visit.may("GET", "/users/<user_id>")
@@ -104,7 +109,7 @@ async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord)
         "title": f"Roles of {login or f'user {user_id}'}",
         "crumbs": [(base, record.values["application"]["name"]), (f"{base}/holders", "Users with roles")],
         "rows": [RoleRow.of(item) for item in record.values["roles"]],
-        "roles": await roles_of(visit, application_id),
+        "roles": [(name, name) for name in await roles_of(visit, application_id)],
         "user_id": user_id,
         "application": record.values["application"],
     }
@@ -120,5 +125,6 @@ ASSIGNMENT_EDITOR = RecordEditor(
     _body,
     _page,
     lambda variables: f"{path_of(variables['application_id'])}/users/{variables['user_id']}",
+    refuse_unchanged=_refuse_unchanged,
     read=_read,
 )

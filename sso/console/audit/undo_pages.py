@@ -13,6 +13,7 @@ from sso.console.audit.undo import CannotUndo, Undo, Values
 from sso.console.audit.undo_operations import undo_of
 from sso.console.audit.undo_rights import require_undo_rights
 from sso.console.form_error import FormError
+from sso.console.impact import impact_values
 from sso.console.sections import AUDIT
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit
@@ -87,7 +88,7 @@ def undo_pages(console: ConsoleView, routes: Blueprint) -> None:
             undo=undo,
             differences=differences(*undo.restored),
             version=current.version,
-            impact=impact,
+            **await impact_values(visit, impact),
             can_undo=can_undo,
             **(error.values if error else {}),
         )

@@ -1,41 +1,93 @@
-"""The form of a group: its conditions and the users who were added."""
+"""The form of a group: its conditions, as rows or as JSON, and the users who were added."""
 
 from typing import Any
 
+from sso.console.document_forms import condition_rows
+from sso.console.document_forms.condition_rows import CONDITION_VALUES
+from sso.console.document_forms.views import DocumentForm, is_table
+from sso.console.form_pages import Form
 from sso.console.json_fields import read_condition
 from sso.console.user_lookup import find_user_id
 from sso.console.users.form import split_list
 from sso.console.visit import ConsoleVisit
+from sso.core.field_errors import FieldError
 from sso.perm.input.condition_notation import condition_text
 from sso.perm.input.groups import MAX_CONDITIONS
 
-
-def condition_rows(form: dict[str, str] | None, group: dict[str, Any]) -> list[tuple[str, str]]:
-    """Returns the titles and texts of the conditions, with an empty row for a new one."""
-    if form is None:
-        rows = [(item["title"], condition_text(item["condition"])) for item in group["conditions"]]
-    else:
-        rows = [row for row in _typed_rows(form) if any(row)]
-    return [*rows, ("", "")]
+MAX_SHOWN = 40  # conditions as rows: a form has at most 1000 fields
 
 
-def read_conditions(form: dict[str, str]) -> list[dict[str, Any]]:
-    """Returns the conditions, unchecked. A row without a title and text is left out, so that it can be removed."""
-    conditions = []
-    for index, (title, text) in enumerate(_typed_rows(form)):
-        if title or text:
-            condition = read_condition(text, "conditions", index, "condition")
-            conditions.append({"title": title or f"Condition {index + 1}", "condition": condition})
-    return conditions
+def read_conditions(form: Form) -> dict[str, Any]:
+    """Returns the conditions, unchecked. One without a title and a condition is left out, so that it can be removed.
 
-
-def _typed_rows(form: dict[str, str]) -> list[tuple[str, str]]:
-    numbers = range(1, MAX_CONDITIONS + 2)
-    return [
-        (form.get(f"title_{number}", "").strip(), form.get(f"condition_{number}", "").strip())
-        for number in numbers
-        if f"condition_{number}" in form
+    Raises FieldError.
+    """
+    conditions = [
+        {"title": form[f"title_{number}"].strip() or f"Condition {number}", "condition": condition}
+        for number, condition in _filled(form)
     ]
+    return {"conditions": conditions}
+
+
+def _filled(form: Form) -> list[tuple[int, dict[str, Any]]]:
+    read = [(number, _read_condition(form, f"condition_{number}")) for number in _numbers(form)]
+    return [(number, condition) for number, condition in read if condition or form[f"title_{number}"].strip()]
+
+
+def _read_condition(form: Form, name: str) -> dict[str, Any]:
+    if not is_table(form):
+        return read_condition(form.get(name, ""), name)
+    return condition_rows.read_rows(form, name)
+
+
+def _numbers(form: Form) -> list[int]:
+    return [number for number in range(1, MAX_CONDITIONS + 2) if f"title_{number}" in form]
+
+
+def _json_fields(group: dict[str, Any]) -> Form:
+    form: Form = {}
+    for number, item in enumerate(_with_spare(group["conditions"]), 1):
+        form |= {f"title_{number}": item["title"], f"condition_{number}": condition_text(item["condition"])}
+    return form
+
+
+def _table_fields(group: dict[str, Any]) -> Form:
+    form: Form = {}
+    if len(group["conditions"]) > MAX_SHOWN:
+        raise FieldError(("view",), f"at most {MAX_SHOWN} conditions are shown as rows")
+    for number, item in enumerate(_with_spare(group["conditions"]), 1):
+        form |= {f"title_{number}": item["title"]}
+        form |= condition_rows.condition_fields(item["condition"], f"condition_{number}")
+    return form
+
+
+def _with_spare(conditions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [*conditions, {"title": "", "condition": {}}][:MAX_CONDITIONS]
+
+
+def _remove_row(form: Form, row: str) -> Form:
+    name, _, number = row.rpartition(":")
+    return condition_rows.remove_row(form, name, number)
+
+
+def _locate(form: Form, error: FieldError) -> FieldError:
+    """Returns an error about a condition with its number on the page, where empty ones count as well."""
+    match error.path:
+        case ("conditions", int(index), *rest):
+            number, _ = _filled(form)[index]
+            return FieldError(("conditions", number - 1, *rest), error.expected, status=error.status)
+    return error
+
+
+GROUP_FORM = DocumentForm(
+    _table_fields,
+    _json_fields,
+    read_conditions,
+    condition_rows.add_row,
+    _remove_row,
+    lambda form, _page: {"condition_numbers": _numbers(form), **CONDITION_VALUES},
+    _locate,
+)
 
 
 async def read_users(visit: ConsoleVisit, text: str) -> list[str]:

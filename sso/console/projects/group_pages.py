@@ -10,10 +10,12 @@ from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
 from sso.console.form_pages import Form, FormPage, add_form, new_record
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.projects.frame import group_choices, path_of, project_page, read_project
-from sso.console.projects.group_form import condition_rows, read_conditions, read_users
+from sso.console.projects.group_form import GROUP_FORM, read_conditions, read_users
 from sso.console.sections import PROJECTS
 from sso.console.tester_pages import add_tester
+from sso.console.user_lookup import with_user_ids
 from sso.console.users.form import split_list
+from sso.console.users.suggestion_pages import condition_page
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import NotFound
@@ -102,7 +104,10 @@ async def _body(visit: ConsoleVisit, form: Form, _variables: Variables, _: Edite
         "title": form.get("title", "").strip(),
         "description": form.get("description", "").strip(),
         "tags": split_list(form.get("tags", "")),
-        "conditions": read_conditions(form),
+        "conditions": [
+            {**item, "condition": await with_user_ids(visit, item["condition"], f"condition_{number}")}
+            for number, item in enumerate(read_conditions(form)["conditions"], 1)
+        ],
         "users": await read_users(visit, form.get("users", "")),
     }
 
@@ -114,10 +119,10 @@ async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord)
     uses = uses_of(project, variables["group_id"])
     return {
         **project_page(project, "groups", record.values["title"], (f"{base}/groups", "Groups")),
-        "condition_rows": condition_rows,
+        **await condition_page(visit, [item["condition"] for item in record.values["conditions"]]),
+        "use_names": await visit.names({"application": [use["application_id"] for use in uses]}),
         "users": "\n".join(logins.get(user_id) or user_id for user_id in record.values["users"]),
         "uses": uses,
-        "names": await visit.names({"application": [use["application_id"] for use in uses]}),
     }
 
 
@@ -143,4 +148,6 @@ GROUP_EDITOR = RecordEditor(
     _page,
     lambda variables: group_path(variables["project_id"], variables["group_id"]),
     read=_read,
+    document=GROUP_FORM,
+    conditions=lambda body: [item["condition"] for item in body["conditions"]],
 )

@@ -17,7 +17,7 @@ from sso.console.projects.frame import (
     project_page,
     read_project,
 )
-from sso.console.role_rows import RoleRow, kept_rows, read_day
+from sso.console.role_rows import RoleRow, kept_rows, no_role_chosen, read_day
 from sso.console.sections import PROJECTS
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
@@ -124,6 +124,11 @@ async def _body(_visit: ConsoleVisit, form: Form, _variables: Variables, record:
     return {"roles": member_roles(rows)}
 
 
+def _refuse_unchanged(record: EditedRecord, body: dict[str, Any]) -> None:
+    if body["roles"] == member_roles(role_rows(record.values["roles"])):
+        raise no_role_chosen()
+
+
 def _read_place(form: Form) -> str:
     place = form.get("place", "")
     if place and place.partition("/")[0] not in LEVELS:
@@ -171,4 +176,5 @@ MEMBER_EDITOR = RecordEditor(
     _body,
     _page,
     lambda variables: f"{path_of(variables['project_id'])}/members/{quote(variables['user_id'])}",
+    refuse_unchanged=_refuse_unchanged,
 )

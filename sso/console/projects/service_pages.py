@@ -1,4 +1,4 @@
-"""The services of a project: its applications, and the roles there that groups get or lose through the project."""
+"""The applications of a project, and the roles there that groups get or lose through the project."""
 
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +17,7 @@ from sso.console.projects.frame import (
     project_page,
     read_project,
 )
+from sso.console.role_rows import no_role_chosen
 from sso.console.sections import PROJECTS
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
@@ -73,6 +74,12 @@ async def _body(_visit: ConsoleVisit, form: Form, variables: Variables, record: 
     return {"settings": {"services": {**services, application_id: {"groups": kept}}}}
 
 
+def _refuse_unchanged(record: EditedRecord, body: dict[str, Any]) -> None:
+    services, stored = body["settings"]["services"], record.values["settings"].get("services", {})
+    if all(item == stored.get(application_id, {"groups": []}) for application_id, item in services.items()):
+        raise no_role_chosen()
+
+
 async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord) -> dict[str, Any]:
     project, application_id = record.values, variables["application_id"]
     titles = dict(await group_choices(visit, project["id"]))
@@ -85,10 +92,10 @@ async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord)
         query = {"application_id": application_id, "limit": str(MAX_CHOICES)}
         roles = await visit.data("GET", "/roles", query=query)
     return {
-        **project_page(project, "services", name, (f"{base}/services", "Services")),
+        **project_page(project, "services", name, (f"{base}/services", "Applications")),
         "actions": shown.get(application_id, {}).get("actions", []),
         "groups": list(titles.items()),
-        "roles": [role["name"] for role in roles if not role["protected"]],
+        "roles": [(role["name"], role["name"]) for role in roles if not role["protected"]],
     }
 
 
@@ -102,4 +109,5 @@ SERVICE_EDITOR = RecordEditor(
     _body,
     _page,
     lambda variables: f"{path_of(variables['project_id'])}/services/{quote(variables['application_id'], safe='')}",
+    refuse_unchanged=_refuse_unchanged,
 )

@@ -7,6 +7,7 @@ from quart import Blueprint, Response, current_app, request
 
 from sso.admin.request import AdminResponse
 from sso.console.form_error import FormError
+from sso.console.impact import impact_values
 from sso.console.progress_pages import OperationProgress, stream_page
 from sso.console.sections import STATE
 from sso.console.state.document import MANY_RECORDS, MAX_FORM, count_records, digest, read_document, record_changes
@@ -65,7 +66,7 @@ def state_pages(console: ConsoleView) -> Blueprint:
             comparison=found.members["data"],
             changes=record_changes(found.members),
             warnings=found.members.get("warnings", ()),
-            impact=found.members if "users" in found.members else None,
+            **await impact_values(visit, found.members),
             compared=digest(text),
         )
 

@@ -65,12 +65,11 @@ users = Table(
     Column("valid_from", BigInteger, nullable=False, server_default=text("0")),
     # When login, nick, lang or email_verified was changed; a trigger sets it. NULL: not since the registration.
     timestamp_column("updated", nullable=True),
-    # When the account will be erased. It is disabled until then.
     Column("sign_in_notices", Boolean, nullable=False, server_default=text("true")),  # mails about new devices
     timestamp_column("first_sign_in", nullable=True),
     text_column("terms_version"),  # the version of the terms that the user has accepted
     timestamp_column("terms_accepted", nullable=True),
-    timestamp_column("deletion_due", nullable=True),
+    timestamp_column("deletion_due", nullable=True),  # when the account will be erased; it is disabled until then
     # Who may keep it: user; operator (support only); disabled (support only, and it stays disabled).
     Column("deletion_by", Text),
     # For searches and sorted lists. The migration gives the first two the collation "C".
@@ -81,6 +80,9 @@ users = Table(
     Index("ix_users_disabled", "user_id", postgresql_where=text("disabled")),
     Index("ix_users_email_verified", "email_verified"),
     Index("ix_users_two_step", "user_id", postgresql_where=text(HAS_SECOND_FACTOR)),
+    Index("ix_users_tags", "tags", postgresql_using="gin"),  # these three: for conditions of roles and groups
+    Index("ix_users_purchases", "purchases", postgresql_using="gin"),
+    Index("ix_users_domain", text("""\"substring\"(login_key, '@([^@]*)$'::text)""")),  # substring(… FROM …)
     Index("ix_users_deletion_due", "deletion_due", postgresql_where=text("deletion_due IS NOT NULL")),
 )
 

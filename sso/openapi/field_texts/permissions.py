@@ -84,4 +84,7 @@ PERMISSIONS = {
     "asked": "What the condition asks for.",
     "decides": "Whether this comparison decides.",
     "added": "Whether the user was added to the group by hand.",
+    "examined": "How many users were compared with the conditions.",
+    "tag": "Tags that users have.",
+    "purchase": "Purchases that users have made.",
 }

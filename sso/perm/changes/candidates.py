@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sso.db.transaction import Runner
+from sso.db.transaction import Runner, Transaction
 from sso.perm.changes.impact import MAX_EXACT_USERS
 from sso.perm.engine.compiled_application import CompiledApplication, CompiledRole
 from sso.perm.engine.conditions import Condition, required_attributes
@@ -84,6 +84,11 @@ class Candidates:
     async def find(self, runner: Runner, limit: int = MAX_EXACT_USERS + 1) -> list[str]:
         """Returns the ids of the candidates that exist, at most ``limit``."""
         return await affected_users.find_candidates(runner, self._criteria, limit)
+
+    async def find_some(self, tx: Transaction, limit: int) -> list[str]:
+        """Like `find`, with a bounded amount of work even if very many users have an attribute."""
+        await affected_users.limit_index_reads(tx, 20 * limit)
+        return await self.find(tx, limit)
 
     async def count(self, runner: Runner) -> int:
         return await affected_users.count_candidates(runner, self._criteria)

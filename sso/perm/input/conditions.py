@@ -4,10 +4,14 @@ An unknown member is an error here, and not ignored as in other records: a condi
 hold for more users.
 """
 
-from sso.core.field_errors import FieldError, FieldPath
+from difflib import get_close_matches
+from typing import NoReturn
+
+from sso.core.field_errors import FieldError, FieldPath, is_plain_name
 from sso.core.net import parse_network
 from sso.perm.input.validators import check_domain, read, read_array, read_flag, read_word
 
+MEMBERS = ("domain", "uid", "tag", "ip", "purchase", "everyone", "and", "or")
 MAX_NODES = 256
 MAX_LEVELS = 64
 MAX_USER_ID = 64
@@ -53,10 +57,7 @@ class _ConditionChecker:
                 for index, part in enumerate(read_array(value, path)):
                     self.check(part, (*path, index), level + 1)
             case _:
-                raise FieldError(
-                    condition_path,
-                    "has an unknown member; known are domain, uid, tag, ip, purchase, everyone, and, or",
-                )
+                _refuse_member(member, condition_path)
 
     def _check_network(self, value: object, path: FieldPath) -> None:
         if not self._ip_allowed:
@@ -65,3 +66,13 @@ class _ConditionChecker:
             parse_network(value)  # type: ignore[arg-type]  # it refuses other types
         except ValueError as error:
             raise FieldError(path, str(error)) from None
+
+
+def _refuse_member(member: str, path: FieldPath) -> NoReturn:
+    """Only a plain name is repeated: others could break the reader's screen."""
+    known = ", ".join(MEMBERS)
+    if not is_plain_name(member):
+        raise FieldError(path, f"has an unknown member; known are {known}")
+    if close := get_close_matches(member.lower(), MEMBERS, 1):
+        raise FieldError(path, f'"{member}" is not known. Did you mean "{close[0]}"?')
+    raise FieldError(path, f'"{member}" is not known; known are {known}')

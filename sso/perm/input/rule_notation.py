@@ -46,7 +46,7 @@ def rule_texts(meta: Mapping[str, Any]) -> list[str]:
     """The rules of a role, as `add_rules` reads them."""
     texts = []
     for path, node in _rules(meta):
-        value = "" if node["value"] is True else f"={_value_text(node['value'])}"
+        value = "" if node["value"] is True else f"={value_text(node['value'])}"
         params = f"|{node.get('params', '')}" if node.get("params") or "|" in value else ""
         texts.append(f"{path.removeprefix('private_data.')}{value}{params}")
     return sorted(texts)
@@ -90,12 +90,12 @@ def _read_value(text: str, path: str) -> Any:
     return value
 
 
-def _value_text(value: Any) -> str:
+def value_text(value: Any) -> str:
     """The shortest text that `_read_value` reads as this value."""
-    return value if isinstance(value, str) and not _is_json(value) else orjson.dumps(value).decode()
+    return value if isinstance(value, str) and not is_json(value) else orjson.dumps(value).decode()
 
 
-def _is_json(text: str) -> bool:
+def is_json(text: str) -> bool:
     try:
         orjson.loads(text)
     except ValueError:

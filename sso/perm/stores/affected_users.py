@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sso.db.statement import Statement
-from sso.db.transaction import Runner
+from sso.db.transaction import Runner, Transaction
 
 _ALL_USERS = Statement("SELECT user_id FROM users ORDER BY user_id LIMIT :limit")
 _COUNT_USERS = Statement("SELECT count(*) FROM users")
@@ -16,11 +16,15 @@ _CANDIDATES = """WITH named AS (
         UNION SELECT r.user_id FROM user_records r WHERE r.application_id = :application_id AND :all_records
         UNION SELECT m.user_id FROM project_members m
             WHERE :application_id = 1 AND m.role = ANY(CAST(:roles AS text[]))
-        UNION SELECT u.user_id FROM users u WHERE :by_attribute AND (
+        UNION (SELECT u.user_id FROM users u WHERE :by_attribute AND (
             u.tags && CAST(:tags AS text[]) OR u.purchases && CAST(:purchases AS text[])
-            OR substring(u.login_key FROM '@([^@]*)$') = ANY(CAST(:domains AS text[]))))"""
-_FIND = Statement(f"{_CANDIDATES} SELECT u.user_id FROM named JOIN users u USING (user_id) LIMIT :limit")
-_COUNT = Statement(f"{_CANDIDATES} SELECT count(*) FROM named JOIN users u USING (user_id)")
+            OR substring(u.login_key FROM '@([^@]*)$') = ANY(CAST(:domains AS text[]))) {limit}))"""
+# Many users may have a tag. Without a limit of their own, all of them would be read before the first one is returned.
+_NAMED = _CANDIDATES.format(limit="LIMIT :limit")
+_FIND = Statement(f"{_NAMED} SELECT u.user_id FROM named JOIN users u USING (user_id) LIMIT :limit")
+_COUNT = Statement(f"{_CANDIDATES.format(limit='')} SELECT count(*) FROM named JOIN users u USING (user_id)")
+# An index on arrays reads all rows with a value; with this setting it returns some of them if there are many more.
+_LIMIT_INDEX_READS = Statement("SELECT set_config('gin_fuzzy_search_limit', :rows, true)")
 _WITH_OWN_ENTRY = Statement(
     """SELECT user_id FROM user_records WHERE application_id = :application_id
         AND (private_data #> CAST(:path AS text[]) IS NOT NULL OR public_data #> CAST(:path AS text[]) IS NOT NULL)
@@ -50,6 +54,11 @@ async def find_candidates(runner: Runner, criteria: Mapping[str, Any] | None, li
     else:
         rows = await runner.rows(_FIND, limit=limit, **criteria)
     return [row["user_id"] for row in rows]
+
+
+async def limit_index_reads(tx: Transaction, rows: int) -> None:
+    """Makes the indexes on tags and purchases return about so many rows at most, until the end of the transaction."""
+    await tx.value(_LIMIT_INDEX_READS, rows=str(rows))
 
 
 async def count_candidates(runner: Runner, criteria: Mapping[str, Any] | None) -> int:

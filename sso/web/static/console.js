@@ -95,6 +95,50 @@ addEventListener("pageshow", (event) => {
   document.querySelectorAll("form[data-busy] button").forEach((button) => (button.disabled = false));
 });
 
+// Editors. htmx:load is sent for the page and for each part that replaces another one.
+document.addEventListener("htmx:load", (event) => {
+  const part = event.detail.elt;
+  for (const input of part.querySelectorAll("[data-filter]")) {
+    input.hidden = false;
+    input.addEventListener("input", (typing) => {
+      typing.stopPropagation();  // the form need not be checked
+      for (const item of document.querySelectorAll(input.dataset.filter)) {
+        item.hidden = !item.textContent.toLowerCase().includes(input.value.trim().toLowerCase());
+      }
+    });
+    input.addEventListener("keydown", (key) => key.key === "Enter" && key.preventDefault());
+  }
+  if (part.id === "document") part.closest("form").dispatchEvent(new Event("rowsChanged"));
+});
+
+// Suggestions for the value of a row of a condition, by what the row compares.
+let suggesting = null;
+async function suggest(input) {
+  const member = input.closest(".condition-row").querySelector("select").value;
+  const search = member === "uid" ? input.value.split(/[\s,]+/).pop() : input.value;
+  suggesting?.abort();
+  suggesting = new AbortController();
+  try {
+    const answer = await fetch(`/console/users/suggestions?${new URLSearchParams({ member, search })}`, { signal: suggesting.signal });
+    if (!answer.ok) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const before = input.value.slice(0, input.value.length - search.length);  // other users of the same row
+    const options = [...page.querySelectorAll("option")];
+    for (const option of options) option.value = before + option.value;
+    document.getElementById("suggested").replaceChildren(...options);
+  } catch {
+    // The field works without suggestions.
+  }
+}
+let typed = 0;
+for (const kind of ["focusin", "input"]) {
+  document.addEventListener(kind, (event) => {
+    if (!event.target.matches?.("[data-suggest]")) return;
+    clearTimeout(typed);
+    typed = setTimeout(suggest, 200, event.target);
+  });
+}
+
 // Ctrl-K, or a slash outside of fields, opens the search over everything. Arrow keys move through what it finds, and Enter
 // opens the first hit.
 const finder = document.getElementById("finder");
