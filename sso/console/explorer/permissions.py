@@ -1,6 +1,6 @@
 """The effective permissions of a user at an application at a moment, as the explorer shows them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sso.admin.user_details import EVERY_RULE
@@ -112,7 +112,7 @@ async def _find_user(visit: ConsoleVisit, text: str, field_name: str) -> tuple[s
 
 def _of_side(error: FormError, prefix: str) -> FormError:
     if prefix and error.field == "at":
-        return FormError(error.text, error.status, f"{prefix}at")
+        return replace(error, field=f"{prefix}at")
     return error
 
 
