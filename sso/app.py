@@ -1,6 +1,7 @@
 """Builds the Quart application from the services: routes, middleware and configuration."""
 
 from collections.abc import Awaitable, Mapping
+from functools import partial
 from typing import Any
 
 import orjson
@@ -69,13 +70,13 @@ def build_app(services: Services, health: Health, metrics: Metrics) -> QuartTrio
         PARSERS=FairThread(MAX_BODIES_PER_CLIENT),
         BASE_URL=settings.base_url,
         HTTPS=settings.https,
-        SERVICE_NAME=services.brand.name,
         MAX_CONTENT_LENGTH=1024 * 1024,  # read_body has lower limits for most routes
         BODY_TIMEOUT=BODY_TIMEOUT_S,
         SEND_FILE_MAX_AGE_DEFAULT=3600,
     )
     install_translations(app.jinja_env)
-    brand.install(app.jinja_env, services.brand)
+    services.brand.observe(partial(brand.install, app.jinja_env))
+    app.jinja_env.globals["minimum_age"] = settings.minimum_age
     language_switcher.install(app.jinja_env)
     pages.install(app.jinja_env)
     for routes in all_routes(services, health):

@@ -31,6 +31,8 @@ from sso.accounts.second_factor.qr_codes import QrCodes
 from sso.accounts.second_factor.recovery_code_pages import recovery_code_pages
 from sso.accounts.second_factor.recovery_codes import SecondFactorSection
 from sso.accounts.second_factor.shown_codes import ShownCodes
+from sso.accounts.terms.acceptance_store import AcceptanceStore
+from sso.accounts.terms.pages import terms_pages
 from sso.accounts.visitor import Visitor
 from sso.admin.routes import admin_routes
 from sso.console.confirmation import ConsoleConfirmation
@@ -98,7 +100,11 @@ def all_routes(services: Services, health: Health) -> Iterator[Blueprint]:
         yield demo_mail_pages(DemoMailbox(services.settings.data_dir / MAIL_FOLDER))
     can_invite = services.settings.registration != "closed"
     yield from console_routes(
-        _console_view(services, pages), _findings(services), services.brand, can_invite=can_invite
+        _console_view(services, pages),
+        _findings(services),
+        services.brand,
+        can_invite=can_invite,
+        deletion_days=services.settings.deletion_days,
     )
 
 
@@ -190,6 +196,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
 
 
 def _login_pages(s: Services, pages: PageServices) -> Iterator[Blueprint]:
+    yield terms_pages(pages.visitor, s.terms, pages.login_flows, AcceptanceStore(s.database))
     yield login_pages(
         pages.visitor,
         s.password_login,

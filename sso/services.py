@@ -29,17 +29,20 @@ from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.signed_in_game_store import SignedInGames
 from sso.accounts.support_operations import SupportOperations
+from sso.accounts.terms.terms import Terms
 from sso.accounts.user_jwt import UserJwts
 from sso.accounts.user_store import UserStore
 from sso.admin.wiring import ManagementApi, ManagementServices, build_management
 from sso.backchannel_logout.sender import build_logout_sender
+from sso.branding.live_brand import LiveBrand
+from sso.branding.settings_brand import settings_brand
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
 from sso.change_stream.permission_changes import PermissionChangeRecorder
 from sso.change_stream.reader import ChangeReader
 from sso.change_stream.sequencer import ChangeSequencer
 from sso.config import Settings
-from sso.core.brand import Brand
+from sso.core.brand import CurrentBrand
 from sso.core.encryption import Keyring
 from sso.core.passwords import Hasher
 from sso.core.signature_verification import SignatureVerificationPool
@@ -54,7 +57,6 @@ from sso.keys.keyset import KeySet
 from sso.keys.master_key import open_keyring
 from sso.keys.rotation import KeyRotation
 from sso.keys.store import KeyStore
-from sso.mail.content import mail_logo
 from sso.mail.outbox import Outbox
 from sso.mail.sender import build_mail_sender
 from sso.mail.smtp import MAIL_FOLDER, Delivery
@@ -75,7 +77,9 @@ from sso.webhooks.wiring import build_webhooks
 @dataclass(frozen=True)
 class Services:
     settings: Settings
-    brand: Brand
+    brand: CurrentBrand
+    live_brand: LiveBrand
+    terms: Terms
     database: Database
     keyring: Keyring
     bus: Bus
@@ -143,20 +147,12 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     key_store = KeyStore(database)
     keys = KeySet(key_store, ring)
     hasher = Hasher(settings.argon2_time, settings.argon2_kib, settings.login_queue)
-    brand = Brand(
-        settings.brand_name,
-        settings.brand_accent,
-        settings.brand_logo,
-        settings.support_url or "",
-        settings.privacy_url or "",
-        settings.terms_url or "",
-        settings.signin_text or "",
-    )
+    brand = CurrentBrand(settings_brand(settings))
     outbox = Outbox(ring, bus, brand)
     users = UserStore(database, outbox.wake_senders)
-    recovery_codes = RecoveryCodes(database, ring, outbox, brand.name)
-    factors = SecondFactors(database, ring, outbox, brand.name, recovery_codes)
-    factor_changes = SecondFactorChanges(database, recovery_codes, outbox, brand.name)
+    recovery_codes = RecoveryCodes(database, ring, outbox, brand)
+    factors = SecondFactors(database, ring, outbox, brand, recovery_codes)
+    factor_changes = SecondFactorChanges(database, recovery_codes, outbox, brand)
     tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
     token_store = build_token_store(settings, database, keys)
     jwts = UserJwts(
@@ -185,23 +181,26 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     applications = permissions.login_rules
     login_rate_limiter = LoginRateLimiter(database, settings.rate_login, settings.rate_account)
     new_passwords = RateLimiter(database, "new password", NEW_PASSWORDS_PER_MINUTE)
-    password_login = PasswordLogin(users, hasher, factors, login_rate_limiter, new_passwords, brand.name)
+    password_login = PasswordLogin(users, hasher, factors, login_rate_limiter, new_passwords, brand)
     links = MailedLinks(database, settings.base_url)
     authentication_data = AuthenticationDataIssuer(tokens, jwts, applications, settings.vendor)
     proxies = TrustedProxies(settings.trusted_proxies, settings.proxy_header.lower())
     smtp_url = settings.smtp_url.get_secret_value() if settings.smtp_url else None
     delivery = Delivery(smtp_url, settings.data_dir / MAIL_FOLDER, settings.smtp_ca_file)
     known_devices = KnownDevices(database, users, ring)
-    sign_in_notices = SignInNotices(database, known_devices, applications, outbox, settings.base_url, brand.name)
+    sign_in_notices = SignInNotices(database, known_devices, applications, outbox, settings.base_url, brand)
+    terms = Terms(brand, settings.terms_version or "", settings.minimum_age)
     sessions = SessionStore(
-        database, settings.browser_ttl_s, outbox.wake_senders, second_factor_of_all=settings.require_2fa == "all"
+        database,
+        settings.browser_ttl_s,
+        outbox.wake_senders,
+        terms.must_accept,
+        second_factor_of_all=settings.require_2fa == "all",
     )
     games = SignedInGames(database, applications, settings.token_ttl_s, settings.jwt_ttl_s, settings.token_max_s)
-    deletion = AccountDeletion(
-        database, permissions.writer, outbox, brand.name, settings.base_url, settings.deletion_days
-    )
+    deletion = AccountDeletion(database, permissions.writer, outbox, brand, settings.base_url, settings.deletion_days)
     erasure = AccountErasure(database)
-    password_changes = PasswordChanges(database, outbox, brand.name)
+    password_changes = PasswordChanges(database, outbox, brand)
     new_login = NewLogin(users, links, outbox, permissions.writer)
     oauth = build_oauth(
         settings, database, ring, keys, jwts, token_store, verifications, service_tokens, outbox.wake_senders
@@ -216,13 +215,15 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         sign_in_notices,
         ClientDeviceSites(database, oauth.clients, oauth.authorizations, sign_in_notices),
     )
-    registration = build_registration(settings, database, ring, links, outbox, password_login, brand.name)
-    upstream = build_upstream(settings, database, ring, outbox, brand.name)
+    registration = build_registration(settings, database, ring, links, outbox, password_login, brand, terms)
+    upstream = build_upstream(settings, database, ring, outbox, brand, terms)
     key_rotation = KeyRotation(database, bus, ring)
     operations = build_operations(ring, password_changes, allow_http=not settings.https)
     return Services(
         settings=settings,
         brand=brand,
+        live_brand=LiveBrand(database, settings, brand),
+        terms=terms,
         database=database,
         keyring=ring,
         bus=bus,
@@ -237,16 +238,14 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         recovery_codes=recovery_codes,
         second_factor_requirement=SecondFactorRequirement(settings.require_2fa, applications),
         used_factor=used_factor,
-        passkeys=build_passkeys(
-            settings.base_url, database, ring, outbox, factor_changes, login_rate_limiter, brand.name
-        ),
+        passkeys=build_passkeys(settings.base_url, database, ring, outbox, factor_changes, login_rate_limiter, brand),
         password_login=password_login,
         password_changes=password_changes,
-        reset_requests=ResetRequests(database, links, outbox, brand.name),
+        reset_requests=ResetRequests(database, links, outbox, brand),
         password_reset=PasswordReset(database, users, links, password_changes, outbox),
-        email_verification=EmailVerification(database, users, links, outbox, brand.name),
-        email_change=EmailChange(database, links, outbox, brand.name, new_login),
-        email_undo=EmailUndo(database, links, outbox, brand.name, new_login),
+        email_verification=EmailVerification(database, users, links, outbox, brand),
+        email_change=EmailChange(database, links, outbox, brand, new_login),
+        email_undo=EmailUndo(database, links, outbox, brand, new_login),
         sign_in_notices=sign_in_notices,
         known_devices=known_devices,
         registration=registration,
@@ -293,5 +292,5 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),
         logout_sender=build_logout_sender(settings, database, keys),
-        mail_sender=build_mail_sender(database, ring, settings.mail_from, delivery, mail_logo(brand)),
+        mail_sender=build_mail_sender(database, ring, settings.mail_from, delivery, brand),
     )

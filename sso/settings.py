@@ -399,15 +399,17 @@ class Settings:
         "",
         values.mail_sender,
         "Sender of mails.",
-        example="Sign-on <sso@example.com>",
+        example="Iron Foundry <sso@example.com>",
         default_text="`sso@` and the host of SSO_BASE_URL",
     )
 
     # Brand
-    brand_name: str = setting(
-        "Sign-on",
+    brand_name: str | None = setting(
+        None,
         values.line(64),
         "Name of the service on its pages, in its mails and in authenticator apps.",
+        example="Iron Foundry",
+        default_text="the host of SSO_BASE_URL",
         see="branding",
     )
     brand_logo: Logo | None = setting(
@@ -430,10 +432,32 @@ class Settings:
         example="mailto:support@example.com",
     )
     privacy_url: str | None = setting(
-        None, values.link, "The privacy policy. All pages link to it.", example="https://example.com/privacy"
+        None,
+        values.document_link,
+        "The privacy policy. All pages link to it, and new users confirm that they have read it.",
+        example="https://example.com/privacy",
+        see="accounts",
     )
     terms_url: str | None = setting(
-        None, values.link, "The terms of service. All pages link to it.", example="https://example.com/terms"
+        None,
+        values.document_link,
+        "The terms of service. All pages link to it, and new users accept them.",
+        example="https://example.com/terms",
+        see="accounts",
+    )
+    terms_version: str | None = setting(
+        None,
+        values.line(64),
+        "Version of the terms and of the privacy policy, such as their date. Users who have not accepted this version "
+        "are asked when they next sign in with a browser.",
+        example="2026-11-01",
+        see="accounts",
+    )
+    minimum_age: int = setting(
+        0,
+        values.integer(0, 99),
+        "Age in years that new users confirm to have; nothing about it is stored. 0: not asked.",
+        see="accounts",
     )
     signin_text: str | None = setting(
         None,

@@ -65,14 +65,15 @@ class SecondFactorNotUsed(ApiError):
 
 
 class AccountClosed(ApiError):
-    """The credentials are correct, and the user has requested the deletion of the account, which can still be kept."""
+    """The credentials are correct, and the account will be deleted. A user who has requested it can still keep it."""
 
     status = 403
     code = "access_denied"
 
     def __init__(self, user: "User", auth: str, *, needs_code: bool) -> None:
         due = f" on {user.deletion_due:%Y-%m-%d}" if user.deletion_due else ""
-        super().__init__(f"this account will be deleted{due}: sign in with a browser to keep it")
+        how = "sign in with a browser" if user.can_be_kept else "ask support"
+        super().__init__(f"this account will be deleted{due}: {how} to keep it")
         self.user = user
         self.auth = auth  # how the user has authenticated
-        self.needs_code = needs_code  # the second factor was not checked yet
+        self.needs_code = needs_code and user.can_be_kept  # the second factor was not checked yet

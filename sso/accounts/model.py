@@ -39,6 +39,8 @@ class User:
     valid_from: int
     sign_in_notices: bool  # mails about sign-ins with new devices
     first_sign_in: datetime | None  # NULL also if it was before this was recorded
+    terms_version: str  # the version of the terms that the user has accepted
+    terms_accepted: datetime | None
     deletion_due: datetime | None  # when the account, which is disabled until then, will be erased
     deletion_by: str | None  # "user", "operator" or "disabled"
     updated: datetime | None
@@ -48,6 +50,14 @@ class User:
         """The second factors that are turned on: "totp", "email", "passkey"."""
         factors = {"totp": self.totp_sealed is not None, "email": self.email_2fa, "passkey": self.passkey_count > 0}
         return tuple(factor for factor, is_on in factors.items() if is_on)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the account will be deleted, and its user is told so after the sign-in.
+
+        The user of an account that is also disabled is told as little as other disabled users.
+        """
+        return self.deletion_by in ("user", "operator")
 
     @property
     def can_be_kept(self) -> bool:

@@ -4,6 +4,7 @@ from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.user_change_store import set_password
 from sso.accounts.user_store import get_user, revoke_everything
+from sso.core.brand import CurrentBrand
 from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.transaction import Transaction
@@ -21,10 +22,10 @@ ADVICE = Text(
 
 
 class PasswordChanges:
-    def __init__(self, database: Database, outbox: Outbox, service_name: str) -> None:
+    def __init__(self, database: Database, outbox: Outbox, brand: CurrentBrand) -> None:
         self._database = database
         self._outbox = outbox
-        self._service_name = service_name
+        self._brand = brand
 
     async def change(self, user: User, password_hash: str) -> User | None:
         """Changes the password and returns the changed user.
@@ -46,6 +47,6 @@ class PasswordChanges:
         await record_event(
             tx, user.user_id, EventKind.PASSWORD_RESET if reason is BY_RESET else EventKind.PASSWORD_CHANGED
         )
-        content = MailContent(Text(SUBJECT, service=self._service_name), (reason, ADVICE))
+        content = MailContent(Text(SUBJECT, service=self._brand.name), (reason, ADVICE))
         await self._outbox.put(tx, user.login, content, user.lang)
         return await get_user(tx, user.user_id)

@@ -4,12 +4,12 @@ Cookies hold the secret, the database its digest.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from sso.accounts.authentication_context import PASSWORD, AuthenticationContext, has_second_factor
-from sso.accounts.ended_session_sql import REMEMBER_ENDED
+from sso.accounts.ended_session_store import END, why_ended
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.guarded_statements import guarded_by_user
 from sso.accounts.history.events import EventKind, record_event
@@ -63,19 +63,6 @@ _LIST = Statement(
     WHERE user_id = :user_id AND expires > now() ORDER BY last_seen DESC LIMIT 100"""
 )
 _MARK_AUTHENTICATED = Statement("UPDATE browser_sessions SET authenticated = now() WHERE id = :id")
-_END = Statement(
-    f"""WITH ended AS (
-        DELETE FROM browser_sessions WHERE user_id = :user_id AND id = :id
-        RETURNING digest, user_id, device, coalesce(sid, id) AS sid
-    ), remembered AS ({REMEMBER_ENDED})
-    SELECT device, sid FROM ended"""
-)
-# The event of the history that was written in the same transaction says why.
-_WHY_ENDED = Statement(
-    """SELECT coalesce((
-        SELECT e.kind FROM account_events e WHERE e.user_id = s.user_id AND e.at = s.ended ORDER BY e.id DESC LIMIT 1
-    ), '') FROM ended_sessions s WHERE s.digest = :digest AND s.expires > now()"""
-)
 _START_CHALLENGE = """, new_challenges AS (
         INSERT INTO login_challenges (digest, user_id, expires, auth)
         SELECT digest, user_id, now() + make_interval(secs => life), auth FROM valid_items
@@ -97,6 +84,12 @@ class Session:
     secret: str
     authenticated: datetime | None = None  # when the user last proved who they are, with a second factor if one is on
     must_enrol: bool = False
+    must_accept: bool = False  # the present version of the terms
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the user can continue, without a step that the sign-in still needs."""
+        return not (self.must_enrol or self.must_accept)
 
     @property
     def is_proven(self) -> bool:
@@ -142,14 +135,17 @@ class SessionStore:
         database: Database,
         life_s: int,
         wake_senders: Callable[[], None],
+        must_accept: Callable[[User], bool] = lambda _user: False,
         *,
         second_factor_of_all: bool = False,
     ) -> None:
-        """``wake_senders`` is called after logout notifications may have been queued.
+        """``wake_senders`` is called after logout notifications may have been queued. ``must_accept`` returns whether a
+        user must accept the terms before a session can be used.
 
         ``second_factor_of_all``: every session needs a sign-in with a second factor, also one that is older than this
         requirement.
         """
+        self._must_accept = must_accept
         self._second_factor_of_all = second_factor_of_all
         self._database = database
         self._wake_senders = wake_senders
@@ -167,31 +163,33 @@ class SessionStore:
         )
 
     async def why_ended(self, secret: str) -> str | None:
-        """Returns the kind of the event that has ended the session with this secret, or "" if there is none.
+        """See `ended_session_store.why_ended`."""
+        return await why_ended(self._database, digest(secret))
 
-        Returns None if there was no such session, or it ended in another way: the user signed out, or it expired.
-        """
-        kind: str | None = await self._database.value(_WHY_ENDED, digest=digest(secret))
-        return kind
-
-    async def look_up(self, secret: str, address: Address, *, may_enrol: bool = False) -> Session | None:
+    async def look_up(
+        self, secret: str, address: Address, *, may_enrol: bool = False, may_accept: bool = False
+    ) -> Session | None:
         """Returns the session of a cookie, or None if there is none or it has ended. Reads the database each time.
 
-        A session whose user must set up a second factor first is returned only with ``may_enrol``. One whose user has
-        a second factor, which is required, and has signed in without it is not returned: the user signs in again.
+        A session whose user must set up a second factor first is returned only with ``may_enrol``, one whose user must
+        accept the terms first only with ``may_accept``. One whose user has a second factor, which is required, and has
+        signed in without it is not returned: the user signs in again.
         """
         row = await self._look_up(digest=digest(secret))
         if row is None:
             return None
         user = User.from_row(row)
         must_enrol = row["must_enrol"] or (self._second_factor_of_all and not user.second_factors)
-        if must_enrol and not may_enrol:
+        must_accept = self._must_accept(user)
+        if (must_enrol and not may_enrol) or (must_accept and not may_accept):
             return None
         if self._second_factor_of_all and not must_enrol and not has_second_factor(row["auth"]):
             return None
         if row["stale"]:
             await self._database.value(_TOUCH, id=row["id"], address=str(address))
-        return Session(row["id"], user, row["created"], row["auth"], secret, row["authenticated"], must_enrol)
+        return Session(
+            row["id"], user, row["created"], row["auth"], secret, row["authenticated"], must_enrol, must_accept
+        )
 
     async def start(
         self,
@@ -241,7 +239,8 @@ class SessionStore:
         if row is None:
             raise InvalidCredentials
         raise_if_blocked(row["wait"])
-        return Session(session_id, user, row["created"], authentication.auth, secret, row["authenticated"], must_enrol)
+        started = Session(session_id, user, row["created"], authentication.auth, secret, row["authenticated"])
+        return replace(started, must_enrol=must_enrol, must_accept=self._must_accept(user))
 
     async def mark_authenticated(self, session_id: str) -> None:
         """Records that the user of this session has just proved who they are."""
@@ -286,7 +285,7 @@ class SessionStore:
 
 
 async def _end_session(tx: Transaction, user_id: str, session_id: str) -> bool:
-    row = await tx.row(_END, user_id=user_id, id=session_id)
+    row = await tx.row(END, user_id=user_id, id=session_id)
     if row is None:
         return False
     await end_site_sessions(tx, user_id, sids=[row["sid"]])

@@ -14,6 +14,7 @@ from sso.accounts.known_devices import FactorDevice, KnownDevices
 from sso.accounts.model import LoginOptions, User
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.user_change_store import mark_first_sign_in, turn_notices
+from sso.core.brand import CurrentBrand
 from sso.core.language import Text, in_language
 from sso.core.net import Address, client_network
 from sso.db.database import Database
@@ -37,14 +38,14 @@ class SignInNotices:
         applications: ApplicationDirectory,
         outbox: Outbox,
         base_url: str,
-        service_name: str,
+        brand: CurrentBrand,
     ) -> None:
         self._devices = devices
         self._title = applications.title
         self._database = database
         self._outbox = outbox
         self._base_url = base_url
-        self._service_name = service_name
+        self._brand = brand
 
     async def browser_signed_in(self, user: User, device_cookie: str, label: str, address: Address) -> None:
         """``device_cookie`` is the cookie that the browser sent, before it got a new one."""
@@ -115,7 +116,7 @@ class SignInNotices:
     def _mail(self, device: str, address: Address) -> MailContent:
         time = self._database.clock.utc().astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
         return MailContent(
-            Text("New sign-in to %(service)s", service=self._service_name),
+            Text("New sign-in to %(service)s", service=self._brand.name),
             (
                 Text(
                     "Someone signed in to your account: %(device)s, address %(address)s, at %(time)s.",

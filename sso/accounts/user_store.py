@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sso.accounts.ended_session_sql import REMEMBER_ENDED
+from sso.accounts.ended_session_store import REMEMBER_ENDED
 from sso.accounts.guarded_statements import NOW, guarded_by_user
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User, login_key, stored_login
@@ -41,8 +41,10 @@ _IS_ID_USED = Statement(
 )
 _IS_LOGIN_USED = Statement("SELECT EXISTS (SELECT FROM users WHERE login_key = :login_key)")
 _CREATE = Statement(
-    """INSERT INTO users (user_id, login, login_key, password_hash, nick, lang, email_verified)
-    VALUES (:user_id, :login, :login_key, :password_hash, :nick, :lang, :email_verified)
+    """INSERT INTO users
+        (user_id, login, login_key, password_hash, nick, lang, email_verified, terms_version, terms_accepted)
+    VALUES (:user_id, :login, :login_key, :password_hash, :nick, :lang, :email_verified,
+        coalesce(CAST(:accepted_terms AS text), ''), CASE WHEN CAST(:accepted_terms AS text) IS NOT NULL THEN now() END)
     ON CONFLICT DO NOTHING RETURNING *"""
 )
 _REHASH = Statement(
@@ -217,9 +219,19 @@ async def can_sign_in(tx: Runner, user_id: str) -> bool:
 
 
 async def create_user(
-    tx: Runner, login: str, password_hash: str | None, nick: str, lang: str, *, email_verified: bool
+    tx: Runner,
+    login: str,
+    password_hash: str | None,
+    nick: str,
+    lang: str,
+    *,
+    email_verified: bool,
+    accepted_terms: str | None = None,
 ) -> User | None:
-    """Creates a user who registers. Returns None if the login is taken; of several concurrent calls, one creates it."""
+    """Creates a user who registers. Returns None if the login is taken; of several concurrent calls, one creates it.
+
+    ``accepted_terms`` is the version of the terms, None if there is nothing to accept.
+    """
     while True:
         row = await tx.row(
             _CREATE,
@@ -230,6 +242,7 @@ async def create_user(
             nick=nick,
             lang=lang,
             email_verified=email_verified,
+            accepted_terms=accepted_terms,
         )
         if row:
             # Conditions of roles and groups compare the domain of the login, so its changes are in the audit trail.

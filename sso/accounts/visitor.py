@@ -15,13 +15,16 @@ class Visitor:
     def __init__(self, sessions: SessionStore) -> None:
         self._sessions = sessions
 
-    async def session(self, *, may_enrol: bool = False) -> Session | None:
+    async def session(self, *, may_enrol: bool = False, may_accept: bool = False) -> Session | None:
         """Returns the session of the browser's cookie, if it is valid. Pages are then shown in the user's language.
 
-        A session whose user must set up a second factor first is returned only with ``may_enrol``.
+        A session whose user must set up a second factor first is returned only with ``may_enrol``, one whose user must
+        accept the terms first only with ``may_accept``.
         """
         secret = read_cookie(SESSION_COOKIE)
-        session = await self._sessions.look_up(secret, client_address(), may_enrol=may_enrol) if secret else None
+        if not secret:
+            return None
+        session = await self._sessions.look_up(secret, client_address(), may_enrol=may_enrol, may_accept=may_accept)
         if session:
             language.use_user_language(session.user.lang)
         return session

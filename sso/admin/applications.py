@@ -11,6 +11,8 @@ from sso.admin.permission_resource import PermissionResource, ReadRecord, permis
 from sso.admin.request import (
     AdminRequest,
     AdminResponse,
+    AdminRoute,
+    DeleteQuery,
     JsonRecord,
     SortedQuery,
     sorted_response,
@@ -101,6 +103,16 @@ class ApplicationResource(PermissionResource[int]):
     async def delete(self, request: AdminRequest) -> AdminResponse:
         """Marks the application as removed: nobody has permissions there any more."""
         return await self.change_record(request, partial(self._applications.remove, application_id=self.key(request)))
+
+    async def restore(self, request: AdminRequest) -> AdminResponse:
+        """Restores a removed application, with the permissions that it gave. Needs the role root."""
+        return await self.change_record(request, partial(self._applications.restore, application_id=self.key(request)))
+
+    def routes(self) -> tuple[AdminRoute, ...]:
+        path, summary = f"{self.kind.one}/restore", "Restore a removed application"
+        answer = AnswerShape(APPLICATION)
+        restore = AdminRoute("POST", path, self.kind.manage, self.restore, DeleteQuery, answer=answer, summary=summary)
+        return (*super().routes(), restore)
 
     async def _fully_visible(self, request: AdminRequest) -> Visible:
         caller = request.caller.permissions

@@ -10,7 +10,7 @@ from sso.admin.answers.service import CLIENT
 from sso.admin.answers.shape import AnswerShape
 from sso.admin.caller import AdminCaller
 from sso.admin.record_resource import RecordKind, RecordResource
-from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute, JsonRecord, SortedQuery
+from sso.admin.request import AdminModel, AdminRequest, AdminResponse, AdminRoute, EntryId, JsonRecord, SortedQuery
 from sso.admin.rights import AdminRight
 from sso.core.errors import ApiError, Forbidden
 from sso.core.field_errors import FieldError
@@ -21,12 +21,13 @@ from sso.db.transaction import Row, Transaction
 from sso.oauth.clients.operations import ClientOperations, client_id_taken, needs_secret
 from sso.oauth.clients.record import ClientChanges, ClientRecord, client_json
 from sso.oauth.clients.redirect_uris import redirect_warnings
-from sso.oauth.clients.store import find_client_page, lock_client, read_client_row
+from sso.oauth.clients.store import count_grants, find_client_page, lock_client, read_client_row
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.stores.applications import read_application_row
 from sso.web.request_model import QueryFlag
 
 MAX_SECONDS = 10 * 365 * 86400
+MAX_COUNTED_GRANTS = 1001
 
 
 class SecretRotation(AdminModel):
@@ -35,6 +36,10 @@ class SecretRotation(AdminModel):
     overlap: Annotated[int, Field(ge=0, le=MAX_SECONDS)] | None = None  # None: until the rotation is finished
     expires_in: Annotated[int, Field(ge=1, le=MAX_SECONDS)] | None = None  # None: the new secret has no end
     finish: bool = False  # ends the old secret; there is no new one
+
+
+class NewClient(ClientRecord):
+    undo_of: EntryId | None = None  # the audit entry of a deletion, which is undone: the client has its secrets again
 
 
 class ClientQuery(SortedQuery):
@@ -50,7 +55,7 @@ class ClientResource(RecordResource[Row]):
         "/clients/<client_id>",
         AdminRight.VIEW_CLIENTS,
         AdminRight.MANAGE_CLIENTS,
-        ClientRecord,
+        NewClient,
         {"client_id": "shop", "profile": "oidc", "redirect_uris": ["https://shop.example.com/callback"]},
         ClientChanges,
         {"disabled": True},
@@ -61,11 +66,18 @@ class ClientResource(RecordResource[Row]):
             "delete": "Deletes the client, and revokes everything that it was granted.",
         },
         record=CLIENT,
+        answers={"get": AnswerShape(CLIENT, {"grants": int})},
     )
 
     def __init__(self, database: Database, operations: ClientOperations) -> None:
         super().__init__(database)
         self._operations = operations
+
+    async def get(self, request: AdminRequest) -> AdminResponse:
+        """Returns the client, and how many sign-ins of users would end if it were deleted, counted up to 1,001."""
+        response = await super().get(request)
+        grants = await count_grants(self.database, self.path_key(request), MAX_COUNTED_GRANTS)
+        return replace(response, members={**response.members, "grants": grants})
 
     async def page(self, request: AdminRequest) -> Page[Row]:
         query: ClientQuery = request.query
@@ -86,10 +98,10 @@ class ClientResource(RecordResource[Row]):
     async def authorize(self, request: AdminRequest, record: Row, tx: Transaction) -> None:
         require_rights_of_client(request.caller, record)
 
-    async def prepare_new(self, request: AdminRequest) -> tuple[ClientRecord, str | None]:
+    async def prepare_new(self, request: AdminRequest) -> tuple[NewClient, str | None]:
         """Returns the record, and its secret if that is generated."""
-        record: ClientRecord = request.body
-        if not needs_secret(record):
+        record: NewClient = request.body
+        if record.undo_of is not None or not needs_secret(record):
             return record, None
         secret = secret_token()
         return record.model_copy(update={"client_secret": secret}), secret
@@ -100,8 +112,8 @@ class ClientResource(RecordResource[Row]):
             raise FieldError(("client_id",), "cannot be changed")
         return changes, None
 
-    async def insert(self, tx: Transaction, request: AdminRequest, prepared: tuple[ClientRecord, str | None]) -> Row:
-        return await self._operations.create(tx, request.caller.actor, prepared[0])
+    async def insert(self, tx: Transaction, request: AdminRequest, prepared: tuple[NewClient, str | None]) -> Row:
+        return await self._operations.create(tx, request.caller.actor, prepared[0], prepared[0].undo_of)
 
     async def save(
         self, tx: Transaction, request: AdminRequest, record: Row, prepared: tuple[ClientChanges, None]

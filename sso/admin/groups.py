@@ -88,11 +88,11 @@ class GroupResource(PermissionResource[str]):
 
     async def create(self, request: AdminRequest) -> AdminResponse:
         body: NewGroup = request.body
-        fields, warnings = read_group_changes(body.given("group_id", "project_id"))
+        fields, warnings = read_group_changes(body.given("group_id", "project_id", "undo_of"))
 
         async def create(context: ManagementContext) -> OperationResult[Row]:
             project_id = await resolve_project_id(self.database, body.project_id)
-            return await self._groups.create(context, project_id, fields, body.group_id)
+            return await self._groups.create(context, project_id, fields, body.group_id, body.undo_of)
 
         async with self._projects.hiding(request, body.project_id):
             return await self.create_record(request, create, lambda group: str(group["id"]), warnings)

@@ -104,7 +104,7 @@ class ProviderResource(RecordResource[IdentityProvider]):
         return changes
 
     async def insert(self, tx: Transaction, request: AdminRequest, prepared: NewProvider) -> IdentityProvider:
-        return await self._operations.create(tx, request.caller.actor, prepared)
+        return await self._operations.create(tx, request.caller.actor, prepared, prepared.undo_of)
 
     async def save(
         self, tx: Transaction, request: AdminRequest, record: IdentityProvider, prepared: ProviderChanges

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from sso.admin.request import JsonRecord
+from sso.admin.request import EntryId, JsonRecord
 from sso.perm.input.access_keys import AccessKeyFields, KeyValue
 from sso.perm.input.application import ApplicationFields
 from sso.perm.input.field_types import ApplicationId, GroupId, Number, Segment, Title, UserName, Word
@@ -55,6 +55,7 @@ class RoleChanges(RoleAttributes, PermissionBody):
 class NewRole(RoleChanges):
     application_id: ApplicationId
     name: Segment
+    undo_of: EntryId | None = None  # the audit entry of a deletion, which is undone: its users and groups have it again
 
 
 class AccessKeyChanges(AccessKeyFields, PermissionBody):
@@ -95,6 +96,7 @@ class GroupChanges(GroupAttributes, PermissionBody):
 
 class NewGroup(GroupChanges):
     group_id: GroupId | None = None  # the group that was deleted had it
+    undo_of: EntryId | None = None  # the audit entry of the deletion, which is undone: the group has its roles again
     project_id: Segment
     title: Title
 

@@ -20,6 +20,7 @@ from sso.web.body import JSON, SMALL_BODY, BodyLimit, ParsedBody
 from sso.web.request_model import QueryFlag, WholeNumber, at_most, validate
 
 MAX_PAGE = 1000
+EntryId = Annotated[int, Field(ge=1, le=2**63 - 1)]  # of the audit trail
 JsonRecord: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]  # called with what is being done, the number done and the total

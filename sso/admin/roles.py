@@ -87,7 +87,8 @@ class RoleResource(PermissionResource[tuple[int, str]]):
             if await read_role(tx, application_id, body.name) is not None:
                 raise FieldError(("name",), "the application has a role with this name", status=409)
 
-        save = partial(self._save, application_id=application_id, data=body.given("application_id"))
+        data = body.given("application_id", "undo_of")
+        save = partial(self._save, application_id=application_id, data=data, undo_of=body.undo_of)
         async with self.access.hiding(request, application_id):
             return await self.create_record(
                 request, save, lambda role: (application_id, role.name), precondition=refuse_existing
@@ -105,9 +106,9 @@ class RoleResource(PermissionResource[tuple[int, str]]):
         return await self.change_record(request, delete, deleted=True)
 
     async def _save(
-        self, context: ManagementContext, application_id: int, data: JsonRecord
+        self, context: ManagementContext, application_id: int, data: JsonRecord, undo_of: int | None = None
     ) -> OperationResult[RoleRecord]:
-        return await self._roles.save(context, application_id, await self._roles.parse(context, data))
+        return await self._roles.save(context, application_id, await self._roles.parse(context, data), undo_of)
 
 
 def role_record(application_id: int, role: RoleRecord) -> JsonRecord:

@@ -75,7 +75,9 @@ class UserResource(RecordResource[User]):
         {"login": "ann@example.com", "password": "a long password", "nick": "Ann"},
         UserPatch,
         {"disabled": True},
-        dict.fromkeys(("second_factors", "reg_time", "deletion_due", "deletion_by"), ""),
+        dict.fromkeys(
+            ("second_factors", "reg_time", "terms_version", "terms_accepted", "deletion_due", "deletion_by"), ""
+        ),
         list_query=UserQuery,
         change_query=WriteQuery,
         delete_query=DeletionQuery,
@@ -241,6 +243,8 @@ def user_json(user: User) -> JsonRecord:
         "disabled": user.disabled,
         "second_factors": list(user.second_factors),
         "reg_time": rfc3339(user.reg_time),
+        "terms_version": user.terms_version,
+        "terms_accepted": rfc3339(user.terms_accepted) if user.terms_accepted else None,
         "deletion_due": rfc3339(user.deletion_due) if user.deletion_due else None,
         "deletion_by": user.deletion_by,
     }

@@ -13,6 +13,7 @@ from sso.admin.applications import ApplicationResource
 from sso.admin.assertions import assertion_routes
 from sso.admin.assignments import AssignmentResource, assignment_routes
 from sso.admin.audit_trail import AuditTrail, ExportAudit, audit_routes
+from sso.admin.branding import BrandResource, brand_routes
 from sso.admin.caller import AdminAuthenticator, AdminCaller
 from sso.admin.changes import ChangeStream, change_routes
 from sso.admin.clients import ClientResource
@@ -34,6 +35,7 @@ from sso.admin.system import SystemResource, system_routes
 from sso.admin.user_details import UserDetails
 from sso.admin.users import UserResource
 from sso.admin.webhooks import WebhookResource
+from sso.branding.record import fixed_fields
 from sso.bus.bus import Bus
 from sso.change_stream.reader import ChangeReader
 from sso.config import Settings
@@ -152,6 +154,7 @@ def _service_routes(s: ManagementServices) -> tuple[AdminRoute, ...]:
         *game_session_routes(sessions, ViolationResource(s.database)),
         *state_routes(state),
         *system_routes(SystemResource(s.database)),
+        *brand_routes(BrandResource(s.database, fixed_fields(settings))),
     )
 
 

@@ -14,7 +14,7 @@ _WRITE = Statement(
     ) VALUES (
         :user_id, :service_id, :client_id, :key_id, :operator, :address, :operation, :target, :project_id,
         :application_id, :before, :after
-    )"""
+    ) RETURNING id"""
 )
 # The conditions of the filters. Each statement has only those that are used, so that PostgreSQL chooses the index for
 # them. Ids ascend with time, apart from transactions that take long: the id at a time is looked up with a margin.
@@ -41,8 +41,10 @@ _ENTRIES = Statement(
 )
 
 
-async def insert_entry(tx: Runner, **values: Any) -> None:
-    await tx.value(_WRITE, **values)
+async def insert_entry(tx: Runner, **values: Any) -> int:
+    """Returns the id of the entry."""
+    entry_id: int = await tx.value(_WRITE, **values)
+    return entry_id
 
 
 async def read_entry(runner: Runner, entry_id: int) -> Row | None:

@@ -3,7 +3,9 @@
 An entry is written in the transaction of the change.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +15,8 @@ from sso.core.moments import rfc3339
 from sso.db.transaction import Runner
 
 DEFAULT_PAGE = 50
+
+_collected: ContextVar[list[dict[str, Any]] | None] = ContextVar("collected_entries", default=None)
 
 
 @dataclass(frozen=True)
@@ -50,11 +54,15 @@ async def write(
     *,
     project_id: str | None = None,
     application_id: int | None = None,
-) -> None:
-    """Writes an entry, unless ``before`` equals ``after``. Secrets are redacted, large values are truncated."""
+) -> int | None:
+    """Writes an entry and returns its id, unless ``before`` equals ``after``.
+
+    Secrets are redacted, large values are truncated.
+    """
     if before == after:
-        return
-    await store.insert_entry(
+        return None
+    before, after = (redact_and_truncate(operation, values) for values in (before, after))
+    entry_id = await store.insert_entry(
         tx,
         user_id=actor.user_id,
         service_id=actor.service_id,
@@ -66,9 +74,27 @@ async def write(
         target=target,
         project_id=project_id,
         application_id=application_id,
-        before=redact_and_truncate(operation, before),
-        after=redact_and_truncate(operation, after),
+        before=before,
+        after=after,
     )
+    if (entries := _collected.get()) is not None:
+        entries.append({"id": entry_id, "operation": operation, "target": target, "before": before, "after": after})
+    return entry_id
+
+
+@contextmanager
+def collect_entries() -> Iterator[list[dict[str, Any]]]:
+    """Collects the entries that are written in this block, so that a page can offer to undo them.
+
+    A transaction that is run again writes its entries again: of entries with the same operation and target, the last
+    one counts.
+    """
+    entries: list[dict[str, Any]] = []
+    token = _collected.set(entries)
+    try:
+        yield entries
+    finally:
+        _collected.reset(token)
 
 
 async def read(runner: Runner, audit_filter: AuditFilter) -> list[dict[str, Any]]:

@@ -118,8 +118,9 @@ def delete(ctx: click.Context, provider_id: str, yes: bool) -> None:
       sso idp delete steam
     """
     linked, stranded = with_records(ctx, lambda records: records.providers.count_links(provider_id))
+    counted = "more than 1,000" if linked > 1000 else linked
     confirm(
-        f"Delete {provider_id}? {linked} players sign in with it, {stranded} of them have no password, no "
+        f"Delete {provider_id}? {counted} players sign in with it, {stranded} of them have no password, no "
         "passkey and no other provider.",
         yes,
     )

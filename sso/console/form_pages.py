@@ -119,7 +119,7 @@ def _submit(console: ConsoleView, section: ConsoleSection, action: Action) -> Ca
 
 
 def record_actions(section: ConsoleSection, record: str, notice: str) -> tuple[Action, ...]:
-    """The actions that OAuth clients, identity providers and webhooks share: disable, enable and delete.
+    """The actions that OAuth clients, identity providers and webhooks share: disable and enable.
 
     ``record`` is the path of a record in the management API, such as ``/clients/<client_id>``. The names of the notices
     begin with ``notice``.
@@ -132,5 +132,4 @@ def record_actions(section: ConsoleSection, record: str, notice: str) -> tuple[A
     return (
         Action(f"/{parameter}/disable", "PATCH", record, f"{notice}-disabled", own_page, {"disabled": True}),
         Action(f"/{parameter}/enable", "PATCH", record, f"{notice}-enabled", own_page, {"disabled": False}),
-        Action(f"/{parameter}/delete", "DELETE", record, f"{notice}-deleted", lambda _: section.path),
     )

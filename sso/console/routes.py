@@ -34,15 +34,15 @@ from sso.console.users.role_pages import user_role_pages
 from sso.console.users.suggestion_pages import suggestion_pages
 from sso.console.view import ConsoleView
 from sso.console.webhook_pages import webhook_pages
-from sso.core.brand import Brand
+from sso.core.brand import CurrentBrand
 from sso.web.request import client_address
 
 
 def console_routes(
-    console: ConsoleView, findings: InstallationFindings, brand: Brand, *, can_invite: bool
+    console: ConsoleView, findings: InstallationFindings, brand: CurrentBrand, *, can_invite: bool, deletion_days: int
 ) -> Iterator[Blueprint]:
     users = user_list_pages(console, can_invite=can_invite)
-    user_detail_pages(console, users)
+    user_detail_pages(console, users, deletion_days)
     user_role_pages(console, users)
     suggestion_pages(console, users)
     yield users

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from quart import Blueprint, Response, current_app, g, request
 
@@ -16,6 +16,7 @@ from sso.accounts.visitor import Visitor
 from sso.admin.own_records import read_own_records
 from sso.admin.wiring import ManagementApi
 from sso.console.audit.targets import history_path
+from sso.console.audit.undo_offer import undo_path, undoable_entry
 from sso.console.confirmation import ConfirmationNeeded, ConsoleConfirmation
 from sso.console.notices import NEXT_STEPS, NOTICES
 from sso.console.record_names import RecordNames
@@ -36,7 +37,7 @@ from sso.web.security_headers import page_policy
 MAX_CONSOLE_FORM = 256 * 1024
 _DEFAULTS: Mapping[str, Any] = {
     "problem": None, "problem_summary": "", "problem_at_field": False, "problem_field": "",
-    "notice": None, "next_step": None, "navigation": {}, "crumbs": (),
+    "notice": None, "undo_path": "", "next_step": None, "navigation": {}, "crumbs": (),
     "values": {}, "names": RecordNames(),
 }  # fmt: skip
 SHOWN_AT_FIELD = '<p class="wrong"'  # a field of the page that shows the problem (_parts.html)
@@ -130,6 +131,7 @@ class ConsoleView:
         *,
         recent: RecentAuthenticationOf = "always",
         max_bytes: int = MAX_CONSOLE_FORM,
+        files: bool = False,
     ) -> tuple[ConsoleVisit, dict[str, str]]:
         """Returns the visit and the fields of a form, after checking its CSRF token.
 
@@ -140,7 +142,7 @@ class ConsoleView:
         """
         if max_bytes > MAX_CONSOLE_FORM:  # read a large body only if the browser is signed in
             (await self.open(section)).require(method, path)
-        form = await form_fields(max_bytes)
+        form = await form_fields(max_bytes, files=files)
         visit = await self.open(section)
         check_csrf(visit.session.secret, form.get("csrf"))
         if path:
@@ -184,6 +186,7 @@ class ConsoleView:
                 "user": visit.session.user,
                 "recommend_2fa": not visit.session.user.second_factors,
                 "notice": NOTICES.get(request.args.get("done", "")),
+                "undo_path": undo_path(visit, request.args.get("undo", "")),
                 "next_step": NEXT_STEPS.get(request.args.get("done", "")),
                 **context,
             },
@@ -257,9 +260,10 @@ ERROR_TITLES = {
 
 
 def done(path: str, notice: str) -> Response:
-    """Redirects after an action to a page that shows the notice."""
+    """Redirects after an action to a page that shows the notice, with a link to undo what the action has changed."""
     assert notice in NOTICES
-    return see_other(f"{path}{'&' if '?' in path else '?'}done={notice}")
+    names = {"done": notice, "undo": undoable_entry(g.console_visit)}
+    return see_other(f"{path}{'&' if '?' in path else '?'}{urlencode({k: v for k, v in names.items() if v})}")
 
 
 def add_page(routes: Blueprint, method: str, path: str, view: Callable[..., Awaitable[Response]]) -> None:

@@ -9,6 +9,7 @@ from sso.admin.caller import AdminCaller
 from sso.admin.own_records import OwnRecords
 from sso.admin.request import AdminRequest, AdminResponse, AdminRoute, JsonRecord, Progress, etag
 from sso.admin.wiring import ManagementApi
+from sso.audit.trail import collect_entries
 from sso.console.record_names import RIGHTS, RecordNames
 from sso.core.errors import ApiError, Forbidden, NotFound
 from sso.web.body import ParsedBody
@@ -50,6 +51,7 @@ class ConsoleVisit:
     is_recent: bool  # the user has authenticated recently, so that changes need no further proof
     own: OwnRecords  # what the user may do without rights, at the records of this page
     question: RecentQuestion = field(default_factory=RecentQuestion)
+    entries: list[dict[str, Any]] = field(default_factory=list)  # of the audit trail, about changes of this request
 
     def may(self, method: str, path: str) -> bool:
         """Returns whether the administrator may use an operation: ``may("POST", "/users")``."""
@@ -110,7 +112,11 @@ class ConsoleVisit:
             model = validate(route.query, ParsedBody(fields, is_form=True))
             content = validate(route.body, ParsedBody(body or {})) if route.body else None
             admin_request = AdminRequest(self.caller, variables, model, content, if_match, progress=progress)
-            return await route.handler(admin_request)
+            with collect_entries() as entries:
+                response = await route.handler(admin_request)
+            if is_change:
+                self.entries.extend(entries)
+            return response
 
     async def data(self, method: str, path: str, **options: Any) -> Any:
         return (await self.call(method, path, **options)).members["data"]

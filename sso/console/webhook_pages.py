@@ -8,6 +8,14 @@ from quart import Blueprint, Response, request
 
 from sso.admin.request import AdminResponse
 from sso.change_stream.events import ChangeType
+from sso.console.deletion_pages import (
+    Consequences,
+    DeletionPage,
+    StoredRecord,
+    add_deletion,
+    count_records,
+    count_text,
+)
 from sso.console.form_pages import Form, FormPage, add_actions, add_form, new_record, record_actions
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.sections import WEBHOOKS
@@ -100,6 +108,7 @@ def webhook_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
         ),
     )
     add_actions(console, routes, WEBHOOKS, *record_actions(WEBHOOKS, WEBHOOK, "webhook"))
+    add_deletion(console, routes, DELETION)
 
     @routes.post("/<webhook_id>/retry")
     async def retry(webhook_id: str) -> Response:
@@ -108,6 +117,20 @@ def webhook_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
         body = {"ids": [form["id"]]} if form.get("id") else {}
         await visit.call("POST", f"{WEBHOOK}/failed/retry", webhook_id=webhook_id, body=body)
         return done(path_of(webhook_id), "webhook-retried")
+
+
+async def _consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Variables) -> Consequences:
+    url, path = stored.data["url"], path_of(variables["webhook_id"])
+    ends = ["No event is sent there any more."]
+    if number := await count_records(visit, f"{WEBHOOK}/failed", **variables):
+        ends.append(f"{count_text(number, 'event').capitalize()} that could not be delivered, and could be sent again.")
+    undo = "This cannot be undone: create the webhook again, with a new secret."
+    return Consequences(url, ends, undo, path, [(path, url)])
+
+
+DELETION = DeletionPage(
+    WEBHOOKS, "/<webhook_id>/delete", WEBHOOK, "webhook", "webhook-deleted", lambda _: WEBHOOKS.path, _consequences
+)
 
 
 def _new_webhook(form: Form, _variables: Variables) -> Record:

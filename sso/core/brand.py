@@ -1,11 +1,11 @@
 """The brand of the service, which its pages and mails show: name, logo, accent colour, links and a text."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sso.core.colour import BLACK, MIN_TEXT_CONTRAST, WHITE, Colour
 from sso.core.logo import Logo
 
-DEFAULT_NAME = "Sign-on"
 DEFAULT_ACCENT = Colour.parse("#3b50cf")
 MAX_NAME, MAX_TEXT = 64, 500
 # The colours of web/static/sso.css that an accent stands on.
@@ -17,13 +17,36 @@ MIN_SHAPE_CONTRAST = 3.0  # between a button and the dark card (WCAG 1.4.11)
 
 @dataclass(frozen=True)
 class Brand:
-    name: str = DEFAULT_NAME
+    name: str = ""
     accent: Colour | None = None
     logo: Logo | None = None
     support_url: str = ""
     privacy_url: str = ""
     terms_url: str = ""
     signin_text: str = ""
+
+
+class CurrentBrand:
+    """The brand as it is now: administrators change it while the service runs (``sso/branding``)."""
+
+    def __init__(self, brand: Brand) -> None:
+        self.value = brand
+        self._observers: list[Callable[[Brand], None]] = []
+
+    @property
+    def name(self) -> str:
+        return self.value.name
+
+    def observe(self, function: Callable[[Brand], None]) -> None:
+        """Calls the function now, and again after each change."""
+        function(self.value)
+        self._observers.append(function)
+
+    def replace(self, brand: Brand) -> None:
+        if brand != self.value:
+            self.value = brand
+            for function in self._observers:
+                function(brand)
 
 
 def parse_accent(text: str) -> Colour:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 MAX_BYTES = 256 * 1024
-EXPECTED = f"must be a readable SVG, PNG or WebP file of at most {MAX_BYTES // 1024} KiB"
+MAX_PIXELS = 4096  # a side: a small file may describe an image that fills the memory of the browser
+EXPECTED = f"must be a readable SVG, PNG or WebP file of at most {MAX_BYTES // 1024} KiB and {MAX_PIXELS} pixels a side"
 _SVG = "{http://www.w3.org/2000/svg}svg"
 
 
@@ -36,7 +37,7 @@ def read_logo(path: Path) -> Logo:
 def check_logo(content: bytes) -> Logo:
     """Raises ValueError if the content is not one of the image types, whatever its file is called."""
     kind = _kind(content)
-    if kind is None or len(content) > MAX_BYTES:
+    if kind is None or len(content) > MAX_BYTES or max(_size(content, kind)) > MAX_PIXELS:
         raise ValueError(EXPECTED)
     return Logo(content, kind)
 
@@ -47,6 +48,24 @@ def _kind(content: bytes) -> str | None:
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "webp"
     return "svg" if len(content) <= MAX_BYTES and _is_svg(content) else None
+
+
+def _size(content: bytes, kind: str) -> tuple[int, int]:
+    """Returns width and height as the header says. An SVG image has the size that the page gives it."""
+    if kind == "png":
+        return int.from_bytes(content[16:20]), int.from_bytes(content[20:24])
+    if kind == "webp":
+        match content[12:16]:
+            case b"VP8X":
+                return 1 + int.from_bytes(content[24:27], "little"), 1 + int.from_bytes(content[27:30], "little")
+            case b"VP8L":
+                bits = int.from_bytes(content[21:25], "little")
+                return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+            case b"VP8 ":
+                width, height = (int.from_bytes(content[at : at + 2], "little") & 0x3FFF for at in (26, 28))
+                return width, height
+        return MAX_PIXELS + 1, 0
+    return 0, 0
 
 
 def _is_svg(content: bytes) -> bool:

@@ -10,17 +10,20 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from sso.core.bind_address import Bind, parse_bind, parse_binds
 from sso.core.bus_url import parse_bus_url
 from sso.core.database_url import database_hosts
 from sso.core.net import Network, parse_networks
+from sso.core.outgoing_url import is_loopback
 from sso.core.urls import has_scheme, is_link, is_plain_address, parse_header_list
 
 if TYPE_CHECKING:
     from sso.core.colour import Colour
     from sso.core.logo import Logo
 
+EXPECTED_DOCUMENT = "must be a URL that begins with https://, or with http:// for this machine"
 EXPECTED_LINK = "must be a URL that begins with https://, http:// or mailto:"
 EXPECTED_MAIL_FROM = "must be an e-mail address such as sso@example.com"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
@@ -211,6 +214,14 @@ def link(value: object) -> str:
     if not is_link(text(value)):
         raise ValueError(EXPECTED_LINK)
     return text(value)
+
+
+def document_link(value: object) -> str:
+    """The address of a document that people read: over TLS, except on this machine."""
+    parts = urlsplit(link(value))
+    if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+        return text(value)
+    raise ValueError(EXPECTED_DOCUMENT)
 
 
 def accent(value: object) -> "Colour":

@@ -43,6 +43,7 @@ TABLES = (
     "service_figures",
     "login_funnel",
     "webhook_failures",
+    "deleted_secrets",
 )
 
 # The expression of the indexes in ``columns.expiry_index``.

@@ -1,7 +1,7 @@
 """Sends mail through an outbox table: a message is sent if, and only if, the transaction that put it there commits."""
 
 from sso.bus.bus import Bus
-from sso.core.brand import Brand
+from sso.core.brand import CurrentBrand
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import record_id
 from sso.db.transaction import Runner
@@ -13,7 +13,7 @@ TOPIC = "mail"
 
 
 class Outbox:
-    def __init__(self, keyring: Keyring, bus: Bus, brand: Brand) -> None:
+    def __init__(self, keyring: Keyring, bus: Bus, brand: CurrentBrand) -> None:
         self._keyring = keyring
         self._bus = bus
         self._brand = brand
@@ -26,7 +26,7 @@ class Outbox:
         The log lines about its delivery have the current request.
         """
         message_id, origin = record_id(), request_fields()
-        mail = render(content, language, self._brand)
+        mail = render(content, language, self._brand.value)
         await insert_mail(
             tx,
             message_id,

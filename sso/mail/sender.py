@@ -3,12 +3,13 @@
 import structlog
 import trio
 
+from sso.core.brand import CurrentBrand
 from sso.core.encryption import Keyring
-from sso.core.logo import Logo
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
 from sso.db.transaction import Row
 from sso.delivery.due_queue import LEASE_S, Due, DueQueue, Failure, QueuedDelivery, RetryPolicy, origin_fields
+from sso.mail.content import mail_logo
 from sso.mail.outbox import TOPIC, body_purpose, html_purpose
 from sso.mail.outbox_store import claim_mail, delete_mail, measure_queue, postpone_mail
 from sso.mail.smtp import Delivery, build_message
@@ -26,13 +27,13 @@ class MailDelivery(QueuedDelivery[Row]):
     retries = RetryPolicy(first_pause_s=30.0, factor=2.0, max_tries=MAX_TRIES)
 
     def __init__(
-        self, database: Database, keyring: Keyring, sender: str, delivery: Delivery, logo: Logo | None
+        self, database: Database, keyring: Keyring, sender: str, delivery: Delivery, brand: CurrentBrand
     ) -> None:
         self._database = database
         self._keyring = keyring
         self._sender = sender
         self._delivery = delivery
-        self._logo = logo
+        self._brand = brand
 
     async def claim(self, busy: list[str]) -> Due[Row] | None:
         row = await claim_mail(self._database, LEASE_S)
@@ -43,7 +44,8 @@ class MailDelivery(QueuedDelivery[Row]):
             return None
         text = self._keyring.decrypt(body_purpose(item["id"]), item["body_sealed"])
         html = self._keyring.decrypt(html_purpose(item["id"]), item["html_sealed"]) if item["html_sealed"] else None
-        message = build_message(self._sender, item["recipient"], item["subject"], text, html, self._logo)
+        logo = mail_logo(self._brand.value)
+        message = build_message(self._sender, item["recipient"], item["subject"], text, html, logo)
         path = await trio.to_thread.run_sync(self._delivery.send, message, abandon_on_cancel=True)
         if path:
             log.info("mail.written", path=str(path), id=item["id"], **origin_fields(item))
@@ -64,9 +66,9 @@ class MailDelivery(QueuedDelivery[Row]):
 
 
 def build_mail_sender(
-    database: Database, keyring: Keyring, sender: str, delivery: Delivery, logo: Logo | None = None
+    database: Database, keyring: Keyring, sender: str, delivery: Delivery, brand: CurrentBrand
 ) -> DueQueue:
-    return DueQueue(TOPIC, MailDelivery(database, keyring, sender, delivery, logo), max_deliveries=1)
+    return DueQueue(TOPIC, MailDelivery(database, keyring, sender, delivery, brand), max_deliveries=1)
 
 
 class MailQueueMonitor:

@@ -138,9 +138,14 @@ def authorize_pages(
         return session
 
     async def check_enrolment(authorization: AuthorizationRequest, session: Session | None) -> None:
-        """Raises AuthorizationError if a user who must set up a second factor first cannot be asked (prompt=none)."""
-        if session is None and "none" in authorization.prompts and await visitor.session(may_enrol=True):
-            raise AuthorizationError("interaction_required", "the user must set up a second factor")
+        """Raises AuthorizationError if a user who must do something first cannot be asked (prompt=none)."""
+        if (
+            session is None
+            and "none" in authorization.prompts
+            and await visitor.session(may_enrol=True, may_accept=True)
+        ):
+            text = "the user must set up a second factor or accept the terms"
+            raise AuthorizationError("interaction_required", text)
 
     async def find_pending(request_id: str) -> PendingAuthorization:
         pending = await authorize.get_pending(request_id)

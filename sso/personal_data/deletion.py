@@ -10,6 +10,7 @@ from sso.accounts.user_store import get_user, lock_user, revoke_everything
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
+from sso.core.brand import CurrentBrand
 from sso.core.language import Text, in_language
 from sso.core.moments import rfc3339
 from sso.db.database import Database
@@ -44,14 +45,14 @@ class AccountDeletion:
         database: Database,
         writer: PermissionWriter,
         outbox: Outbox,
-        service_name: str,
+        brand: CurrentBrand,
         base_url: str,
         days: int,
     ) -> None:
         self._database = database
         self._writer = writer
         self._outbox = outbox
-        self._service_name = service_name
+        self._brand = brand
         self._base_url = base_url
         self.days = days
 
@@ -136,14 +137,14 @@ class AccountDeletion:
         kept = await get_user(tx, user.user_id)
         data = {"disabled": kept.disabled}
         await record_changes(tx, [Change(ChangeType.USER_RESTORED, user.user_id, data=data)])
-        content = MailContent(Text(KEPT_SUBJECT, service=self._service_name), (KEPT,))
+        content = MailContent(Text(KEPT_SUBJECT, service=self._brand.name), (KEPT,))
         await self._outbox.put(tx, user.login, content, user.lang)
         return kept
 
     def _closed_mail(self, user: User, due: datetime, by: str) -> MailContent:
         with in_language(user.lang):
             closed = Text(CLOSED, date=format_day(due))
-        subject = Text(CLOSED_SUBJECT, service=self._service_name)
+        subject = Text(CLOSED_SUBJECT, service=self._brand.name)
         if by != BY_USER:
             return MailContent(subject, (closed, ASK_SUPPORT))
         link = f"{self._base_url}/login"

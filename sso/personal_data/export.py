@@ -83,6 +83,8 @@ def _account(user: User) -> dict[str, Any]:
     return exportable_fields(user) | {
         "reg_time": _text(user.reg_time),
         "disabled": user.disabled,
+        "terms_version": user.terms_version,
+        "terms_accepted": _text(user.terms_accepted) if user.terms_accepted else None,
         "deletion_due": _text(user.deletion_due) if user.deletion_due else None,
     }
 

@@ -72,6 +72,7 @@ class ClosedAccountPage:
             page_title=_("Your account is closed"),
             date=format_day(user.deletion_due) if user.deletion_due else "",
             login=user.login,
+            can_be_kept=user.can_be_kept,
             ticket=ticket,
             needs_code=needs_code,
             second_factors=user.second_factors,
@@ -127,7 +128,7 @@ def keep_pages(
         if await completion.must_prove_second_factor(signed_in):
             return await completion.ask_for_second_factor(signed_in, next_path)
         session = await completion.start_session(signed_in)
-        if flow and session.must_enrol:
+        if flow and not session.is_usable:
             return completion.redirect(session, "/login" + next_query(next_path))
         # The page did not show what the flow is about, so the flow asks.
         return completion.redirect(session, flow.continue_path if flow else _welcome(next_path))

@@ -8,6 +8,7 @@ import orjson
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.user_store import can_sign_in
+from sso.core.brand import CurrentBrand
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.ids import record_id
 from sso.core.language import Text
@@ -46,11 +47,11 @@ class IdentityTaken(Exception):
 
 
 class LinkedIdentities:
-    def __init__(self, database: Database, keyring: Keyring, outbox: Outbox, service_name: str) -> None:
+    def __init__(self, database: Database, keyring: Keyring, outbox: Outbox, brand: CurrentBrand) -> None:
         self._database = database
         self._keyring = keyring
         self._outbox = outbox
-        self._service_name = service_name
+        self._brand = brand
 
     async def use(self, provider: IdentityProvider, identity: UpstreamIdentity) -> User | None:
         """Returns the user of an identity and marks the identity as used. Returns None if it is not linked."""
@@ -115,7 +116,7 @@ class LinkedIdentities:
         return unlinked
 
     async def _notify(self, tx: Runner, user: User, subject: Text, change: Text) -> None:
-        content = MailContent(Text(subject, service=self._service_name), (change, ADVICE))
+        content = MailContent(Text(subject, service=self._brand.name), (change, ADVICE))
         await self._outbox.put(tx, user.login, content, user.lang)
 
     def _seal(self, provider: IdentityProvider, link_id: str, identity: UpstreamIdentity) -> str | None:

@@ -128,7 +128,13 @@ def upstream_pages(
         try:
             nick = parse_nickname(form.get("nick", ""))
         except InvalidNickname as error:
-            return await show_unknown(pending, form.get("nick", ""), problem=error.text, status=422)
+            return await show_unknown(
+                pending, form.get("nick", ""), problem=error.text, wrong="nick", form=form, status=422
+            )
+        if problem := registration.terms.problem(form):
+            return await show_unknown(
+                pending, nick, problem=problem.text, wrong=problem.field, form=form, status=problem.status
+            )
         try:
             await view.count_request()
             provider = await sign_in.provider(pending.provider_id)

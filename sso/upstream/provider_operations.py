@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.audit import trail
+from sso.audit.deleted_secret_store import keep_secrets, take_secrets
 from sso.audit.trail import AuditActor
 from sso.core.encryption import Keyring
 from sso.core.field_errors import FieldError
@@ -23,6 +24,7 @@ REQUIRED = {
     "oauth2": ("client_id", "authorization_url", "token_url", "userinfo_url"),
     "steam": (),
 }
+_COLUMNS = ProviderChanges.model_fields.keys() - {"id", "client_secret"}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "oidc": {"scopes": ["openid", "email", "profile"]},
     "oauth2": {},
@@ -43,9 +45,15 @@ class ProviderOperations:
         await self._create(tx, actor, record)
         return Outcome.CREATED
 
-    async def create(self, tx: Transaction, actor: AuditActor, record: ProviderRecord) -> IdentityProvider:
+    async def create(
+        self, tx: Transaction, actor: AuditActor, record: ProviderRecord, undo_of: int | None = None
+    ) -> IdentityProvider:
+        """``undo_of``: the audit entry of the deletion that this undoes; the provider has its secret again."""
         if await lock_provider(tx, record.id) is not None:
             raise provider_id_taken()
+        if undo_of is not None:
+            kept = await take_secrets(tx, self.keyring, undo_of, "identity_provider.delete", record.id)
+            record = record.model_copy(update=kept)
         await self._create(tx, actor, record)
         return await _locked(tx, record.id)
 
@@ -83,14 +91,17 @@ class ProviderOperations:
         return True
 
     async def delete(self, tx: Transaction, actor: AuditActor, provider: IdentityProvider) -> None:
-        """Deletes a provider that the caller has locked, and all links of users to it."""
-        before = provider_json(provider)
-        await trail.write(tx, actor, "identity_provider.delete", provider.provider_id, before, None)
-        await delete_provider(tx, provider.provider_id)
+        """Deletes a provider that the caller has locked, and all links of users to it. An undo needs its secret."""
+        provider_id, before = provider.provider_id, provider_json(provider)
+        entry_id = await trail.write(tx, actor, "identity_provider.delete", provider_id, before, None)
+        if provider.secret_sealed is not None:
+            secret = self.keyring.decrypt(secret_purpose(provider_id), provider.secret_sealed)
+            await keep_secrets(tx, self.keyring, entry_id, {"client_secret": secret})
+        await delete_provider(tx, provider_id)
 
     def _values(self, changes: ProviderChanges) -> dict[str, Any]:
         """Returns the columns that the changes set, without the secret. Raises FieldError."""
-        values = changes.model_dump(exclude_none=True, exclude={"id", "client_secret"})
+        values = changes.model_dump(exclude_none=True, include=_COLUMNS)
         if not values.get("client_id", "-"):  # as a provider without one was read
             del values["client_id"]
         for name in URLS:

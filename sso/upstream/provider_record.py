@@ -3,7 +3,7 @@
 import hashlib
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from sso.core.outgoing_url import EXPECTED, is_outgoing_url
 from sso.core.records import RecordModel, matching, without_control_characters
@@ -103,6 +103,8 @@ class ProviderRecord(ProviderChanges):
 
 class NewProvider(ProviderRecord):
     kind: Literal["oidc", "oauth2", "steam"]
+    # The audit entry of a deletion, which is undone: the provider has its secret again.
+    undo_of: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
 
 
 def provider_json(provider: IdentityProvider) -> dict[str, Any]:

@@ -22,14 +22,18 @@ _GET = Statement("SELECT * FROM identity_providers WHERE provider_id = :provider
 _LOCK = Statement("SELECT * FROM identity_providers WHERE provider_id = :provider_id FOR UPDATE")
 _LIST = Statement("SELECT * FROM identity_providers ORDER BY position, name, provider_id")
 _DELETE = Statement("DELETE FROM identity_providers WHERE provider_id = :provider_id RETURNING provider_id")
-# Users who sign in with this provider, and those among them who have no password, passkey or other enabled provider.
+# Users who sign in with this provider, as far as they are counted, and those among them who have no password, no
+# passkey and no other enabled provider.
 _COUNT_LINKS = Statement(
     """SELECT count(*) AS linked, count(*) FILTER (WHERE u.password_hash IS NULL AND NOT EXISTS (
         SELECT FROM linked_identities other JOIN identity_providers p USING (provider_id)
         WHERE other.user_id = l.user_id AND other.provider_id <> l.provider_id AND NOT p.disabled
     ) AND NOT EXISTS (SELECT FROM passkeys p WHERE p.user_id = l.user_id)) AS stranded
-    FROM linked_identities l JOIN users u USING (user_id) WHERE l.provider_id = :provider_id"""
+    FROM (SELECT user_id, provider_id FROM linked_identities WHERE provider_id = :provider_id LIMIT :limit) l
+        JOIN users u USING (user_id)"""
 )
+
+MAX_COUNTED_LINKS = 1001
 
 log = structlog.get_logger()
 
@@ -82,8 +86,11 @@ async def delete_provider(runner: Runner, provider_id: str) -> bool:
 
 
 async def count_links(runner: Runner, provider_id: str) -> tuple[int, int]:
-    """Returns the number of linked users, and of those among them who could no longer sign in without the provider."""
-    row = await runner.row(_COUNT_LINKS, provider_id=provider_id)
+    """Returns the number of linked users, and of those among them who could no longer sign in without the provider.
+
+    At most MAX_COUNTED_LINKS are counted.
+    """
+    row = await runner.row(_COUNT_LINKS, provider_id=provider_id, limit=MAX_COUNTED_LINKS)
     assert row is not None
     return row["linked"], row["stranded"]
 

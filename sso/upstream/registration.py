@@ -10,6 +10,7 @@ import structlog
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User, stored_login
+from sso.accounts.terms.terms import Terms
 from sso.accounts.user_store import create_user
 from sso.core.mail_address import check_mail_address
 from sso.db.database import Database
@@ -34,11 +35,18 @@ class AccountExists(Exception):
 
 class IdentityRegistration:
     def __init__(
-        self, database: Database, links: LinkedIdentities, pending: PendingIdentities, *, is_open: bool
+        self,
+        database: Database,
+        links: LinkedIdentities,
+        pending: PendingIdentities,
+        terms: Terms,
+        *,
+        is_open: bool,
     ) -> None:
         self._database = database
         self._links = links
         self._pending = pending
+        self.terms = terms
         self.is_open = is_open
 
     def verified_address(self, provider: IdentityProvider, pending: PendingIdentity) -> str | None:
@@ -64,7 +72,8 @@ class IdentityRegistration:
             login = self.verified_address(provider, pending) if pending else None
             if pending is None or login is None or pending.provider_id != provider.provider_id:
                 return None
-            user = await create_user(tx, login, None, nick, language, email_verified=True)
+            accepted = self.terms.accepted_version
+            user = await create_user(tx, login, None, nick, language, email_verified=True, accepted_terms=accepted)
             if user is None:
                 raise AccountExists
             await self._links.insert(tx, user.user_id, provider, pending.identity)

@@ -116,7 +116,7 @@ class UpstreamSignIn:
         answer: Mapping[str, str],
         session: Session | None,
     ) -> UpstreamOutcome:
-        """Verifies the answer and finds the user. Raises UpstreamError, and AccountClosed if the user may keep it."""
+        """Verifies the answer and finds the user. Raises UpstreamError, and AccountClosed if it will be deleted."""
         attempt = Attempt(answer.get("state", ""), browser_secret, self._callback_url(provider))
         adapter = self._adapters[provider.kind]
         try:
@@ -134,7 +134,7 @@ class UpstreamSignIn:
             await self._keep(browser_secret, provider, _with_new_login_only(identity, begun), begun.next_path)
             return IdentityUnknown()
         needs_code = bool(user.second_factors) and not provider.trusted_second_factor
-        if user.can_be_kept:
+        if user.is_closed:
             LOGINS.add(METHOD, "account_closed")
             raise AccountClosed(user, UPSTREAM_AUTH, needs_code=needs_code)
         if user.disabled:

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from sso.accounts.terms.terms import Terms
 from sso.config import Settings
+from sso.core.brand import CurrentBrand
 from sso.core.encryption import Keyring
 from sso.core.receiver_addresses import ReceiverAddresses
 from sso.db.database import Database
@@ -35,13 +37,13 @@ class Upstream:
 
 
 def build_upstream(
-    settings: Settings, database: Database, keyring: Keyring, outbox: Outbox, service_name: str
+    settings: Settings, database: Database, keyring: Keyring, outbox: Outbox, brand: CurrentBrand, terms: Terms
 ) -> Upstream:
     addresses = ReceiverAddresses(settings.upstream_networks, loopback=False)
     client = ProviderClient(settings.upstream_ca_file, addresses, allow_http=not settings.https)
     providers = ProviderStore(database, keyring)
     attempts = AttemptStore(database)
-    links = LinkedIdentities(database, keyring, outbox, service_name)
+    links = LinkedIdentities(database, keyring, outbox, brand)
     pending = PendingIdentities(database, keyring)
     adapters: dict[str, ProviderAdapter] = {
         "oidc": OpenIdConnect(client, database.clock),
@@ -54,7 +56,7 @@ def build_upstream(
         links=links,
         pending=pending,
         sign_in=UpstreamSignIn(providers, adapters, attempts, links, pending, settings.base_url),
-        registration=IdentityRegistration(database, links, pending, is_open=settings.registration == "open"),
+        registration=IdentityRegistration(database, links, pending, terms, is_open=settings.registration == "open"),
         rate=RateLimiter(database, "upstream", settings.rate_upstream),
         connection_test=ConnectionTest(client),
     )

@@ -13,9 +13,10 @@ from jinja2 import Environment
 from quart import Blueprint, Response
 from werkzeug.exceptions import NotFound
 
-from sso.core.brand import Brand, accent_css, accent_variables, parse_accent
+from sso.core.brand import Brand, CurrentBrand, accent_css, accent_variables, parse_accent
 from sso.core.colour import Colour
 from sso.core.language import Text
+from sso.web import template_cache
 
 _FOREVER = "public, max-age=31536000, immutable"
 # An SVG file may contain scripts, which would run if it were opened as a page.
@@ -63,9 +64,11 @@ def page_brand(brand: Brand) -> PageBrand:
 
 
 def install(environment: Environment, brand: Brand) -> None:
+    """Shows the brand on all pages. Called again after each change."""
     environment.globals["brand"] = page_brand(brand)
     environment.globals["service_name"] = brand.name
     environment.globals["support_url"] = brand.support_url
+    template_cache.clear()
 
 
 def named_links(support: str, privacy: str, terms: str) -> tuple[tuple[Text, str], ...]:
@@ -102,7 +105,7 @@ def _logo_path(brand: Brand) -> str:
     return f"/brand/logo-{brand.logo.digest}.{brand.logo.kind}" if brand.logo else ""
 
 
-def brand_routes(brand: Brand) -> Blueprint:
+def brand_routes(current: CurrentBrand) -> Blueprint:
     routes = Blueprint("brand", __name__)
 
     @routes.get("/brand/accent-<colour>.css")
@@ -124,7 +127,7 @@ def brand_routes(brand: Brand) -> Blueprint:
 
     @routes.get("/brand/logo-<name>")
     async def logo(name: str) -> Response:
-        image = brand.logo
+        image = current.value.logo
         if image is None or name != f"{image.digest}.{image.kind}":
             raise NotFound
         headers = {"Cache-Control": _FOREVER, "Content-Security-Policy": _LOGO_POLICY}

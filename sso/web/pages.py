@@ -6,14 +6,14 @@ from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment
-from quart import Response, current_app, g
+from quart import Response, current_app, g, request
 
 from sso.core.field_errors import FieldError
 from sso.core.language import current_language
 from sso.web import language, template_cache
 from sso.web.brand import SiteBrand
 from sso.web.language_switcher import same_page
-from sso.web.request import read_body
+from sso.web.request import read_body, read_multipart
 from sso.web.security_headers import page_policy
 from sso.web.template_cache import compiled_templates
 
@@ -74,9 +74,12 @@ async def page(
     return response
 
 
-async def form_fields(max_bytes: int = MAX_FORM) -> dict[str, str]:
-    """Returns the text fields of a form that one of our pages sent."""
+async def form_fields(max_bytes: int = MAX_FORM, *, files: bool = False) -> dict[str, str]:
+    """Returns the text fields of a form that one of our pages sent. With ``files`` it may have files: data URIs."""
     language.select_language()
+    if files and request.mimetype == "multipart/form-data":
+        g.form_fields = await read_multipart(max_bytes)
+        return dict(g.form_fields)
     content = await read_body(max_bytes=max_bytes)
     if not content.is_form and content.raw:
         raise FieldError(("Content-Type",), "expected application/x-www-form-urlencoded", status=415)

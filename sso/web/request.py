@@ -17,9 +17,11 @@ from sso.core.net import Address
 from sso.web.body import MAX_VALUES, InvalidBody, ParsedBody, is_cheap, parse_body
 from sso.web.client_address import LOCAL, TrustedProxies, resolve_client_address
 from sso.web.forwarding_monitor import ignored_header
+from sso.web.multipart import parse_multipart
 from sso.web.request_model import RequestModel, validate
 
 M = TypeVar("M", bound=RequestModel)
+Parsed = TypeVar("Parsed")
 
 MAX_BODY = 256 * 1024
 
@@ -40,14 +42,7 @@ async def read_body(
 ) -> ParsedBody:
     """Returns the parsed body of the current request. Raises InvalidBody."""
     current = _cv_request.get().request
-    body: Any = current.body  # LazyBody or FastBody
-    body.limit(max_bytes)
-    try:
-        raw = cast(bytes, await current.get_data(cache=False))
-    except RequestEntityTooLarge:
-        raise InvalidBody(f"is larger than {max_bytes} bytes", status=413) from None
-    if current.headers.get("Content-Encoding", "identity") != "identity":
-        raise InvalidBody("is not supported", 415, subject="Content-Encoding")
+    raw = await _read_raw(max_bytes)
     content_types = current.headers.getlist("Content-Type")
     if len(content_types) > 1:
         raise FieldError(("Content-Type",), "expected one header, got several")
@@ -64,7 +59,29 @@ async def read_body(
     return parse() if is_cheap(raw) else await _parse_in_thread(parse)
 
 
-async def _parse_in_thread(parse: Callable[[], ParsedBody]) -> ParsedBody:
+async def _read_raw(max_bytes: int) -> bytes:
+    current = _cv_request.get().request
+    body: Any = current.body  # LazyBody or FastBody
+    body.limit(max_bytes)
+    try:
+        raw = cast(bytes, await current.get_data(cache=False))
+    except RequestEntityTooLarge:
+        raise InvalidBody(f"is larger than {max_bytes} bytes", status=413) from None
+    if current.headers.get("Content-Encoding", "identity") != "identity":
+        raise InvalidBody("is not supported", 415, subject="Content-Encoding")
+    return raw
+
+
+async def read_multipart(max_bytes: int) -> dict[str, str]:
+    """Returns the fields of a form with files. Raises InvalidBody."""
+    current = _cv_request.get().request
+    boundary = current.mimetype_params.get("boundary", "")
+    if not (boundary.isascii() and 0 < len(boundary) <= 70):
+        raise InvalidBody("must have a boundary", 415, subject="Content-Type")
+    return await _parse_in_thread(partial(parse_multipart, await _read_raw(max_bytes), boundary))
+
+
+async def _parse_in_thread(parse: Callable[[], Parsed]) -> Parsed:
     """Parses a costly body in a thread: the client is not authenticated yet, and must not block the event loop."""
     try:
         client = client_address()

@@ -52,6 +52,11 @@ def render_cached(template: Template, names: Mapping[str, object], own: Mapping[
     return "".join(pieces)
 
 
+def clear() -> None:
+    """Forgets the rendered pages, after a change of something that is on all of them."""
+    _render_pieces.cache_clear()
+
+
 @lru_cache(MAX_PAGES)
 def _render_pieces(template: Template, names: Names, placeholders: tuple[str, ...]) -> tuple[str, ...]:
     """Returns text and names of placeholders in turn, beginning and ending with text."""

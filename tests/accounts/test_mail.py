@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from sso.bus.bus import Bus
 from sso.bus.wiring import build_bus
-from sso.core.brand import Brand
+from sso.core.brand import Brand, CurrentBrand
 from sso.core.encryption import Keyring
 from sso.core.language import Text
 from sso.db.database import Database
@@ -27,6 +27,7 @@ from tests.kit.silent_host import silent_host
 from tests.kit.smtp import Certificate, MailServer, mail_server, make_certificate
 
 SENDER = "sso@example.com"
+BRAND = CurrentBrand(Brand("Iron"))
 CONTENT = MailContent(Text("Your code"), (Text("It is"),), code="123456")
 TLS = ["smtps", "smtp+starttls"]
 _COUNT = Statement("SELECT count(*) FROM outbox")
@@ -58,13 +59,13 @@ class QueueAndBus:
 def mail_sender(
     database: Database, keyring: Keyring, url: str | None, folder: Path, ca: Path | None = None
 ) -> QueueAndBus:
-    return QueueAndBus(build_mail_sender(database, keyring, SENDER, Delivery(url, folder, ca)), build_bus(database))
+    return QueueAndBus(
+        build_mail_sender(database, keyring, SENDER, Delivery(url, folder, ca), BRAND), build_bus(database)
+    )
 
 
 async def put(database: Database, keyring: Keyring, recipient: str = "ann@example.com") -> None:
-    await database.transaction(
-        lambda tx: Outbox(keyring, build_bus(database), Brand()).put(tx, recipient, CONTENT, "en")
-    )
+    await database.transaction(lambda tx: Outbox(keyring, build_bus(database), BRAND).put(tx, recipient, CONTENT, "en"))
 
 
 async def deliver(database: Database, sender: QueueAndBus) -> list[Any]:

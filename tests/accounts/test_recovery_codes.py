@@ -74,7 +74,7 @@ def test_code_signs_in_once_and_the_user_is_notified(
         assert other.submit("/login/code", otp=code).status_code == 401
         assert other.problem == "This code is incorrect or has already been used."
     assert codes_left(server, login) == 9
-    (text,) = until(lambda: mails(server, login, "A recovery code for Sign-on was used"))
+    (text,) = until(lambda: mails(server, login, "A recovery code for 127.0.0.1 was used"))
     assert "You have 9 recovery codes left." in text
     assert code not in text
 
@@ -101,7 +101,7 @@ def test_new_codes_replace_the_old_ones(browser: Browser, server: Server, login:
     body = {"login": login, "password": PASSWORD}
     assert browser.http.post(LOGIN, json=body | {"otp": old[0]}).status_code == 401
     assert browser.http.post(LOGIN, json=body | {"otp": new[0]}).status_code == 200
-    (text,) = until(lambda: mails(server, login, "New recovery codes for Sign-on"))
+    (text,) = until(lambda: mails(server, login, "New recovery codes for 127.0.0.1"))
     assert "The old ones no longer work." in text
 
 

@@ -33,7 +33,7 @@ def notices(server: Server, login: str) -> list[str]:
     return [
         mail_text(mail).splitlines()[0]
         for mail in mails
-        if mail["To"] == login and mail["Subject"] == "Two-step sign-in for Sign-on was changed"
+        if mail["To"] == login and mail["Subject"] == "Two-step sign-in for 127.0.0.1 was changed"
     ]
 
 
@@ -268,4 +268,4 @@ def test_notice_is_in_the_language_of_the_user(server: Server) -> None:
         mails = [message_from_string(path.read_text(), policy=default) for path in folder.glob("*.eml")]
         return [mail["Subject"] for mail in mails if mail["To"] == login]
 
-    assert until(subjects) == ["Changement de la connexion en deux étapes à Sign-on"]
+    assert until(subjects) == ["Changement de la connexion en deux étapes à 127.0.0.1"]

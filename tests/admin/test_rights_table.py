@@ -66,6 +66,8 @@ TABLE: dict[str, Row] = {
     "GET /invitations": Row(200),
     "POST /invitations": Row(400),
     "DELETE /invitations/<invitation_id>": Row(404),
+    "GET /brand": Row(200),
+    "PATCH /brand": Row(412),
     "GET /clients": Row(200),
     "POST /clients": Row(400),
     "GET /clients/<client_id>": Row(404),
@@ -136,6 +138,7 @@ TABLE: dict[str, Row] = {
     "PATCH /projects/<project_id>": Row(412, PROJECT),
     "DELETE /projects/<project_id>": Row(412, PROJECT),
     "POST /projects/<project_id>/restore": Row(404),
+    "POST /applications/<application_id>/restore": Row(404),
     "GET /projects/<project_id>/members": Row(200, f"{PROJECT}/members"),
     "POST /projects/<project_id>/members": Row(
         409, f"{PROJECT}/members", {"user_id": "{member}", "roles": {"project": ["viewer"]}}

@@ -63,7 +63,13 @@ def test_user_is_created_found_while_typing_and_disabled(page: Page, server: Ser
     look(page, "user")
     page.get_by_role("button", name="Disable user").click()
     expect(page.get_by_role("status")).to_contain_text("disabled")
-    expect(page.get_by_role("button", name="Enable user")).to_be_visible()
+    page.get_by_role("button", name="Enable user").click()
+    page.get_by_role("link", name="Delete account").click()
+    look(page, "deletion-of-user")
+    page.get_by_label("To confirm, type typed.in.console@example.com").fill("typed.in.console@example.com")
+    page.get_by_role("button", name="Delete account").click()
+    expect(page.get_by_role("status")).to_contain_text("It will be erased on ")
+    look(page, "deleted-user")
 
 
 def test_search_over_everything_is_used_with_the_keyboard(page: Page, server: Server, administrator: str) -> None:
@@ -153,7 +159,24 @@ def test_effect_of_a_role_is_shown_while_typing(page: Page, server: Server, admi
     expect(page.locator("#impact .new")).to_have_text("chat.mute")
     look(page, "role")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("status").first).to_have_text("The role has been saved.")
+    expect(page.get_by_role("status").first).to_contain_text("The role has been saved.")
+    page.goto(f"{server.base_url}/console/applications/7100/roles/moderator")
+    page.get_by_role("link", name="Delete role").click()
+    expect(page.locator("#impact .old")).to_have_text("chat.mute")
+    look(page, "deletion")
+    page.get_by_label("To confirm, type moderator").fill("modarator")
+    page.get_by_role("button", name="Delete role").click()
+    expect(page.locator(".wrong")).to_contain_text("Type the name")
+    look(page, "deletion-refused")
+    page.get_by_label("To confirm, type moderator").fill("moderator")
+    page.get_by_role("button", name="Delete role").click()
+    expect(page.get_by_role("status").first).to_contain_text("The role has been deleted.")
+    look(page, "deleted")
+    page.get_by_role("status").get_by_role("link", name="Undo").click()
+    expect(page.locator("#impact .new")).to_have_text("chat.mute")
+    look(page, "undo-deletion")
+    page.get_by_role("button", name="Undo this change").click()
+    expect(page.get_by_role("status")).to_contain_text("undone")
 
 
 def test_state_of_the_installation_is_shown(page: Page, server: Server, administrator: str) -> None:

@@ -41,7 +41,7 @@ def throttled_user(server: Server) -> str:
 
 def test_user_signs_in_and_out(page: Page, server: Server, login: str) -> None:
     page.goto(server.base_url)
-    expect(page).to_have_title("Sign in · Sign-on")
+    expect(page).to_have_title("Sign in · 127.0.0.1")
     expect(page.get_by_label("E-mail")).to_be_focused()
     assert_fits(page)
     sign_in(page, server, login)
@@ -57,7 +57,7 @@ def test_user_signs_in_and_out(page: Page, server: Server, login: str) -> None:
 def test_wrong_password_shows_an_error(page: Page, server: Server, login: str) -> None:
     sign_in(page, server, login, "wrong")
     expect(page.get_by_role("alert")).to_have_text("The e-mail address or password is incorrect.")
-    expect(page).to_have_title("Problem: Sign in · Sign-on")
+    expect(page).to_have_title("Problem: Sign in · 127.0.0.1")
     expect(page.get_by_label("E-mail")).to_have_value(login)
     expect(page.get_by_label("Password")).to_be_focused()
     assert_fits(page)

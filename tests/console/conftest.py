@@ -1,6 +1,7 @@
 """Administrators who use the console with a browser."""
 
 import html
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -41,6 +42,14 @@ class ConsoleBrowser(Browser):
         if not answer.is_redirect:
             self.page = answer
         return answer
+
+    def delete(self, path: str) -> str:
+        """Opens the page that asks before a deletion and confirms it, with the name if it asks for one.
+
+        Returns the notice of the page that follows.
+        """
+        asked = re.search(r">To confirm, type (.*?)</label>", self.open(path))
+        return self.act(path, **({"name": asked[1]} if asked else {}))
 
     @cached_property
     def csrf_token(self) -> str:

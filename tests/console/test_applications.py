@@ -152,11 +152,11 @@ def test_access_key_is_shown_once_and_deleted(browser: ConsoleBrowser, base: str
     assert "not shown again" in answer.text
     application_id = int(base.rpartition("/")[2])
     [row] = query(browser.server, "SELECT id FROM access_keys WHERE application_id = $1", application_id)
-    assert "no longer works" in browser.act(f"{base}/keys/{row['id']}/delete")
+    assert "no longer works" in browser.delete(f"{base}/keys/{row['id']}/delete")
 
 
 def test_role_is_deleted(browser: ConsoleBrowser, base: str) -> None:
     browser.open(f"{base}/new-role")
     browser.act(f"{base}/roles", name="short_lived")
-    assert "deleted" in browser.act(f"{base}/roles/short_lived/delete")
+    assert "deleted" in browser.delete(f"{base}/roles/short_lived/delete")
     assert browser.get(f"{base}/roles/short_lived").status_code == 404

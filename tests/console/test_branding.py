@@ -2,6 +2,7 @@
 
 import base64
 import html
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,12 +10,14 @@ import pytest
 
 from sso.web.brand import theme_css
 from tests.console.conftest import ConsoleBrowser, console_browser
-from tests.kit.browser import query
-from tests.kit.console_pages import PAYLOAD
-from tests.kit.server import Server
+from tests.kit.browser import Browser, new_user, query
+from tests.kit.console_pages import PAYLOAD, undo_last
+from tests.kit.registration import mails_to
+from tests.kit.server import Server, until
 from tests.perm.endpoints.conftest import Studio
 
 CLIENT = "branded-in-console"
+BRANDING = "/console/branding"
 PATH = f"/console/clients/{CLIENT}/branding"
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><rect width="8" height="8"/></svg>'
 LOGO = f"data:image/svg+xml;base64,{base64.b64encode(SVG.encode()).decode()}"
@@ -146,28 +149,81 @@ def test_viewer_sees_previews_and_no_form(studio: Studio) -> None:
         assert text.count("<iframe") == 4
         assert f'action="{PATH}"' not in text
         assert "/branding" in browser.open(f"/console/clients/{CLIENT}")
+        assert f'action="{BRANDING}"' not in browser.open(BRANDING)
 
 
-def test_brand_of_the_service_is_tried(browser: ConsoleBrowser) -> None:
-    browser.open("/console/branding")
-    answer = browser.submit("/console/branding", name='Iron "Forge"', accent="#aa2211", page="confirmation", logo=LOGO)
-    text = html.unescape(answer.text)
-    assert 'SSO_BRAND_NAME="Iron \\"Forge\\""' in text
-    assert 'SSO_BRAND_ACCENT="#aa2211"' in text
-    assert "SSO_SIGNIN_TEXT" not in text
+def test_brand_of_the_service_is_saved_shown_everywhere_and_undone(
+    browser: ConsoleBrowser, root_browser: ConsoleBrowser
+) -> None:
+    browser.open(BRANDING)
+    fields = browser.form(BRANDING) | {
+        "name": 'Iron "Forge"',
+        "accent": "#aa2211",
+        "support_url": "mailto:a@iron.example",
+    }
+    fields.pop("logo_file")
+    preview_part = browser.http.post(
+        f"{BRANDING}/preview", data=fields, files={"logo_file": ("x.html", SVG, "text/html")}
+    )
+    text = html.unescape(html.unescape(preview_part.text))
+    assert "White text on this colour is very easy to read: its contrast is 7." in text
     assert "theme-dark-aa2211.css" in text
-    assert "Iron &#34;Forge&#34;" in text  # in the documents of the frames
     assert "Iron" not in browser.open("/console/branding")  # nothing is stored
+    saved = browser.http.post(BRANDING, data=fields, files={"logo_file": ("logo.svg", SVG, "image/svg+xml")})
+    assert saved.headers["Location"].endswith("done=brand-saved"), saved.text
+
+    def shown() -> str:
+        page = browser.http.get("/forgot").text
+        return page if "Iron" in page else ""
+
+    page = until(shown)
+    assert " · Iron &#34;Forge&#34;</title>" in page
+    assert ("/brand/accent-aa2211.css" in page, "mailto:a@iron.example" in page) == (True, True)
+    path = re.search(r'<img class="logo" src="(/brand/logo-[0-9a-f]{16}\.svg)"', page)
+    assert path
+    logo = browser.http.get(path[1])
+    assert (logo.text, "sandbox" in logo.headers["Content-Security-Policy"]) == (SVG, True)
+
+    def is_in_mails() -> bool:
+        login = new_user(browser.server, email_2fa=True)
+        with Browser(browser.server) as other:
+            other.sign_in(login)
+        return 'Iron "Forge"' in mails_to(browser.server, login)[0]
+
+    until(is_in_mails)  # the worker that answers may take up the change a moment later
+    browser.open(BRANDING)
+    answer = browser.submit(BRANDING, name="Other")
+    assert answer.is_redirect
+    browser.forget_authentication()
+    browser.open(BRANDING)
+    answer = browser.submit(BRANDING, name="Thief")
+    assert (answer.status_code, "Confirm that it is you" in answer.text) == (403, True)
+    undo_last(root_browser, "brand.save")
+    until(lambda: "Iron" in browser.http.get("/forgot").text)
+    root_browser.open(BRANDING)
+    assert root_browser.act(BRANDING, name="", accent="#3b50cf", support_url="", remove_logo="1")
+    until(lambda: "/brand/logo-" not in browser.http.get("/forgot").text)
+    assert "Iron" not in browser.http.get("/forgot").text
+
+
+def test_bad_values_of_the_brand_are_named_and_change_nothing(root_browser: ConsoleBrowser) -> None:
+    huge = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (5000).to_bytes(4) * 2
     for fields, words in (
         ({"accent": "#ffff00"}, "Must be darker"),
         ({"name": "x" * 65}, "Must have 1-64"),
         ({"support_url": "javascript:alert(1)"}, "ust "),
-        ({"logo": "https://elsewhere.example/logo.svg"}, "Must be a data URI"),
-        ({"logo": "data:text/html;base64,eA=="}, "Must be a data URI"),
+        ({"terms_url": "http://studio.example/terms"}, "Must be a URL that begins with https://"),
+        ({"logo_data": "https://elsewhere.example/logo.svg"}, "Must be an SVG"),
+        ({"logo_data": "data:text/html;base64,eA=="}, "Must be an SVG"),
+        ({"logo_data": f"data:image/png;base64,{base64.b64encode(huge).decode()}"}, "4096 pixels"),
     ):
-        browser.open("/console/branding")
-        answer = browser.submit("/console/branding", **fields)
-        assert (answer.status_code, words in html.unescape(browser.problem)) == (422, True), fields
+        root_browser.open(BRANDING)
+        answer = root_browser.submit(BRANDING, **fields)
+        assert (answer.status_code, words in html.unescape(root_browser.problem)) == (422, True), fields
+    assert not query(root_browser.server, "SELECT FROM stored_brand WHERE texts ? 'terms_url'")
+    for content_type in ("multipart/form-data", "multipart/form-data; boundary=x"):
+        answer = root_browser.http.post(BRANDING, content=b"--y\r\n", headers={"Content-Type": content_type})
+        assert answer.status_code in (400, 415), content_type
 
 
 def test_theme_style_sheets_have_the_colours_of_both_themes(server: Server) -> None:

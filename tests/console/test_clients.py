@@ -36,7 +36,7 @@ def secret_on(page: str) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("key", FRAMEWORKS)
+@pytest.mark.parametrize("key", [key for key, framework in FRAMEWORKS.items() if framework.file])
 def test_programs_are_those_of_the_examples(key: str) -> None:
     assert (FOLDER / f"{key}.txt").read_text() == (EXAMPLES / FRAMEWORKS[key].example).read_text()
 
@@ -65,6 +65,11 @@ def test_wizard_says_what_is_wrong(browser: ConsoleBrowser) -> None:
     assert (browser.page.status_code, "Must " in browser.problem) == (422, True)
     page = new_client(browser, "console-app", "single_page_app")
     assert "CLIENT_SECRET" not in page
+    page = new_client(browser, "console-tv", "device")
+    assert "client_id=console-tv" in page
+    page = new_client(browser, "console-other", "other")
+    assert ("3. Copy and run" in page, "3. Give your library these values" in page) == (False, True)
+    assert secret_on(page)
 
 
 def test_client_is_edited_disabled_and_deleted(browser: ConsoleBrowser) -> None:
@@ -75,7 +80,7 @@ def test_client_is_edited_disabled_and_deleted(browser: ConsoleBrowser) -> None:
     assert "https://two.example/cb" in browser.page.text
     assert "disabled" in browser.act(f"{path}/disable")
     assert "again" in browser.act(f"{path}/enable")
-    assert "deleted" in browser.act(f"{path}/delete")
+    assert "deleted" in browser.delete(f"{path}/delete")
     assert browser.get(path).status_code == 404
 
 

@@ -94,7 +94,7 @@ def test_disabled_provider_has_no_button_and_signs_nobody_in(root_browser: Conso
         assert "sign in with the provider again" in root_browser.act(f"{path}/enable")
         until(lambda: button in visitor.get("/login").text)
         assert visitor.get(button).status_code == 303
-        assert "deleted" in root_browser.act(f"{path}/delete")
+        assert "deleted" in root_browser.delete(f"{path}/delete")
         assert root_browser.get(path).status_code == 404
         assert visitor.get(button).status_code == 404
 

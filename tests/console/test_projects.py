@@ -104,7 +104,7 @@ def test_member_is_added_by_mail_address_edited_and_removed(
     assert f"app_admin at applications/{application} until 2035-12-31" in text
     assert f"{user.login},applications/{application}/app_admin" in browser.open(f"{base}/members.csv")
     browser.open(path)
-    assert "no longer" in browser.act(f"{path}/remove")
+    assert "no longer" in browser.delete(f"{path}/remove")
     assert user.login not in browser.open(base)
 
 
@@ -121,8 +121,9 @@ def test_unknown_user_and_wrong_day_are_explained(studio: Studio, browser: Conso
 
 
 def test_last_administrator_stays(browser: ConsoleBrowser, base: str) -> None:
-    browser.open(f"{base}/members/{browser.user_id}")
-    assert browser.submit(f"{base}/members/{browser.user_id}/remove").status_code == 409
+    path = f"{base}/members/{browser.user_id}/remove"
+    browser.open(path)
+    assert browser.submit(path).status_code == 409
 
 
 def test_condition_of_a_group_shows_who_gains_what_before_it_is_saved(
@@ -239,13 +240,12 @@ def test_settings_admit_and_exclude_users(studio: Studio, browser: ConsoleBrowse
     [row] = query(browser.server, "SELECT * FROM projects WHERE id = $1", project_of(base))
     assert (row["description"], row["aliases"], row["disallow"]) == ("Ships", ["console_crew"], [group_id])
     assert f"disallow:{group_id}" in browser.form(path)
-    browser.open(group)
+    browser.open(f"{group}/delete")
     assert browser.submit(f"{group}/delete").status_code == 409  # the list must change first
     browser.open(path)
     fields = {name: value for name, value in browser.form(path).items() if not name.startswith("disallow:")}
     assert browser.post(path, fields).status_code == 303
-    browser.open(group)
-    assert "deleted" in browser.act(f"{group}/delete")
+    assert "deleted" in browser.delete(f"{group}/delete")
 
 
 def test_save_of_an_older_version_is_refused(browser: ConsoleBrowser, base: str) -> None:
@@ -295,7 +295,7 @@ def test_project_is_deleted(studio: Studio) -> None:
     project = studio.project()
     with console_browser(studio, "can_manage_projects") as browser:
         browser.open(f"/console/projects/{project}/settings")
-        assert "deleted" in browser.act(f"/console/projects/{project}/delete")
+        assert "deleted" in browser.delete(f"/console/projects/{project}/delete")
         assert f"/console/projects/{project}" not in browser.open("/console/projects", params={"search": project})
         assert "Add member" not in browser.open(f"/console/projects/{project}")
 

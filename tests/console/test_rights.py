@@ -42,6 +42,7 @@ FORMS = {
     "/console/users/<user_id>/games/end": AdminRight.MANAGE_USERS,
     "/console/users/<user_id>/factors/reset": AdminRight.MANAGE_USERS,
     "/console/applications": AdminRight.MANAGE_APPLICATIONS,
+    "/console/applications/<application_id>/delete": AdminRight.MANAGE_APPLICATIONS,
     "/console/applications/<application_id>/keys": AdminRight.MANAGE_APPLICATIONS,
     "/console/applications/<application_id>/keys/<key_id>/delete": AdminRight.MANAGE_APPLICATIONS,
     "/console/applications/<application_id>/roles": AdminRight.MANAGE_APPLICATIONS,
@@ -75,8 +76,8 @@ FORMS = {
     "/console/clients/<client_id>/rotate-secret": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>/branding": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>/branding/preview": AdminRight.MANAGE_CLIENTS,
-    "/console/branding": AdminRight.VIEW_CLIENTS,
-    "/console/branding/preview": AdminRight.VIEW_CLIENTS,
+    "/console/branding": AdminRight.MANAGE_CLIENTS,
+    "/console/branding/preview": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>/disable": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>/enable": AdminRight.MANAGE_CLIENTS,
     "/console/clients/<client_id>/delete": AdminRight.MANAGE_CLIENTS,
@@ -108,7 +109,6 @@ HARMLESS = {
     "/console/applications/<application_id>/roles/<name>/test",
     "/console/projects/<project_id>/tester",
     "/console/clients/<client_id>/branding",
-    "/console/branding",
     "/console/identity-providers/<provider_id>/test",
     "/console/webhooks/<webhook_id>/retry",
     "/console/state/compare",
@@ -198,7 +198,8 @@ def test_administrator_with_one_right_opens_its_pages_and_no_others(
     rules: dict[str, set[str]], holders: dict[AdminRight, ConsoleBrowser], others: Others
 ) -> None:
     for rule in (rule for rule, methods in rules.items() if "GET" in methods):
-        needed = PAGES_THAT_CREATE.get(rule)
+        asks = rule.endswith(("/delete", "/remove", "/retire", "/revoke"))  # before a deletion
+        needed = FORMS[rule] if asks else PAGES_THAT_CREATE.get(rule)
         opening = [
             right
             for right in AdminRight
@@ -282,6 +283,44 @@ def test_forms_need_recent_authentication_unless_they_are_harmless(studio: Studi
         browser.forget_authentication()
         asking = {rule for rule in FORMS if "Confirm that it is you" in send(browser, rule).text}
     assert asking == FORMS.keys() - HARMLESS - DEPENDING
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "asks"),
+    [
+        ("user", {"nick": "Bob"}, False),
+        ("user", {"login": "other-recent@example.com"}, True),
+        ("user", {"tags": "staff"}, True),
+        ("user", {"purchases": "gold"}, True),
+        ("user", {"email_verified": "1"}, True),
+        ("client", {"name": "Shop"}, False),
+        ("client", {"redirect_uris": "https://evil.example/cb"}, True),
+        ("client", {"consent": "1"}, True),
+        ("provider", {"name": "Studio"}, False),
+        ("provider", {"issuer": "https://evil.example"}, True),
+        ("provider", {"trusted_email": "1"}, True),
+        ("provider", {"client_secret": "another secret"}, True),
+    ],
+)
+def test_fields_that_create_power_need_recent_authentication(
+    studio: Studio, changeable: dict[str, str], kind: str, fields: dict[str, str], asks: bool
+) -> None:
+    with ConsoleBrowser(studio.server, studio.root) as browser:
+        browser.open(changeable[kind])
+        browser.forget_authentication()
+        answer = browser.submit(changeable[kind], **fields)
+    assert ("Confirm that it is you" in answer.text) == asks, answer.text
+
+
+@pytest.fixture(scope="module")
+def changeable(studio: Studio) -> dict[str, str]:
+    """The pages of records for which it depends on the changed fields."""
+    provider = {"id": "recent", "kind": "oidc", "issuer": "https://id.example", "client_id": "sso"}
+    client = {"client_id": "recent", "profile": "oidc", "redirect_uris": ["https://a.example/cb"], "consent": False}
+    studio.server.apply({"identity_providers": [provider], "clients": [client | {"public": True}]})
+    user_id = studio.user().user_id
+    pages = {"user": f"users/{user_id}", "client": "clients/recent", "provider": "identity-providers/recent"}
+    return {kind: f"/console/{page}" for kind, page in pages.items()}
 
 
 async def test_form_that_forgets_to_decide_about_recent_authentication_changes_nothing() -> None:

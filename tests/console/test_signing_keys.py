@@ -35,7 +35,7 @@ def test_key_is_rotated_and_the_replaced_one_is_retired(keeper: ConsoleBrowser) 
     query(keeper.server, "UPDATE signing_keys SET signs_from = now() - interval '1 minute' WHERE kid = $1", replaced)
     query(keeper.server, "UPDATE signing_keys SET signs_from = now() - interval '1 second' WHERE kid = $1", newest)
     keeper.open(SECTION)
-    assert "retired" in keeper.act(f"{SECTION}/{replaced}/retire")
+    assert "retired" in keeper.delete(f"{SECTION}/{replaced}/retire")
     assert query(keeper.server, "SELECT retired FROM signing_keys WHERE kid = $1", replaced)[0]["retired"]
 
 

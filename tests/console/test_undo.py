@@ -54,7 +54,7 @@ def test_new_role_is_deleted_and_deleted_role_is_created(
     before = root.data(f"/roles/{app}/muter")
     assert "What would be deleted" in undo_last(root_browser, "role.save")
     assert root.get(f"/roles/{app}/muter").status_code == 404
-    assert "do not get it back" in undo_last(root_browser, "role.delete")
+    undo_last(root_browser, "role.delete")
     assert root.data(f"/roles/{app}/muter") == before
 
 

@@ -74,8 +74,10 @@ def test_user_is_disabled_enabled_deleted_and_kept(manager: ConsoleBrowser, logi
         assert "disabled" in manager.act(f"{path}/disable")
         assert not browser.is_signed_in
     assert manager.act(f"{path}/enable") == "The user can sign in again."
-    assert "closed" in manager.act(f"{path}/delete")
-    assert "Deleted on" in manager.page.text
+    notice = manager.delete(f"{path}/delete")
+    due = query(manager.server, "SELECT deletion_due FROM users WHERE login = $1", login)[0]["deletion_due"]
+    assert notice == f"The account has been closed. It will be erased on {due.day} {due:%B %Y}."
+    assert f"Will be deleted on {due.day} {due:%B}" in manager.page.text
     assert "cancelled" in manager.act(f"{path}/enable")
 
 
@@ -109,7 +111,7 @@ def test_closed_account_that_is_disabled_cannot_be_kept_by_its_user(
         assert browser.submit("/login/keep").headers["Location"] == "/login"
         assert browser.sign_in(login).status_code == 401
     page = manager.open(page_of(manager, login))
-    assert ("Deleted on" in page, "Disabled" in page) == (True, True)
+    assert ("Will be deleted on" in page, "Disabled" in page) == (True, True)
     sql = "SELECT before, after FROM audit WHERE target = $1 AND operation = 'user.save'"
     (entry,) = query(studio.server, sql, user_id_of(studio.server, login))
     values = [orjson.loads(entry[name]) for name in ("before", "after")]

@@ -71,7 +71,7 @@ def test_webhook_is_edited_disabled_and_deleted(browser: ConsoleBrowser, webhook
     assert 'value="weather"' in answer.text
     assert "no events" in browser.act(f"{webhook}/disable")
     assert "from now on" in browser.act(f"{webhook}/enable")
-    assert "deleted" in browser.act(f"{webhook}/delete")
+    assert "deleted" in browser.delete(f"{webhook}/delete")
     assert browser.get(webhook).status_code == 404
 
 

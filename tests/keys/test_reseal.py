@@ -12,8 +12,8 @@ import trio
 
 from sso.accounts.second_factor.codes import totp_purpose
 from sso.accounts.second_factor.store import use_totp_step
+from sso.audit.deleted_secret_store import keep_secrets
 from sso.audit.trail import AuditActor
-from sso.core.brand import Brand
 from sso.core.encryption import EncryptionError, Keyring, MasterKey, column_purpose, key_id_of
 from sso.core.language import Text
 from sso.db.database import Database
@@ -48,7 +48,9 @@ async def fill_users(services: Services) -> None:
 
 async def fill_outbox(services: Services) -> None:
     content = MailContent(Text("subject"), (Text("The code is:"),), code="123456")
-    await Outbox(services.keyring, services.bus, Brand()).put(services.database, "ann@example.com", content, "en")
+    await Outbox(services.keyring, services.bus, services.brand).put(
+        services.database, "ann@example.com", content, "en"
+    )
 
 
 async def fill_recovery_codes(services: Services) -> None:
@@ -110,6 +112,10 @@ async def fill_webhooks(services: Services) -> None:
     await services.database.transaction(add_webhook, services.keyring, url, secret, (), disabled=False)
 
 
+async def fill_deleted_secrets(services: Services) -> None:
+    await services.database.transaction(keep_secrets, services.keyring, 1, {"client_secret": CLIENT_SECRET})
+
+
 # A new sealed column needs an entry here, so that the tests cover it.
 FILL: dict[str, Callable[[Services], Awaitable[None]]] = {
     "users.totp_sealed": fill_users,
@@ -126,6 +132,7 @@ FILL: dict[str, Callable[[Services], Awaitable[None]]] = {
     "linked_identities.tokens_sealed": fill_linked_identities,
     "pending_identities.identity_sealed": fill_pending_identities,
     "webhooks.secret_sealed": fill_webhooks,
+    "deleted_secrets.secrets_sealed": fill_deleted_secrets,
 }
 VALUES = len(FILL) + 3  # fill_clients adds two secrets, and fill_linked_identities a mail
 

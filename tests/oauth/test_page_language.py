@@ -124,7 +124,7 @@ def test_mailed_code_is_in_the_language_of_the_page(server: Server, headers: dic
 
     mails = server.folder / "data" / "mail"
     message = until(mail)
-    assert message["Subject"] == "Dein Anmeldecode für Sign-on"
+    assert message["Subject"] == "Dein Anmeldecode für 127.0.0.1"
     assert re.search(r"Dein Anmeldecode lautet \d{6}\n", mail_text(message))
 
 

@@ -52,7 +52,7 @@ def test_deletion_closes_the_account_at_once(browser: Browser, server: Server, l
         assert not other.is_signed_in
     assert not browser.is_signed_in
     assert browser.http.post("/proxy/api/login", json={"token": token}).status_code == 401
-    (mail,) = until(lambda: mails_to(server, login, "Your Sign-on account will be deleted"))
+    (mail,) = until(lambda: mails_to(server, login, "Your 127.0.0.1 account will be deleted"))
     assert "will be deleted" in mail
     refused = api_login(server, login)
     assert refused["http"] == 403
@@ -79,7 +79,7 @@ def test_account_is_kept_by_signing_in_and_confirming(browser: Browser, server: 
     assert api_login(server, login)["http"] == 200
     make_due(server, login)  # has no effect on an enabled account
     query(server, "UPDATE users SET deletion_due = NULL WHERE login = $1", login)
-    assert until(lambda: mails_to(server, login, "Your Sign-on account is kept"))
+    assert until(lambda: mails_to(server, login, "Your 127.0.0.1 account is kept"))
 
 
 def test_kept_account_is_as_fresh_as_the_sign_in_of_its_ticket(server: Server, login: str) -> None:
@@ -206,7 +206,13 @@ def test_closed_account_cannot_be_enabled_and_a_disabled_one_not_kept(server: Se
     shown = server.sso("user", "show", login, "--json").stdout
     assert '"deletion_by":"operator"' in shown.replace(" ", "")
     assert "deleted" in server.sso("user", "list", "--search", login).stdout
-    assert api_login(server, login)["http"] == 401  # only support can keep it
+    answer = api_login(server, login)
+    assert (answer["http"], "ask support to keep it" in answer["error"]) == (403, True), answer
+    with Browser(server) as browser:
+        page = browser.sign_in(login)
+        assert (page.status_code, "Your account is closed" in page.text) == (403, True)
+        assert ("ask support before that day" in page.text, "/login/keep" in page.text) == (True, False)
+        assert "is closed" not in browser.sign_in(login, "a wrong password").text
     assert server.sso("user", "enable", login, check=False).returncode == 1
     assert "is kept" in server.sso("user", "restore", login).stdout
     assert api_login(server, login)["http"] == 200

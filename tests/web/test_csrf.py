@@ -37,6 +37,7 @@ SIGNED_IN = {
     "/account/sites/remove": {"client_id": "shop"},
     "/account/sessions/end-others": {},
     "/account/profile": {"nick": "Thief", "lang": "de", "country": "DE"},
+    "/account/terms": {"accept_terms": "1"},
     "/account/passkeys": {"credential": "{{}}", "name": "Thief's"},
     "/account/passkeys/rename": {"id": "1", "name": "Thief's"},
     "/account/passkeys/remove": {"id": "1"},

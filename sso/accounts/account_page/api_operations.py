@@ -56,6 +56,17 @@ OPERATIONS = (
         security=SIGNED_IN,
     ),
     page("/account/enrol", TAG, "Show the second factors to choose from", "next", security=SIGNED_IN),
+    page("/account/terms", TAG, "Show the terms that the user must accept", "next", security=SIGNED_IN),
+    form(
+        "/account/terms",
+        TAG,
+        "Accept the terms",
+        "accept_terms",
+        "is_of_age",
+        "next",
+        errors=_PROBLEMS,
+        security=SIGNED_IN,
+    ),
     page("/account/totp", TAG, "Show the key for an authenticator app", "next", security=SIGNED_IN),
     form(
         "/account/totp",

@@ -14,6 +14,7 @@ from sso.accounts.model import User, mailbox_key, stored_login
 from sso.accounts.second_factor.store import delete_mailed_code
 from sso.accounts.user_change_store import read_verified_at
 from sso.accounts.user_store import get_user, is_login_used, lock_user
+from sso.core.brand import CurrentBrand
 from sso.core.mail_address import check_mail_address
 from sso.db.database import Database
 from sso.db.rate_limit import claim_turn, turn_wait
@@ -26,12 +27,12 @@ USER_PAUSE_S, ADDRESS_PAUSE_S = 60, 600
 
 class EmailChange:
     def __init__(
-        self, database: Database, links: MailedLinks, outbox: Outbox, service_name: str, new_login: NewLogin
+        self, database: Database, links: MailedLinks, outbox: Outbox, brand: CurrentBrand, new_login: NewLogin
     ) -> None:
         self._database = database
         self._links = links
         self._outbox = outbox
-        self._service_name = service_name
+        self._brand = brand
         self._new_login = new_login
 
     async def request(self, user: User, login: str, language: str) -> int:
@@ -57,7 +58,7 @@ class EmailChange:
                 tx, CHANGE, "/email/change", CHANGE_LINK_S, user.user_id, login=login, old_key=user.login_key
             )
             is_taken = await is_login_used(tx, login)
-            mail = taken_mail(self._service_name) if is_taken else confirmation_mail(url, self._service_name)
+            mail = taken_mail(self._brand.name) if is_taken else confirmation_mail(url, self._brand.name)
             await self._outbox.put(tx, login, mail, language)
             return 0
 
@@ -97,7 +98,7 @@ class EmailChange:
                 tx, UNDO, "/email/undo", UNDO_LINK_S, user.user_id, login=user.login, verified_at=verified_at
             )
             await record_event(tx, user.user_id, EventKind.EMAIL_CHANGED)
-            mail = changed_mail(link.data["login"], undo_url, self._service_name)
+            mail = changed_mail(link.data["login"], undo_url, self._brand.name)
             await self._outbox.put(tx, user.login, mail, user.lang)
             return await get_user(tx, user.user_id)
 

@@ -28,6 +28,7 @@ from sso.accounts.password_reset import requests
 from sso.accounts.second_factor.earlier_factors import EarlierFactors, earlier_factors
 from sso.accounts.user_change_store import cancel_deletion, restore_verified_at
 from sso.accounts.user_store import get_user, lock_user, revoke_everything
+from sso.core.brand import CurrentBrand
 from sso.core.language import in_language
 from sso.db.database import Database
 from sso.db.transaction import Runner, Transaction
@@ -55,12 +56,12 @@ class UndoLink:
 
 class EmailUndo:
     def __init__(
-        self, database: Database, links: MailedLinks, outbox: Outbox, service_name: str, new_login: NewLogin
+        self, database: Database, links: MailedLinks, outbox: Outbox, brand: CurrentBrand, new_login: NewLogin
     ) -> None:
         self._database = database
         self._links = links
         self._outbox = outbox
-        self._service_name = service_name
+        self._brand = brand
         self._new_login = new_login
 
     async def find(self, secret: str) -> AddressLink | None:
@@ -91,7 +92,7 @@ class EmailUndo:
             rows = await list_undo_links(tx, user.user_id)
             await self._links.revoke(tx, UNDO, user.user_id)
             for login in dict.fromkeys(row["data"]["login"] for row in rows):
-                await self._outbox.put(tx, login, undo_ended_mail(self._service_name), user.lang)
+                await self._outbox.put(tx, login, undo_ended_mail(self._brand.name), user.lang)
             if rows:
                 await record_event(tx, user.user_id, EventKind.EMAIL_UNDO_ENDED)
 
@@ -131,7 +132,7 @@ class EmailUndo:
             until = undo_time(data)
             assert until is not None
             with in_language(user.lang):
-                mail = undo_requested_mail(data["login"], format_time(until), self._service_name)
+                mail = undo_requested_mail(data["login"], format_time(until), self._brand.name)
             for login in (data["login"], user.login):
                 await self._outbox.put(tx, login, mail, user.lang)
             await record_event(tx, user.user_id, EventKind.EMAIL_UNDO_REQUESTED)
@@ -150,7 +151,7 @@ class EmailUndo:
         if await cancel_deletion(tx, user_id):
             await record_event(tx, user_id, EventKind.DELETION_CANCELLED)
         await record_event(tx, user_id, EventKind.EMAIL_CHANGE_UNDONE)
-        await self._outbox.put(tx, user.login, undone_mail(self._service_name), user.lang)
+        await self._outbox.put(tx, user.login, undone_mail(self._brand.name), user.lang)
         reset_url = await self._links.create(tx, requests.PURPOSE, "/reset", requests.LINK_S, user_id, next="")
         return reset_url.rpartition("=")[2]
 

@@ -5,6 +5,7 @@ from sso.accounts.mailed_link_store import MailedLinks
 from sso.accounts.model import User
 from sso.accounts.user_change_store import set_verified
 from sso.accounts.user_store import UserStore, lock_user
+from sso.core.brand import CurrentBrand
 from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.rate_limit import claim_turn, turn_wait
@@ -19,13 +20,13 @@ RESEND_S = 120
 
 class EmailVerification:
     def __init__(
-        self, database: Database, users: UserStore, links: MailedLinks, outbox: Outbox, service_name: str
+        self, database: Database, users: UserStore, links: MailedLinks, outbox: Outbox, brand: CurrentBrand
     ) -> None:
         self._database = database
         self._users = users
         self._links = links
         self._outbox = outbox
-        self._service_name = service_name
+        self._brand = brand
 
     async def send(self, user: User, language: str) -> bool:
         """Mails a link to the user's address. Returns False if the last one was sent less than RESEND_S ago."""
@@ -34,7 +35,7 @@ class EmailVerification:
             if not await claim_turn(tx, _turn(user), RESEND_S):
                 return False
             url = await self._links.create(tx, PURPOSE, "/email/verify", LINK_S, user.user_id, login_key=user.login_key)
-            await self._outbox.put(tx, user.login, _mail(url, self._service_name), language)
+            await self._outbox.put(tx, user.login, _mail(url, self._brand.name), language)
             return True
 
         is_sent = await self._database.transaction(work)

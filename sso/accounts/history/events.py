@@ -39,6 +39,7 @@ class EventKind(StrEnum):
     IDENTITY_UNLINKED = "identity_unlinked"  # detail: name
     SITE_GRANTED = "site_granted"  # detail: name
     SITE_REMOVED = "site_removed"  # detail: name
+    TERMS_ACCEPTED = "terms_accepted"  # detail: name, the version
     NOTICES_ON = "notices_on"
     NOTICES_OFF = "notices_off"
     PROFILE_CHANGED = "profile_changed"

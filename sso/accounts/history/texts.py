@@ -33,6 +33,7 @@ TEXTS = {
     EventKind.EMAIL_UNDO_REQUESTED: _("Undo of the change of the e-mail address requested"),
     EventKind.EMAIL_UNDO_ENDED: _("Links to undo changes of the e-mail address ended"),
     EventKind.EMAIL_CHANGE_UNDONE: _("Change of the e-mail address undone"),
+    EventKind.TERMS_ACCEPTED: _("Terms accepted"),
     EventKind.IDENTITY_LINKED: _("Account connected"),
     EventKind.IDENTITY_UNLINKED: _("Connected account removed"),
     EventKind.SITE_GRANTED: _("Access given to a site"),

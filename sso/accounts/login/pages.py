@@ -28,6 +28,7 @@ from sso.accounts.model import SecondFactorRequired, SignedIn, User, login_key
 from sso.accounts.passkeys.authentication import PasskeyAuthentication
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.session_store import Session, SessionStore
+from sso.accounts.terms.terms import TERMS_PATH
 from sso.accounts.visitor import Visitor
 from sso.core.errors import RetryLater
 from sso.web import language
@@ -67,21 +68,21 @@ def login_pages(
     async def start_page() -> Response:
         """Shows the login form of a flow that starts here, such as a link from a game."""
         flow = await login_flows.find(f"/?{request.query_string.decode('latin-1')}")
-        session = await visitor.session()
+        session = await visitor.session(may_accept=True)
         if flow is None:
             return see_other("/account" if session else "/login")
         language.use_ui_locales(flow.ui_locales)
         if session:
-            return see_other(flow.continue_path)
+            return continue_in(session, flow.continue_path)
         return await login_form.show(flow, notice=await signed_out_notice(sessions))
 
     @routes.get("/login")
     async def show_form() -> Response:
         next_path = request.args.get("next")
         flow = await find_flow(next_path)
-        session = await visitor.session()
+        session = await visitor.session(may_accept=True)
         if session and (flow is None or flow.accepts(session)):
-            return see_other(flow.continue_path if flow else safe_next(next_path))
+            return continue_in(session, flow.continue_path if flow else safe_next(next_path))
         notice = await signed_out_notice(sessions) if session is None else None if session.is_proven else PROVE_AGAIN
         return await login_form.show(flow, next_path, notice=notice)
 
@@ -206,7 +207,7 @@ def login_pages(
     async def logout() -> Response:
         form = await form_fields()
         response = see_other("/login" + next_query(form.get("next")))
-        session = await visitor.session(may_enrol=True)
+        session = await visitor.session(may_enrol=True, may_accept=True)
         if session:
             check_csrf(session.secret, form.get("csrf"))
             await sessions.end(session.user.user_id, session.id)
@@ -218,6 +219,10 @@ def login_pages(
         delete_cookie(response, SESSION_COOKIE)
         delete_cookie(response, VISIT_COOKIE)
         return response
+
+    def continue_in(session: Session, path: str) -> Response:
+        """Redirects a browser that is signed in already, first to the terms if their version has changed."""
+        return see_other(TERMS_PATH + next_query(path) if session.must_accept else path)
 
     async def check_password(login_name: str, password: str) -> SignedIn | Session | SecondFactorRequired:
         credentials = (login_name, password, client_address(), await known_device(login_key(login_name)))
@@ -272,7 +277,7 @@ def login_pages(
     async def continue_with(session: Session, flow: LoginFlow | None, next_path: str | None) -> Response:
         if flow is None:
             return completion.redirect(session, safe_next(next_path))
-        if session.must_enrol:
+        if not session.is_usable:
             return completion.redirect(session, "/login" + next_query(next_path))
         return completion.redirect(session, await flow.complete(session))
 

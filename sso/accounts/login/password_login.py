@@ -13,6 +13,7 @@ from sso.accounts.password_rules import check_length, check_new_password
 from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.session_store import Session
 from sso.accounts.user_store import UserStore
+from sso.core.brand import CurrentBrand
 from sso.core.fair_queue import QueueFull
 from sso.core.net import SITE_FACTOR, Address, client_networks
 from sso.core.passwords import Hasher
@@ -35,14 +36,14 @@ class PasswordLogin:
         factors: SecondFactors,
         rate_limiter: LoginRateLimiter,
         new_passwords: RateLimiter,
-        service_name: str,
+        brand: CurrentBrand,
     ) -> None:
         self._users = users
         self._hasher = hasher
         self._factors = factors
         self._rate_limiter = rate_limiter
         self._new_passwords = new_passwords
-        self._service_name = service_name
+        self._brand = brand
 
     async def check_password(
         self, login: str, password: str, address: Address, device: str = ""
@@ -84,18 +85,18 @@ class PasswordLogin:
         async with self._hashing(attempt):
             user = await self._rate_limiter.admit(attempt)
             matches = await self._hasher.matches(user.password_hash if user else None, password)
-            if not matches or user is None or (user.disabled and not user.can_be_kept):
+            if not matches or user is None or (user.disabled and not user.is_closed):
                 await self._rate_limiter.record_failure(attempt, user)
                 raise InvalidCredentials
             result: T | SecondFactorRequired
-            if user.second_factors or user.can_be_kept:
+            if user.second_factors or user.is_closed:
                 await self._rate_limiter.record_success(attempt, clears=not user.second_factors)
                 result = SecondFactorRequired(user)
             else:
                 result = await finish(user, attempt)
             if user.password_hash and self._hasher.needs_rehash(user.password_hash):
                 await self._users.rehash(user, await self._hasher.hash(password))
-        if user.can_be_kept:
+        if user.is_closed:
             raise AccountClosed(user, "login", needs_code=bool(user.second_factors))
         return result
 
@@ -160,7 +161,7 @@ class PasswordLogin:
         """
         if wait_s := await self._new_passwords.add_subject(login_key(login)):
             raise TooManyAttempts(wait_s)
-        await self._hasher.check_new(check_new_password, new, (login, nick, self._service_name))
+        await self._hasher.check_new(check_new_password, new, (login, nick, self._brand.name))
 
     async def _confirm(self, user: User, password: str, attempt: LoginAttempt) -> bool:
         await self._rate_limiter.admit(attempt)

@@ -16,6 +16,7 @@ from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.second_factor.requirement import SecondFactorRequirement
 from sso.accounts.session_store import Session, SessionStore
 from sso.accounts.sign_in_notices import SignInNotices
+from sso.accounts.terms.terms import TERMS_PATH
 from sso.accounts.visitor import browser_label, remember_browser
 from sso.web import language
 from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, read_device_cookie, set_cookie
@@ -73,10 +74,10 @@ class LoginCompletion:
 
         ``success`` counts a correct password, see `SessionStore.start`.
         Sends a sign-in notice if the browser is not known yet. The caller completes no flow with a session whose user
-        must set up a second factor (``must_enrol``).
+        must set up a second factor or accept the terms (``is_usable``).
         Raises AccountClosed if the account is going to be deleted.
         """
-        if signed_in.user.can_be_kept:
+        if signed_in.user.is_closed:
             raise AccountClosed(signed_in.user, signed_in.auth, needs_code=False)
         address = client_address()
         session = await self._sessions.start(
@@ -97,9 +98,10 @@ class LoginCompletion:
         return await self._requirement.must_prove(signed_in, client_address())
 
     def redirect(self, session: Session, path: str) -> Response:
-        """Redirects with the cookies of the new session. A user who must set up a second factor does so first."""
-        if session.must_enrol:
-            path = ENROL_PATH + next_query(path.partition("#")[0])  # a path with a fragment is no path to continue at
+        """Redirects with the cookies of the new session. Terms come first, then a second factor that must be set up."""
+        if not session.is_usable:
+            step = TERMS_PATH if session.must_accept else ENROL_PATH
+            path = step + next_query(path.partition("#")[0])  # a path with a fragment is no path to continue at
         response = see_other(path)
         set_cookie(response, SESSION_COOKIE, session.secret, self._life_s)
         remember_browser(response, self._devices, session.user)

@@ -17,6 +17,7 @@ from sso.accounts.passkeys.relying_party import RelyingParty
 from sso.accounts.passkeys.store import PasskeyOwner, PasskeyStore
 from sso.accounts.passkeys.verification import PasskeyVerifier
 from sso.accounts.session_store import Session
+from sso.core.brand import CurrentBrand
 from sso.core.language import Text
 from sso.core.net import Address
 from sso.db.database import Database
@@ -38,7 +39,7 @@ class PasskeyAuthentication:
         rate_limiter: LoginRateLimiter,
         database: Database,
         outbox: Outbox,
-        service_name: str,
+        brand: CurrentBrand,
     ) -> None:
         self.relying_party = relying_party
         self._challenges = challenges
@@ -47,7 +48,7 @@ class PasskeyAuthentication:
         self._rate_limiter = rate_limiter
         self._database = database
         self._outbox = outbox
-        self._service_name = service_name
+        self._brand = brand
 
     def sign_in_challenge(self, visit: str) -> str:
         """Returns the challenge for the sign-in form; "" if passkeys do not work at this base URL."""
@@ -136,7 +137,7 @@ class PasskeyAuthentication:
     async def _report_copy(self, user: User) -> None:
         """The counter went back: the passkey may have been copied from a damaged or stolen device."""
         log.warning("passkey.copy_suspected", user_id=user.user_id)
-        await self._outbox.put(self._database, user.login, _copy_mail(self._service_name), user.lang)
+        await self._outbox.put(self._database, user.login, _copy_mail(self._brand.name), user.lang)
         self._outbox.wake_senders()
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from sso.core.brand import CurrentBrand
 from sso.core.net import parse_address
 
 LOCALHOST = "localhost"
@@ -13,10 +14,14 @@ DEFAULT_PORTS = {"http": 80, "https": 443}  # browsers leave them out of the ori
 class RelyingParty:
     id: str
     origin: str
-    name: str
+    brand: CurrentBrand
+
+    @property
+    def name(self) -> str:
+        return self.brand.name
 
     @classmethod
-    def from_base_url(cls, base_url: str, name: str) -> "RelyingParty | None":
+    def from_base_url(cls, base_url: str, brand: CurrentBrand) -> "RelyingParty | None":
         """Returns None if browsers allow no passkeys for this URL: passkeys are bound to a host name, not an address.
 
         A loopback address is replaced by "localhost", so that passkeys can be tried out there.
@@ -32,4 +37,4 @@ class RelyingParty:
                 return None
             host = LOCALHOST
         port = f":{url.port}" if url.port and url.port != DEFAULT_PORTS[url.scheme] else ""
-        return cls(host, f"{url.scheme}://{host}{port}", name)
+        return cls(host, f"{url.scheme}://{host}{port}", brand)

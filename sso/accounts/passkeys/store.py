@@ -27,7 +27,7 @@ _USE_CHALLENGE = Statement(_INSERT_CHALLENGE)
 _USE_CHALLENGE_AND_FIND = Statement(
     f"""WITH used_challenge AS ({_INSERT_CHALLENGE})
     SELECT u.*, p.public_key, p.created AS passkey_created FROM passkeys p JOIN users u USING (user_id)
-    WHERE p.credential_id = :credential_id AND (NOT u.disabled OR u.deletion_by = 'user')
+    WHERE p.credential_id = :credential_id AND (NOT u.disabled OR u.deletion_by IN ('user', 'operator'))
         AND EXISTS (SELECT FROM used_challenge)"""
 )
 # The counter of a passkey that counts must have advanced.
@@ -83,8 +83,8 @@ class PasskeyStore:
     async def use_challenge_and_find(self, challenge: Challenge, credential_id: bytes) -> PasskeyOwner | None:
         """Uses up the challenge, and finds the passkey that answers it.
 
-        Returns None if the challenge was used before, there is no such passkey, or its user is disabled and may not
-        keep a closed account.
+        Returns None if the challenge was used before, there is no such passkey, or its user is disabled. The user of a
+        closed account is found, and told that it is closed.
         """
         row = await self._database.row(
             _USE_CHALLENGE_AND_FIND, credential_id=credential_id, **_challenge_values(challenge)

@@ -10,6 +10,7 @@ from sso.accounts.passkeys.registration import PasskeyRegistration
 from sso.accounts.passkeys.relying_party import RelyingParty
 from sso.accounts.passkeys.store import PasskeyStore
 from sso.accounts.second_factor.changes import SecondFactorChanges
+from sso.core.brand import CurrentBrand
 from sso.core.encryption import Keyring
 from sso.db.database import Database
 from sso.mail.outbox import Outbox
@@ -30,15 +31,15 @@ def build_passkeys(
     outbox: Outbox,
     factor_changes: SecondFactorChanges,
     rate_limiter: LoginRateLimiter,
-    service_name: str,
+    brand: CurrentBrand,
 ) -> Passkeys:
-    relying_party = RelyingParty.from_base_url(base_url, service_name)
+    relying_party = RelyingParty.from_base_url(base_url, brand)
     challenges = PasskeyChallenges(keyring, database.clock)
     store = PasskeyStore(database)
     changes = PasskeyChanges(database, factor_changes)
     return Passkeys(
         store,
-        PasskeyAuthentication(relying_party, challenges, store, rate_limiter, database, outbox, service_name),
+        PasskeyAuthentication(relying_party, challenges, store, rate_limiter, database, outbox, brand),
         PasskeyRegistration(relying_party, challenges, store, changes, rate_limiter),
         changes,
     )

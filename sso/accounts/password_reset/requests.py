@@ -14,6 +14,7 @@ from sso.accounts.errors import LoginBusy
 from sso.accounts.history.texts import format_day
 from sso.accounts.mailed_link_store import MailedLinks, count_links
 from sso.accounts.user_change_store import lock_user_for_reset
+from sso.core.brand import CurrentBrand
 from sso.core.language import Text, in_language
 from sso.db.database import Database
 from sso.db.errors import DatabaseError
@@ -42,11 +43,11 @@ class ResetRequest:
 
 
 class ResetRequests:
-    def __init__(self, database: Database, links: MailedLinks, outbox: Outbox, service_name: str) -> None:
+    def __init__(self, database: Database, links: MailedLinks, outbox: Outbox, brand: CurrentBrand) -> None:
         self._database = database
         self._links = links
         self._outbox = outbox
-        self._service_name = service_name
+        self._brand = brand
         self._sender, self._receiver = trio.open_memory_channel[ResetRequest](MAX_WAITING)
         self._unhandled = 0
         self._handled = trio.Event()
@@ -88,7 +89,7 @@ class ResetRequests:
         if await count_links(tx, PURPOSE, user_id, WINDOW_S) >= MAX_LINKS:
             return
         url = await self._links.create(tx, PURPOSE, "/reset", LINK_S, user_id, next=request.next_path)
-        mail = _mail(url, self._service_name, _closed_text(due, request.language))
+        mail = _mail(url, self._brand.name, _closed_text(due, request.language))
         await self._outbox.put(tx, recipient, mail, request.language)
 
 

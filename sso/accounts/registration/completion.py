@@ -7,6 +7,7 @@ from sso.accounts.login.password_login import PasswordLogin
 from sso.accounts.mailed_link_store import MailedLink, MailedLinks
 from sso.accounts.model import User
 from sso.accounts.registration import invitations, verification
+from sso.accounts.terms.terms import Terms
 from sso.accounts.user_store import create_user, is_login_used
 from sso.core.net import Address
 from sso.db.database import Database
@@ -50,12 +51,15 @@ class RegistrationLink:
 
 
 class RegistrationCompletion:
-    def __init__(self, database: Database, links: MailedLinks, password_login: PasswordLogin, mode: str) -> None:
+    def __init__(
+        self, database: Database, links: MailedLinks, password_login: PasswordLogin, mode: str, terms: Terms
+    ) -> None:
         """``mode`` comes from SSO_REGISTRATION. It decides about a link when it is used, not when it was sent."""
         self._database = database
         self._purposes = USABLE_LINKS[mode]
         self._links = links
         self._password_login = password_login
+        self._terms = terms
 
     async def find(self, secret: str) -> RegistrationLink | None:
         """Returns the link of this secret without using it, or None if it cannot be used."""
@@ -70,13 +74,19 @@ class RegistrationCompletion:
     async def create_user(
         self, link: RegistrationLink, nick: str, password: str, language: str, address: Address
     ) -> User | LinkExpired | LoginTaken:
-        """Uses the link and creates the user, whose address is verified. Raises UnacceptablePassword or LoginBusy."""
+        """Uses the link and creates the user, who has accepted the terms and whose address is verified.
+
+        Raises UnacceptablePassword or LoginBusy.
+        """
         password_hash = await self._password_login.hash_new_password(password, link.login, nick, address)
 
         async def work(tx: Transaction) -> User | LinkExpired | LoginTaken:
             if await self._links.use(tx, link.purpose, link.secret) is None:
                 return LinkExpired()
-            user = await create_user(tx, link.login, password_hash, nick, language, email_verified=True)
+            accepted = self._terms.accepted_version
+            user = await create_user(
+                tx, link.login, password_hash, nick, language, email_verified=True, accepted_terms=accepted
+            )
             if user is None:
                 return LoginTaken()
             await record_event(tx, user.user_id, EventKind.REGISTERED)

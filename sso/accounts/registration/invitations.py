@@ -8,6 +8,7 @@ from sso.accounts.mailed_link_store import MailedLinks, list_invitations, revoke
 from sso.accounts.model import login_key
 from sso.accounts.registration.mails import invitation_mail
 from sso.accounts.registration.verification import PATH
+from sso.core.brand import CurrentBrand
 from sso.core.ids import record_id
 from sso.db.database import Database
 from sso.db.transaction import Transaction
@@ -26,11 +27,11 @@ class Invitation:
 
 
 class Invitations:
-    def __init__(self, database: Database, links: MailedLinks, outbox: Outbox, service_name: str) -> None:
+    def __init__(self, database: Database, links: MailedLinks, outbox: Outbox, brand: CurrentBrand) -> None:
         self._database = database
         self._links = links
         self._outbox = outbox
-        self._service_name = service_name
+        self._brand = brand
 
     async def create(self, login: str, days: int, language: str, *, sends_mail: bool) -> str:
         """Returns the link, and mails it in this language if ``sends_mail``."""
@@ -39,7 +40,7 @@ class Invitations:
         async def work(tx: Transaction) -> str:
             link = await self._links.create(tx, PURPOSE, PATH, days * DAY_S, **data)
             if sends_mail:
-                await self._outbox.put(tx, login, invitation_mail(self._service_name, link, days), language)
+                await self._outbox.put(tx, login, invitation_mail(self._brand.name, link, days), language)
             return link
 
         link = await self._database.transaction(work)

@@ -127,6 +127,8 @@ def registration_pages(
             nick = parse_nickname(form.get("nick", ""))
         except InvalidNickname as error:
             return await show_completion_form(link, form, problem=error.text, wrong="nick", status=422)
+        if problem := registration.terms.problem(form):
+            return await show_completion_form(link, form, problem=problem.text, wrong=problem.field, status=422)
         password = form.get("password", "")
         try:
             with client_connection().cancel_on_disconnect():  # do not hash a password after the client has disconnected
@@ -174,9 +176,11 @@ def registration_pages(
         flow, may_complete = await find_flow(link.next_path), was_requested_by(link.link, read_cookie(VISIT_COOKIE))
         nick = form.get("nick", "")
         try:
-            return await view.show_completion_form(link, flow, may_complete=may_complete, nick=nick, **context)
+            return await view.show_completion_form(
+                link, flow, may_complete=may_complete, nick=nick, form=form, **context
+            )
         except ApiError:  # the game session was answered in another window
-            return await view.show_completion_form(link, None, may_complete=False, nick=nick, **context)
+            return await view.show_completion_form(link, None, may_complete=False, nick=nick, form=form, **context)
 
     async def sign_in(user: User, link: RegistrationLink) -> Response:
         """Starts a session and continues the flow.
@@ -186,7 +190,7 @@ def registration_pages(
         """
         flow, is_same_browser = await find_flow(link.next_path), was_requested_by(link.link, read_cookie(VISIT_COOKIE))
         session = await login_completion.start_session(SignedIn(user, by_password()))
-        if flow and session.must_enrol:
+        if flow and not session.is_usable:
             path = "/login" + next_query(link.next_path)
         elif flow:
             path = await flow.complete(session) if is_same_browser else flow.continue_path

@@ -14,6 +14,7 @@ from sso.accounts.model import mailbox_key
 from sso.accounts.registration.mails import existing_account_mail, verification_mail
 from sso.accounts.registration.store import count_code_attempt, find_login, set_code, use_code
 from sso.accounts.user_store import is_login_used
+from sso.core.brand import CurrentBrand
 from sso.core.encryption import Keyring
 from sso.core.ids import digest
 from sso.db.database import Database
@@ -38,14 +39,14 @@ class AddressVerification:
         keyring: Keyring,
         links: MailedLinks,
         outbox: Outbox,
-        service_name: str,
+        brand: CurrentBrand,
         base_url: str,
     ) -> None:
         self._database = database
         self._keyring = keyring
         self._links = links
         self._outbox = outbox
-        self._service_name = service_name
+        self._brand = brand
         self._base_url = base_url
         self._recipients = WindowLimiter("registration mail", MAILS_PER_RECIPIENT, RECIPIENT_WINDOW_S)
 
@@ -63,8 +64,8 @@ class AddressVerification:
             is_known = await is_login_used(tx, login)
             await set_code(tx, visit_digest, login, mac, CODE_S)
             link = await self._links.create(tx, PURPOSE, PATH, LINK_S, **_link_data(login, visit_digest, next_path))
-            content = verification_mail(self._service_name, link, code, CODE_S // 60)
-            existing = existing_account_mail(self._service_name, f"{self._base_url}/login", f"{self._base_url}/forgot")
+            content = verification_mail(self._brand.name, link, code, CODE_S // 60)
+            existing = existing_account_mail(self._brand.name, f"{self._base_url}/login", f"{self._base_url}/forgot")
             await self._outbox.put(tx, login, existing if is_known else content, language)
             return 0
 

@@ -7,7 +7,9 @@ from sso.accounts.mailed_link_store import MailedLinks
 from sso.accounts.registration.completion import RegistrationCompletion
 from sso.accounts.registration.invitations import Invitations
 from sso.accounts.registration.verification import AddressVerification
+from sso.accounts.terms.terms import Terms
 from sso.config import Settings
+from sso.core.brand import CurrentBrand
 from sso.core.encryption import Keyring
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
@@ -21,6 +23,7 @@ class UserRegistration:
     completion: RegistrationCompletion
     invitations: Invitations
     rate: RateLimiter
+    terms: Terms
 
 
 def build_registration(
@@ -30,12 +33,14 @@ def build_registration(
     links: MailedLinks,
     outbox: Outbox,
     password_login: PasswordLogin,
-    service_name: str,
+    brand: CurrentBrand,
+    terms: Terms,
 ) -> UserRegistration:
     return UserRegistration(
         mode=settings.registration,
-        verification=AddressVerification(database, keyring, links, outbox, service_name, settings.base_url),
-        completion=RegistrationCompletion(database, links, password_login, settings.registration),
-        invitations=Invitations(database, links, outbox, service_name),
+        verification=AddressVerification(database, keyring, links, outbox, brand, settings.base_url),
+        completion=RegistrationCompletion(database, links, password_login, settings.registration, terms),
+        invitations=Invitations(database, links, outbox, brand),
         rate=RateLimiter(database, "registration", settings.rate_register),
+        terms=terms,
     )

@@ -19,6 +19,7 @@ from sso.accounts.second_factor.store import (
     set_totp,
 )
 from sso.accounts.user_store import get_user, revoke_everything
+from sso.core.brand import CurrentBrand
 from sso.core.language import Text
 from sso.db.database import Database
 from sso.db.transaction import Transaction
@@ -48,11 +49,11 @@ class FactorChange:
 class SecondFactorChanges:
     """Each method returns None if nothing was changed."""
 
-    def __init__(self, database: Database, recovery_codes: RecoveryCodes, outbox: Outbox, service_name: str) -> None:
+    def __init__(self, database: Database, recovery_codes: RecoveryCodes, outbox: Outbox, brand: CurrentBrand) -> None:
         self._database = database
         self._recovery_codes = recovery_codes
         self._outbox = outbox
-        self._service_name = service_name
+        self._brand = brand
 
     async def set_totp(self, user: User, totp_sealed: str | None, step: int = 0) -> FactorChange | None:
         """``step`` is the time step of the code that confirmed the secret; it is marked as used."""
@@ -102,7 +103,7 @@ class SecondFactorChanges:
         if revoke:
             await revoke_everything(tx, user.user_id)
         await clear_attempts(tx, user.user_id, factor)
-        content = MailContent(Text(SUBJECT, service=self._service_name), (change, ADVICE if revoke else WARNING))
+        content = MailContent(Text(SUBJECT, service=self._brand.name), (change, ADVICE if revoke else WARNING))
         await self._outbox.put(tx, user.login, content, user.lang)
         await record_event(tx, user.user_id, event, **detail)
         changed_user = await get_user(tx, user.user_id)

@@ -21,6 +21,7 @@ from sso.accounts.second_factor.store import (
     use_mailed_code,
     use_totp_step,
 )
+from sso.core.brand import CurrentBrand
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.language import Text, current_language
 from sso.db.database import Database
@@ -42,13 +43,13 @@ class SecondFactors:
         database: Database,
         keyring: Keyring,
         outbox: Outbox,
-        service_name: str,
+        brand: CurrentBrand,
         recovery_codes: RecoveryCodes,
     ) -> None:
         self._database = database
         self._keyring = keyring
         self._outbox = outbox
-        self._service_name = service_name
+        self._brand = brand
         self._recovery_codes = recovery_codes
         self._attempts = SecondFactorAttempts(database)
 
@@ -105,7 +106,7 @@ class SecondFactors:
         Raises SecondFactorBlocked, and sends nothing, if wrong codes have blocked mailed codes.
         """
         code, language = f"{secrets.randbelow(10**6):06}", current_language.get()
-        content = _code_mail(code, self._service_name)
+        content = _code_mail(code, self._brand.name)
 
         async def work(tx: Transaction) -> int:
             code_digest = self._keyring.mac(_code_purpose(user), code)
@@ -127,7 +128,7 @@ class SecondFactors:
 
     def totp_uri(self, user: User, secret: str) -> str:
         """Returns the text of the QR code. Its label is shortened, because the size of the code grows with it."""
-        label, issuer = _shortened(user.login, MAX_LABEL), _shortened(self._service_name, MAX_ISSUER)
+        label, issuer = _shortened(user.login, MAX_LABEL), _shortened(self._brand.name, MAX_ISSUER)
         return pyotp.TOTP(secret).provisioning_uri(name=label, issuer_name=issuer)
 
     def encrypt_totp(self, user_id: str, secret: str) -> str:
@@ -152,7 +153,7 @@ class SecondFactors:
 
     async def _notify_of_block(self, user: User) -> None:
         """Mails the user once that a factor is blocked."""
-        content = _block_mail(self._service_name)
+        content = _block_mail(self._brand.name)
 
         async def work(tx: Transaction) -> None:
             if await claim_block_notice(tx, user.user_id):

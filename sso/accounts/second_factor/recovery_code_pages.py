@@ -88,7 +88,7 @@ def recovery_code_pages(account: AccountView, recovery_codes: RecoveryCodes, sho
             return see_other("/account")
         title = _(
             "Recovery codes for %(service)s, %(login)s",
-            service=current_app.config["SERVICE_NAME"],
+            service=current_app.jinja_env.globals["service_name"],
             login=session.user.login,
         )
         advice = _("Each code works once. Keep them in a safe place.")

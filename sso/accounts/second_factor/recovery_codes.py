@@ -23,6 +23,7 @@ from sso.accounts.second_factor.store import (
     use_recovery_code,
 )
 from sso.accounts.session_store import Session
+from sso.core.brand import CurrentBrand
 from sso.core.encryption import Keyring, column_purpose
 from sso.core.language import Text, plural
 from sso.db.database import Database
@@ -39,11 +40,11 @@ _CODE = re.compile(rf"[0-9]{{{DIGITS}}}", re.ASCII)
 
 
 class RecoveryCodes:
-    def __init__(self, database: Database, keyring: Keyring, outbox: Outbox, service_name: str) -> None:
+    def __init__(self, database: Database, keyring: Keyring, outbox: Outbox, brand: CurrentBrand) -> None:
         self._database = database
         self._keyring = keyring
         self._outbox = outbox
-        self._service_name = service_name
+        self._brand = brand
 
     async def replace(self, tx: Runner, user_id: str) -> tuple[str, ...]:
         """Replaces the codes of the user in a transaction. Returns the new ones, which are not stored."""
@@ -55,7 +56,7 @@ class RecoveryCodes:
 
     async def make_new(self, user: User) -> tuple[str, ...] | None:
         """Replaces the codes and notifies the user. Returns None if the user was changed since it was read."""
-        content = _new_codes_mail(self._service_name)
+        content = _new_codes_mail(self._brand.name)
 
         async def work(tx: Transaction) -> tuple[str, ...] | None:
             if not await lock_unchanged_user(tx, user):
@@ -80,7 +81,7 @@ class RecoveryCodes:
                 return False
             left = await count_recovery_codes(tx, user.user_id)
             await record_event(tx, user.user_id, EventKind.RECOVERY_CODE_USED)
-            await self._outbox.put(tx, user.login, _used_mail(self._service_name, left), user.lang)
+            await self._outbox.put(tx, user.login, _used_mail(self._brand.name, left), user.lang)
             return True
 
         used = await self._database.transaction(work)

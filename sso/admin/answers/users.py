@@ -15,6 +15,8 @@ class _UserJson(TypedDict):
     level: str
     second_factors: list[str]
     reg_time: Time
+    terms_version: str
+    terms_accepted: Time | None
     deletion_due: Time | None
     deletion_by: str | None
 

@@ -1,15 +1,25 @@
 """The editors of schemas, roles and assertions of an application."""
 
 from typing import Any
+from urllib.parse import quote
 
 from quart import Blueprint, request
 
 from sso.console.applications.frame import APPLICATION, application_page, own_page, path_of
 from sso.console.applications.role_form import ROLE_FORM, read_role
 from sso.console.applications.schema_form import SCHEMA_FORM, read_schema
+from sso.console.deletion_pages import (
+    MAX_COUNTED,
+    Consequences,
+    DeletionPage,
+    StoredRecord,
+    add_deletion,
+    count_records,
+    count_text,
+)
 from sso.console.document_forms.views import DocumentForm
 from sso.console.editor_pages import EditedRecord, EditorBody, RecordEditor, add_editor
-from sso.console.form_pages import Action, Form, add_actions
+from sso.console.form_pages import Form
 from sso.console.list_pages import Record, Variables
 from sso.console.sections import APPLICATIONS
 from sso.console.tester_pages import add_tester
@@ -95,10 +105,40 @@ EDITORS = (
 def editor_pages(console: ConsoleView, routes: Blueprint) -> None:
     for editor in EDITORS:
         add_editor(console, routes, editor)
-    delete_role = Action("/<application_id>/roles/<name>/delete", "DELETE", ROLE, "role-deleted", own_page)
-    add_actions(console, routes, APPLICATIONS, delete_role)
+    add_deletion(console, routes, ROLE_DELETION)
     test_path = "/<application_id>/roles/<name>/test"
     add_tester(console, routes, APPLICATIONS, test_path, "applications/tester.html", _tester)
+
+
+async def _role_consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Variables) -> Consequences:
+    role, base, name = stored.data, own_page(variables), variables["name"]
+    path = f"{base}/roles/{quote(name)}"
+    holders = await count_records(
+        visit, f"{APPLICATION}/holders", {"role": name}, application_id=variables["application_id"]
+    )
+    ends = ["The rules that it gives."]
+    if role["default"]:
+        ends.append("Every user loses it.")
+    if role["condition"]:
+        ends.append("Every user who meets its condition loses it.")
+    if holders:
+        ends.append(f"{count_text(holders, 'user').capitalize()} to whom it was given.")
+    undo = "You can undo this in the audit trail: users and groups then have the role again."
+    crumbs = [(base, await _application_name(visit, variables["application_id"])), (path, name)]
+    is_held, shows_effect = bool(holders or role["default"] or role["condition"]), (holders or 0) <= MAX_COUNTED
+    return Consequences(name, ends, undo, path, crumbs, asks_name=is_held, shows_effect=shows_effect)
+
+
+ROLE_DELETION = DeletionPage(
+    APPLICATIONS,
+    "/<application_id>/roles/<name>/delete",
+    ROLE,
+    "role",
+    "role-deleted",
+    own_page,
+    _role_consequences,
+    has_dry_run=True,
+)
 
 
 async def _tester(visit: ConsoleVisit, variables: Variables) -> tuple[Record, Form]:

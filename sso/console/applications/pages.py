@@ -8,7 +8,17 @@ from quart import Blueprint, Response, request
 
 from sso.admin.request import AdminResponse
 from sso.console.applications.frame import APPLICATION, application_page, own_page, path_of
-from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, new_record
+from sso.console.deletion_pages import (
+    MAX_COUNTED,
+    Consequences,
+    DeletionPage,
+    StoredRecord,
+    add_deletion,
+    count_records,
+    count_text,
+    day_text,
+)
+from sso.console.form_pages import Form, FormPage, add_form, new_record
 from sso.console.list_pages import ListPage, PageValues, Record, Variables, add_list
 from sso.console.listing import FilterChoice
 from sso.console.sections import APPLICATIONS
@@ -48,6 +58,7 @@ def application_pages(console: ConsoleView) -> Blueprint:
     add_form(console, routes, create)
     role_pages(console, routes)
     key_pages(console, routes)
+    add_deletion(console, routes, DELETION)
     return routes
 
 
@@ -109,14 +120,7 @@ def key_pages(console: ConsoleView, routes: Blueprint) -> None:
         page_path="/<application_id>/keys/new",
     )
     add_form(console, routes, create)
-    delete = Action(
-        "/<application_id>/keys/<key_id>/delete",
-        "DELETE",
-        KEY,
-        "key-deleted",
-        lambda variables: f"{own_page(variables)}/keys",
-    )
-    add_actions(console, routes, APPLICATIONS, delete)
+    add_deletion(console, routes, KEY_DELETION)
 
 
 def _tab(tab: str, title: str = "", tab_title: str = "") -> PageValues:
@@ -132,6 +136,57 @@ async def _of_application(_: ConsoleVisit, filters: Mapping[str, str], variables
     if not (application_id.isascii() and application_id.isdecimal()):
         raise NotFound("application not found")
     return {**filters, "application_id": application_id}
+
+
+async def _consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Variables) -> Consequences:
+    name, path = stored.data["name"], own_page(variables)
+    roles = await count_records(visit, "/roles", variables)
+    keys = await count_records(visit, "/access-keys", variables)
+    holders = await count_records(visit, f"{APPLICATION}/holders", **variables)
+    ends = ["Nobody has permissions there any more, and game servers get none from it."]
+    if roles:
+        assigned = f", with {count_text(holders, 'assignment')} to users" if holders else ""
+        ends.append(f"{count_text(roles, 'role').capitalize()}{assigned}.")
+    if keys:
+        ends.append(f"{count_text(keys, 'access key').capitalize()}.")
+    if project_id := stored.data["project_id"]:
+        project = (await visit.names({"project": [project_id]})).of("project", project_id)
+        ends.append(f"The roles that the project {project.text.removeprefix('project ')} gives to groups there.")
+    undo = "An administrator with the role root can undo this in the audit trail: everything that it has comes back."
+    return Consequences(
+        name, ends, undo, path, [(path, name)], asks_name=True, shows_effect=(holders or 0) <= MAX_COUNTED
+    )
+
+
+async def _key_consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Variables) -> Consequences:
+    key, path = stored.data, own_page(variables)
+    application = await visit.data("GET", APPLICATION, application_id=variables["application_id"])
+    used = f"was last used on {day_text(key['last_used'])}" if key.get("last_used") else "was never used"
+    ends = [f"Servers that use the key get no permissions any more. It {used}."]
+    undo = "This cannot be undone: create a new key, and enter it where the server runs."
+    crumbs = [(path, application["name"]), (f"{path}/keys", "Access keys")]
+    return Consequences(key["comment"] or key["id"], ends, undo, f"{path}/keys", crumbs)
+
+
+DELETION = DeletionPage(
+    APPLICATIONS,
+    "/<application_id>/delete",
+    APPLICATION,
+    "application",
+    "application-deleted",
+    lambda _: APPLICATIONS.path,
+    _consequences,
+    has_dry_run=True,
+)
+KEY_DELETION = DeletionPage(
+    APPLICATIONS,
+    "/<application_id>/keys/<key_id>/delete",
+    KEY,
+    "access key",
+    "key-deleted",
+    lambda variables: f"{own_page(variables)}/keys",
+    _key_consequences,
+)
 
 
 def _new_role(form: Form, variables: Variables) -> Record:

@@ -13,6 +13,7 @@ _TEMPLATES: Mapping[str, str] = {
     "access_key.save": "changed {fields} of an access key of {application}",
     "application.create": "created the application {application}",
     "application.delete": "deleted the application {application}",
+    "application.restore": "restored the application {application}",
     "application.email_secret": "created the e-mail secret of {application}",
     "application.email_secret.read": "read the e-mail secret of {application}",
     "application.key.add": "added the public key {name} to {application}",
@@ -22,6 +23,7 @@ _TEMPLATES: Mapping[str, str] = {
     "application.service_jwt": "issued a service JWT for {application}",
     "assertions.override": "saved a change of {application} although it breaks an assertion",
     "assertions.save": "changed the assertions of {application}",
+    "brand.save": "changed {fields} of the brand",
     "client.create": "created the client {client}",
     "client.delete": "deleted the client {client}",
     "client.finish_rotation": "ended the old secret of the client {client}",
@@ -42,6 +44,8 @@ _TEMPLATES: Mapping[str, str] = {
     "master_key.drop_old": "dropped the old master keys",
     "master_key.reseal": "encrypted all secrets with the master key {target}",
     "membership.cascade": "took roles that no longer exist from members of {project}",
+    "membership.restore": "gave members of {project} their roles back",
+    "permissions.restore": "gave the role {name} at {application} back to its users",
     "permissions.cascade": "took the deleted role {name} from everyone at {application}",
     "project.cascade": "removed roles that no longer exist from the groups of {project}",
     "project.delete": "deleted the project {project}",
@@ -68,6 +72,8 @@ _TEMPLATES: Mapping[str, str] = {
     "webhook.save": "changed {fields} of the webhook {webhook}",
 }
 _FIELD_WORDS = {
+    "privacy_url": "link to the privacy policy", "signin_text": "text on the sign-in form",
+    "support_url": "link to support", "terms_url": "link to the terms",
     "email_verified": "e-mail verification", "login": "e-mail address", "nick": "nickname", "private_data": "rules",
     "redirect_uris": "redirect URIs", "url": "address", "user_limit": "limit of users",
 }  # fmt: skip

@@ -8,6 +8,7 @@ from sso.console.visit import ConsoleVisit
 
 # The kind of an operation, such as ``user`` in ``user.save`` → the operation that shows the thing, and its page.
 _PAGES = {
+    "brand": ("/brand", "/console/branding"),
     "application": ("/applications/<application_id>", "/console/applications/{target}"),
     "schema": ("/schemas/<application_id>", "/console/applications/{target}/schema"),
     "identity_provider": ("/identity-providers/<provider_id>", "/console/identity-providers/{target}"),

@@ -8,10 +8,11 @@ from sso.admin.permission_bodies import GroupChanges, ProjectChanges, RoleChange
 from sso.console.audit.undo import CannotUndo, Undo, Values, changed_fields, restorable
 from sso.console.audit.undo_deletions import (
     GROUP,
-    OF_DELETION,
     PROVIDER_FIELDS,
     ROLE,
     role_variables,
+    undo_of_deletion,
+    undo_removed_application,
     undo_removed_project,
 )
 from sso.console.audit.undo_reasons import NOT_STORED, reason_of
@@ -35,14 +36,19 @@ PERMISSIONS = "/users/<user_id>/permissions"
 Builder = Callable[[str, Values, Values], Undo | None]  # arguments: the target, and the values before and after
 
 
-def undo_of(entry: dict[str, Any]) -> Undo | CannotUndo:
-    """Returns why not if the entry cannot be undone: its values are not known, or there is no such operation."""
+def undo_of(entry: dict[str, Any], now: int = 0) -> Undo | CannotUndo:
+    """Returns why not if the entry cannot be undone: its values are not known, or there is no such operation.
+
+    ``now``, in Unix seconds, decides whether the secrets of a deleted record are still kept.
+    """
     before, after = entry["before"], entry["after"]
     if not restorable(before, after):
         return CannotUndo(NOT_STORED)
-    builders = _OF_CREATION if before is None else OF_DELETION if after is None else _OF_CHANGE
-    build = builders.get(entry["operation"])
-    undo = build(entry["target"], before or {}, after or {}) if build else None
+    if after is None:
+        undo = undo_of_deletion(entry, now)
+    else:
+        build = (_OF_CREATION if before is None else _OF_CHANGE).get(entry["operation"])
+        undo = build(entry["target"], before or {}, after) if build else None
     return undo or CannotUndo(reason_of(entry["operation"]))
 
 
@@ -66,6 +72,20 @@ def _undo_user(target: str, before: Values, after: Values) -> Undo | None:
         return None
     expected = {name: after.get(name) for name in body}
     return Undo("PATCH", "/users/<user_id>", {"user_id": target}, body, expected)
+
+
+def _undo_closed_user(target: str, _before: Values, _after: Values) -> Undo:
+    return Undo(
+        "POST",
+        "/users/<user_id>/restore",
+        {"user_id": target},
+        {},
+        {"disabled": True},
+        read="/users/<user_id>",
+        has_dry_run=False,
+        shown={"disabled": False},
+        note="The account is kept, with everything in it. What was ended does not come back: the user signs in again.",
+    )
 
 
 def _undo_client(target: str, before: Values, after: Values) -> Undo | None:
@@ -145,8 +165,15 @@ def _undo_assertions(target: str, before: Values, after: Values) -> Undo:
     return Undo("PUT", path, {"application_id": target}, dict(before), dict(after))
 
 
+def _undo_brand(_target: str, before: Values, after: Values) -> Undo:
+    body, expected = ({name: values[name] for name in changed_fields(before, after)} for values in (before, after))
+    return Undo("PATCH", "/brand", {}, body, expected, has_dry_run=False)
+
+
 _OF_CHANGE: dict[str, Builder] = {
+    "brand.save": _undo_brand,
     "user.save": _undo_user,
+    "user.delete": _undo_closed_user,
     "role.save": _undo_role,
     "schema.save": _restore("/schemas/<application_id>", "application_id", SCHEMA_FIELDS),
     "group.save": _restore(GROUP, "group_id", GROUP_FIELDS),
@@ -154,6 +181,7 @@ _OF_CHANGE: dict[str, Builder] = {
     "group.tags": _restore(GROUP, "group_id", GROUP_FIELDS),
     "project.save": _undo_project,
     "project.delete": undo_removed_project,
+    "application.delete": undo_removed_application,
     "membership.save": _undo_membership,
     "permissions.save": _undo_permissions,
     "assertions.save": _undo_assertions,

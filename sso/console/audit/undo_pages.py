@@ -112,7 +112,7 @@ async def why_not(visit: ConsoleVisit, entry: dict[str, Any]) -> str:
 
 async def _prepare(visit: ConsoleVisit, entry: dict[str, Any]) -> tuple[Undo, CurrentRecord]:
     """Raises Forbidden if the entry cannot be undone, or not by this administrator."""
-    undo = undo_of(entry)
+    undo = undo_of(entry, visit.caller.permissions.now)
     if isinstance(undo, CannotUndo):
         raise Forbidden(undo.reason)
     visit.require(undo.method, undo.path)

@@ -30,6 +30,8 @@ def require_undo_rights(caller: AdminCaller, undo: Undo, current: Values | None)
             require_rights_of_provider(caller, current, {**current, **undo.body})
         case "/projects/<project_id>/restore":
             raise Forbidden("the role root is required to restore a project: its members get their rights back")
+        case "/applications/<application_id>/restore":
+            raise Forbidden("the role root is required to restore an application: its users get their permissions back")
         case "/schemas/<application_id>" if "secret_data" in undo.body:
             raise Forbidden("the role root is required to change secret_data")
     application_id = undo.variables.get("application_id") or undo.body.get("application_id")

@@ -11,7 +11,7 @@ from sso.console.form_error import FormError
 from sso.console.sections import CLIENTS
 from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
-from sso.core.brand import Brand, parse_accent
+from sso.core.brand import Brand, CurrentBrand, parse_accent
 from sso.core.errors import ApiError
 from sso.core.field_errors import FieldError
 from sso.oauth.clients.branding import EXPECTED_LOGO, has_own_logo
@@ -24,7 +24,7 @@ CLIENT = "/clients/<client_id>"
 FIELDS = ("logo_uri", "accent", "signin_text", "support_uri", "policy_uri", "tos_uri")
 
 
-def client_branding_pages(console: ConsoleView, routes: Blueprint, service: Brand) -> None:
+def client_branding_pages(console: ConsoleView, routes: Blueprint, service: CurrentBrand) -> None:
     @routes.get("/<client_id>/branding")
     async def show_branding(client_id: str) -> Response:
         visit = await console.open(CLIENTS)
@@ -62,7 +62,7 @@ def client_branding_pages(console: ConsoleView, routes: Blueprint, service: Bran
         template: str = "branding/client.html",
     ) -> Response:
         """After a problem, there is no preview. A status of success, since htmx shows no others in place."""
-        brand = None if error else _brand(service, client, values)
+        brand = None if error else _brand(service.value, client, values)
         origin = brand.site.logo_origin if brand and brand.site else ""
         part = template != "branding/client.html"
         return await console.show(

@@ -8,7 +8,9 @@ from quart import Blueprint, Response, current_app, request
 
 from sso.admin.clients import require_rights_of_client
 from sso.admin.request import AdminResponse
+from sso.audit.deleted_secret_store import UNDO_DAYS
 from sso.console.clients.quickstarts import FRAMEWORKS, Framework
+from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion, count_text
 from sso.console.form_error import FormError
 from sso.console.form_pages import Form, FormPage, add_actions, add_form, record_actions
 from sso.console.list_pages import ListPage, Record, Variables, add_list
@@ -145,6 +147,27 @@ def client_actions(console: ConsoleView, routes: Blueprint, client_page: Callabl
         return await client_page(visit, client, new_secret=secret)
 
     add_actions(console, routes, CLIENTS, *record_actions(CLIENTS, CLIENT, "client"))
+    add_deletion(console, routes, DELETION)
+
+
+async def _consequences(visit: ConsoleVisit, stored: StoredRecord, _: Variables) -> Consequences:
+    client, path = stored.data, f"{CLIENTS.path}/{stored.data['client_id']}"
+    name = client["name"] or client["client_id"]
+    ends = ["Nobody can sign in to it any more."]
+    if number := stored.members["grants"]:
+        ends.append(f"{count_text(number, 'sign-in').capitalize()} of users there, with their tokens.")
+    if "client_credentials" in client["grant_types"]:
+        names = await visit.names({"application": [client["application_id"]]})
+        ends.append(f"The tokens of the service: {names.of('application', client['application_id']).text}.")
+    undo = (
+        f"You can undo this for {UNDO_DAYS} days: the client then works with the same secret, and users sign in again."
+    )
+    return Consequences(name, ends, undo, path, [(path, name)], asks_name=True)
+
+
+DELETION = DeletionPage(
+    CLIENTS, "/<client_id>/delete", CLIENT, "client", "client-deleted", lambda _: CLIENTS.path, _consequences
+)
 
 
 def protection_of(visit: ConsoleVisit, client: dict[str, Any]) -> str:
@@ -183,11 +206,12 @@ def _new_client(form: Form, _variables: Variables) -> Record:
     }
     if framework.redirect_uri:
         return body | {"redirect_uris": split_list(form.get("redirect_uris", "")), "public": framework.is_public}
+    body["grant_types"] = list(framework.grant_types)
+    if framework.is_public:
+        return body | {"public": True}
     application_id = form.get("application_id", "").strip()
-    return body | {
-        "grant_types": ["client_credentials"],
-        "application_id": int(application_id) if application_id.isascii() and application_id.isdecimal() else None,
-    }
+    is_number = application_id.isascii() and application_id.isdecimal()
+    return body | {"application_id": int(application_id) if is_number else None}
 
 
 def _added_uri(client: Record) -> str:

@@ -17,14 +17,23 @@ class Framework:
     title: str
     example_client: str
     redirect_uri: str  # in the example; "" for a program without users
-    file: str  # the name of the program
-    example: str  # its path in ``examples``
-    install: str
-    run: str
+    file: str = ""  # the name of the program; "" if there is none
+    example: str = ""  # its path in ``examples``
+    install: str = ""
+    run: str = ""
     is_public: bool = False  # it cannot keep a secret
+    grant_types: tuple[str, ...] = ()  # in place of the default
+
+    @property
+    def about(self) -> str:
+        if self.is_public:
+            return "Public client with PKCE" if self.redirect_uri else "Public client, confirmed on a phone"
+        return "Web site with a secret" if self.redirect_uri else "Client credentials, no users"
 
     def program(self, issuer: str, client_id: str) -> str:
-        """Returns the program with the address of this service and the id of the client."""
+        """Returns the program with the address of this service and the id of the client; "" if there is none."""
+        if not self.file:
+            return ""
         return _read(self.key).replace(EXAMPLE_ISSUER, issuer).replace(self.example_client, client_id)
 
 
@@ -60,8 +69,19 @@ FRAMEWORKS = {
         ),
         Framework(
             "service", "Service without users", "game-server", "", "service.py", "service/service.py",
-            "pip install authlib requests", "python service.py",
+            "pip install authlib requests", "python service.py", grant_types=("client_credentials",),
         ),
+        Framework(
+            "device", "Device (television, console, terminal)", "tv", "", "sign_in.sh", "device/sign_in.sh",
+            "# needs curl and jq", "bash sign_in.sh", is_public=True,
+            grant_types=("urn:ietf:params:oauth:grant-type:device_code",),
+        ),
+        Framework(
+            "apache", "Apache (mod_auth_openidc)", "apache-site", "http://127.0.0.1:8004/protected/callback",
+            "httpd.conf", "apache/httpd.conf", "sudo apt-get install apache2 libapache2-mod-auth-openidc",
+            '/usr/sbin/apache2 -X -f "$PWD/httpd.conf"',
+        ),
+        Framework("other", "Other (OpenID Connect)", "my-site", "https://site.example/callback"),
     )
 }  # fmt: skip
 

@@ -91,6 +91,11 @@ def shown_fields(kind: str) -> frozenset[str]:
     return frozenset(REQUIRED.get(kind, ())) | of_client | of_oauth2
 
 
+def shown_checks(kind: str) -> tuple[str, ...]:
+    """Returns the check boxes of a provider of this kind: Steam sends no e-mail address and no tokens."""
+    return ("trusted_second_factor",) if kind == "steam" else CHECKS
+
+
 def provider_body(form: dict[str, str]) -> dict[str, Any]:
     """Returns the fields of a form as JSON values. Raises FieldError.
 

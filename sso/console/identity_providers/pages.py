@@ -4,6 +4,7 @@ from typing import Any
 
 from quart import Blueprint, Response, request
 
+from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion, count_text
 from sso.console.form_pages import Form, FormPage, add_actions, add_form, record_actions
 from sso.console.identity_providers.form import (
     CHECKS,
@@ -13,6 +14,7 @@ from sso.console.identity_providers.form import (
     ProviderPreset,
     claims_text,
     provider_body,
+    shown_checks,
     shown_fields,
 )
 from sso.console.list_pages import ListPage, Record, Variables, add_list
@@ -47,7 +49,7 @@ def identity_provider_pages(console: ConsoleView) -> Blueprint:
             preset=preset,
             values=_texts(preset.values) | (_typed(form) if form else {}) if preset else {},
             fields=shown_fields(preset.kind) if preset else (),
-            checks=CHECKS,
+            checks=shown_checks(preset.kind) if preset else (),
             **problem,
         )
 
@@ -84,7 +86,7 @@ def provider_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
             values=_texts(provider) | (_typed(form) if form else {}),
             version=form["version"] if form and "version" in form else version_of(provider),
             fields=shown_fields(provider["kind"]) if visit.caller.is_root else {"client_secret"},
-            checks=CHECKS if visit.caller.is_root else (),
+            checks=shown_checks(provider["kind"]) if visit.caller.is_root else (),
             is_root=visit.caller.is_root,
             field_titles=FIELD_TITLES,
             **{"outcome": None, **more},
@@ -117,6 +119,31 @@ def provider_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
         return await provider_page(visit, {"provider_id": provider_id}, None, outcome=outcome)
 
     add_actions(console, routes, IDENTITY_PROVIDERS, *record_actions(IDENTITY_PROVIDERS, PROVIDER, "provider"))
+    add_deletion(console, routes, DELETION)
+
+
+async def _consequences(_visit: ConsoleVisit, stored: StoredRecord, variables: Variables) -> Consequences:
+    provider, users, path = stored.data, stored.members["users"], path_of(variables["provider_id"])
+    name = provider["name"] or variables["provider_id"]
+    ends = [
+        "Nobody can sign in with it any more.",
+        f"The links of {count_text(users['linked'], 'user')} to it.",
+    ]
+    if users["without_other_sign_in"]:
+        ends.append(f"{count_text(users['without_other_sign_in'], 'user').capitalize()} of them cannot sign in then.")
+    undo = "You can undo this in the audit trail. The links of users do not come back: users link their accounts again."
+    return Consequences(name, ends, undo, path, [(path, name)], asks_name=bool(users["linked"]))
+
+
+DELETION = DeletionPage(
+    IDENTITY_PROVIDERS,
+    "/<provider_id>/delete",
+    PROVIDER,
+    "provider",
+    "provider-deleted",
+    lambda _: IDENTITY_PROVIDERS.path,
+    _consequences,
+)
 
 
 def path_of(provider_id: str) -> str:

@@ -4,19 +4,20 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from quart import Blueprint, Response, request
+from quart import Blueprint, request
 
+from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion, count_text
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
 from sso.console.form_pages import Form, FormPage, add_form, new_record
 from sso.console.list_pages import ListPage, Record, Variables, add_list
-from sso.console.projects.frame import group_choices, path_of, project_page, read_project
+from sso.console.projects.frame import applications_of, group_choices, name_of, path_of, project_page, read_project
 from sso.console.projects.group_form import GROUP_FORM, read_conditions, read_users
 from sso.console.sections import PROJECTS
 from sso.console.tester_pages import add_tester
 from sso.console.user_lookup import with_user_ids
 from sso.console.users.form import split_list
 from sso.console.users.suggestion_pages import condition_page
-from sso.console.view import ConsoleView, done
+from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import NotFound
 
@@ -52,13 +53,40 @@ def group_pages(console: ConsoleView, routes: Blueprint) -> None:
     )
     add_form(console, routes, create)
     add_tester(console, routes, PROJECTS, "/<project_id>/tester", "projects/tester.html", _tester)
+    add_deletion(console, routes, DELETION)
 
-    @routes.post("/<project_id>/groups/<group_id>/delete")
-    async def delete_group(project_id: str, group_id: str) -> Response:
-        visit, _ = await console.submitted(PROJECTS, "DELETE", GROUP)
-        await read_group(visit, project_id, group_id)
-        await visit.call("DELETE", GROUP, group_id=group_id)
-        return done(f"{path_of(project_id)}/groups", "group-deleted")
+
+async def _read_stored(visit: ConsoleVisit, variables: Variables) -> StoredRecord:
+    found = await read_group(visit, variables["project_id"], variables["group_id"])
+    return StoredRecord(found, version_of(found["data"]))
+
+
+async def _consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Variables) -> Consequences:
+    group, project = stored.data, await read_project(visit, variables["project_id"])
+    base, path = path_of(project["id"]), group_path(project["id"], variables["group_id"])
+    names = {str(item["application_id"]): item["name"] for item in await applications_of(visit, project["id"])}
+    uses = [
+        f"{'The role' if use['action'] == 'grant' else 'The block of the role'} {use['role']} at "
+        f"{names.get(use['application_id'], 'application ' + use['application_id'])}, for its users."
+        for use in uses_of(project, variables["group_id"])
+    ]
+    who = f"{count_text(len(group['users']), 'user')} and {count_text(len(group['conditions']), 'condition')}"
+    undo = "You can undo this in the audit trail: the group comes back with its users, conditions and roles."
+    crumbs = [(base, name_of(project)), (f"{base}/groups", "Groups"), (path, group["title"])]
+    return Consequences(group["title"], [f"The group, with {who}.", *uses], undo, path, crumbs)
+
+
+DELETION = DeletionPage(
+    PROJECTS,
+    "/<project_id>/groups/<group_id>/delete",
+    GROUP,
+    "group",
+    "group-deleted",
+    lambda variables: f"{path_of(variables['project_id'])}/groups",
+    _consequences,
+    has_dry_run=True,
+    read=_read_stored,
+)
 
 
 async def _list_values(visit: ConsoleVisit, variables: Variables) -> Record:

@@ -5,13 +5,15 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
+from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
-from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, new_record
+from sso.console.form_pages import Form, FormPage, add_form, new_record
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.projects.frame import (
     PROJECT,
     applications_of,
     groups_of,
+    name_of,
     own_page,
     path_of,
     project_page,
@@ -67,8 +69,32 @@ def member_pages(console: ConsoleView, routes: Blueprint) -> None:
         page_path="/<project_id>/members/new",
     )
     add_form(console, routes, add)
-    remove = Action("/<project_id>/members/<user_id>/remove", "DELETE", MEMBER, "member-removed", own_page)
-    add_actions(console, routes, PROJECTS, remove)
+    add_deletion(console, routes, REMOVAL)
+
+
+async def _consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Variables) -> Consequences:
+    project = await read_project(visit, variables["project_id"])
+    base, user_id = path_of(project["id"]), variables["user_id"]
+    login, path = await _login(visit, user_id), f"{base}/members/{quote(user_id)}"
+    ends = [
+        f"The role {row.name}{f' at {row.place_title}' if row.place else ' in the project'}."
+        for row in role_rows(stored.data["roles"], await _places(visit, project["id"]))
+    ]
+    undo, crumbs = "You can undo this in the audit trail.", [(base, name_of(project)), (path, login)]
+    return Consequences(login, ends, undo, path, crumbs)
+
+
+REMOVAL = DeletionPage(
+    PROJECTS,
+    "/<project_id>/members/<user_id>/remove",
+    MEMBER,
+    "member",
+    "member-removed",
+    own_page,
+    _consequences,
+    verb="Remove",
+    has_dry_run=True,
+)
 
 
 def _new_member(form: Form, _variables: Variables) -> Record:
@@ -140,19 +166,22 @@ async def _page(visit: ConsoleVisit, variables: Variables, record: EditedRecord)
     project = await read_project(visit, variables["project_id"])
     user_id = variables["user_id"]
     places = await _places(visit, project["id"])
-    login = ""
-    if visit.may("GET", "/users/<user_id>"):
-        try:
-            login = (await visit.data("GET", "/users/<user_id>", user_id=user_id))["login"]
-        except ApiError:
-            login = ""  # the user was erased
     return {
-        **project_page(project, "members", login or f"User {user_id}"),
+        **project_page(project, "members", await _login(visit, user_id)),
         "rows": role_rows(record.values["roles"], places),
         "role_choices": await role_choices(visit, project["id"]),
         "places": [("", "The whole project"), *places.items()],
         "remove_path": f"{path_of(project['id'])}/members/{quote(user_id)}/remove",
     }
+
+
+async def _login(visit: ConsoleVisit, user_id: str) -> str:
+    if visit.may("GET", "/users/<user_id>"):
+        try:
+            return str((await visit.data("GET", "/users/<user_id>", user_id=user_id))["login"])
+        except ApiError:
+            pass  # the user was erased
+    return f"User {user_id}"
 
 
 async def _places(visit: ConsoleVisit, project_id: str) -> dict[str, str]:

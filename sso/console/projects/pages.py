@@ -7,11 +7,12 @@ from urllib.parse import quote
 
 from quart import Blueprint, Response, request
 
+from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion, and_more, count_text
 from sso.console.editor_pages import EditedRecord, RecordEditor, add_editor
-from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, new_record
+from sso.console.form_pages import Form, FormPage, add_form, new_record
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.listing import FilterChoice
-from sso.console.projects.frame import PROJECT, groups_of, path_of, project_page
+from sso.console.projects.frame import PROJECT, applications_of, groups_of, name_of, path_of, project_page
 from sso.console.sections import PROJECTS
 from sso.console.users.form import split_list
 from sso.console.view import ConsoleView
@@ -44,8 +45,7 @@ def project_pages(console: ConsoleView) -> Blueprint:
         page_path="/new-project",  # no id has a hyphen
     )
     add_form(console, routes, create)
-    delete = Action("/<project_id>/delete", "DELETE", PROJECT, "project-deleted", lambda _: PROJECTS.path)
-    add_actions(console, routes, PROJECTS, delete)
+    add_deletion(console, routes, DELETION)
 
     @routes.get("/choose")
     async def choose() -> Response:
@@ -56,6 +56,39 @@ def project_pages(console: ConsoleView) -> Blueprint:
         return see_other(f"{path_of(project_id)}/members/new?login={quote(login)}" if project_id else PROJECTS.path)
 
     return routes
+
+
+async def _consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Variables) -> Consequences:
+    project, project_id = stored.data, variables["project_id"]
+    found = await visit.data("GET", "/projects", query={"name": project_id, "counts": "1"})
+    counts = found[0] if found else dict.fromkeys(("members", "groups"), 0)
+    applications = [item["name"] for item in await applications_of(visit, project_id)]
+    ends = [
+        f"The roles of {count_text(counts['members'], 'member')} in the project.",
+        f"The roles that {count_text(counts['groups'], 'group')} give to their users.",
+    ]
+    if applications:
+        ends.append(f"All permissions at its applications, and their access keys: {and_more(applications)}.")
+    base = path_of(project_id)
+    undo = (
+        "An administrator with the role root can undo this in the audit trail: the project comes back with everything "
+        "that belongs to it. Until then its title and aliases stay in use."
+    )
+    return Consequences(
+        name_of(project), ends, undo, f"{base}/settings", [(f"{base}/settings", name_of(project))], asks_name=True
+    )
+
+
+DELETION = DeletionPage(
+    PROJECTS,
+    "/<project_id>/delete",
+    PROJECT,
+    "project",
+    "project-deleted",
+    lambda _: PROJECTS.path,
+    _consequences,
+    has_dry_run=True,
+)
 
 
 def _new_project(form: Form, _variables: Variables) -> Record:

@@ -3,8 +3,18 @@
 from typing import Any
 from urllib.parse import urlencode
 
-from quart import Blueprint, Response
+from quart import Blueprint, Response, request
 
+from sso.console.deletion_pages import (
+    Consequences,
+    DeletionPage,
+    StoredRecord,
+    add_deletion,
+    and_more,
+    count_records,
+    count_text,
+    day_text,
+)
 from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form
 from sso.console.list_pages import Record, Variables
 from sso.console.sections import EXPLORER, USERS
@@ -19,7 +29,7 @@ USER = "/users/<user_id>"
 EVERYTHING = {"limit": "1000"}  # a user has fewer sign-ins
 
 
-def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
+def user_detail_pages(console: ConsoleView, routes: Blueprint, deletion_days: int) -> None:
     async def profile(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
         user = await visit.data("GET", USER, **variables)
         values = {**user, **changed_fields(form or {})}
@@ -41,6 +51,8 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
             base=path_of(user["user_id"]),
             tab=tab,
             protection=await visit.protection_of(user["user_id"]) if visit.may("PATCH", USER) else "",
+            deletion_days=deletion_days,
+            **(_closed_notice(user) if request.args.get("done") == "user-deleted" else {}),
             **context,
         )
 
@@ -92,6 +104,7 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
         ),
     )
     add_actions(console, routes, USERS, *ACTIONS)
+    add_deletion(console, routes, user_deletion(deletion_days))
 
     @routes.post("/<user_id>/enable")
     async def enable(user_id: str) -> Response:
@@ -106,6 +119,31 @@ def user_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
         for sign_in_id in form.get("ids", "").split():
             await visit.call("DELETE", f"{USER}/games/<sign_in_id>", user_id=user_id, sign_in_id=sign_in_id)
         return done(f"{path_of(user_id)}/sign-ins", "game-ended")
+
+
+def user_deletion(days: int) -> DeletionPage:
+    async def consequences(visit: ConsoleVisit, stored: StoredRecord, variables: Variables) -> Consequences:
+        login, path = stored.data["login"], own_page(variables)
+        sessions = await count_records(visit, SESSIONS, **variables)
+        games = await count_records(visit, f"{USER}/games", **variables)
+        given = await visit.data("GET", f"{USER}/assignments", **variables)
+        counted = [count_text(number, noun) for number, noun in ((sessions, "browser"), (games, "game")) if number]
+        where = f" ({', '.join(counted)})" if counted else ""
+        ends = [f"The user is signed out now{where}, and cannot sign in."]
+        places = [*(item["name"] for item in given["applications"]), *(item["title"] for item in given["projects"])]
+        if places:
+            ends.append(f"Roles at {and_more(places)}, when the account is erased.")
+        undo = f"The account is erased after {count_text(days, 'day')}; until then you can restore it."
+        return Consequences(login, ends, undo, path, [(path, login)], asks_name=True)
+
+    return DeletionPage(USERS, "/<user_id>/delete", USER, "account", "user-deleted", own_page, consequences)
+
+
+def _closed_notice(user: Record) -> Record:
+    """Says on which day the account that was just closed will be erased."""
+    if not user["deletion_due"]:
+        return {}
+    return {"notice": f"The account has been closed. It will be erased on {day_text(user['deletion_due'])}."}
 
 
 def path_of(user_id: str) -> str:
@@ -128,7 +166,6 @@ SESSIONS, SESSION = f"{USER}/sessions", f"{USER}/sessions/<session_id>"
 # Those that take something away need recent authentication.
 ACTIONS = (
     Action("/<user_id>/disable", "PATCH", USER, "user-disabled", own_page, {"disabled": True}),
-    Action("/<user_id>/delete", "DELETE", USER, "user-deleted", own_page),
     Action("/<user_id>/sessions/end", "DELETE", SESSIONS, "sessions-ended", sign_ins_page, recent="never"),
     Action("/<user_id>/sessions/<session_id>/end", "DELETE", SESSION, "session-ended", sign_ins_page, recent="never"),
     Action("/<user_id>/factors/reset", "DELETE", f"{USER}/factors", "factors-reset", security_page),

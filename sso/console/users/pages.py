@@ -5,13 +5,16 @@ from typing import Any
 from quart import Blueprint, Response, request
 
 from sso.admin.request import AdminResponse
-from sso.console.form_pages import Action, Form, FormPage, add_actions, add_form, new_record
+from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion
+from sso.console.form_pages import Form, FormPage, add_form, new_record
 from sso.console.list_pages import ListPage, Record, Variables, add_list
 from sso.console.listing import FilterChoice
+from sso.console.lists import read_all
 from sso.console.sections import USERS
 from sso.console.users.form import changed_fields, typed_fields
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit
+from sso.core.errors import NotFound
 from sso.core.language_names import NAMES
 
 FILTERS = (
@@ -21,6 +24,7 @@ FILTERS = (
     FilterChoice("administrator", "Administrators", (("1", "Only administrators"),)),
 )
 INVITATION = "/invitations/<invitation_id>"
+MAX_INVITATIONS = 1000
 CSV_COLUMNS = (
     "user_id", "login", "nick", "country", "lang", "level", "tags", "purchases", "email_verified", "second_factors",
     "disabled", "reg_time", "deletion_due", "deletion_by",
@@ -99,15 +103,34 @@ def invitation_pages(console: ConsoleView, routes: Blueprint, *, can_invite: boo
             page_path="/invitations/new",
         ),
     )
-    revoke = Action(
-        f"{INVITATION}/revoke",
-        "DELETE",
-        INVITATION,
-        "invitation-revoked",
-        lambda _: f"{USERS.path}/invitations",
-        recent="never",
-    )
-    add_actions(console, routes, USERS, revoke)
+    add_deletion(console, routes, REVOCATION)
+
+
+async def _read_invitation(visit: ConsoleVisit, variables: Variables) -> StoredRecord:
+    for invitation in await read_all(visit, "/invitations", {}, MAX_INVITATIONS, MAX_INVITATIONS):
+        if invitation["id"] == variables["invitation_id"]:
+            return StoredRecord({"data": invitation})
+    raise NotFound("invitation not found")
+
+
+async def _consequences(_visit: ConsoleVisit, stored: StoredRecord, _: Variables) -> Consequences:
+    ends = ["The link that was sent no longer works, and nobody can register with it."]
+    undo, path = "This cannot be undone, but the user can be invited again.", f"{USERS.path}/invitations"
+    return Consequences(stored.data["login"], ends, undo, path, [(path, "Invitations")])
+
+
+REVOCATION = DeletionPage(
+    USERS,
+    f"{INVITATION}/revoke",
+    INVITATION,
+    "invitation",
+    "invitation-revoked",
+    lambda _: f"{USERS.path}/invitations",
+    _consequences,
+    verb="Revoke",
+    recent="never",
+    read=_read_invitation,
+)
 
 
 async def _list_values(visit: ConsoleVisit, _: Variables) -> Record:

@@ -23,6 +23,7 @@ from sso.db.tables.columns import (
     bigint_column,
     bool_column,
     created_column,
+    expiry_index,
     json_column,
     metadata,
     text_array_column,
@@ -217,6 +218,16 @@ application_keys = Table(
 )
 
 # The audit log, written in the transaction of the change.
+# The secrets of deleted records, by the audit entry of the deletion (sso.audit.deleted_secret_store).
+deleted_secrets = Table(
+    "deleted_secrets",
+    metadata,
+    Column("entry_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("secrets_sealed", Text, nullable=False, info=SEALED),  # as JSON
+    timestamp_column("expires"),
+    expiry_index("deleted_secrets"),
+)
+
 audit = Table(
     "audit",
     metadata,

@@ -79,9 +79,17 @@ stored_brand = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     json_column("texts"),
-    Column("logo", LargeBinary),
     bigint_column("version"),
     CheckConstraint("id = 1", name="ck_stored_brand_one_row"),
+)
+
+# The logos that were uploaded last, by their digest.
+brand_logos = Table(
+    "brand_logos",
+    metadata,
+    Column("logo_id", Text, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+    created_column(),
 )
 
 # Each worker updates its row every few seconds, for `sso status` and `sso doctor`.

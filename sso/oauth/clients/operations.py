@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sso.audit import trail
+from sso.audit.deleted_secret_store import keep_secrets, take_secrets
 from sso.audit.trail import AuditActor
 from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.encryption import Keyring
@@ -28,6 +29,8 @@ _NEW |= {"application_id": 0, "resource_server": False, "grant_types": []}
 _NEW |= {"backchannel_logout_uri": "", "backchannel_logout_session_required": False}
 _NEW |= {"logo_uri": "", "redirect_hosts": [], "redirect_uris": []}
 _NO_SECRETS = {"secret_sealed": None, "second_sealed": None, "secret_expires": None, "second_expires": None}
+_SECRET_COLUMNS = {"secret_sealed": "secret_expires", "second_sealed": "second_expires"}
+_COLUMNS = ClientChanges.model_fields.keys() - {"client_id", "client_secret", "client_secret_expires_at", "public"}
 _WITHOUT_SECRET = ("none", "private_key_jwt")
 _REDIRECTS = frozenset(("redirect_hosts", "redirect_uris"))
 _AUDIT_NAMES = {"secret_sealed": "client_secret", "second_sealed": None}
@@ -46,14 +49,20 @@ class ClientOperations:
         await self._create(tx, actor, record)
         return Outcome.CREATED
 
-    async def create(self, tx: Transaction, actor: AuditActor, record: ClientRecord) -> Row:
+    async def create(self, tx: Transaction, actor: AuditActor, record: ClientRecord, undo_of: int | None = None) -> Row:
+        """``undo_of``: the audit entry of the deletion that this undoes; the client has its secrets again."""
         if await lock_client(tx, record.client_id) is not None:
             raise client_id_taken()
-        await self._create(tx, actor, record)
+        await self._create(tx, actor, record, undo_of)
         return await _locked(tx, record.client_id)
 
-    async def _create(self, tx: Transaction, actor: AuditActor, record: ClientRecord) -> None:
+    async def _create(
+        self, tx: Transaction, actor: AuditActor, record: ClientRecord, undo_of: int | None = None
+    ) -> None:
         values = self._values(record.client_id, record, None)
+        if undo_of is not None:
+            kept = await take_secrets(tx, self.keyring, undo_of, "client.delete", record.client_id)
+            values |= self._sealed_secrets(record.client_id, kept)
         _check_attributes(record, _NEW | values)
         self._check_redirect_uris(_NEW | values)
         await store.insert_client(tx, record.client_id, values)
@@ -83,7 +92,8 @@ class ClientOperations:
 
     async def delete(self, tx: Transaction, actor: AuditActor, client: Row) -> None:
         """Deletes a client that the caller has locked, and everything that it was granted."""
-        await trail.write(tx, actor, "client.delete", client["client_id"], client_json(client), None)
+        entry_id = await trail.write(tx, actor, "client.delete", client["client_id"], client_json(client), None)
+        await keep_secrets(tx, self.keyring, entry_id, self._secrets(client))
         await store.delete_client(tx, client["client_id"])
 
     async def rotate_secret(
@@ -104,8 +114,7 @@ class ClientOperations:
 
     def _values(self, client_id: str, changes: ClientChanges, old: Row | None) -> dict[str, Any]:
         """Returns the columns that the changes set."""
-        secrets = {"client_id", "client_secret", "client_secret_expires_at", "public"}
-        values = changes.model_dump(exclude_none=True, exclude=secrets)
+        values = changes.model_dump(exclude_none=True, include=_COLUMNS)
         if "grant_types" in values:
             values["grant_types"] = list(dict.fromkeys(values["grant_types"]))
         if changes.client_secret is not None:
@@ -118,6 +127,21 @@ class ClientOperations:
             values |= _expiry(changes.client_secret_expires_at, old, values)
         if changes.jwks is not None:
             values["jwks"] = stored_jwks(changes.jwks)
+        return values
+
+    def _secrets(self, client: Row) -> dict[str, tuple[str, datetime | None]]:
+        """Returns the secrets of a client with their ends, by their columns."""
+        return {
+            sealed: (self.keyring.decrypt(secret_purpose(client["client_id"], sealed), client[sealed]), client[expires])
+            for sealed, expires in _SECRET_COLUMNS.items()
+            if client[sealed] is not None
+        }
+
+    def _sealed_secrets(self, client_id: str, secrets: dict[str, tuple[str, str | None]]) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for sealed, (secret, end) in secrets.items():
+            values[sealed] = self.keyring.encrypt(secret_purpose(client_id, sealed), secret)
+            values[_SECRET_COLUMNS[sealed]] = datetime.fromisoformat(end) if end else None
         return values
 
     def _has_secret(self, client_id: str, client: Row | None, secret: str) -> bool:

@@ -45,6 +45,7 @@ _FINISH_ROTATION = Statement(
     """UPDATE oauth_clients SET second_sealed = NULL, second_expires = NULL WHERE client_id = :client_id
     RETURNING client_id"""
 )
+_COUNT_GRANTS = Statement("SELECT count(*) FROM (SELECT FROM oauth_grants WHERE client_id = :client_id LIMIT :limit) g")
 _DELETE = Statement("DELETE FROM oauth_clients WHERE client_id = :client_id")
 # The tables with rows that a client was granted, or is about to be granted.
 _GRANT_TABLES = ("oauth_requests", "oauth_codes", "oauth_grants")
@@ -123,6 +124,12 @@ async def find_client_page(runner: Runner, query: PageQuery, *, disabled: bool |
 
 async def read_client_row(runner: Runner, client_id: str) -> Row | None:
     return await runner.row(_READ, client_id=client_id) if CLIENT_ID.fullmatch(client_id) else None
+
+
+async def count_grants(runner: Runner, client_id: str, limit: int) -> int:
+    """Returns how many sign-ins of users the client has, counted up to ``limit``."""
+    count: int = await runner.value(_COUNT_GRANTS, client_id=client_id, limit=limit)
+    return count
 
 
 async def list_origin_rows(runner: Runner) -> list[Row]:

@@ -21,8 +21,10 @@ from sso.perm.stores.applications import (
     create_application,
     read_application_row,
     remove_application,
+    restore_application,
     save_application,
 )
+from sso.perm.stores.deleted_rows import Deletion
 from sso.perm.stores.locks import lock_application, lock_projects, share_lock_applications
 
 
@@ -77,6 +79,16 @@ class ApplicationOperations:
             context, scope, remove_application, context.caller.actor, application_id, project_id
         )
 
+    async def restore(self, context: OperationContext, application_id: int) -> OperationResult[None]:
+        """Restores a removed application. Only root may, because all its users get their permissions back."""
+        rights = await self._authorizer.caller_rights(context.caller, application_id)
+        target = rights.require_on_target(Operation.APPLICATION_DELETE, allow_removed=True)
+        if not rights.is_root:
+            raise Forbidden("the role root is required to restore an application: its users get their permissions back")
+        scope = Scope.application(application_id) | Scope.project(target.project_id)
+        with application_name_conflicts():
+            return await self._writes.run(context, scope, _restore, context.caller, application_id)
+
     async def create(
         self, context: OperationContext, fields: dict[str, Any], application_id: int | None = None
     ) -> OperationResult[Row]:
@@ -130,6 +142,16 @@ class ApplicationOperations:
             return await self._writes.run(
                 context, scope, save_application, context.caller.actor, keyring, application_id, changes, project_id
             )
+
+
+async def _restore(tx: Transaction, caller: Caller, application_id: int) -> None:
+    """The groups and members of its project have the same roles there again, as far as these exist."""
+    application = await restore_application(tx, caller.actor, application_id)
+    project_id = application["project_id"]
+    deletion = await Deletion.find_removal(tx, caller.actor, application_id)
+    if project_id is not None and deletion is not None:
+        await deletion.restore_actions(project_id, lambda key, _: key == str(application_id))
+        await deletion.restore_members(project_id, ["applications", "services"], str(application_id))
 
 
 async def _move_application(

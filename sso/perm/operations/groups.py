@@ -15,6 +15,7 @@ from sso.perm.engine.management_rights import MANAGE_PROJECTS
 from sso.perm.engine.required_rights import Operation
 from sso.perm.operations.lookups import ProjectLookup
 from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
+from sso.perm.stores.deleted_rows import Deletion
 from sso.perm.stores.groups import (
     ACCESS_FIELDS,
     change_group,
@@ -46,9 +47,18 @@ class GroupOperations:
         ]
 
     async def create(
-        self, context: OperationContext, project_id: str, fields: dict[str, Any], group_id: str | None = None
+        self,
+        context: OperationContext,
+        project_id: str,
+        fields: dict[str, Any],
+        group_id: str | None = None,
+        undo_of: int | None = None,
     ) -> OperationResult[Row]:
-        """Creates a group, which gives no rights to its users. ``group_id`` is that of a group that was deleted."""
+        """Creates a group, which gives no rights to its users. ``group_id`` is that of a group that was deleted.
+
+        ``undo_of``: the audit entry of that deletion. The group has the roles again that the project gave to it, and
+        members have their roles at it again, if the caller may change the project.
+        """
         rights = await self._authorizer.caller_rights(context.caller)
         project = await self._projects.require(rights, project_id, Operation.GROUP_SAVE)
         if project["removed"]:
@@ -56,7 +66,14 @@ class GroupOperations:
         if group_id is not None and not (rights.is_root or MANAGE_PROJECTS in rights.granted.management):
             raise FieldError(("group_id",), f"{MANAGE_PROJECTS} is required to choose it", status=403)
         key, scope = group_id or secrets.token_hex(12), Scope.project(project_id)
+        if undo_of is not None and not rights.allow(Operation.PROJECT_SAVE, project_id=project_id):
+            context.warnings.append("the group gets no roles again: you may not change its project")
+            undo_of = None
         with group_id_conflicts():
+            if undo_of is not None:
+                return await self._writes.run(
+                    context, scope, _restore, context.caller, project_id, key, fields, undo_of
+                )
             return await self._writes.run(context, scope, create_group, context.caller.actor, project_id, key, fields)
 
     async def change(
@@ -99,6 +116,18 @@ class GroupOperations:
 
 def _scope(group: Row) -> Scope:
     return Scope.project(group["project_id"])
+
+
+async def _restore(
+    tx: Transaction, caller: Caller, project_id: str, group_id: str, fields: dict[str, Any], undo_of: int
+) -> Row:
+    row = ("user_groups", project_id, group_id)
+    async with delegated_write(tx, caller, project_id):
+        deletion = await Deletion.find(tx, caller.actor, undo_of, "group.delete", group_id, row)
+        group = await create_group(tx, caller.actor, project_id, group_id, fields)
+        await deletion.restore_actions(project_id, lambda _, action: bool(action["group_id"] == group_id))
+        await deletion.restore_members(project_id, ["groups"], group_id)
+    return group
 
 
 async def _change(tx: Transaction, caller: Caller, group: Row, changes: dict[str, Any]) -> Row:

@@ -9,6 +9,7 @@ from sso.db.transaction import Transaction, run_pure
 from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.caller import Caller
 from sso.perm.changes.scope import Scope
+from sso.perm.delegation import delegated_write
 from sso.perm.engine.records import RoleRecord, Schema
 from sso.perm.engine.required_rights import Operation
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID, ROOT_ROLE
@@ -16,6 +17,7 @@ from sso.perm.input.protected_rules import includes_protected
 from sso.perm.input.roles import read_role
 from sso.perm.operations.writes import OperationContext, OperationResult, PermissionWrites
 from sso.perm.stores.compilation import is_large_json
+from sso.perm.stores.deleted_rows import Deletion
 from sso.perm.stores.locks import lock_application
 from sso.perm.stores.roles import delete_role, read_roles, save_role
 from sso.perm.stores.schemas import schema_of
@@ -47,14 +49,28 @@ class RoleOperations:
         return changes
 
     async def save(
-        self, context: OperationContext, application_id: int, changes: dict[str, Any]
+        self, context: OperationContext, application_id: int, changes: dict[str, Any], undo_of: int | None = None
     ) -> OperationResult[RoleRecord]:
-        """Creates the role, or saves the fields in ``changes``."""
+        """Creates the role, or saves the fields in ``changes``.
+
+        ``undo_of``: the audit entry of the deletion of this role. The users and groups that had it have it again, as
+        far as the caller may give it to them; otherwise there is a warning.
+        """
         rights = await self._authorizer.caller_rights(context.caller, application_id)
         rights.require_on_target(Operation.ROLE_MODIFY)
         require_root_for_root_role(rights, application_id, changes["name"])
-        scope = Scope.role(application_id, changes["name"])
-        return await self._writes.run(context, scope, _save, context.caller, rights, application_id, changes)
+        scope, work = Scope.role(application_id, changes["name"]), (context.caller, rights, application_id, changes)
+        if undo_of is None:
+            return await self._writes.run(context, scope, _save, *work)
+        project_id = rights.target.project_id
+        if project_id is not None and not rights.allow(Operation.PROJECT_SAVE, project_id=project_id):
+            context.warnings.append(f"groups do not get the role again: you may not change the project {project_id}")
+            project_id = None
+        is_given = "roles" in rights.granted.writable_sections(own=False)
+        if not is_given:
+            context.warnings.append("users do not get the role again: you may not give roles of this application")
+        scope |= Scope.project(project_id, read_applications=[application_id])
+        return await self._writes.run(context, scope, _restore, *work, undo_of, project_id, is_given)
 
     async def delete(self, context: OperationContext, application_id: int, name: str) -> OperationResult[None]:
         rights = await self._authorizer.caller_rights(context.caller, application_id)
@@ -77,6 +93,32 @@ async def _save(
     roles = await read_roles(tx, application_id)
     _require_schema_right(rights, roles.get(changes["name"]), changes, schema)
     return await save_role(tx, caller.actor, application_id, row["project_id"], schema, roles, changes)
+
+
+async def _restore(
+    tx: Transaction,
+    caller: Caller,
+    rights: CallerRights,
+    application_id: int,
+    changes: dict[str, Any],
+    undo_of: int,
+    project_id: str | None,
+    is_given: bool,
+) -> RoleRecord:
+    """``project_id``: the project whose groups get the role again. ``is_given``: its users get it again."""
+    name = changes["name"]
+    application, target = await lock_application(tx, application_id), f"{application_id}/{name}"
+    row = ("roles", str(application_id), name)
+    deletion = await Deletion.find(tx, caller.actor, undo_of, "role.delete", target, row)
+    role = await _save(tx, caller, rights, application_id, changes)
+    if is_given:
+        await deletion.restore_assignments(application, name, role.user_limit)
+    if project_id is not None:
+        async with delegated_write(tx, caller, project_id, [application_id]):
+            await deletion.restore_actions(
+                project_id, lambda key, action: key == str(application_id) and action["role"] == name
+            )
+    return role
 
 
 async def _delete(tx: Transaction, caller: Caller, rights: CallerRights, application_id: int, name: str) -> None:

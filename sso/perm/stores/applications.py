@@ -14,6 +14,7 @@ from sso.db.errors import UniqueViolation
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Runner, Transaction
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
+from sso.perm.errors import PermissionConflict
 from sso.perm.stores.access_keys import delete_access_keys
 from sso.perm.stores.application_keys import delete_application_keys, replace_service_meta_key
 from sso.perm.stores.builtin_roles import DEFAULT_LOGIN, DEFAULT_SECRET_DATA
@@ -47,6 +48,7 @@ _UPDATE = Statement(
 _SET_PRIVATE_KEY = Statement(
     "UPDATE applications SET private_key_sealed = :sealed WHERE application_id = :application_id"
 )
+_RESTORE = Statement("UPDATE applications SET removed = false WHERE application_id = :application_id RETURNING *")
 _REMOVE = Statement("UPDATE applications SET removed = true WHERE application_id = :application_id")
 
 
@@ -153,6 +155,19 @@ async def remove_application(
     await tx.value(_REMOVE, application_id=application_id)
     await _leave_project(tx, actor, old, f"application.delete {application_id}")
     await _audit(tx, actor, "application.delete", old, {**dict(old), "removed": True})
+
+
+async def restore_application(tx: Transaction, actor: AuditActor, application_id: int) -> Row:
+    """Restores a removed application: its roles and keys are valid again."""
+    old = await lock_application(tx, application_id)
+    if not old["removed"]:
+        raise PermissionConflict("the application is not removed")
+    await lock_projects(tx, (old["project_id"],))
+    await _check_project(tx, old["project_id"])
+    row = await tx.row(_RESTORE, application_id=application_id)
+    assert row is not None
+    await _audit(tx, actor, "application.restore", old, row)
+    return row
 
 
 async def _leave_project(tx: Transaction, actor: AuditActor, old: Row, cause: str) -> None:

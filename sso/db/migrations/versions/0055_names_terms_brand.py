@@ -17,7 +17,6 @@ def upgrade() -> None:
         "stored_brand",
         sa.Column("id", sa.Integer(), primary_key=True),
         sa.Column("texts", JSONB(), nullable=False, server_default=sa.text("'{}'::jsonb")),
-        sa.Column("logo", sa.LargeBinary()),
         sa.Column("version", sa.BigInteger(), nullable=False, server_default=sa.text("0")),
         sa.CheckConstraint("id = 1", name="ck_stored_brand_one_row"),
     )

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0058"
-down_revision = "0057"
+revision = "0060"
+down_revision = "0059"
 oldest_program = "0049"
 
 

@@ -1,0 +1,1 @@
+"""The terms that people accept before they use an account, and their age."""
