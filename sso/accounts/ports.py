@@ -66,6 +66,7 @@ class ConnectedSite:
     scopes: tuple[str, ...]
     since: datetime
     last_used: datetime | None
+    logo: str = ""  # a small image as a data URI; others would tell the site when the account page is opened
 
 
 class ConnectedSiteStore(Protocol):

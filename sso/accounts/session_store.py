@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from sso.accounts.authentication_context import PASSWORD, AuthenticationContext, has_second_factor
+from sso.accounts.ended_session_store import END, why_ended
 from sso.accounts.errors import InvalidCredentials
 from sso.accounts.guarded_statements import guarded_by_user
 from sso.accounts.history.events import EventKind, record_event
@@ -62,10 +63,6 @@ _LIST = Statement(
     WHERE user_id = :user_id AND expires > now() ORDER BY last_seen DESC LIMIT 100"""
 )
 _MARK_AUTHENTICATED = Statement("UPDATE browser_sessions SET authenticated = now() WHERE id = :id")
-_END = Statement(
-    """DELETE FROM browser_sessions WHERE user_id = :user_id AND id = :id
-    RETURNING device, coalesce(sid, id) AS sid"""
-)
 _START_CHALLENGE = """, new_challenges AS (
         INSERT INTO login_challenges (digest, user_id, expires, auth)
         SELECT digest, user_id, now() + make_interval(secs => life), auth FROM valid_items
@@ -164,6 +161,10 @@ class SessionStore:
             _START_CHALLENGE,
             {"digest": "bytea", "life": "float", "auth": "text"},
         )
+
+    async def why_ended(self, secret: str) -> str | None:
+        """See `ended_session_store.why_ended`."""
+        return await why_ended(self._database, digest(secret))
 
     async def look_up(
         self, secret: str, address: Address, *, may_enrol: bool = False, may_accept: bool = False
@@ -284,7 +285,7 @@ class SessionStore:
 
 
 async def _end_session(tx: Transaction, user_id: str, session_id: str) -> bool:
-    row = await tx.row(_END, user_id=user_id, id=session_id)
+    row = await tx.row(END, user_id=user_id, id=session_id)
     if row is None:
         return False
     await end_site_sessions(tx, user_id, sids=[row["sid"]])

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from sso.accounts.ended_session_store import REMEMBER_ENDED
 from sso.accounts.guarded_statements import NOW, guarded_by_user
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User, login_key, stored_login
@@ -63,9 +64,13 @@ _CAN_SIGN_IN = Statement(
 )
 # Rows are locked in key order, as in the batch that starts sessions, to avoid deadlocks.
 _END_OTHER_SESSIONS = Statement(
-    """DELETE FROM browser_sessions WHERE digest IN (
-        SELECT digest FROM browser_sessions WHERE user_id = :user_id AND id <> :session_id ORDER BY digest FOR UPDATE
-    )"""
+    f"""WITH ended AS (
+        DELETE FROM browser_sessions WHERE digest IN (
+            SELECT digest FROM browser_sessions WHERE user_id = :user_id AND id <> :session_id
+            ORDER BY digest FOR UPDATE
+        ) RETURNING digest, user_id
+    )
+    {REMEMBER_ENDED}"""
 )
 _SID = Statement("SELECT coalesce(sid, id) FROM browser_sessions WHERE user_id = :user_id AND id = :session_id")
 _DELETE_ISSUED = tuple(

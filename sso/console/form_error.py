@@ -9,6 +9,13 @@ from sso.core.errors import ApiError
 from sso.core.field_errors import FieldError, field_text
 
 _NAMES = {"meta": "rules"}  # what pages call fields of the API
+# What the API expects, in other words.
+_PLAIN_WORDS = {
+    "must be 1 to 32 Latin letters, digits, spaces or underscores": (
+        "The title can have up to 32 letters, digits and spaces."
+    ),
+    "there is no user with this login": "There is no user with this e-mail address.",
+}
 CHANGED = "Someone else has changed this in the meantime. Reload the page to see the current values, then try again."
 
 
@@ -23,13 +30,18 @@ class FormError:
     @property
     def values(self) -> dict[str, Any]:
         """The template values of a form that was refused."""
-        return {"problem": self.text, "problem_field": self.field, "status": self.status}
+        return {
+            "problem": self.at_field or sentence(self.text),
+            "problem_summary": self.text if self.at_field else sentence(self.text),  # on a page without the field
+            "problem_field": self.field,
+            "status": self.status,
+        }
 
     def on_form(self, fields: Container[str]) -> "FormError":
         """Returns the error for a page that shows it once: below the field if the form has it, else above the form."""
         if self.field in fields:
-            return replace(self, text=self.at_field or self.text)
-        return replace(self, text=self.above or self.text, field="")
+            return replace(self, text=self.at_field or self.text, at_field="")
+        return replace(self, text=self.above or self.text, field="", at_field="")
 
     @classmethod
     def of(cls, error: ApiError) -> "FormError":
@@ -42,10 +54,14 @@ class FormError:
         expected = _expected(error)
         within = f"{inner}: " if inner else ""
         at_field, above = sentence(f"{within}{expected}"), sentence(f"{name}: {within}{expected}")
-        return cls(f"{field_text(error.path)}: {expected}", status, field, at_field, above)
+        texts = (f"{field_text(error.path)}: {expected}", *(other.message for other in error.others))
+        return cls("; ".join(texts), status, field, at_field, above)
 
 
 def sentence(text: str) -> str:
+    """The label of the field is the subject of "must be a day", but not of "is required"."""
+    if text.startswith(("is ", "has ", "needs ", "does ", "cannot ")):
+        text = f"This {text}"
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?', '!')) else '.'}"
 
 
@@ -68,4 +84,4 @@ def _expected(error: FieldError) -> str:
         case ("meta", "private_data" | "public_data", _, *_) | ("private_data" | "public_data", _, *_):
             if error.expected == "must be an object":
                 return f'{error.expected}, such as {{"value": true}}'
-    return error.expected
+    return _PLAIN_WORDS.get(error.expected, error.expected)

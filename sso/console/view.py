@@ -36,9 +36,11 @@ from sso.web.security_headers import page_policy
 
 MAX_CONSOLE_FORM = 256 * 1024
 _DEFAULTS: Mapping[str, Any] = {
-    "problem": None, "problem_field": "", "notice": None, "undo_path": "", "next_step": None, "navigation": {},
-    "crumbs": (), "values": {}, "names": RecordNames(),
+    "problem": None, "problem_summary": "", "problem_at_field": False, "problem_field": "",
+    "notice": None, "undo_path": "", "next_step": None, "navigation": {}, "crumbs": (),
+    "values": {}, "names": RecordNames(),
 }  # fmt: skip
+SHOWN_AT_FIELD = '<p class="wrong"'  # a field of the page that shows the problem (_parts.html)
 Crumbs = Sequence[tuple[str, str]]
 
 
@@ -195,7 +197,10 @@ class ConsoleView:
     ) -> Response:
         current_language.set(SOURCE)
         template_names = {**_DEFAULTS, "status": status, **names}
-        text = current_app.jinja_env.get_template(f"console/{template}").render(template_names)
+        page = current_app.jinja_env.get_template(f"console/{template}")
+        text = page.render(template_names)
+        if template_names["problem"] and SHOWN_AT_FIELD in text:  # say it once, at the field
+            text = page.render({**template_names, "problem_at_field": True})
         response = Response(text, status, content_type="text/html; charset=utf-8")
         policy = page_policy(sends_requests=True)
         response.headers.update({"Content-Language": SOURCE, "Content-Security-Policy": policy, **(headers or {})})

@@ -152,12 +152,15 @@ async def webhook_page(
     query = {"after": request.args.get("after", "")} if request.method == "GET" else {}
     failed = await visit.call("GET", f"{WEBHOOK}/failed", webhook_id=webhook["id"], query=query)
     stored = {name: value for name, value in webhook.items() if name != "delivery"}
+    events = [one["event"] for one in failed.members["data"]]
+    ids = {kind: [event.get(f"{kind}_id") for event in events] for kind in ("user", "application")}
     values = {"url": webhook["url"], "events": " ".join(webhook["events"])}
     return await console.show(
         visit,
         "webhooks/webhook.html",
         title=webhook["url"],
         webhook=webhook,
+        names=await visit.names(ids),
         base=path_of(webhook["id"]),
         failed=[one | {"content": orjson.dumps(one["event"]).decode()} for one in failed.members["data"]],
         next=failed.members.get("next"),

@@ -13,6 +13,7 @@ INTERVAL_S = 60.0
 MAX_ROWS = 1000  # per statement
 TABLES = (
     "browser_sessions",
+    "ended_sessions",
     "login_challenges",
     "session_tokens",
     "sign_ins",

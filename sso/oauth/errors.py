@@ -1,10 +1,13 @@
 """The errors of the OAuth endpoints, with their codes of RFC 6749 and RFC 6750."""
 
+from urllib.parse import quote
+
 from sso.core.algorithms import ALGORITHMS
 from sso.core.errors import ApiError, RetryLater
 from sso.core.language import Text
 
 DPOP_ALGORITHMS = f'algs="{" ".join(ALGORITHMS)}"'
+MAX_SHOWN_URI = 200  # characters
 
 
 class InvalidRequest(ApiError):
@@ -113,6 +116,24 @@ class InvalidRedirectUri(ApiError):
     def __init__(self, reason: str) -> None:
         super().__init__()
         self.reason = reason
+
+
+class UnregisteredRedirectUri(InvalidRedirectUri):
+    """The client is known, but not the redirect URI. The page names it, for the developer of the site."""
+
+    heading = Text("This site is not set up correctly")
+
+    def __init__(self, reason: str, uri: str, client_id: str) -> None:
+        super().__init__(reason)
+        shown = uri if len(uri) <= MAX_SHOWN_URI else f"{uri[:MAX_SHOWN_URI]}…"
+        self.message = Text(
+            "It asked us to send you to %(uri)s, which is not registered for it. You were not signed in.", uri=shown
+        )
+        self.developer_hint = Text(
+            "For the developer: add this redirect URI to the client %(client)s.", client=client_id
+        )
+        client, added = quote(client_id, safe=""), quote(uri, safe="")
+        self.developer_path = f"/console/clients/{client}?add_redirect_uri={added}"
 
 
 class AuthorizationFinished(ApiError):

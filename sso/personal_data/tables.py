@@ -25,6 +25,7 @@ EXPORTED = {
 }
 # Tables whose rows contain nothing but secrets, counters and references; most of them live for minutes.
 TRANSIENT = (
+    "ended_sessions",
     "login_challenges",
     "email_codes",
     "factor_guesses",

@@ -31,13 +31,22 @@ ADVICE = {
 
 
 async def error_page(
-    status: int, message: str, request_id: str, headers: Mapping[str, str], reason: str = ""
+    status: int,
+    message: str,
+    request_id: str,
+    headers: Mapping[str, str],
+    reason: str = "",
+    *,
+    heading: Text | None = None,
+    developer_hint: Text | None = None,
+    developer_path: str = "",
 ) -> Response:
     """Renders the page. ``message`` is shown only if it is a translatable text: other messages are for programs.
 
-    ``reason`` is for an operator who looks at the page.
+    ``heading``: in place of that of the status. ``developer_hint`` is for the developer of the site that sent the user
+    here, with a page of the console on which it can be done; ``reason`` is for an operator who looks at the page.
     """
-    heading = HEADINGS.get(status, _("Error"))
+    heading = heading or HEADINGS.get(status, _("Error"))
     return await page(
         "error.html",
         status=status,
@@ -47,7 +56,9 @@ async def error_page(
         heading=heading,
         message=message if isinstance(message, Text) else ADVICE.get(status, _("Please go back and try again.")),
         request_id=request_id,
-        reason=reason,
+        reason="" if developer_hint else reason,
+        developer_hint=developer_hint,
+        developer_path=developer_path if reason else "",
         back="/",
         back_text=_("Go to the start page"),
     )

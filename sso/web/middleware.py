@@ -113,7 +113,14 @@ class Middleware:
         rendered = to_error_response(error)
         if error_format is ErrorFormat.PAGE and has_request_context():  # a WebSocket is opened by a program
             return await error_page(
-                rendered.status, rendered.message, g.request_id, rendered.headers, self._log_reason(error)
+                rendered.status,
+                rendered.message,
+                g.request_id,
+                rendered.headers,
+                self._log_reason(error),
+                heading=getattr(error, "heading", None),
+                developer_hint=getattr(error, "developer_hint", None),
+                developer_path=getattr(error, "developer_path", ""),
             )
         return render_error(rendered, error_format)
 

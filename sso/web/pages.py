@@ -1,5 +1,6 @@
 """Renders pages, and reads the forms that they send."""
 
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +23,13 @@ MAX_FORM = 32 * 1024
 def install(environment: Environment) -> None:
     """Imports the form macros once; importing them in each template would double the time of a page."""
     environment.bytecode_cache = compiled_templates
+    environment.filters["colour_number"] = colour_number
     environment.globals["forms"] = environment.get_template("_forms.html").module
+
+
+def colour_number(name: str) -> int:
+    """Returns which of the eight colours the tile of a game or site without a logo has, always the same for a name."""
+    return zlib.crc32(name.encode()) % 8
 
 
 async def page(

@@ -74,6 +74,11 @@ def test_totp_setup_ends_other_sessions(server: Server) -> None:
         assert browser.notice == "Your authenticator app has been set up. You have been signed out everywhere else."
         assert browser.cookie() != before
         assert not other.is_signed_in
+        # The browser with the cookie of the ended session is told why, and no other.
+        why = "You were signed out because two-step sign-in or a passkey was changed."
+        assert why in other.get("/login").text
+        with Browser(server) as stranger:
+            assert why not in stranger.get("/login").text
     assert not token_works(server, token)
     assert is_notified(server, login, "An authenticator app was set up for your account.")
 

@@ -54,7 +54,7 @@ def test_identity_provider_is_added_edited_and_deleted(page: Page, server: Serve
     )
     page.get_by_label("Claims").fill("login")
     page.get_by_role("button", name="Save changes").click()
-    expect(page.get_by_role("alert")).to_contain_text("each line must be NAME=MEMBER")
+    expect(page.locator(".field .wrong")).to_contain_text("Each line must be NAME=MEMBER")
     expect(page.get_by_label("Claims")).to_be_focused()
     look(page, "provider")
     page.get_by_label("Claims").fill("subject=id")

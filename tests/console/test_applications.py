@@ -114,7 +114,7 @@ def test_rules_that_the_schema_does_not_declare_stay_and_are_shown(browser: Cons
 def test_name_of_a_role_is_refused_on_the_page_of_the_application(browser: ConsoleBrowser, base: str) -> None:
     browser.open(f"{base}/new-role")
     answer = browser.submit(f"{base}/roles", name="no role!")
-    assert (answer.status_code, "name: a name must be" in browser.problem) == (422, True)
+    assert (answer.status_code, "A name must be" in browser.problem) == (422, True)
     assert browser.form(f"{base}/roles")["name"] == "no role!"
     answer = browser.submit(f"{base}/roles", name="moderator")
     assert (answer.status_code, "a role with this name" in browser.problem) == (409, True)

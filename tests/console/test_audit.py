@@ -31,7 +31,7 @@ def test_filters_select_entries(auditor: ConsoleBrowser, changed_user: str) -> N
     assert "user.create" not in text
     assert f'href="/console/users/{user_id}"' in text
     assert "No entry matches" in auditor.open("/console/audit", params={"target": user_id, "until": "2001-01-01"})
-    assert "must be a day" in auditor.get("/console/audit", params={"since": "yesterday"}).text
+    assert "Must be a day" in auditor.get("/console/audit", params={"since": "yesterday"}).text
 
 
 def test_entry_shows_differences_and_is_undone(auditor: ConsoleBrowser, changed_user: str) -> None:

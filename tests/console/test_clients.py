@@ -62,7 +62,7 @@ def test_wizard_ends_in_a_quickstart_with_the_values_of_the_client(browser: Cons
 
 def test_wizard_says_what_is_wrong(browser: ConsoleBrowser) -> None:
     new_client(browser, "not an id")
-    assert (browser.page.status_code, "client_id" in browser.problem) == (422, True)
+    assert (browser.page.status_code, "Must " in browser.problem) == (422, True)
     page = new_client(browser, "console-app", "single_page_app")
     assert "CLIENT_SECRET" not in page
     page = new_client(browser, "console-tv", "device")
@@ -107,6 +107,16 @@ def test_edit_that_may_give_tokens_needs_proof(studio: Studio) -> None:
         assert query(studio.server, stored) == before
         assert "saved" in browser.act(path, current_password=PASSWORD)
     assert query(studio.server, stored)[0]["redirect_uris"] == ["https://added.example/cb"]
+
+
+def test_link_offers_a_redirect_uri_and_stores_nothing(browser: ConsoleBrowser, studio: Studio) -> None:
+    new_client(browser, "console-linked", redirect_uris="https://one.example/cb")
+    path, stored = "/console/clients/console-linked", "SELECT redirect_uris FROM oauth_clients WHERE client_id = $1"
+    text = browser.open(path, params={"add_redirect_uri": "https://two.example/cb"})
+    assert "Save it only if this address is yours" in text
+    assert browser.form(path)["redirect_uris"].split() == ["https://one.example/cb", "https://two.example/cb"]
+    assert query(studio.server, stored, "console-linked")[0]["redirect_uris"] == ["https://one.example/cb"]
+    assert "Save it only" not in browser.open(path, params={"add_redirect_uri": "javascript:alert(1)"})
 
 
 def test_secret_is_rotated_and_shown_once(browser: ConsoleBrowser) -> None:

@@ -147,18 +147,18 @@ def _rows(browser: ConsoleBrowser, asked: dict[str, str]) -> list[dict[str, str]
 @pytest.mark.parametrize(
     ("fields", "status", "words"),
     [
-        ({"user": "nobody.at.all@example.com"}, 404, "user: no user has this e-mail address or id"),
-        ({"user": "999999999999"}, 404, "user: user not found"),
-        ({"user": PAYLOAD}, 404, "user: no user has"),
-        ({"application_id": "999999"}, 404, "application not found"),
-        ({"application_id": "no such name"}, 404, "application_id: no application has this id or name"),
-        ({"at": "yesterday"}, 422, "at: expected a date and time in UTC"),
-        ({"at": "9999-12-31T23:59"}, 422, "at: must not be in the future"),
-        ({"at": "1970-01-01T00:00"}, 422, "at: the history begins at"),
-        ({"at": "0001-01-01T00:00"}, 422, "at: "),
-        ({"compare": "moment", "other_at": "2999-01-01T00:00"}, 422, "other_at: must not be in the future"),
-        ({"compare": "user", "other_user": "nobody.else@example.com"}, 404, "other_user: no user has"),
-        ({"rule": "x" * 600}, 422, "explain: "),
+        ({"user": "nobody.at.all@example.com"}, 404, "No user has this e-mail address or id"),
+        ({"user": "999999999999"}, 404, "User not found"),
+        ({"user": PAYLOAD}, 404, "No user has"),
+        ({"application_id": "999999"}, 404, "Application not found"),
+        ({"application_id": "no such name"}, 404, "No application has this id or name"),
+        ({"at": "yesterday"}, 422, "Expected a date and time in UTC"),
+        ({"at": "9999-12-31T23:59"}, 422, "Must not be in the future"),
+        ({"at": "1970-01-01T00:00"}, 422, "The history begins at"),
+        ({"at": "0001-01-01T00:00"}, 422, "Must be at least"),
+        ({"compare": "moment", "other_at": "2999-01-01T00:00"}, 422, "Must not be in the future"),
+        ({"compare": "user", "other_user": "nobody.else@example.com"}, 404, "No user has"),
+        ({"rule": "x" * 600}, 422, "explain: must be at most"),
     ],
 )
 def test_bad_input_is_named(
@@ -175,7 +175,7 @@ def test_viewer_of_applications_sees_rules_but_no_logins(studio: Studio, case: C
     """The right includes the permissions of users at applications, but not the users."""
     with console_browser(studio, "can_view_applications") as browser:
         answer = browser.get(EXPLORER, params=case.query())
-        assert (answer.status_code, "user: expected a user id" in browser.problem) == (422, True)
+        assert (answer.status_code, "Expected a user id" in browser.problem) == (422, True)
         answer = browser.get(EXPLORER, params=case.query(user=case.ann.user_id))
         assert (answer.status_code, "<code>kick</code>" in answer.text) == (200, True)
         assert case.ann.login not in answer.text

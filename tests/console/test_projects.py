@@ -69,7 +69,7 @@ def test_project_has_a_name_in_any_script(browser: ConsoleBrowser) -> None:
     assert "Pokémon: Köln" in browser.open("/console/projects", params={"search": "pokémon"})
     browser.open("/console/projects/new-project")
     answer = browser.submit("/console/projects", display_name="夜の港")
-    assert (answer.status_code, "the name has no Latin letters" in browser.problem) == (422, True)
+    assert (answer.status_code, "The name has no Latin letters" in browser.problem) == (422, True)
     browser.act("/console/projects", display_name="夜の港", title="Night Harbor")
     assert (browser.page.url.path, "夜の港</bdi></h1>" in browser.page.text) == ("/console/projects/night_harbor", True)
     browser.open("/console/projects/night_harbor/settings")
@@ -80,7 +80,9 @@ def test_project_has_a_name_in_any_script(browser: ConsoleBrowser) -> None:
 def test_wrong_title_is_explained(browser: ConsoleBrowser) -> None:
     browser.open("/console/projects/new-project")
     answer = browser.submit("/console/projects", title="x!", admins="nobody@nowhere.example")
-    assert (answer.status_code, "title: must be" in browser.problem) == (422, True)
+    # Once, at the field, in the words of its label.
+    assert (answer.status_code, answer.text.count("The title can have up to 32 letters")) == (422, 1)
+    assert '<p class="wrong" id="title-wrong">' in answer.text
     assert 'value="nobody@nowhere.example"' in answer.text
 
 
@@ -109,7 +111,8 @@ def test_member_is_added_by_mail_address_edited_and_removed(
 def test_unknown_user_and_wrong_day_are_explained(studio: Studio, browser: ConsoleBrowser, base: str) -> None:
     browser.open(f"{base}/members/new")
     answer = browser.submit(f"{base}/members", user="nobody@nowhere.example")
-    assert (answer.status_code, "there is no user with this login" in browser.problem) == (404, True)
+    assert (answer.status_code, "There is no user with this e-mail address" in browser.problem) == (404, True)
+    assert "Invite them?" not in answer.text  # this administrator may not
     assert 'aria-invalid="true"' in answer.text
     path = f"{base}/members/{browser.user_id}"
     browser.open(path)
@@ -191,7 +194,7 @@ def test_tester_says_which_part_of_a_condition_decides(
     answer = browser.submit(tester, group_id="", condition=condition, domain="", address="192.0.2.7")
     assert "<strong>Yes.</strong>" in answer.text
     answer = browser.submit(tester, group_id="", condition=condition, domain="", address="somewhere")
-    assert (answer.status_code, "address: must be an IPv4 or IPv6 address" in answer.text) == (422, True)
+    assert (answer.status_code, "Must be an IPv4 or IPv6 address" in answer.text) == (422, True)
     path = f"/console/applications/{application}/roles/helper/test"
     browser.open(path)
     assert "<strong>No.</strong>" in browser.submit(path, condition="ip=192.0.2.0/24", address="198.51.100.7").text
@@ -340,7 +343,7 @@ def test_holders_of_roles_are_listed_on_the_page_of_an_application(
     assert user.login in browser.open(holders, params={"role": "helper"})
     assert f"helper,{user.user_id},{user.login},0,0" in browser.open(f"{holders}.csv")
     answer = browser.get(f"{holders}/new", params={"user": "nobody@nowhere.example"})
-    assert (answer.status_code, "there is no user" in browser.problem) == (422, True)
+    assert (answer.status_code, "There is no user" in browser.problem) == (422, True)
 
 
 def test_roles_of_the_central_application_need_recent_authentication(

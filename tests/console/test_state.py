@@ -75,9 +75,9 @@ def test_document_is_compared_and_applied(root_browser: ConsoleBrowser, studio: 
 @pytest.mark.parametrize(
     ("document", "error"),
     [
-        ("", "document: choose a file, or paste the document"),
-        ('{"users": [}', "document: is not valid JSON (line 1, column 12)"),
-        ("[]", "document: must be one JSON object"),
+        ("", "Choose a file, or paste the document"),
+        ('{"users": [}', "This is not valid JSON (line 1, column 12)"),
+        ("[]", "Must be one JSON object"),
         ({"weather": []}, "weather: is unknown"),
         ({"users": [{"login": "ann@example.com", "pasword": "x"}]}, "users[0]"),
     ],
@@ -98,7 +98,7 @@ def test_document_is_applied_by_root_with_proof_only(viewer: ConsoleBrowser, stu
         compared = compare(manager, document)
         assert re.search("No one gains or loses|users? (is|are) affected", compared)
         apply(manager, compared=digest(json.dumps(document)))
-        assert (manager.page.status_code, "the role root is required" in manager.problem) == (403, True)
+        assert (manager.page.status_code, "The role root is required" in manager.problem) == (403, True)
     assert query(viewer.server, "SELECT FROM users WHERE login = 'not-applied@example.com'") == []
 
 

@@ -74,6 +74,7 @@ def _site_values(site: ConnectedSite, now: datetime) -> dict[str, Any]:
     return {
         "client_id": site.client_id,
         "name": site.name,
+        "logo": site.logo,
         "knows": describe_scopes(site.scopes),
         "since": time_ago(site.since, now),
         "last_used": time_ago(site.last_used, now) if site.last_used else "",

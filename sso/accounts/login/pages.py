@@ -8,6 +8,7 @@ from sso.accounts.authentication_context import by_first_factor
 from sso.accounts.errors import AccountClosed, InvalidCredentials, SecondFactorBlocked
 from sso.accounts.form_problem import FormProblem
 from sso.accounts.known_devices import KnownDevices
+from sso.accounts.login.ended_session import signed_out_notice
 from sso.accounts.login.flow import LoginFlow, LoginFlows
 from sso.accounts.login.form import LoginForm
 from sso.accounts.login.messages import (
@@ -71,7 +72,9 @@ def login_pages(
         if flow is None:
             return see_other("/account" if session else "/login")
         language.use_ui_locales(flow.ui_locales)
-        return continue_in(session, flow.continue_path) if session else await login_form.show(flow)
+        if session:
+            return continue_in(session, flow.continue_path)
+        return await login_form.show(flow, notice=await signed_out_notice(sessions))
 
     @routes.get("/login")
     async def show_form() -> Response:
@@ -80,7 +83,7 @@ def login_pages(
         session = await visitor.session(may_accept=True)
         if session and (flow is None or flow.accepts(session)):
             return continue_in(session, flow.continue_path if flow else safe_next(next_path))
-        notice = PROVE_AGAIN if session and not session.is_proven else None
+        notice = await signed_out_notice(sessions) if session is None else None if session.is_proven else PROVE_AGAIN
         return await login_form.show(flow, next_path, notice=notice)
 
     @routes.post("/login")

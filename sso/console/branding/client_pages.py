@@ -94,7 +94,7 @@ def _error(visit: ConsoleVisit, client: dict[str, Any], values: dict[str, str]) 
         validate(model, ParsedBody(dict(values)))
     except FieldError as error:
         return FormError.of(error)
-    return None if has_own_logo({**client, **values}) else FormError(f"logo_uri: {EXPECTED_LOGO}", field="logo_uri")
+    return None if has_own_logo({**client, **values}) else FormError(EXPECTED_LOGO, field="logo_uri")
 
 
 def _brand(service: Brand, client: dict[str, Any], values: dict[str, str]) -> PreviewBrand:

@@ -131,7 +131,7 @@ async def _error(visit: ConsoleVisit, stored: dict[str, Any], values: dict[str, 
     except FieldError as error:
         return FormError.of(error)
     except ValueError:
-        return FormError(f"logo: {EXPECTED_LOGO}", field="logo")
+        return FormError(EXPECTED_LOGO, field="logo")
     return None
 
 

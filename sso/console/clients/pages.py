@@ -21,7 +21,7 @@ from sso.console.view import ConsoleView, done
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import Forbidden, NotFound
 from sso.core.field_errors import FieldError
-from sso.oauth.clients.redirect_uris import redirect_warnings
+from sso.oauth.clients.redirect_uris import Redirect, match_redirect_uri, redirect_warnings
 
 CLIENT = "/clients/<client_id>"
 DAY_S = 86400
@@ -44,7 +44,7 @@ def client_pages(console: ConsoleView) -> Blueprint:
     async def show_client(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **problem: Any) -> Response:
         client = await visit.data("GET", CLIENT, **variables)
         if form is None:
-            return await client_page(visit, client)
+            return await client_page(visit, client, added_uri=_added_uri(client))
         typed = {**client, **_changed_client(form, variables)}
         return await client_page(visit, typed, version=form.get("version", ""), **problem)
 
@@ -54,10 +54,11 @@ def client_pages(console: ConsoleView) -> Blueprint:
             "clients/client.html",
             title=client["name"] or client["client_id"],
             client=client,
+            names=await visit.names({"application": [client["application_id"]]}),
             frameworks=FRAMEWORKS.values(),
             protection=protection_of(visit, client) if visit.may("PATCH", CLIENT) else "",
             warnings=redirect_warnings(client["redirect_uris"], client["redirect_hosts"]),
-            **{"version": version_of(client), **context},
+            **{"version": version_of(client), "added_uri": "", **context},
         )
 
     add_form(
@@ -211,6 +212,13 @@ def _new_client(form: Form, _variables: Variables) -> Record:
     application_id = form.get("application_id", "").strip()
     is_number = application_id.isascii() and application_id.isdecimal()
     return body | {"application_id": int(application_id) if is_number else None}
+
+
+def _added_uri(client: Record) -> str:
+    """Returns the redirect URI that a link to the page wants to add: the form has it, and nothing is stored."""
+    uri = request.args.get("add_redirect_uri", "")
+    is_valid = isinstance(match_redirect_uri(uri, (), (uri,), allow_http=True), Redirect)
+    return uri if is_valid and uri not in client["redirect_uris"] else ""
 
 
 def _home(redirect_uris: list[str]) -> str:

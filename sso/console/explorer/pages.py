@@ -122,11 +122,11 @@ async def _find_application(visit: ConsoleVisit, text: str) -> str:
         try:
             found = await visit.data("GET", "/applications", query={"search": text})
         except ApiError as error:
-            raise CannotExplore(FormError(f"application_id: {error.message}", field="application_id")) from None
+            raise CannotExplore(FormError(error.message, field="application_id")) from None
         for one in found:
             if one["name"].casefold() == text.casefold():
                 return str(one["application_id"])
-    raise CannotExplore(FormError("application_id: no application has this id or name", 404, "application_id"))
+    raise CannotExplore(FormError("No application has this id or name.", 404, "application_id"))
 
 
 async def _choices(visit: ConsoleVisit) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """The effective permissions of a user at an application at a moment, as the explorer shows them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sso.admin.user_details import EVERY_RULE
@@ -93,26 +93,26 @@ async def _find_user(visit: ConsoleVisit, text: str, field_name: str) -> tuple[s
     """Returns the id and the name of the user. Administrators who may not see users give an id."""
     if not visit.may("GET", USER):
         if not is_user_id(text):
-            raise CannotExplore(FormError(f"{field_name}: expected a user id", field=field_name))
+            raise CannotExplore(FormError("expected a user id", field=field_name))
         return text, text
     if is_user_id(text):
         try:
             return text, (await visit.data("GET", USER, user_id=text))["login"]
         except ApiError as error:
-            raise CannotExplore(FormError(f"{field_name}: {error.message}", 404, field_name)) from None
+            raise CannotExplore(FormError(error.message, 404, field_name)) from None
     try:
         users = await visit.data("GET", "/users", query={"search": text, "limit": "5"})
     except ApiError as error:
-        raise CannotExplore(FormError(f"{field_name}: {error.message}", field=field_name)) from None
+        raise CannotExplore(FormError(error.message, field=field_name)) from None
     for user in users:
         if user["login"].casefold() == text.casefold():
             return user["user_id"], user["login"]
-    raise CannotExplore(FormError(f"{field_name}: no user has this e-mail address or id", 404, field_name))
+    raise CannotExplore(FormError("No user has this e-mail address or id.", 404, field_name))
 
 
 def _of_side(error: FormError, prefix: str) -> FormError:
     if prefix and error.field == "at":
-        return FormError(f"{prefix}{error.text}", error.status, f"{prefix}at")
+        return replace(error, field=f"{prefix}at")
     return error
 
 

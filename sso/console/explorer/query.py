@@ -56,7 +56,7 @@ def read_moment(text: str, field: str) -> int | FormError | None:
         moment = datetime.fromisoformat(text)
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
     except (ValueError, OverflowError):
-        return FormError(f"{field}: {EXPECTED_MOMENT}", field=field)
+        return FormError(EXPECTED_MOMENT, field=field)
 
 
 def moment_text(at: int | None) -> str:

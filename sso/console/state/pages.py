@@ -94,7 +94,7 @@ def state_pages(console: ConsoleView) -> Blueprint:
             try:
                 applied = await visit.call("POST", APPLY, body=body, progress=progress.show)
             except ApiError as error:
-                return ending.render(error=FormError.of(error).text)
+                return ending.render(error=FormError.of(error).values["problem_summary"])
             except DatabaseError:
                 return ending.render(error="The database does not answer. Please try again later.")
             return ending.render(notice=_notice(applied), warnings=applied.members["warnings"])

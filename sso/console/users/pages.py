@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from quart import Blueprint, Response
+from quart import Blueprint, Response, request
 
 from sso.admin.request import AdminResponse
 from sso.console.deletion_pages import Consequences, DeletionPage, StoredRecord, add_deletion
@@ -78,6 +78,7 @@ def invitation_pages(console: ConsoleView, routes: Blueprint, *, can_invite: boo
             "crumbs": [(f"{USERS.path}/invitations", "Invitations")],
             "languages": NAMES,
             "can_invite": can_invite,
+            "values": {"login": request.args.get("login", "")},
         }
 
     invitations = ListPage(

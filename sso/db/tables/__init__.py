@@ -9,7 +9,6 @@ from sso.db.tables.accounts import (
     registration_codes,
     session_tokens,
     sign_ins,
-    throttle,
     used_puzzles,
     user_ids,
     users,
@@ -48,6 +47,7 @@ from sso.db.tables.service import (
     schema_compatibility,
     service_figures,
     signing_keys,
+    throttle,
     untrusted_proxies,
 )
 from sso.db.tables.upstream import (

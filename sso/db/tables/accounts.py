@@ -105,6 +105,18 @@ browser_sessions = Table(
     expiry_index("browser_sessions"),
 )
 
+# Sessions that someone ended elsewhere: the browser that still has the cookie is told why it is signed out.
+ended_sessions = Table(
+    "ended_sessions",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    user_column(),
+    Column("ended", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    timestamp_column("expires"),
+    Index("ix_ended_sessions_user_id", "user_id"),
+    expiry_index("ended_sessions"),
+)
+
 # Browsers whose user has entered the correct password and must enter the second factor.
 login_challenges = Table(
     "login_challenges",
@@ -285,16 +297,4 @@ erased_users = Table(
     metadata,
     Column("user_id", Text, primary_key=True),
     Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-)
-
-# Counters of the rate limits (sso.db.rate_limit); the key is a digest of the counter's name.
-throttle = Table(
-    "throttle",
-    metadata,
-    Column("key", LargeBinary, primary_key=True),
-    Column("failures", Integer, nullable=False),
-    timestamp_column("since"),
-    timestamp_column("blocked_until"),
-    timestamp_column("expires"),
-    expiry_index("throttle"),
 )

@@ -143,3 +143,15 @@ signing_keys = Table(
     timestamp_column("published_until", nullable=True),  # set when a newer key takes over
     timestamp_column("retired", nullable=True),  # when an operator withdrew it
 )
+
+# Counters of the rate limits (sso.db.rate_limit); the key is a digest of the counter's name.
+throttle = Table(
+    "throttle",
+    metadata,
+    Column("key", LargeBinary, primary_key=True),
+    Column("failures", Integer, nullable=False),
+    timestamp_column("since"),
+    timestamp_column("blocked_until"),
+    timestamp_column("expires"),
+    expiry_index("throttle"),
+)

@@ -11,9 +11,15 @@ from sso.db.clock import DatabaseClock
 from sso.db.errors import DatabaseError
 from sso.oauth.authorization.request import Parameters, as_form_text, validate
 from sso.oauth.authorization.store import AuthorizationStore
-from sso.oauth.clients.redirect_uris import Redirect, match_redirect_uri
+from sso.oauth.clients.redirect_uris import NOT_REGISTERED, Redirect, match_redirect_uri
 from sso.oauth.clients.store import ClientStore
-from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri, InvalidTarget
+from sso.oauth.errors import (
+    AuthorizationError,
+    AuthorizationFinished,
+    InvalidRedirectUri,
+    InvalidTarget,
+    UnregisteredRedirectUri,
+)
 from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization, ResponseMode
 from sso.oauth.tokens.issuer import TokenIssuer
 from sso.oauth.tokens.resources import ResourceServers
@@ -89,6 +95,8 @@ class Authorize:
         if client.disabled:
             raise InvalidRedirectUri("the client is disabled")
         redirect = match_redirect_uri(uri, client.redirect_hosts, client.redirect_uris, allow_http=self._allow_http)
+        if isinstance(redirect, str) and redirect in NOT_REGISTERED:
+            raise UnregisteredRedirectUri(f"redirect_uri: {redirect}", uri, client_id)
         if isinstance(redirect, str):
             raise InvalidRedirectUri(f"redirect_uri: {redirect}")
         return client, redirect

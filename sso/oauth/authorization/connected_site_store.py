@@ -17,7 +17,8 @@ _LIST = Statement(
                 AND g.expires > now() AND g.issued >= u.valid_from
             UNION ALL SELECT scopes FROM oauth_consents k WHERE k.user_id = u.user_id AND k.client_id = c.client_id
         ) a) AS scopes,
-        least(grants.since, consent.created) AS since, grants.last_used
+        least(grants.since, consent.created) AS since, grants.last_used,
+        CASE WHEN starts_with(c.logo_uri, 'data:') AND length(c.logo_uri) < 20000 THEN c.logo_uri ELSE '' END AS logo
     FROM users u CROSS JOIN oauth_clients c
     LEFT JOIN oauth_consents consent ON consent.user_id = u.user_id AND consent.client_id = c.client_id
     LEFT JOIN LATERAL (

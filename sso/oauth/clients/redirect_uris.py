@@ -13,6 +13,8 @@ from urllib.parse import quote, unquote_plus
 MAX_URI_LENGTH = 2048
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 NOT_ABSOLUTE = "expected an absolute http or https URI of at most 2,048 characters, without fragment and user-info"
+NOT_A_HOST, NOT_A_URI = "the host is not one of the client's redirect_hosts", "is not one of the client's redirect_uris"
+NOT_REGISTERED = frozenset({NOT_A_HOST, NOT_A_URI})  # the URI is well-formed, but not one of the client's
 RESPONSE_PARAMETERS = frozenset({"code", "state", "error", "error_description"})
 
 # Printable ASCII without \ " < > ^ ` { | } and #; or a percent-encoded byte that is not a control character.
@@ -69,12 +71,12 @@ def match_redirect_uri(
         return "its query must not have code, state, error or error_description"
     insecure_host = f"http://{host}"
     if hosts and host not in hosts and insecure_host not in hosts:
-        return "the host is not one of the client's redirect_hosts"
+        return NOT_A_HOST
     if scheme == "http" and not (allow_http or host in LOOPBACK or insecure_host in hosts):
         return "expected https"
     if uris:
         if uri not in uris and not (host in LOOPBACK and any(_equal_except_port(uri, listed) for listed in uris)):
-            return "is not one of the client's redirect_uris"
+            return NOT_A_URI
     elif not hosts:
         return "the client has neither redirect_hosts nor redirect_uris"
     return Redirect(uri, f"{scheme}://{host}" + (f":{port}" if port else ""))

@@ -27,3 +27,16 @@ for (const field of document.querySelectorAll("input[type=password][data-show]")
   if (hadFocus) field.focus();
   update();
 }
+
+// A code of six digits is sent when it is complete. Unless it was pasted, it waits a second: it may be the beginning of a
+// recovery code.
+for (const field of document.querySelectorAll("input[data-submits]")) {
+  let waiting = 0;
+  field.addEventListener("input", (event) => {
+    clearTimeout(waiting);
+    if (!/^\s*\d{3}\s?\d{3}\s*$/.test(field.value)) return;
+    const send = () => field.form.checkValidity() && field.form.requestSubmit();
+    waiting = setTimeout(send, event.inputType === "insertFromPaste" ? 0 : 1000);
+  });
+  field.form.addEventListener("submit", () => clearTimeout(waiting));
+}
