@@ -78,7 +78,8 @@ def test_newcomer_of_a_site_registers_with_the_code(
     assert_accessible(page)
     page.get_by_label("Code").fill(mailed_code(mails_to(open_server, address)[0]))  # which sends the form
     heading(page, "Create your account")
-    agreement = page.get_by_text("By creating an account you agree to the terms.")
+    agreement = page.get_by_text("I accept the terms and have read the privacy policy.")
+    page.get_by_label("I accept the terms").check()
     expect(agreement.get_by_role("link", name="terms")).to_have_attribute("href", "https://example.com/terms")
     assert_accessible(page)
     page.get_by_label("Nickname").fill("Ann Wanderer")
@@ -118,6 +119,7 @@ def test_newcomer_of_a_game_registers_with_the_link(page: Page, open_server: Ser
         screenshot("complete")
         page.get_by_label("Nickname").fill("Ann Wanderer")
         page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_label("I accept the terms").check()
         page.get_by_role("button", name="Create the account and continue to Tanks of the Red Dawn").click()
         assert game.ended() == 0, game.err
         assert "Signed in as Ann Wanderer" in game.out
