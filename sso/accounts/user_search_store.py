@@ -64,6 +64,8 @@ _RAREST = Statement(
     FROM generate_series(1, length(lower(:part)) - 2) AS n, substr(lower(:part), n, 3) AS trigram
     ORDER BY count LIMIT 4"""
 )
+# The range of a short search excludes the user with this id.
+_BY_SHORT_ID = Statement(f"SELECT user_id, login_key AS sort_value FROM users WHERE user_id = :user_id AND {_MATCHES}")
 _READ = Statement("SELECT * FROM users WHERE user_id = ANY (CAST(:ids AS text[]))")
 
 
@@ -131,8 +133,8 @@ class UserDirectory:
     async def page(self, query: PageQuery, filters: UserFilters | None = None) -> Page[User]:
         """Returns the users whose login or nickname contains the search, in any case, and the user with this id.
 
-        A search of less than three characters is for the beginning of a login. The default order is that of logins.
-        Raises InvalidCursor.
+        A search of less than three characters is for the beginning of a login; a user with this id comes first. The
+        default order is that of logins. Raises InvalidCursor.
         """
         search = _UserSearch(query, filters or UserFilters(), _order(query.sort, descending=query.descending))
         end = await self._look(search, query.after, WINDOW)
@@ -142,6 +144,7 @@ class UserDirectory:
             end = await self._look(search, end, window)
             if not end:
                 break
+        await self._add_short_id(search)
         shown = search.found[: query.limit]
         if len(search.found) > query.limit:
             end = search.order.cursor(shown[-1]["sort_value"], shown[-1]["user_id"])
@@ -174,6 +177,14 @@ class UserDirectory:
                 return True
             return False
         return False
+
+    async def _add_short_id(self, search: _UserSearch) -> None:
+        """Adds the user whose id is a short search to the first page. A page of one user would end with it."""
+        values = {name: value for name, value in search.values.items() if not name.startswith("prefix")}
+        if search.is_short and values["user_id"] and not search.query.after and search.query.limit > 1:
+            rows = await self._database.rows(_BY_SHORT_ID, **values)
+            known = {row["user_id"] for row in search.found}
+            search.found[:0] = [row for row in rows if row["user_id"] not in known]
 
     async def _rarest_trigrams(self, search: _UserSearch) -> dict[str, list[str]]:
         """Returns the trigrams by which the index finds the search; none if all of them are frequent."""

@@ -105,7 +105,7 @@ def test_branding_of_a_client_is_previewed_and_saved(
     expect(first.get_by_text("Iron Foundry").first).to_be_visible()
     expect(first.locator("img.logo")).to_have_attribute("src", re.compile("data:application"))
     page.get_by_label("Accent colour").fill("#ffee00")
-    expect(page.locator("#preview")).to_contain_text("must be darker")
+    expect(page.locator("#preview")).to_contain_text("Must be darker")
     page.get_by_label("Accent colour").fill("#0f766e")
     expect(page.locator("#preview")).to_contain_text("White text on this colour is easy to read")
     look(page, "branding-service")
