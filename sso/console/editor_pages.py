@@ -54,9 +54,12 @@ class RecordEditor:
     conditions: Callable[[dict[str, Any]], list[Any]] = lambda _body: []
 
     async def stored(self, visit: ConsoleVisit, variables: Variables) -> EditedRecord:
-        if self.read is not None:
-            return await self.read(visit, variables)
-        return await read_record(visit, self.operation, variables)
+        """Reads the record once for each request, although a form that is refused shows it again."""
+        if not visit.edited:
+            read = self.read(visit, variables) if self.read else read_record(visit, self.operation, variables)
+            visit.edited.append(await read)
+        record: EditedRecord = visit.edited[0]
+        return record
 
 
 def add_editor(console: ConsoleView, routes: Blueprint, editor: RecordEditor) -> None:

@@ -131,4 +131,4 @@ def _path_of(page: ListPage, path: str, variables: Variables) -> str:
 def _while_typing(error: FormError) -> FormError:
     """While the text of a filter is typed it is mostly incomplete, which is no error then."""
     is_htmx = bool(request.headers.get("HX-Request"))
-    return FormError(error.text, 200, error.field) if is_htmx and error.status in (404, 422) else error
+    return replace(error, status=200) if is_htmx and error.status in (404, 422) else error

@@ -52,6 +52,7 @@ class ConsoleVisit:
     own: OwnRecords  # what the user may do without rights, at the records of this page
     question: RecentQuestion = field(default_factory=RecentQuestion)
     entries: list[dict[str, Any]] = field(default_factory=list)  # of the audit trail, about changes of this request
+    edited: list[Any] = field(default_factory=list)  # the record of an editor, once it was read
 
     def may(self, method: str, path: str) -> bool:
         """Returns whether the administrator may use an operation: ``may("POST", "/users")``."""

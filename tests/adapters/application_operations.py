@@ -59,10 +59,7 @@ APPLICATIONS = (
         ),
         api=lambda case: case.api("DELETE", f"/roles/{case.application_id}/scout"),
         command=lambda case: f"role delete scout --app {case.application_id} --yes",
-        console=lambda case: case.form(
-            f"/console/applications/{case.application_id}/roles/scout",
-            f"/console/applications/{case.application_id}/roles/scout/delete",
-        ),
+        console=lambda case: case.deletion(f"/console/applications/{case.application_id}/roles/scout/delete"),
     ),
     Operation(
         "assign a role",

@@ -54,9 +54,7 @@ PROJECTS = (
         endpoint=lambda case: case.endpoint("project", action="delete", data={"id": case.project_id}),
         api=lambda case: case.api("DELETE", f"/projects/{case.project_id}"),
         command=lambda case: f"project delete {case.project_id} --yes",
-        console=lambda case: case.form(
-            f"/console/projects/{case.project_id}", f"/console/projects/{case.project_id}/delete"
-        ),
+        console=lambda case: case.deletion(f"/console/projects/{case.project_id}/delete"),
     ),
     Operation(
         "add a member",
@@ -154,9 +152,6 @@ PROJECTS = (
         endpoint=lambda case: case.endpoint("group", action="delete", group_id=case.group_id, data={}),
         api=lambda case: case.api("DELETE", f"/groups/{case.group_id}"),
         command=lambda case: f"group delete {case.group_id} --yes",
-        console=lambda case: case.form(
-            f"/console/projects/{case.project_id}/groups/{case.group_id}",
-            f"/console/projects/{case.project_id}/groups/{case.group_id}/delete",
-        ),
+        console=lambda case: case.deletion(f"/console/projects/{case.project_id}/groups/{case.group_id}/delete"),
     ),
 )

@@ -59,9 +59,6 @@ SERVICE = (
         saved_provider,
         api=lambda case: case.api("DELETE", f"/identity-providers/{case.provider_id}"),
         command=lambda case: f"idp delete {case.provider_id} --yes",
-        console=lambda case: case.form(
-            f"/console/identity-providers/{case.provider_id}",
-            f"/console/identity-providers/{case.provider_id}/delete",
-        ),
+        console=lambda case: case.deletion(f"/console/identity-providers/{case.provider_id}/delete"),
     ),
 )

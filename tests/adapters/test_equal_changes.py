@@ -64,7 +64,7 @@ def test_wrong_field_is_refused_alike_in_every_way(world: World, wrong: WrongInp
         "management API": f"{wrong.field}: {expected}",
         "document": f"{wrong.document}.{wrong.field}: {expected}",
         **dict.fromkeys(CommandPlace, option),
-        "console": f"{wrong.field}: {expected}",
+        "console": wrong.console or f"{expected[0].upper()}{expected[1:]}.",
     }
     assert errors == {name: texts[name] for name in errors}
 

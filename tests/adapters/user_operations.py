@@ -81,6 +81,6 @@ USERS = (
         lambda case: case.user(nick="Ann"),
         api=lambda case: case.api("DELETE", f"/users/{case.user_id}"),
         command=lambda case: f"user delete {case.login} --yes",
-        console=lambda case: case.form(of_user(case), f"{of_user(case)}/delete"),
+        console=lambda case: case.deletion(f"{of_user(case)}/delete"),
     ),
 )

@@ -1,6 +1,7 @@
 """A server that is changed in every way that it offers, and what such a change leaves behind."""
 
 import contextlib
+import html
 import io
 import itertools
 import json
@@ -140,6 +141,11 @@ class Case:
         answer = browser.submit(action, **fields) if action in browser.page.text else browser.send(action, **fields)
         if not answer.is_redirect and answer.status_code != 200:
             raise Refused(browser.problem)
+
+    def deletion(self, page: str) -> None:
+        """Opens the page that asks before a record is deleted, and confirms, with the name if it is asked for."""
+        asked = re.search(r"To confirm, type ([^<]+)<", self.world.browser.open(page))
+        self.form(page, page, **({"name": html.unescape(asked[1].strip())} if asked else {}))
 
     # --- what is compared
 

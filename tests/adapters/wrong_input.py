@@ -15,6 +15,7 @@ class WrongInput:
     option: str = ""  # of the command, instead of the field
     document: str = ""  # the record in the document
     endpoint: str = ""  # the prefix of the specification's endpoint
+    console: str = ""  # the text at the field, if it is in other words
 
 
 LONG = "x" * 2000
@@ -63,6 +64,7 @@ WRONG = (
         "title",
         option="--title",
         document="groups[0]",
+        console="The title can have up to 32 letters, digits and spaces.",
     ),
     WrongInput(
         Operation(

@@ -167,6 +167,9 @@ def call_projects(api: Api, application: int, user_id: str) -> None:
     api("restore_project", **at)
     api("delete_role", application_id=application, name="player")
     api("delete_application", application_id=application)
+    api("restore_application", application_id=application)
+    api("count_condition_matches", {"conditions": [{"tag": "beta"}]})
+    api("suggest_condition_values", query={"search": "be"})
 
 
 def call_services(api: Api) -> None:
@@ -177,6 +180,8 @@ def call_services(api: Api) -> None:
     api("list_clients")
     api("update_client", {"name": "Shop"}, client_id=client)
     api("delete_client", client_id=client)
+    api("update_brand", {"name": "Iron Foundry"})
+    api("get_brand")
     api("create_identity_provider", {"id": "local", "kind": "oidc", "issuer": "http://127.0.0.1:9", "client_id": "sso"})
     api("get_identity_provider", provider_id="local")
     api("list_identity_providers")
