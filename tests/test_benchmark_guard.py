@@ -38,7 +38,7 @@ def verdict(*prepared: Measurement, stored: Ratios = STORED) -> Verdict:
 
 
 def test_call_that_is_slower_three_times_in_a_row_fails() -> None:
-    slow = quiet(userinfo=1.4)
+    slow = quiet(userinfo=1.7)
     measurements = Measurements([slow, slow, slow])
     assert judge(measurements, STORED).slower == ["userinfo"]
     assert measurements.wanted == [None, ["userinfo"], ["userinfo"]]
@@ -48,9 +48,9 @@ def test_call_that_is_slower_three_times_in_a_row_fails() -> None:
     "prepared",
     [
         [quiet()],
-        [quiet(userinfo=1.29)],
-        [quiet(userinfo=1.4), quiet()],
-        [quiet(userinfo=1.4), quiet(userinfo=1.4), quiet()],
+        [quiet(userinfo=1.59)],
+        [quiet(userinfo=1.7), quiet()],
+        [quiet(userinfo=1.7), quiet(userinfo=1.7), quiet()],
         [quiet(userinfo=2.0), quiet(userinfo=2.0)],  # no time for the third
         [quiet(1.25)],  # another processor
         [quiet(0.5)],
@@ -65,7 +65,7 @@ def test_noise_and_other_machines_do_not_fail(prepared: list[Measurement]) -> No
 
 
 def test_all_calls_together_fail_on_a_quiet_machine() -> None:
-    assert verdict(*[quiet(1.8)] * 3).slower == list(STORED)
+    assert verdict(*[quiet(2.1)] * 3).slower == list(STORED)
 
 
 def test_much_slower_call_fails_on_a_busy_machine() -> None:

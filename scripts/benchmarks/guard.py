@@ -3,7 +3,8 @@
 A figure is the CPU time of a worker for one call, without signatures and password hashes, divided by that of a fixed
 piece of work in the same run, so that it depends little on the speed of the machine. The least of several rounds
 counts: other programs can only add to it. What all calls have in common (up to 25 %) is shown by itself. Changes above
-10 % are reported. The program fails if a call takes 30 % more than its stored figure in three measurements in a row.
+10 % are reported. The program fails if a call takes 60 % more than its stored figure in three measurements in a row:
+on a machine that is shared with others, the same code took up to 44 % more from one run to the next.
 While other programs use the processors, all calls take longer, so then it fails only if one takes twice as much as the
 others would let expect. Figures are stored by kind of processor; on another kind there is nothing to compare with, and
 nothing fails. ``--store`` replaces the figures of this kind.
@@ -29,7 +30,7 @@ from tests.kit import postgres
 from tests.kit.server import Server
 
 FIGURES = Path(__file__).with_name("guard.json")
-REPORTED, FAILING, FAILING_WHEN_BUSY = 0.10, 0.30, 1.0
+REPORTED, FAILING, FAILING_WHEN_BUSY = 0.10, 0.60, 1.0
 ATTEMPTS, ROUNDS = 3, 4
 MAX_SECONDS = 40.0  # then no further measurement starts
 MAX_FACTOR, MAX_FACTOR_WHEN_BUSY = 1.25, 5.0
