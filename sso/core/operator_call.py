@@ -44,6 +44,10 @@ class BrokenFrame(Exception):
     """The other end has closed the connection, or is not a program of this version."""
 
 
+class ConnectionClosed(BrokenFrame):
+    """The other end has closed the connection."""
+
+
 def frame_of(message: OperatorCall | OperatorAnswer) -> bytes:
     head = asdict(message)
     body: bytes = head.pop("body")
@@ -77,6 +81,6 @@ async def _read(stream: trio.abc.ReceiveStream, length: int) -> bytes:
         except trio.BrokenResourceError:
             piece = b""
         if not piece:
-            raise BrokenFrame("the connection was closed")
+            raise ConnectionClosed("the connection was closed")
         read += piece
     return bytes(read)

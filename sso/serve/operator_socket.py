@@ -15,7 +15,7 @@ from pathlib import Path
 import structlog
 import trio
 
-from sso.core.operator_call import BrokenFrame, OperatorCall, Respond, frame, frame_of, read_frame
+from sso.core.operator_call import BrokenFrame, ConnectionClosed, OperatorCall, Respond, frame, frame_of, read_frame
 from sso.core.unix_socket import OPERATOR_SOCKETS, connect, listen_privately, peer_ids
 
 MAX_BODY = 16 << 20
@@ -97,10 +97,10 @@ async def _serve_connection(connection: socket.socket, respond: Respond) -> None
             with trio.fail_after(REQUEST_S):
                 head, body = await read_frame(stream, MAX_BODY)
             await _answer(stream, OperatorCall(**head, body=body), respond)
+        except* (ConnectionClosed, trio.BrokenResourceError):
+            pass  # the command has ended, or has only looked whether the service runs
         except* (BrokenFrame, TypeError, trio.TooSlowError) as errors:
             _log.warning("operator_socket.request_refused", reason=str(errors.exceptions[0]))
-        except* trio.BrokenResourceError:
-            pass  # the command has ended
 
 
 async def _answer(stream: trio.SocketStream, call: OperatorCall, respond: Respond) -> None:

@@ -16,7 +16,7 @@ import trio
 
 from sso.cli.records.running_service import ServiceSocket, find_service_socket
 from sso.core.operator_call import OperatorAnswer, OperatorCall, frame_of
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import QUICK, Server, running, until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act as another account")
 
@@ -83,6 +83,23 @@ def test_http_is_not_answered(server: Server) -> None:
         connection.sendall(b"GET /api/admin/users HTTP/1.1\r\nHost: localhost\r\n\r\n")
         with suppress(ConnectionResetError):
             assert connection.recv(1000) == b""
+    assert until(lambda: "the message is too large" in refusals(server))
+
+
+def refusals(server: Server) -> list[str]:
+    return [entry["reason"] for entry in server.log_events("operator_socket.request_refused")]
+
+
+def test_command_that_looks_whether_the_service_runs_is_no_refused_request(server: Server) -> None:
+    before = refusals(server)
+    server.sso("user", "list")
+    with socket.socket(socket.AF_UNIX) as connection:  # answered after the connection of the command has been read
+        connection.connect(str(socket_of(server)))
+        connection.sendall(b"no request of this version" * 10)
+        with suppress(ConnectionResetError):
+            connection.recv(1000)
+    assert until(lambda: len(refusals(server)) > len(before))
+    assert "the connection was closed" not in refusals(server)
 
 
 @pytest.mark.parametrize(

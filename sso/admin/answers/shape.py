@@ -32,7 +32,7 @@ class UntypedJson(TypedDict):
 
 
 NO_DATA: Shape = None  # the answer has ``status`` and no ``data``
-UNTYPED: Shape = UntypedJson  # nobody has said what the answer has; a test refuses it
+UNTYPED: Shape = UntypedJson  # an answer without a declared shape, which a test refuses
 
 
 @dataclass(frozen=True)
