@@ -3,8 +3,8 @@
 Playwright needs the default asyncio loop, which the imports of the service have replaced, and keeps a loop running in
 its thread.
 
-People use the pages in the window of a phone, and each page is also laid out for a desktop. With the environment
-variable SSO_TEST_ROUNDS (any number), they use the pages in both. SSO_TEST_SCREENSHOTS names a folder for pictures of
+People use the pages in the window of a phone. With the environment variable SSO_TEST_ROUNDS (any number), they use the
+pages on a desktop, too, and each page is laid out for both. SSO_TEST_SCREENSHOTS names a folder for pictures of
 the pages.
 """
 
@@ -137,7 +137,7 @@ class SharedWindows:
             self._windows[scripts] = Window(self._chromium, java_script_enabled=scripts)
         window = self._windows[scripts]
         window.errors.clear()
-        window.page.set_viewport_size({"width": width, "height": HEIGHT})
+        set_width(window.page, width)
         return window
 
 
@@ -179,6 +179,11 @@ def open_signed_in(page: Page, server: Server, login: str, path: str = "/account
         cookies = [(cookie.name, cookie.value or "") for cookie in browser.http.cookies.jar]
     page.context.add_cookies([{"name": name, "value": value, "url": server.base_url} for name, value in cookies])
     page.goto(server.base_url + path)
+
+
+def set_width(page: Page, width: int) -> None:
+    if (page.viewport_size or {}).get("width") != width:
+        page.set_viewport_size({"width": width, "height": HEIGHT})
 
 
 def assert_fits(page: Page, min_button: int = 44, within: str = "body") -> None:
@@ -260,11 +265,11 @@ def callback() -> Iterator[str]:
 
 @pytest.fixture
 def screenshot(page: Page, width: int) -> Screenshot:
-    """Asserts that the page fits into the window of a phone and of a desktop, and takes pictures if they are wanted."""
+    """Asserts that the page fits into the window, in a long run also into another, and takes pictures if wanted."""
 
     def take(name: str) -> None:
-        for size in (*({DESKTOP, PHONE} - {width}), width):
-            page.set_viewport_size({"width": size, "height": HEIGHT})
+        for size in (*({DESKTOP, PHONE} - {width} if LONG or PICTURES else ()), width):
+            set_width(page, size)
             if PICTURES:
                 take_pictures(page, f"{name}-{size}")
             assert_fits(page)
