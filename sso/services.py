@@ -66,6 +66,7 @@ from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
+from sso.players.wiring import Players, build_players
 from sso.state.apply import RecordOperations, build_operations
 from sso.telemetry.spans import Telemetry
 from sso.upstream.wiring import Upstream, build_upstream
@@ -115,6 +116,7 @@ class Services:
     oauth: OAuth
     game_login: GameLogin
     device_login: DeviceLogin
+    players: Players
     upstream: Upstream
     mail_sender: DueQueue
     logout_sender: DueQueue
@@ -259,6 +261,18 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         oauth=oauth,
         game_login=game_login,
         device_login=build_device_login(settings, database, oauth, game_login),
+        players=build_players(
+            settings,
+            database,
+            tokens,
+            authentication_data,
+            applications,
+            used_factor,
+            game_login.violations,
+            games,
+            deletion,
+            erasure,
+        ),
         upstream=upstream,
         permissions=permissions,
         change_sequencer=ChangeSequencer(database, bus),
