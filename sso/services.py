@@ -51,8 +51,7 @@ from sso.db.rate_limit import RateLimiter
 from sso.db.time_limits import TimeLimits
 from sso.delivery.due_queue import DueQueue
 from sso.device.wiring import DeviceLogin, build_device_login
-from sso.gsid import wiring as gsid_wiring
-from sso.gsid.wiring import GameLogin
+from sso.gsid.wiring import GameLogin, build_game_login
 from sso.keys.keyset import KeySet
 from sso.keys.master_key import open_keyring
 from sso.keys.rotation import KeyRotation
@@ -207,7 +206,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     oauth = build_oauth(
         settings, database, ring, keys, jwts, token_store, verifications, service_tokens, outbox.wake_senders
     )
-    game_login = gsid_wiring.build(
+    game_login = build_game_login(
         settings,
         database,
         bus,
@@ -262,16 +261,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         game_login=game_login,
         device_login=build_device_login(settings, database, oauth, game_login),
         players=build_players(
-            settings,
-            database,
-            tokens,
-            authentication_data,
-            applications,
-            used_factor,
-            game_login.violations,
-            games,
-            deletion,
-            erasure,
+            settings, database, tokens, authentication_data, used_factor, game_login, games, deletion, erasure
         ),
         upstream=upstream,
         permissions=permissions,

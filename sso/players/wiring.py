@@ -9,7 +9,7 @@ from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.signed_in_game_store import SignedInGames
 from sso.config import Settings
 from sso.db.database import Database
-from sso.gsid.violations import Violations
+from sso.gsid.wiring import GameLogin
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
 from sso.players.device_key_store import DeviceKeyStore
@@ -30,9 +30,8 @@ def build_players(
     database: Database,
     tokens: SessionTokens,
     authentication_data: AuthenticationDataIssuer,
-    applications: ApplicationDirectory,
     requirement: UsedFactorRequirement,
-    violations: Violations,
+    game_login: GameLogin,
     games: SignedInGames,
     deletion: AccountDeletion,
     erasure: AccountErasure,
@@ -41,12 +40,12 @@ def build_players(
         store=DeviceKeyStore(database),
         tokens=tokens,
         authentication_data=authentication_data,
-        applications=applications,
+        applications=game_login.applications,
         requirement=requirement,
         limit=NewGuestLimit(database, settings.rate_guest),
-        refusals=violations,
+        refusals=game_login.violations,
         clock=database.clock,
         end_sign_in=games.end,
     )
     expiry = GuestExpiry(database, deletion, erasure, settings.guest_days)
-    return Players(settings.guests == "on", applications, guests, expiry)
+    return Players(settings.guests == "on", game_login.applications, guests, expiry)

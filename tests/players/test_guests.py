@@ -14,11 +14,11 @@ from sso.core.keys import UnusableKey
 from tests.kit.browser import query
 from tests.kit.builders import PASSWORD
 from tests.kit.game import violation
-from tests.kit.guest import FACTOR, GUEST, Device, bearer, key_text, signature
+from tests.kit.guest import FACTOR, GUEST, Device, Key, bearer, key_text, signature
 from tests.kit.server import QUICK, Server, running
 from tests.kit.session_tokens import LOGIN, claims_of, new_application
 
-KEYS = {
+KEYS: dict[str, Key] = {
     "Ed25519": ed25519.Ed25519PrivateKey.generate(),
     "P-256": ec.generate_private_key(ec.SECP256R1()),
     "RSA": rsa.generate_private_key(65537, 2048),
