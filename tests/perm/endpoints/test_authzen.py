@@ -26,7 +26,7 @@ class Shop:
         studio.join(self.project, self.ann, project=["viewer"])
         saved = studio.root.call("accessKey", action="save", application_id=self.app, data={})
         self.access_key = {"Authorization": f"Bearer {saved.data['hash']}"}
-        attributes = {"profile": "oidc", "grant_types": ["client_credentials"], "redirect_hosts": []}
+        attributes: dict[str, Any] = {"profile": "oidc", "grant_types": ["client_credentials"], "redirect_hosts": []}
         service = new_site(studio.server, application_id=self.app, **attributes)
         granted = service.http.post(TOKEN, data={"grant_type": "client_credentials"}, headers=service.basic())
         self.service = {"Authorization": f"Bearer {granted.json()['access_token']}"}
@@ -86,7 +86,7 @@ def test_subjects_are_named_by_id_or_login(shop: Shop) -> None:
     assert shop.decide(signed_in(shop.ann), user=shop.ann.login)["decision"] is True
     unknown = {"decision": False, "context": {"error": {"status": 404, "message": "user not found"}}}
     assert shop.decide(user="nobody@example.com") == unknown
-    badge = {"rule": "badge", "headers": signed_in(shop.bob)}
+    badge: dict[str, Any] = {"rule": "badge", "headers": signed_in(shop.bob)}
     assert shop.decide(**badge, user=shop.ann.user_id)["decision"] is True
     # A player who knows the id of another one does not learn the login from it, nor whether a login exists.
     assert shop.decide(**badge, user=shop.ann.login) == unknown
@@ -94,16 +94,16 @@ def test_subjects_are_named_by_id_or_login(shop: Shop) -> None:
 
 
 def test_parameters_projects_and_unknown_types(shop: Shop) -> None:
-    price = {"action": {"name": "price.set", "properties": {"param": "gold"}}}
+    price: dict[str, Any] = {"action": {"name": "price.set", "properties": {"param": "gold"}}}
     assert shop.decide(**price)["decision"] is True
     price["action"]["properties"] = {"param": "tin"}
     assert shop.decide(**price)["decision"] is False
-    resource = {"type": "application", "id": str(shop.app), "properties": {"project_id": shop.project}}
+    resource: dict[str, Any] = {"type": "application", "id": str(shop.app), "properties": {"project_id": shop.project}}
     assert shop.decide(resource=resource)["decision"] is True
     resource["properties"] = {"project_id": "another"}
     assert shop.decide(resource=resource)["decision"] is False
     project = {"type": "project", "id": shop.project}
-    view = {"rule": "project.can_view_project", "resource": project}
+    view: dict[str, Any] = {"rule": "project.can_view_project", "resource": project}
     assert shop.decide(signed_in(shop.ann), **view)["decision"] is True
     assert shop.decide(signed_in(shop.bob), **view, user=shop.bob.user_id)["decision"] is False
     for changes in (
@@ -120,7 +120,7 @@ def test_reason_and_past(shop: Shop, server: Server) -> None:
     carl = shop.studio.user()
     before = timeline.mark()
     shop.studio.save_data(carl, shop.app, roles=["seller"])
-    asked = {"user": carl.user_id, "context": {"reason": True}}
+    asked: dict[str, Any] = {"user": carl.user_id, "context": {"reason": True}}
     body = {"action": "get", "application_id": shop.app, "data": {}, "options": {"explain": "sell"}}
     assert shop.decide(**asked) == {
         "decision": True,
@@ -149,8 +149,8 @@ def test_evaluations_and_their_semantics(shop: Shop) -> None:
     shared["evaluations"] = [{"resource": {"type": "x", "id": "1"}}, *rules]
     assert decisions("permit_on_first_permit") == [False, True]
     assert decisions("deny_on_first_deny") == [False]
-    for empty in ({}, {"evaluations": []}):
-        assert shop.post("evaluations", {**shop.request(), **empty}).json() == {"decision": True}
+    for body in (shop.request(), shop.request(evaluations=[])):
+        assert shop.post("evaluations", body).json() == {"decision": True}
 
 
 def test_actions_of_a_subject_page_by_page(shop: Shop) -> None:
