@@ -57,10 +57,12 @@ from sso.oauth.logout_pages import logout_pages
 from sso.oauth.pages import authorize_pages
 from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.openapi.routes import OpenApiDocument, openapi_routes
+from sso.perm.authzen.routes import authzen_routes
 from sso.perm.routes import exchange_routes, permission_routes
 from sso.personal_data.closed_account import KeepTickets
 from sso.personal_data.keep_pages import ClosedAccountPage, keep_pages
 from sso.personal_data.pages import DataSection, personal_data_pages
+from sso.players.routes import player_routes
 from sso.services import Services
 from sso.upstream.account_pages import IdentitiesSection, identity_pages
 from sso.upstream.pages import upstream_pages
@@ -166,6 +168,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
     yield key_routes(s.keys)
     yield permission_routes(s.permissions, s.keys.find_pem)
     yield exchange_routes(s.permissions.exchange_jwt)
+    yield authzen_routes(s.permissions, s.settings.base_url)
     yield login_routes(
         s.password_login,
         s.second_factors,
@@ -190,6 +193,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
     yield device_routes(s.device_login.authorization, s.oauth.assertions)
     yield discovery_routes(s.keys, s.settings.base_url)
     yield game_routes(s.game_login)
+    yield player_routes(s.players)
     yield game_sockets(s.game_login)
     yield admin_routes(s.management)
     yield openapi_routes(OpenApiDocument(s.brand.name, lambda: s.management.routes), s.settings.base_url)
