@@ -78,7 +78,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def chromium() -> Iterator[Browser]:
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
-        pytest.skip("Chromium is not installed")
+        pytest.skip("Chromium is not installed: apt-get install chromium-headless-shell (or chromium)")
     driver, browser = _thread.submit(_start, path).result()
     yield browser
     _thread.submit(browser.close).result()
@@ -182,7 +182,7 @@ def open_signed_in(page: Page, server: Server, login: str, path: str = "/account
 
 
 def set_width(page: Page, width: int) -> None:
-    if (page.viewport_size or {}).get("width") != width:
+    if not page.viewport_size or page.viewport_size["width"] != width:
         page.set_viewport_size({"width": width, "height": HEIGHT})
 
 
@@ -220,7 +220,9 @@ def assert_accessible(page: Page, within: str = "html") -> None:
 
 
 def _assert_no_violations(page: Page, within: str) -> None:
-    script = "within => axe.run(within, {resultTypes: ['violations']}).then(report => report.violations)"
+    script = (
+        "within => axe.run(within, {resultTypes: ['violations'], preload: false}).then(report => report.violations)"
+    )
     report = page.evaluate(script, within)
     found = [
         (item["id"], [node["html"] for node in item["nodes"]])

@@ -147,7 +147,7 @@ def test_passkey_from_registration_to_removal(page: Page, site: Server, login: s
     device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": False})
     sign_out(page)
     sign_in(page, site, login)
-    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Enter your code")  # of the e-mail: no passkey is left
 
 
 @takes_long

@@ -229,7 +229,7 @@ def linked_mark(data_dir: Path) -> None:
 
 def mark_of_another_account(data_dir: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can give a file to another account")
+        pytest.skip("only root can give a file to another account: run the tests as root")
     os.chown(data_dir / "demo", 12345, 12345)
 
 
