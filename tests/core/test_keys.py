@@ -294,7 +294,7 @@ def test_private_key_is_accepted_only_as_unencrypted_pem() -> None:
     assert load_private(private_pkcs1()).public_key() == RSA.public_key()
 
 
-@pytest.mark.parametrize("name", ["p", "q", "d", "dmp1", "dmq1", "iqmp"])
+@pytest.mark.parametrize("name", ["d", "dmp1", "dmq1", "iqmp"])
 def test_private_rsa_key_with_numbers_that_do_not_belong_together_is_rejected(name: str) -> None:
     numbers = RSA.private_numbers()
     wrong = {part: getattr(numbers, part) for part in ("p", "q", "d", "dmp1", "dmq1", "iqmp")}
