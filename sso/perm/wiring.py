@@ -105,6 +105,7 @@ def build_permissions(
     rate: RateLimiter,
     used_factor: UsedFactorRequirement,
     requires_second_factor: bool = False,
+    appeal_url: str = "",
     recorder: ChangeRecorder | None = None,
 ) -> Permissions:
     def callers(*, accept_games: bool) -> CallerAuthenticator:
@@ -140,7 +141,7 @@ def build_permissions(
         groups=GroupOperations(database, writes, authorizer, projects),
         access_keys=AccessKeyOperations(database, writes, authorizer, keyring),
     )
-    login_rules = LoginRules(database, keyring, facts, service_jwts, addresses)
+    login_rules = LoginRules(database, keyring, facts, service_jwts, addresses, appeal_url)
     return Permissions(
         facts=facts,
         writer=writer,

@@ -22,6 +22,7 @@ EXPORTED = {
     "role_assignments": ("application_id", "name", "expired", "ttl"),
     "project_members": ("project_id", "level", "resource", "role", "expired", "ttl"),
     "group_users": ("group_id",),
+    "user_bans": ("application_id", "project_id", "until", "reason", "created"),
 }
 # Tables whose rows contain nothing but secrets, counters and references; most of them live for minutes.
 TRANSIENT = (

@@ -43,7 +43,7 @@ def build_upstream(
     client = ProviderClient(settings.upstream_ca_file, addresses, allow_http=not settings.https)
     providers = ProviderStore(database, keyring)
     attempts = AttemptStore(database)
-    links = LinkedIdentities(database, keyring, outbox, brand)
+    links = LinkedIdentities(database, keyring, outbox, brand, settings.appeal_url or "")
     pending = PendingIdentities(database, keyring)
     adapters: dict[str, ProviderAdapter] = {
         "oidc": OpenIdConnect(client, database.clock),
