@@ -1,4 +1,4 @@
-"""The identities of banned users, such as accounts at other providers. They are kept as digests with the ban.
+"""The identities of banned users: keys of devices, and accounts at other providers. They are kept as digests.
 
 Whoever was banned therefore cannot start again with the same identity, even after the account was erased. A ban of an
 application or a project follows the identity to the user whom it is linked to next.
@@ -13,11 +13,13 @@ from sso.core.ids import digest, record_id
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 
-# The digest in SQL is that of `provider_identity`.
+# The digests in SQL are those of `provider_identity` and `key_identity`.
 _MARK = Statement(
     """INSERT INTO banned_identities (digest, ban_id)
     SELECT sha256(convert_to('identity:' || provider_id || ':' || subject, 'UTF8')), CAST(:ban_id AS text)
-    FROM linked_identities WHERE user_id = :user_id ON CONFLICT DO NOTHING"""
+    FROM linked_identities WHERE user_id = :user_id
+    UNION SELECT sha256(convert_to('key:' || encode(digest, 'hex'), 'UTF8')), CAST(:ban_id AS text)
+    FROM device_keys WHERE user_id = :user_id ON CONFLICT DO NOTHING"""
 )
 _MARK_ONE = Statement(
     """INSERT INTO banned_identities (digest, ban_id)
@@ -48,6 +50,11 @@ _FORGET = Statement(
 def provider_identity(provider_id: str, subject: str) -> bytes:
     """Returns the digest of an identity at another provider."""
     return digest(f"identity:{provider_id}:{subject}")
+
+
+def key_identity(key: bytes) -> bytes:
+    """Returns the digest of a device key, which is given by the digest that it is stored with."""
+    return digest(f"key:{key.hex()}")
 
 
 async def mark_identities(tx: Runner, user_id: str, ban_id: str) -> None:

@@ -6,8 +6,8 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from sso.db.migrations.permission_history import replace_triggers
 
-revision = "0061"
-down_revision = "0060"
+revision = "0062"
+down_revision = "0061"
 oldest_program = "0049"
 
 
