@@ -89,7 +89,7 @@ def unban(ctx: click.Context, id_or_login: str, ban_id: str | None) -> None:
     """
 
     async def work(records: "ServiceRecords") -> list[str]:
-        user = await records.users.find(id_or_login)
+        user = await _user(records, id_or_login)
         lifted = [item["id"] for item in await records.users.bans(user) if ban_id in (None, item["id"])]
         for item in lifted:
             await records.users.unban(user, item)
@@ -114,6 +114,11 @@ def bans(ctx: click.Context, id_or_login: str, form: Format | None) -> None:
     """
 
     async def work(records: "ServiceRecords") -> Sequence[Fields]:
-        return await records.users.bans(await records.users.find(id_or_login))
+        return await records.users.bans(await _user(records, id_or_login))
 
     print_list(form, with_records(ctx, work))
+
+
+async def _user(records: "ServiceRecords", id_or_login: str) -> Fields:
+    """Returns the user. One with this id may be erased, and still have bans."""
+    return {"user_id": id_or_login} if id_or_login.isdecimal() else await records.users.find(id_or_login)

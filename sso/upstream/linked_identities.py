@@ -94,7 +94,9 @@ class LinkedIdentities:
         self._outbox.wake_senders()
         return linked
 
-    async def insert(self, tx: Runner, user_id: str, provider: IdentityProvider, identity: UpstreamIdentity) -> None:
+    async def insert(
+        self, tx: Transaction, user_id: str, provider: IdentityProvider, identity: UpstreamIdentity
+    ) -> None:
         """Links an identity in the transaction of the caller. Raises Banned if it was banned with another user."""
         digest = provider_identity(provider.provider_id, identity.subject)
         await refuse_banned(tx, digest, self._appeal_url)

@@ -8,10 +8,13 @@ from collections.abc import Collection
 
 from sso.accounts.bans.store import insert_ban
 from sso.accounts.errors import Banned
+from sso.audit import trail
+from sso.audit.trail import AuditActor
+from sso.change_stream.events import Change, ChangeType, record_changes
 from sso.core.ban import Ban
 from sso.core.ids import digest, record_id
 from sso.db.statement import Statement
-from sso.db.transaction import Runner
+from sso.db.transaction import Runner, Transaction
 
 # The digests in SQL are those of `provider_identity` and `key_identity`.
 _MARK = Statement(
@@ -71,11 +74,14 @@ async def refuse_banned(
         raise Banned(Ban.from_json(ban), appeal_url)
 
 
-async def link_identity(tx: Runner, user_id: str, identity: bytes) -> None:
+async def link_identity(tx: Transaction, user_id: str, identity: bytes) -> None:
     """Gives the user the bans of the identity, and the identity those of the user, when the two are linked."""
     for row in await tx.rows(_FIND, digest=identity, user_id=user_id):
         ban = Ban(record_id(), row["reason"], row["until"], row["application_id"], row["project_id"])
         await insert_ban(tx, ban, user_id, row["note"], row["author"])
+        data = {"ban_id": ban.ban_id, "scope": ban.scope, "until": ban.until, "reason": ban.reason}
+        await record_changes(tx, [Change(ChangeType.USER_BANNED, user_id, ban.application_id, data)])
+        await trail.write(tx, AuditActor(), "user.ban", user_id, None, {**data, "follows": row["ban_id"]})
     await tx.value(_MARK_ONE, digest=identity, user_id=user_id)
 
 
