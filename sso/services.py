@@ -229,6 +229,11 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     key_rotation = KeyRotation(database, bus, ring)
     bans = BanOperations((BannedSessions(), BannedGrants()))
     operations = build_operations(ring, password_changes, allow_http=not settings.https)
+    management = ManagementServices(
+        settings, database, ring, bus, operations, SupportOperations(database, users, sessions, games, factor_changes),
+        users, hasher, deletion, erasure, registration, permissions, service_tokens.identity_of, upstream, key_store,
+        key_rotation, change_reader, webhooks, admin_rate, bans,
+    )  # fmt: skip
     return Services(
         settings=settings,
         brand=brand,
@@ -279,30 +284,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         change_reader=change_reader,
         webhook_sender=webhooks.sender,
         operations=operations,
-        management=build_management(
-            ManagementServices(
-                settings,
-                database,
-                ring,
-                bus,
-                operations,
-                SupportOperations(database, users, sessions, games, factor_changes),
-                users,
-                hasher,
-                deletion,
-                erasure,
-                registration,
-                permissions,
-                service_tokens.identity_of,
-                upstream,
-                key_store,
-                key_rotation,
-                change_reader,
-                webhooks,
-                admin_rate,
-                bans,
-            )
-        ),
+        management=build_management(management),
         applications=applications,
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),

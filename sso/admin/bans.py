@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, PlainValidator, WithJsonSchema
 
 from sso.accounts.bans.operations import BanOperations, NewBan
-from sso.accounts.bans.store import StoredBan, get_ban, list_bans, project_of
+from sso.accounts.bans.store import StoredBan, get_ban, list_bans
 from sso.admin.answers.shape import NO_DATA_ANSWER, AnswerShape
 from sso.admin.answers.users import BanJson
 from sso.admin.permission_access import path_user_id, permission_route
@@ -28,18 +28,14 @@ from sso.core.field_errors import FieldError
 from sso.core.ids import MAX_APPLICATION_ID
 from sso.core.moments import rfc3339
 from sso.core.records import without_control_characters
-from sso.perm.authorization import Authorizer, CallerRights
 from sso.perm.changes.last_administrators import LastAdministrator
 from sso.perm.changes.scope import Scope
 from sso.perm.changes.writer import WRITE, PermissionWriter
-from sso.perm.engine.required_rights import Operation
-from sso.perm.stores.facts import read_service_rights
-from sso.perm.stores.memberships import read_memberships_of
+from sso.perm.operations.bans import BanRights
 from sso.personal_data.errors import only_administrator
 from sso.web.request_model import at_most
 
 MAX_NOTE = 2000
-MAX_MEMBERSHIPS = 1000
 LATEST = 253_402_300_799  # the end of the year 9999
 _EXPECTED_SCOPE = 'must be "all", {"project_id": …} or {"application_id": …}'
 
@@ -79,14 +75,14 @@ class BanResource:
         users: UserResource,
         operations: BanOperations,
         writer: PermissionWriter,
-        authorizer: Authorizer,
+        rights: BanRights,
         protected: ProtectedUsers,
     ) -> None:
         self._database = users.database
         self._users = users
         self._operations = operations
         self._writer = writer
-        self._authorizer = authorizer
+        self._rights = rights
         self._protected = protected
 
     async def list(self, request: AdminRequest) -> AdminResponse:
@@ -95,21 +91,20 @@ class BanResource:
         if not bans:
             await self._users.require(path_user_id(request))
         if not request.caller.sees_users:
-            rights = await self._rights(request)
-            bans = [ban for ban in bans if await self._allows(rights, ban.ban.application_id, ban.ban.project_id)]
+            bans = [item for item in bans if await self._allows(request, item.ban.application_id, item.ban.project_id)]
         return slice_response([ban_json(ban) for ban in bans], request.query, lambda ban: str(ban["id"]))
 
     async def create(self, request: AdminRequest) -> AdminResponse:
         """Bans the user. What was issued in the scope ends at once: sessions, tokens, sockets, held polls."""
         body: BanCreation = request.body
         user_id, new = path_user_id(request), NewBan(body.reason, body.note, body.until, **body.scope)
-        rights = await self._rights(request)
-        if not await self._allows(rights, new.application_id, new.project_id):
-            raise rights.refusal(Operation.USER_BAN)
+        if not await self._allows(request, new.application_id, new.project_id):
+            raise _refusal(new.application_id, new.project_id)
         if new.until is not None and new.until <= self._database.clock.now():
             raise FieldError(("until",), "must be in the future, in Unix seconds, or null")
         await self._users.require(user_id)
-        await self._require_bannable(request, rights, user_id, new)
+        await self._rights.require_bannable(request.caller.permissions, user_id, new)
+        await self._protected.require_manageable(request.caller, user_id)
         try:
             written = await self._writer.write(
                 WRITE, Scope.account(user_id), self._operations.ban, request.caller.actor, user_id, new
@@ -121,42 +116,24 @@ class BanResource:
     async def lift(self, request: AdminRequest) -> AdminResponse:
         """Lifts one ban. Others stay, and nothing that was ended comes back."""
         user_id, ban_id = path_user_id(request), request.path["ban_id"]
-        stored, rights = await get_ban(self._database, user_id, ban_id), await self._rights(request)
-        allowed = stored and await self._allows(rights, stored.ban.application_id, stored.ban.project_id)
-        if not allowed and not request.caller.sees_users and AdminRight.BAN_USERS not in request.caller.rights:
+        stored = await get_ban(self._database, user_id, ban_id)
+        if stored is None or not await self._allows(request, stored.ban.application_id, stored.ban.project_id):
             raise NotFound("ban not found")
-        if stored is None:
-            raise NotFound("ban not found")
-        if not allowed:
-            raise rights.refusal(Operation.USER_BAN)
         if await self._database.transaction(self._operations.unban, request.caller.actor, user_id, ban_id) is None:
             raise NotFound("ban not found")
         return AdminResponse()
 
-    async def _rights(self, request: AdminRequest) -> CallerRights:
-        return await self._authorizer.caller_rights(request.caller.permissions)
+    async def _allows(self, request: AdminRequest, application_id: int | None, project_id: str | None) -> bool:
+        if AdminRight.BAN_USERS in request.caller.rights:
+            return True
+        return await self._rights.allows(request.caller.permissions, application_id, project_id)
 
-    async def _allows(self, rights: CallerRights, application_id: int | None, project_id: str | None) -> bool:
-        if application_id is not None:
-            project_id = await project_of(self._database, application_id)
-        return rights.allow(Operation.USER_BAN, project_id=project_id, application_id=application_id)
 
-    async def _require_bannable(self, request: AdminRequest, rights: CallerRights, user_id: str, new: NewBan) -> None:
-        """Raises Forbidden or Conflict for a user with rights that the caller could not take away."""
-        caller = request.caller
-        if user_id == caller.actor.user_id:
-            raise Conflict("you cannot ban yourself")
-        if (await read_service_rights(self._database, user_id, int(self._database.clock.now()))).is_root:
-            raise Conflict("a user with the role root cannot be banned: take the role away first")
-        await self._protected.require_manageable(caller, user_id)
-        project_id = new.project_id
-        if new.application_id is not None:
-            project_id = await project_of(self._database, new.application_id)
-        for membership in await read_memberships_of(self._database, user_id, MAX_MEMBERSHIPS):
-            place = membership["project_id"]
-            is_concerned = place == project_id or (new.application_id is None and new.project_id is None)
-            if is_concerned and not rights.allow(Operation.MEMBERSHIP_SAVE, project_id=place):
-                raise Forbidden(f"project.can_manage_project is required in {place}: the user has roles there")
+def _refusal(application_id: int | None, project_id: str | None) -> Forbidden:
+    """The same whether or not the application or project exists."""
+    more = "" if application_id is None else " or app.can_ban_users"
+    more = f", project.can_ban_users{more}" if application_id is not None or project_id is not None else more
+    return Forbidden(f"can_ban_users{more} is required")
 
 
 def ban_json(stored: StoredBan) -> JsonRecord:

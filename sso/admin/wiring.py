@@ -50,6 +50,7 @@ from sso.keys.rotation import KeyRotation, longest_token_s
 from sso.keys.store import KeyStore
 from sso.perm.authorization import Authorizer
 from sso.perm.credentials.service_jwt import FindServiceToken
+from sso.perm.operations.bans import BanRights
 from sso.perm.visibility import Visibility
 from sso.perm.wiring import Permissions
 from sso.personal_data.deletion import AccountDeletion
@@ -134,7 +135,7 @@ def _routes(s: ManagementServices, visibility: Visibility, protected: ProtectedU
     return (
         *users.routes(),
         *details.routes(),
-        *ban_routes(BanResource(users, s.bans, writer, Authorizer(facts), protected)),
+        *ban_routes(BanResource(users, s.bans, writer, BanRights(s.database, Authorizer(facts)), protected)),
         *audit_routes(AuditTrail(s.database)),
         *InvitationResource.kind.routes(invitations),
         *_service_routes(s),

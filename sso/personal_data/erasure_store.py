@@ -6,7 +6,7 @@ from datetime import datetime
 
 import orjson
 
-from sso.accounts.bans.identities import forget_erased_user
+from sso.accounts.bans.identity_store import forget_erased_user
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.personal_data.tables import WITHOUT_FOREIGN_KEY

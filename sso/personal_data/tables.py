@@ -37,6 +37,8 @@ TRANSIENT = (
     "recovery_codes",
     "upstream_attempts",
 )
+# The bans of an erased user are deleted, or kept without the note to keep identities from starting again.
+KEPT_WITHOUT_PERSONAL_DATA = ("user_bans",)
 # Tables whose rows have no foreign key to the user, because they may exist without one.
 WITHOUT_FOREIGN_KEY = (
     "user_records",

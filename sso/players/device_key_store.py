@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from sso.accounts.bans.identities import key_identity, link_identity, refuse_banned
+from sso.accounts.bans.identity_store import key_identity, link_identity, refuse_banned
 from sso.accounts.guarded_statements import NOW
 from sso.accounts.model import GUEST_TAG, User
 from sso.accounts.session_token_statements import ISSUE_COLUMNS, ISSUE_CTES

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from sso.accounts.bans.identities import link_identity, provider_identity, refuse_banned
+from sso.accounts.bans.identity_store import link_identity, provider_identity, refuse_banned
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.user_store import can_sign_in

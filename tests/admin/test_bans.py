@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from sso.core.ban import Ban, ban_in_force
+from sso.services import Services
 from tests.admin.conftest import Administrator, administrator
 from tests.kit import oauth, postgres
 from tests.kit.browser import Browser, fresh_browser, query
@@ -182,6 +183,10 @@ def test_game_page_of_a_banned_user_ends_the_session_and_tells_the_game(
         assert browser.get(game.register(factor="f").decision).status_code == 200  # of no application
 
 
+async def end_due(services: Services) -> None:
+    await services.ban_expiry.end_due()
+
+
 def test_bans_overlap_and_end_by_themselves_once(server: Server, studio: Studio, banner: Administrator) -> None:
     user = studio.user()
     first, second = ban(banner, user), ban(banner, user, until=int(time.time()) + 3600)
@@ -193,7 +198,7 @@ def test_bans_overlap_and_end_by_themselves_once(server: Server, studio: Studio,
     query(server, "UPDATE users SET bans = jsonb_set(bans, '{0,until}', '1') WHERE user_id = $1", user.user_id)
     assert log_in(user).status_code == 200  # the rule does not wait for the job
     for _ in range(2):  # a worker may have been faster
-        server.run_with_services(lambda services: services.ban_expiry.end_due())
+        server.run_with_services(end_due)
     events = "SELECT type FROM change_events WHERE user_id = $1 AND type LIKE 'user_%banned' ORDER BY at, type"
     found = [row["type"] for row in query(server, events, user.user_id)]
     assert sorted(found) == ["user_banned", "user_banned", "user_unbanned", "user_unbanned"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from sso.accounts.bans.identities import mark_identities
+from sso.accounts.bans.identity_store import mark_identities
 from sso.accounts.bans.store import (
     StoredBan,
     applications_of,
@@ -69,7 +69,7 @@ class BanOperations:
         change = Change(ChangeType.USER_BANNED, user_id, ban.application_id, data)
         await record_changes(tx, [change])
         await record_event(tx, user_id, EventKind.BANNED, **_event_detail(ban))
-        await _audit(tx, actor, "user.ban", user_id, ban, None, {**data, "note": new.note})
+        await _audit(tx, actor, "user.ban", user_id, ban, None, data)
         return stored
 
     async def unban(self, tx: Transaction, actor: AuditActor, user_id: str, ban_id: str) -> StoredBan | None:
@@ -83,7 +83,7 @@ class BanOperations:
         await record_changes(tx, [Change(ChangeType.USER_UNBANNED, user_id, ban.application_id, data)])
         if user is not None:
             await record_event(tx, user_id, EventKind.UNBANNED, **_event_detail(ban))
-        before = {**data, "until": ban.until, "reason": ban.reason, "note": stored.note}
+        before = {**data, "until": ban.until, "reason": ban.reason}
         await _audit(tx, actor, "user.unban", user_id, ban, before, None)
         return stored
 
@@ -101,7 +101,7 @@ def _event_detail(ban: Ban) -> dict[str, Any]:
     return {"app_id": ban.application_id} if ban.application_id is not None else {}
 
 
-async def _audit(
+async def _audit(  # without the note, because users can export the entries about themselves
     tx: Transaction, actor: AuditActor, operation: str, user_id: str, ban: Ban, before: Any, after: Any
 ) -> None:
     project_id, application_id = ban.project_id, ban.application_id

@@ -60,6 +60,7 @@ class PersonalDataJson(TypedDict):
     sites: dict[str, Any]
     mailed_links: list[dict[str, Any]]
     permissions: dict[str, Any]
+    bans: list[dict[str, Any]]
     changes: dict[str, Any]
     history: list[dict[str, Any]]
     audit: list[dict[str, Any]]

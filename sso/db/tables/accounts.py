@@ -294,11 +294,3 @@ account_events = Table(
     timestamp_column("last_at", nullable=True),  # the last of them
     Index("ix_account_events_user_id", "user_id", "id"),
 )
-
-# Ids of erased users: they occur in the audit trail, so no other user gets them.
-erased_users = Table(
-    "erased_users",
-    metadata,
-    Column("user_id", Text, primary_key=True),
-    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-)

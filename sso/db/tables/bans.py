@@ -1,8 +1,9 @@
-"""Bans of users, and of the keys and provider identities that were linked to them."""
+"""What is remembered of users to refuse them: bans, with the identities that they cover, and ids of erased users."""
 
 from sqlalchemy import (
     BigInteger,
     Column,
+    DateTime,
     ForeignKey,
     Index,
     Integer,
@@ -10,6 +11,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    func,
     text,
 )
 
@@ -41,4 +43,12 @@ banned_identities = Table(
     Column("ban_id", Text, ForeignKey("user_bans.id", ondelete="CASCADE"), nullable=False),
     PrimaryKeyConstraint("digest", "ban_id", name="pk_banned_identities"),
     Index("ix_banned_identities_ban_id", "ban_id"),
+)
+
+# Ids of erased users: they occur in the audit trail, so no other user gets them.
+erased_users = Table(
+    "erased_users",
+    metadata,
+    Column("user_id", Text, primary_key=True),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
 )
