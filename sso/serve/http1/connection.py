@@ -15,7 +15,7 @@ from sso.log import current_request_id
 from sso.serve.http1.connection_interface import SilenceObserver
 from sso.serve.http1.exchange import HttpExchange
 from sso.serve.http1.head import head_end, read_head
-from sso.serve.http1.rejections import RequestRejected
+from sso.serve.http1.rejections import RequestRejected, overloaded, simple_body_length
 from sso.serve.http1.server_context import ServerContext
 from sso.serve.http1.websocket import WebSocketExchange
 from sso.telemetry.spans import current_span
@@ -24,6 +24,8 @@ Address = tuple[str, int]
 NEVER = float("inf")
 MAX_READ = 64 * 1024
 MAX_HEAD_READ = 16 * 1024
+# An orchestrator would restart a process whose health check is refused, which makes an overload worse.
+HEALTH_CHECKS = (b"GET /healthz ", b"GET /readyz ", b"HEAD /healthz ", b"HEAD /readyz ")
 _log = structlog.get_logger()
 
 
@@ -41,8 +43,8 @@ class Connection:
     """An expired deadline, a rejection, a disconnect and the end of the drain all cancel its scope."""
 
     __slots__ = (
-        "_disconnect_watches", "_head_bytes", "_is_new", "_rejection", "_scope", "_state", "_websocket", "buffer",
-        "client", "context", "deadline", "has_unread_body", "local_address", "response_started", "sock",
+        "_began", "_disconnect_watches", "_head_bytes", "_is_new", "_rejection", "_scope", "_state", "_websocket",
+        "buffer", "client", "context", "deadline", "has_unread_body", "local_address", "response_started", "sock",
     )  # fmt: skip
 
     def __init__(
@@ -56,6 +58,7 @@ class Connection:
         self.deadline = NEVER
         self.response_started = False  # part of the current response may have been written
         self.has_unread_body = False  # the client may still be sending a body that no handler reads
+        self._began = 0.0  # when the current request came, unless it is held
         self._head_bytes = b""  # the complete head of the next request
         self._scope = trio.CancelScope()
         self._state = ConnectionState.IDLE
@@ -84,16 +87,42 @@ class Connection:
 
     async def _serve(self) -> None:
         """Serves requests until the connection ends."""
-        pacing = self.context.pacing
+        pacing, admission = self.context.pacing, self.context.admission
         try:
             while await self._receive_head():
                 self._state, self.deadline = ConnectionState.RESPONSE, NEVER
+                if admission.is_overloaded and not self._head_bytes.startswith(HEALTH_CHECKS):
+                    await self._refuse()
+                    continue
+                self._began = admission.start()
                 if not pacing.try_start():
                     await pacing.wait_for_start()
                 if not await self._serve_request():
                     break
+                if self._began:
+                    admission.finish(self._began)
+                    self._began = 0.0
         except RequestRejected as rejection:
             self._rejection = rejection
+        finally:
+            if self._began:
+                admission.finish(self._began)
+
+    async def _refuse(self) -> None:
+        """Keeps the connection if that is cheap, because a new one costs more than the refusal."""
+        rejection = overloaded()
+        length = simple_body_length(self._head_bytes)
+        if length is None or length > len(self.buffer):
+            raise rejection
+        self.buffer = self.buffer[length:]
+        self._is_new = False
+        await self.write(self.context.render_rejection(rejection, closes=False))
+
+    def hold(self) -> None:
+        """The request waits for an event: it is no work that others wait for."""
+        if self._began:
+            self.context.admission.hold()
+            self._began = 0.0
 
     def _serve_request(self) -> Awaitable[bool]:
         """Starts the application. The result is whether another request may follow.
@@ -103,6 +132,8 @@ class Connection:
         head_bytes, self._head_bytes = self._head_bytes, b""
         head = read_head(head_bytes, self.context.limits.max_headers)
         self._is_new = False
+        if head.websocket:
+            self.hold()
         exchange = WebSocketExchange(self, head) if head.websocket else HttpExchange(self, head)
         return exchange.run(self.context.app(exchange.scope(head), exchange.receive, exchange.send))
 
@@ -262,6 +293,7 @@ class _DisconnectWatch:
 
     def __enter__(self) -> None:
         connection = self._connection
+        connection.hold()
         if connection._disconnect_watches == 0:
             connection.context.disconnects.add(connection.sock.fileno(), connection)
         connection._disconnect_watches += 1
