@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 # The values of ``auth`` of a browser session. The data of a login by API has only ``login`` and ``otp``, as the
-# specification shows, and ``token`` and ``gsid`` for derived sign-ins.
+# specification shows, ``guest``, and ``token`` and ``gsid`` for derived sign-ins.
 PASSWORD = "login"  # noqa: S105 - a method
 PASSWORD_AND_CODE = "otp"  # noqa: S105 - a code of an app, of a mail, or a recovery code
 PASSWORD_AND_PASSKEY = "login+passkey"  # noqa: S105
@@ -35,6 +35,7 @@ LINK_AND_CODE = "link+otp"
 LINK_AND_PASSKEY = "link+passkey"
 TOKEN_AUTH = "token"  # noqa: S105 - a session token
 GAME_AUTH = "gsid"  # a login for a game session, and for a device
+GUEST_AUTH = "guest"  # a key of the player's device
 
 _WITH_CODE = {PASSWORD: PASSWORD_AND_CODE, UPSTREAM_AUTH: UPSTREAM_AND_CODE, LINK: LINK_AND_CODE}
 _WITH_PASSKEY = {PASSWORD: PASSWORD_AND_PASSKEY, UPSTREAM_AUTH: UPSTREAM_AND_PASSKEY, LINK: LINK_AND_PASSKEY}
@@ -151,9 +152,14 @@ def after_password(session: ContinuedSession, *, has_factor: bool) -> Authentica
     return continued(session) if has_factor else by_password()
 
 
+def by_device_key() -> AuthenticationContext:
+    """A key of the player's device has signed the request."""
+    return AuthenticationContext(GUEST_AUTH, has_second_factor=False, is_fresh=True)
+
+
 def by_session_token(auth: str, *, second_factor: bool) -> AuthenticationContext:
     """A session token continues the sign-in of a program, which was made with ``auth``."""
-    return AuthenticationContext(GAME_AUTH if auth == GAME_AUTH else TOKEN_AUTH, second_factor)
+    return AuthenticationContext(auth if auth in (GAME_AUTH, GUEST_AUTH) else TOKEN_AUTH, second_factor)
 
 
 def by_browser(auth: str, auth_time: int) -> AuthenticationContext:
