@@ -11,6 +11,9 @@ MIN_ACTIVE = 200  # with fewer requests, a slow one waits for something else
 SLOW_S = 0.5
 EVIDENCE_S = 0.25  # after a slow request; then new ones are served again, and show whether the overload is over
 
+# An orchestrator would restart a process whose health check is refused, which makes an overload worse.
+HEALTH_CHECKS = (b"GET /healthz ", b"GET /readyz ", b"HEAD /healthz ", b"HEAD /readyz ")
+
 
 class Admission:
     def __init__(self) -> None:
@@ -21,16 +24,25 @@ class Admission:
     def is_overloaded(self) -> bool:
         return self._active >= MIN_ACTIVE and trio.current_time() < self._slow_until
 
+    def refuses(self, head: bytes) -> bool:
+        """Returns whether the request with this head must be refused."""
+        return self.is_overloaded and not head.startswith(HEALTH_CHECKS)
+
     def start(self) -> float:
         """Counts a request. Returns the time, for ``finish``."""
         self._active += 1
         return trio.current_time()
 
-    def finish(self, began: float) -> None:
-        self._active -= 1
-        now = trio.current_time()
-        self._slow_until = now + EVIDENCE_S if now - began > SLOW_S else 0.0
+    def finish(self, began: float) -> float:
+        """Returns 0. Does nothing with a ``began`` of 0."""
+        if began:
+            self._active -= 1
+            now = trio.current_time()
+            self._slow_until = now + EVIDENCE_S if now - began > SLOW_S else 0.0
+        return 0.0
 
-    def hold(self) -> None:
-        """The request waits for an event, and counts no longer."""
-        self._active -= 1
+    def hold(self, began: float) -> float:
+        """The request waits for an event, and counts no longer. Returns 0. Does nothing with a ``began`` of 0."""
+        if began:
+            self._active -= 1
+        return 0.0

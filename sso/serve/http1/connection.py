@@ -1,6 +1,5 @@
 """One connection: serves its requests one after the other, and a WebSocket as the last one, in one task."""
 
-import select
 import socket
 from collections.abc import Awaitable
 from contextlib import AbstractContextManager, suppress
@@ -13,6 +12,7 @@ from trio.lowlevel import checkpoint, wait_readable, wait_writable
 
 from sso.log import current_request_id
 from sso.serve.http1.connection_interface import SilenceObserver
+from sso.serve.http1.disconnects import is_readable
 from sso.serve.http1.exchange import HttpExchange
 from sso.serve.http1.head import head_end, read_head
 from sso.serve.http1.rejections import RequestRejected, overloaded, simple_body_length
@@ -24,8 +24,6 @@ Address = tuple[str, int]
 NEVER = float("inf")
 MAX_READ = 64 * 1024
 MAX_HEAD_READ = 16 * 1024
-# An orchestrator would restart a process whose health check is refused, which makes an overload worse.
-HEALTH_CHECKS = (b"GET /healthz ", b"GET /readyz ", b"HEAD /healthz ", b"HEAD /readyz ")
 _log = structlog.get_logger()
 
 
@@ -91,7 +89,7 @@ class Connection:
         try:
             while await self._receive_head():
                 self._state, self.deadline = ConnectionState.RESPONSE, NEVER
-                if admission.is_overloaded and not self._head_bytes.startswith(HEALTH_CHECKS):
+                if admission.refuses(self._head_bytes):
                     await self._refuse()
                     continue
                 self._began = admission.start()
@@ -99,14 +97,11 @@ class Connection:
                     await pacing.wait_for_start()
                 if not await self._serve_request():
                     break
-                if self._began:
-                    admission.finish(self._began)
-                    self._began = 0.0
+                self._began = admission.finish(self._began)
         except RequestRejected as rejection:
             self._rejection = rejection
         finally:
-            if self._began:
-                admission.finish(self._began)
+            admission.finish(self._began)
 
     async def _refuse(self) -> None:
         """Keeps the connection if that is cheap, because a new one costs more than the refusal."""
@@ -120,9 +115,7 @@ class Connection:
 
     def hold(self) -> None:
         """The request waits for an event: it is no work that others wait for."""
-        if self._began:
-            self.context.admission.hold()
-            self._began = 0.0
+        self._began = self.context.admission.hold(self._began)
 
     def _serve_request(self) -> Awaitable[bool]:
         """Starts the application. The result is whether another request may follow.
@@ -187,7 +180,7 @@ class Connection:
     def close_if_idle(self, *, include_new: bool) -> None:
         """Closes the connection unless it has a request; ``include_new``: even if it has not sent its first one yet."""
         idle = self._state is ConnectionState.IDLE and (include_new or not self._is_new)
-        if idle and not _is_readable(self.sock):
+        if idle and not is_readable(self.sock):
             self._scope.cancel()
 
     async def abort(self) -> NoReturn:
@@ -303,10 +296,3 @@ class _DisconnectWatch:
         connection._disconnect_watches -= 1
         if connection._disconnect_watches == 0:
             connection.context.disconnects.remove(connection.sock.fileno())
-
-
-def _is_readable(sock: socket.socket) -> bool:
-    """Returns whether bytes have arrived that were not read yet."""
-    poll = select.poll()
-    poll.register(sock, select.POLLIN)
-    return bool(poll.poll(0))

@@ -15,6 +15,7 @@ async def test_many_slow_requests_are_an_overload_and_held_ones_are_not(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     admission = Admission()
+    await trio.sleep(1)  # a request never begins at 0
     began = [admission.start() for _ in range(MIN_ACTIVE + 2)]
     await trio.sleep(2 * SLOW_S)
     assert not admission.is_overloaded, "a burst is served as a whole"
@@ -23,7 +24,7 @@ async def test_many_slow_requests_are_an_overload_and_held_ones_are_not(
     admission.finish(admission.start())
     assert not admission.is_overloaded, "requests are quick again"
     admission.finish(began[1])
-    admission.hold()
+    admission.hold(began[2])
     assert not admission.is_overloaded, "too few are left"
     admission.start()
     assert admission.is_overloaded
