@@ -89,6 +89,11 @@ LOST = (
             "AND u.valid_from = s.valid_from AND NOT u.disabled\n        RETURNING",
             "AND u.valid_from = s.valid_from AND u.disabled\n        RETURNING",
         ),
+        (
+            CLAIMS,
+            "SELECT u.valid_from = s.valid_from AND NOT u.disabled FROM",
+            "SELECT u.valid_from = s.valid_from AND u.disabled FROM",
+        ),
     ),
     _fault("a device never gets its tokens", "A device code that was acknowledged and not used works."),
     _fault(
