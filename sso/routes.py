@@ -65,6 +65,7 @@ from sso.services import Services
 from sso.upstream.account_pages import IdentitiesSection, identity_pages
 from sso.upstream.pages import upstream_pages
 from sso.upstream.recent_login import LinkLoginFlows
+from sso.upstream.tickets.routes import ticket_routes
 from sso.upstream.view import UpstreamView
 from sso.web import brand, language_switcher
 
@@ -168,7 +169,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
     yield exchange_routes(s.permissions.exchange_jwt)
     yield login_routes(
         s.password_login,
-        s.second_factors,
+        s.code_check,
         s.session_tokens,
         s.known_devices,
         s.authentication_data,
@@ -176,6 +177,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.sign_in_notices,
         s.used_factor,
     )
+    yield ticket_routes(s.ticket_sign_in, s.known_devices, s.authentication_data, s.applications, s.sign_in_notices)
     yield oauth_routes(
         s.oauth.token_endpoint,
         s.oauth.revocation,

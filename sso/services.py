@@ -11,6 +11,7 @@ from sso.accounts.email_address.undo import EmailUndo
 from sso.accounts.email_address.verification import EmailVerification
 from sso.accounts.history.store import AccountHistory
 from sso.accounts.known_devices import KnownDevices
+from sso.accounts.login.code_check import CodeCheck
 from sso.accounts.login.password_login import NEW_PASSWORDS_PER_MINUTE, PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
 from sso.accounts.mailed_link_store import MailedLinks
@@ -68,6 +69,7 @@ from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
 from sso.state.apply import RecordOperations, build_operations
 from sso.telemetry.spans import Telemetry
+from sso.upstream.tickets.sign_in import TicketSignIn
 from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
@@ -116,6 +118,8 @@ class Services:
     game_login: GameLogin
     device_login: DeviceLogin
     upstream: Upstream
+    code_check: CodeCheck
+    ticket_sign_in: TicketSignIn
     mail_sender: DueQueue
     logout_sender: DueQueue
     permissions: Permissions
@@ -217,6 +221,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     )
     registration = build_registration(settings, database, ring, links, outbox, password_login, brand, terms)
     upstream = build_upstream(settings, database, ring, outbox, brand, terms)
+    code_check = CodeCheck(password_login, factors)
     key_rotation = KeyRotation(database, bus, ring)
     operations = build_operations(ring, password_changes, allow_http=not settings.https)
     return Services(
@@ -260,6 +265,8 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         game_login=game_login,
         device_login=build_device_login(settings, database, oauth, game_login),
         upstream=upstream,
+        code_check=code_check,
+        ticket_sign_in=TicketSignIn(database, upstream.tickets, login_rate_limiter, code_check, used_factor),
         permissions=permissions,
         change_sequencer=ChangeSequencer(database, bus),
         change_reader=change_reader,
