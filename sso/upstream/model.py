@@ -43,11 +43,11 @@ class IdentityProvider:
     trusted_second_factor: bool
     keep_tokens: bool
     disabled: bool
-    create_users: bool
-    jwks_uri: str
-    max_age: int
-    ticket_identity: str
-    certificates: str
+    create_users: bool = False
+    jwks_uri: str = ""
+    max_age: int = 0
+    ticket_identity: str = ""
+    certificates: str = ""
 
     @property
     def is_for_tickets(self) -> bool:

@@ -33,8 +33,8 @@ REQUIRED = {
     "oidc": ("issuer", "client_id"),
     "oauth2": ("client_id", "authorization_url", "token_url", "userinfo_url"),
     "steam": (),
-    "steam_ticket": ("client_id", "client_secret"),
-    "google_play": ("client_id", "client_secret"),
+    "steam_ticket": ("client_id",),
+    "google_play": ("client_id",),
     "game_center": ("client_id",),
     "oidc_ticket": ("issuer", "client_id"),
 }
@@ -80,11 +80,11 @@ class ProviderOperations:
             raise FieldError(("kind",), "is required for a new provider")
         values = {"name": record.id, **DEFAULTS[record.kind], **self._values(record)}
         for name in REQUIRED[record.kind]:
-            if not (values.get(name) or (name == "client_secret" and record.client_secret)):
+            if not values.get(name):
                 raise FieldError((name,), f"is required for the kind {record.kind}")
         if record.kind in ("steam", "steam_ticket"):
             values["issuer"] = values["issuer"].rstrip("/")
-        _check_steam_app(record.kind, values)
+        _check_ticket_fields(record.kind, values)
         if record.client_secret is not None:
             values["secret_sealed"] = self.keyring.encrypt(secret_purpose(record.id), record.client_secret)
         await insert_provider(tx, record.id, values)
@@ -99,7 +99,7 @@ class ProviderOperations:
         for name in FIXED:
             if name in changed:
                 raise FieldError((name,), "cannot be changed: remove the provider and its links first")
-        _check_steam_app(provider.kind, changed)
+        _check_ticket_fields(provider.kind, changed)
         before = {name: old[name] for name in changed}
         if changes.client_secret is not None and not self._has_secret(provider, changes.client_secret):
             changed["secret_sealed"] = self.keyring.encrypt(secret_purpose(provider_id), changes.client_secret)
@@ -134,9 +134,11 @@ class ProviderOperations:
         return sealed is not None and self.keyring.decrypt(secret_purpose(provider.provider_id), sealed) == secret
 
 
-def _check_steam_app(kind: str, values: dict[str, Any]) -> None:
+def _check_ticket_fields(kind: str, values: dict[str, Any]) -> None:
     if kind == "steam_ticket" and not STEAM_APP_ID.fullmatch(values.get("client_id", "1")):
         raise FieldError(("client_id",), "expected the App ID of the game at Steam, a number")
+    if "max_age" in DEFAULTS[kind] and values.get("max_age") == 0:
+        raise FieldError(("max_age",), "must be at least 1 second")
 
 
 def provider_id_taken() -> FieldError:

@@ -24,6 +24,11 @@ DISCORD: dict[str, Any] = {
     "userinfo_url": "https://discord.com/api/users/@me", "claims": {"name": "username", "email_verified": "verified"},
 }  # fmt: skip
 STEAM = {"id": "steam", "kind": "steam"}
+GAME: dict[str, Any] = {
+    "id": "game", "kind": "steam_ticket", "client_id": "480", "client_secret": SECRET, "ticket_identity": "sso",
+    "create_users": True,
+}  # fmt: skip
+CENTER: dict[str, Any] = {"id": "center", "kind": "game_center", "client_id": "com.example.game", "max_age": 60}
 
 
 async def apply(services: Services, *records: dict[str, Any]) -> ApplyCounts:

@@ -80,10 +80,8 @@ def test_ticket_creates_its_player_and_signs_in_once(server: Server, store: AnyS
     assert (row["login"], row["tags"], row["password_hash"]) == ("", ["guest"], None)
 
 
-@pytest.mark.parametrize("fault", ["down", "large", "redirect", "no json", "slow"])
+@pytest.mark.parametrize("fault", ["down", "large", "redirect", "no json"])
 def test_ticket_can_be_sent_again_after_an_outage(server: Server, store: AnyStore, fault: str) -> None:
-    if fault == "slow" and not isinstance(store, SteamStore):
-        pytest.skip("all kinds have the same time limit, which takes 8 seconds")
     provider_id = add_store(server, store)
     ticket = store.ticket()
     store.fault = fault
@@ -91,7 +89,6 @@ def test_ticket_can_be_sent_again_after_an_outage(server: Server, store: AnyStor
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5"), answer.text
     assert refusal(server, provider_id, "upstream.store_failed")
     store.fault = ""
-    store.is_released.set()
     assert send(server, provider_id, ticket).json()["created"] is True
     assert "/elsewhere" not in store.requests
 

@@ -21,12 +21,12 @@ from sso.upstream.errors import InvalidAnswer
 from sso.upstream.http_client import ProviderClient
 from sso.upstream.model import MAX_NAME, IdentityProvider, clean_text
 from sso.upstream.tickets.model import StoreAccount, Ticket, TicketRefused, member_of
+from sso.web.body import JSON
 
 ORGANIZATION = "Apple Inc."
 MAX_SKEW_S = 60
 CERTIFICATE_S = 3600.0
 MAX_CACHED = 32
-_PATH = re.compile(r"/public-key/[A-Za-z0-9_-]{1,64}\.cer", re.ASCII)
 # The signature covers the id and the bundle id without a separator. Ids of one length leave no doubt where the bundle
 # id begins: otherwise, the signature of another game could be read as that of another player of this one.
 _PLAYER_ID = re.compile(r"[A-Z]:_[0-9a-f]{32}", re.ASCII)
@@ -94,15 +94,9 @@ class GameCenter:
 
 def check_key_url(provider: IdentityProvider, url: str) -> None:
     """Raises TicketRefused unless the address is on the host of the issuer, or one below it, where Apple's keys are."""
-    expected, parts = urlsplit(provider.issuer), urlsplit(url)
-    host, expected_host = parts.hostname or "", expected.hostname or ""
-    try:
-        is_same_port = parts.port == expected.port
-    except ValueError:
-        is_same_port = False
-    is_on_host = host == expected_host or host.endswith(f".{expected_host}")
-    rebuilt = f"{expected.scheme}://{host}{f':{expected.port}' if expected.port else ''}{parts.path}"
-    if not (is_on_host and is_same_port and url == rebuilt and _PATH.fullmatch(parts.path)):
+    issuer = urlsplit(provider.issuer)
+    form = rf"{issuer.scheme}://(?:[a-z0-9-]+\.)*{re.escape(issuer.netloc)}/public-key/[A-Za-z0-9_-]{{1,64}}\.cer"
+    if not re.fullmatch(form, url, re.ASCII):
         raise TicketRefused("public_key_url: not an address of Apple's keys")
 
 
@@ -127,8 +121,8 @@ def parse_ticket(ticket: Ticket) -> Signed:
     )
 
 
-def _decode(ticket: dict[str, object], name: str, max_length: int) -> bytes:
+def _decode(ticket: dict[str, JSON], name: str, max_length: int) -> bytes:
     try:
-        return base64.b64decode(member_of(ticket, name, max_length), validate=True)  # type: ignore[arg-type]
+        return base64.b64decode(member_of(ticket, name, max_length), validate=True)
     except binascii.Error:
         raise FieldError(("ticket", name), "expected base64") from None

@@ -13,15 +13,8 @@ class GooglePlay:
 
     async def verify(self, provider: IdentityProvider, secret: str | None, ticket: Ticket) -> StoreAccount:
         code = text_of(ticket, MAX_CODE)
-        # A code of another game was issued to another client, so Google refuses it here.
-        form = {
-            "grant_type": "authorization_code",
-            "code": code,
-            "client_id": provider.client_id,
-            "client_secret": secret or "",
-            "redirect_uri": "",  # a code that a game has requested belongs to no address
-        }
         try:
+            form = code_form(provider, secret, code)
             tokens = await request_tokens(self._client, provider.token_url, form, {})
         except TokenRefused as refused:
             if refused.error == "invalid_grant":
@@ -37,3 +30,14 @@ class GooglePlay:
             raise InvalidAnswer(f"{answer.url}: expected a playerId")
         # Google accepts a code once; that it is remembered here as well does not depend on Google.
         return StoreAccount(subject, clean_text(player.get("displayName"), MAX_NAME), code, DAY_S)
+
+
+def code_form(provider: IdentityProvider, secret: str | None, code: str) -> dict[str, str]:
+    """Returns the request that exchanges a code. Google refuses one that was issued to the client of another game."""
+    return {
+        "grant_type": "authorization_code",
+        "code": code,
+        "client_id": provider.client_id,
+        "client_secret": secret or "",
+        "redirect_uri": "",  # a code that a game has requested belongs to no address
+    }

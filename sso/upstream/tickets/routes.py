@@ -17,8 +17,6 @@ from sso.web.client_connection import client_connection
 from sso.web.request import client_address, read_model
 from sso.web.response import reply
 
-MAX_BODY = 64 * 1024
-
 
 def _ticket(value: object) -> Ticket:
     if isinstance(value, str | dict):
@@ -47,7 +45,7 @@ def ticket_routes(
 
     @routes.post("/proxy/api/ticket")
     async def ticket() -> Response:
-        form = await read_model(TicketRequest, max_bytes=MAX_BODY)
+        form = await read_model(TicketRequest)
         peer = client_address()
         options = await parse_login_options(form, request.headers, peer, request.headers.get("Ip"), applications)
         with client_connection().cancel_on_disconnect():  # do not ask the store after the client has disconnected

@@ -1,5 +1,7 @@
 """Sign-in with the ticket of a store: the ticket is verified, used up, and finds or creates its player."""
 
+from functools import partial
+
 import structlog
 
 from sso.accounts.authentication_context import TICKET, by_store_ticket
@@ -92,12 +94,12 @@ class TicketSignIn:
     async def _use_ticket(
         self, provider: IdentityProvider, account: StoreAccount, language: str, peer: Address
     ) -> Player:
-        work = (use_ticket, provider, account, language, str(peer))
+        work = partial(use_ticket, provider=provider, account=account, language=language, address=str(peer))
         try:
             try:
-                return await self._database.transaction(*work)
+                return await self._database.transaction(work)
             except UniqueViolation:  # another ticket has just created the player, who is found now
-                return await self._database.transaction(*work)
+                return await self._database.transaction(work)
         except TicketUsed:
             LOGINS.add(METHOD, "wrong_credentials")
             log.info("upstream.ticket_refused", provider=provider.provider_id, reason="the ticket was used before")
