@@ -23,6 +23,7 @@ _OPTIONS = {
 }
 
 FLAGS = ("trusted_email", "trusted_second_factor", "keep_tokens", "create_users", "disabled")
+EITHER = ("trusted_email",)  # flags whose default depends on the kind
 KINDS = ("oidc", "oauth2", "steam", "steam_ticket", "google_play", "game_center", "oidc_ticket")
 PROVIDER_ID = click.argument("provider_id", metavar="ID")
 
@@ -67,7 +68,12 @@ def command() -> None:
     help="Member of the userinfo response with the subject, name, email or email_verified (oauth2).",
 )
 @click.option("--position", type=click.IntRange(0), help="Place of the button; the lowest comes first (default: 0).")
-@click.option("--trusted-email", is_flag=True, help="Addresses that the provider calls verified need no other check.")
+@click.option(
+    "--trusted-email/--no-trusted-email",
+    default=None,
+    help="Whether addresses that the provider calls verified need no other check (default: yes for oidc, and for "
+    "oauth2 with a claim for email_verified).",
+)
 @click.option(
     "--trusted-second-factor", is_flag=True, help="Do not ask for the account's second factor after this sign-in."
 )
@@ -148,7 +154,7 @@ def _record(provider_id: str, options: dict[str, Any]) -> dict[str, Any]:
     """Returns the record of `sso apply` with the options that were given."""
     from_stdin, scopes, claims = (options.pop(name) for name in ("client_secret_stdin", "scopes", "claims"))
     certificates = options.pop("certificates")
-    record = {name: value for name, value in options.items() if value not in (None, False)}
+    record = {name: value for name, value in options.items() if value is not None and (value or name in EITHER)}
     record["id"] = provider_id
     if scopes:
         record["scopes"] = [word for scope in scopes for word in scope.split()]

@@ -40,7 +40,8 @@ REQUIRED = {
 }
 _COLUMNS = ProviderChanges.model_fields.keys() - {"id", "client_secret"}
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "oidc": {"scopes": ["openid", "email", "profile"]},
+    # By OpenID Connect, the provider has made sure that a verified address belongs to the person.
+    "oidc": {"scopes": ["openid", "email", "profile"], "trusted_email": True},
     "oauth2": {},
     "steam": {"issuer": STEAM_ISSUER, "name": "Steam"},
     "steam_ticket": {"issuer": STEAM_WEB_API, "name": "Steam"},
@@ -78,7 +79,7 @@ class ProviderOperations:
     async def _create(self, tx: Transaction, actor: AuditActor, record: ProviderRecord) -> None:
         if record.kind is None:
             raise FieldError(("kind",), "is required for a new provider")
-        values = {"name": record.id, **DEFAULTS[record.kind], **self._values(record)}
+        values = {"name": record.id, **DEFAULTS[record.kind], **_trust(record), **self._values(record)}
         for name in REQUIRED[record.kind]:
             if not values.get(name):
                 raise FieldError((name,), f"is required for the kind {record.kind}")
@@ -132,6 +133,11 @@ class ProviderOperations:
     def _has_secret(self, provider: IdentityProvider, secret: str) -> bool:
         sealed = provider.secret_sealed
         return sealed is not None and self.keyring.decrypt(secret_purpose(provider.provider_id), sealed) == secret
+
+
+def _trust(record: ProviderRecord) -> dict[str, bool]:
+    """An OAuth 2.0 provider is trusted for addresses if the record says which member tells that one is verified."""
+    return {"trusted_email": True} if record.kind == "oauth2" and "email_verified" in (record.claims or ()) else {}
 
 
 def _check_ticket_fields(kind: str, values: dict[str, Any]) -> None:

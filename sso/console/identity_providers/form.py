@@ -64,6 +64,7 @@ PRESETS = {
                 "userinfo_url": "https://discord.com/api/users/@me",
                 "scopes": ["identify", "email"],
                 "claims": {"subject": "id", "name": "username", "email_verified": "verified"},
+                "trusted_email": True,
             },
         ),
         ProviderPreset(
@@ -81,7 +82,9 @@ PRESETS = {
                 "claims": {"subject": "id", "name": "login"},
             },
         ),
-        ProviderPreset("oidc", "OpenID Connect", "Keycloak, Microsoft, Okta and others", "oidc"),
+        ProviderPreset(
+            "oidc", "OpenID Connect", "Keycloak, Microsoft, Okta and others", "oidc", {"trusted_email": True}
+        ),
         ProviderPreset("oauth2", "OAuth 2.0", "With an address that returns the user's data", "oauth2"),
         ProviderPreset(
             "steam_ticket", "Steam", "Tickets of GetAuthTicketForWebApi", "steam_ticket", {"id": "steam-game"}
