@@ -61,6 +61,7 @@ from sso.perm.routes import exchange_routes, permission_routes
 from sso.personal_data.closed_account import KeepTickets
 from sso.personal_data.keep_pages import ClosedAccountPage, keep_pages
 from sso.personal_data.pages import DataSection, personal_data_pages
+from sso.players.routes import player_routes
 from sso.services import Services
 from sso.upstream.account_pages import IdentitiesSection, identity_pages
 from sso.upstream.pages import upstream_pages
@@ -192,6 +193,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
     yield device_routes(s.device_login.authorization, s.oauth.assertions)
     yield discovery_routes(s.keys, s.settings.base_url)
     yield game_routes(s.game_login)
+    yield player_routes(s.players)
     yield game_sockets(s.game_login)
     yield admin_routes(s.management)
     yield openapi_routes(OpenApiDocument(s.brand.name, lambda: s.management.routes), s.settings.base_url)

@@ -52,8 +52,7 @@ from sso.db.rate_limit import RateLimiter
 from sso.db.time_limits import TimeLimits
 from sso.delivery.due_queue import DueQueue
 from sso.device.wiring import DeviceLogin, build_device_login
-from sso.gsid import wiring as gsid_wiring
-from sso.gsid.wiring import GameLogin
+from sso.gsid.wiring import GameLogin, build_game_login
 from sso.keys.keyset import KeySet
 from sso.keys.master_key import open_keyring
 from sso.keys.rotation import KeyRotation
@@ -67,6 +66,7 @@ from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
+from sso.players.wiring import Players, build_players
 from sso.state.apply import RecordOperations, build_operations
 from sso.telemetry.spans import Telemetry
 from sso.upstream.tickets.sign_in import TicketSignIn
@@ -117,6 +117,7 @@ class Services:
     oauth: OAuth
     game_login: GameLogin
     device_login: DeviceLogin
+    players: Players
     upstream: Upstream
     code_check: CodeCheck
     ticket_sign_in: TicketSignIn
@@ -209,7 +210,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     oauth = build_oauth(
         settings, database, ring, keys, jwts, token_store, verifications, service_tokens, outbox.wake_senders
     )
-    game_login = gsid_wiring.build(
+    game_login = build_game_login(
         settings,
         database,
         bus,
@@ -264,6 +265,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         oauth=oauth,
         game_login=game_login,
         device_login=build_device_login(settings, database, oauth, game_login),
+        players=build_players(
+            settings, database, tokens, authentication_data, used_factor, game_login, games, deletion, erasure
+        ),
         upstream=upstream,
         code_check=code_check,
         ticket_sign_in=TicketSignIn(database, upstream.tickets, login_rate_limiter, code_check, used_factor),

@@ -61,6 +61,7 @@ FAMILIES = {
     "/proxy/api/gameSession": Family(
         "signature of the game", "``SSO_RATE_GETGSID``", f"signature verification; {PARSER}"
     ),
+    "/proxy/api/guest": Family("signature of the device", "``SSO_RATE_GUEST``, per hour", CHEAP),
     "/proxy/oauth": Family("client secret or browser session", "``SSO_RATE_AUTHORIZE``", f"{PARSER}"),
     "/register": Family("none", "``SSO_RATE_REGISTER``", "password hashing"),
     "/reset": Family("link of a mail", "``SSO_RATE_LOGIN``", "password hashing"),

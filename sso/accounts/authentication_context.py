@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 # The values of ``auth`` of a browser session. The data of a login by API has only ``login`` and ``otp``, as the
-# specification shows, ``ticket`` for tickets of stores, and ``token`` and ``gsid`` for derived sign-ins.
+# specification shows, ``guest``, ``ticket`` for tickets of stores, and ``token`` and ``gsid`` for derived sign-ins.
 PASSWORD = "login"  # noqa: S105 - a method
 PASSWORD_AND_CODE = "otp"  # noqa: S105 - a code of an app, of a mail, or a recovery code
 PASSWORD_AND_PASSKEY = "login+passkey"  # noqa: S105
@@ -35,6 +35,7 @@ LINK_AND_CODE = "link+otp"
 LINK_AND_PASSKEY = "link+passkey"
 TOKEN_AUTH = "token"  # noqa: S105 - a session token
 GAME_AUTH = "gsid"  # a login for a game session, and for a device
+GUEST_AUTH = "guest"  # a key of the player's device
 TICKET = "ticket"  # a ticket that a store has given to the game
 TICKET_AND_CODE = "ticket+otp"
 TICKET_AUTHS = (TICKET, TICKET_AND_CODE)
@@ -166,9 +167,15 @@ def after_password(session: ContinuedSession, *, has_factor: bool) -> Authentica
     return continued(session) if has_factor else by_password()
 
 
+def by_device_key() -> AuthenticationContext:
+    """A key of the player's device has signed the request."""
+    return AuthenticationContext(GUEST_AUTH, has_second_factor=False, is_fresh=True)
+
+
 def by_session_token(auth: str, *, second_factor: bool) -> AuthenticationContext:
     """A session token continues the sign-in of a program, which was made with ``auth``."""
-    return AuthenticationContext(auth if auth in (GAME_AUTH, *TICKET_AUTHS) else TOKEN_AUTH, second_factor)
+    kept = (GAME_AUTH, GUEST_AUTH, *TICKET_AUTHS)
+    return AuthenticationContext(auth if auth in kept else TOKEN_AUTH, second_factor)
 
 
 def by_browser(auth: str, auth_time: int) -> AuthenticationContext:

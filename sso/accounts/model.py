@@ -11,6 +11,7 @@ from sso.core.mail_address import MAX_ADDRESS_LENGTH, check_mail_address
 from sso.core.net import Address
 
 NO_LOGIN = ""  # a key that no user has
+GUEST_TAG = "guest"
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ class User:
         """The second factors that are turned on: "totp", "email", "passkey"."""
         factors = {"totp": self.totp_sealed is not None, "email": self.email_2fa, "passkey": self.passkey_count > 0}
         return tuple(factor for factor, is_on in factors.items() if is_on)
+
+    @property
+    def is_guest(self) -> bool:
+        """Whether the user is a guest: a player who has no login, but the key of a device or a store account."""
+        return not self.login
 
     @property
     def is_closed(self) -> bool:

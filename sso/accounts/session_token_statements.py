@@ -44,7 +44,8 @@ ISSUE_COLUMNS = {
     "ips": "text",  # separated by commas
     "max_s": "float",
 }
-ISSUE = f""", live_sign_ins AS (
+# Issues to the rows of ``valid_items``. Afterwards, ``accepted`` has those that got tokens.
+ISSUE_CTES = f""", live_sign_ins AS (
         -- The sign-ins to renew. The lock makes a renewal and the end of the sign-in wait for each other.
         SELECT id FROM sign_ins WHERE id = ANY (ARRAY(SELECT sign_in FROM valid_items WHERE source IS NOT NULL))
             AND NOT ended ORDER BY id FOR NO KEY UPDATE {{if_locked}}
@@ -105,5 +106,5 @@ ISSUE = f""", live_sign_ins AS (
             AND id <> ALL (ARRAY(SELECT sign_in FROM accepted)) FOR UPDATE SKIP LOCKED
     ), deleted_sign_ins AS (
         DELETE FROM sign_ins WHERE id = ANY (ARRAY(SELECT id FROM dropped_sign_ins))
-    )
-    SELECT n, {NOW} AS validated_at FROM accepted"""
+    )"""
+ISSUE = f"{ISSUE_CTES} SELECT n, {NOW} AS validated_at FROM accepted"

@@ -5,6 +5,7 @@ the kind and end of a short or bound one, its addresses and applications, and ti
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sso.accounts.authentication_context import AuthenticationContext, by_session_token
 from sso.accounts.errors import InvalidCredentials
@@ -68,6 +69,17 @@ class TokenSource:
 
 
 @dataclass(frozen=True)
+class PreparedSessionTokens:
+    """Tokens that no statement has issued yet."""
+
+    token: str
+    stoken: str
+    life: int
+    sign_in_id: str
+    columns: dict[str, Any]  # those of `ISSUE_COLUMNS`
+
+
+@dataclass(frozen=True)
 class IssuedSessionTokens:
     token: str
     stoken: str
@@ -126,42 +138,61 @@ class SessionTokens:
         Raises InvalidCredentials if the user was revoked, or the sign-in was ended, since it was read, and if a new
         sign-in with the id ``sign_in_id`` exists already.
         """
+        new = self.prepare(authentication, options, source, sign_in_id)
+        row = await self._issue(user_id=user.user_id, valid_from=user.valid_from, **new.columns)
+        if row is None:
+            raise InvalidCredentials
+        return self.issued(new, authentication, row["validated_at"], source)
+
+    def prepare(
+        self,
+        authentication: AuthenticationContext,
+        options: LoginOptions,
+        source: TokenSource | None = None,
+        sign_in_id: str = "",
+    ) -> PreparedSessionTokens:
+        """Returns new tokens, for a statement that issues them."""
         kind, life = self._kind_and_life(options, source)
         token, stoken = secret_token(), "" if kind == "bound" else secret_token()
         sign_in_id = source.sign_in_id if source else sign_in_id or record_id()
         ips = source.addresses(options.fixed_ips) if source else options.fixed_ips or None
-        row = await self._issue(
-            user_id=user.user_id,
-            valid_from=user.valid_from,
-            token=digest(token),
-            kind=kind,
-            address=str(options.address),
-            life=float(life),
-            stoken=digest(stoken) if stoken else None,
-            short_life=float(min(life, self._short_s)),
-            sign_in=sign_in_id,
-            source=source.token_digest if source else None,
-            auth=authentication.auth,
-            auth_time=authentication.auth_time,
-            second_factor=authentication.has_second_factor,
-            app_id=options.app_id,
-            gapp_id=options.gapp_id,
-            ips=",".join(ips) if ips is not None else None,
-            max_s=float(self._max_s),
-        )
-        if row is None:
-            raise InvalidCredentials
-        validated_at: int = row["validated_at"]
+        columns = {
+            "token": digest(token),
+            "kind": kind,
+            "address": str(options.address),
+            "life": float(life),
+            "stoken": digest(stoken) if stoken else None,
+            "short_life": float(min(life, self._short_s)),
+            "sign_in": sign_in_id,
+            "source": source.token_digest if source else None,
+            "auth": authentication.auth,
+            "auth_time": authentication.auth_time,
+            "second_factor": authentication.has_second_factor,
+            "app_id": options.app_id,
+            "gapp_id": options.gapp_id,
+            "ips": ",".join(ips) if ips is not None else None,
+            "max_s": float(self._max_s),
+        }
+        return PreparedSessionTokens(token, stoken, life, sign_in_id, columns)
+
+    def issued(
+        self,
+        new: PreparedSessionTokens,
+        authentication: AuthenticationContext,
+        validated_at: int,
+        source: TokenSource | None = None,
+    ) -> IssuedSessionTokens:
+        """Returns the tokens that a statement has issued at this time."""
         factor = authentication.has_second_factor
         if source:
             ends = validated_at + min(source.life, source.sign_in_life)
-            inherited = InheritedLimits(source.auth_time, ends, source.ips, sign_in_id, second_factor=factor)
+            inherited = InheritedLimits(source.auth_time, ends, source.ips, new.sign_in_id, second_factor=factor)
         elif authentication.auth_time is None:
-            inherited = InheritedLimits(auth_time=validated_at, sign_in_id=sign_in_id, second_factor=factor)
+            inherited = InheritedLimits(auth_time=validated_at, sign_in_id=new.sign_in_id, second_factor=factor)
         else:  # the sign-in is new, the authentication is not
             ends = validated_at + self._max_s
-            inherited = InheritedLimits(authentication.auth_time, ends, sign_in_id=sign_in_id, second_factor=factor)
-        return IssuedSessionTokens(token, stoken, life, validated_at, sign_in_id, inherited)
+            inherited = InheritedLimits(authentication.auth_time, ends, sign_in_id=new.sign_in_id, second_factor=factor)
+        return IssuedSessionTokens(new.token, new.stoken, new.life, validated_at, new.sign_in_id, inherited)
 
     def _kind_and_life(self, options: LoginOptions, source: TokenSource | None) -> tuple[str, int]:
         kind, life = "long", self._long_s

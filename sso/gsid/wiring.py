@@ -62,7 +62,7 @@ class GameLogin:
         self.socket_registry.drain()
 
 
-def build(
+def build_game_login(
     settings: Settings,
     database: Database,
     bus: Bus,

@@ -22,6 +22,7 @@ from sso.openapi.operation_ids import service_operation_id
 from sso.openapi.schemas import SchemaComponents
 from sso.perm import api_operations as perm
 from sso.personal_data import api_operations as personal_data
+from sso.players import api_operations as players
 from sso.upstream import api_operations as upstream
 from sso.web.api_description import ApiBody, ApiOperation, ApiParameter, ApiResponse
 
@@ -102,7 +103,7 @@ TAGS = {
 }
 
 _DESCRIBED = (
-    accounts, oauth, device, gsid, perm, keys, account_page, personal_data, upstream, service_operations,
+    accounts, oauth, device, gsid, players, perm, keys, account_page, personal_data, upstream, service_operations,
 )  # fmt: skip
 _PATH_PARAMETER = re.compile(r"<(?:[^:<>]+:)?([^<>]+)>")
 

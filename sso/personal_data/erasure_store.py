@@ -52,6 +52,14 @@ _SCRUB_AUDIT = Statement(
     WHERE id >= :first AND id < :end AND (user_id = :user_id OR {_ABOUT_USER}
         OR position(:login IN CAST(before AS text)) > 0 OR position(:login IN CAST(after AS text)) > 0)"""
 )
+# A guest has no login that entries about others could contain, so the indexes find all entries at once.
+_SCRUB_AUDIT_OF_GUEST = Statement(
+    f"""UPDATE audit SET address = CASE user_id WHEN :user_id THEN '' ELSE address END,
+        before = CASE WHEN NOT {_ABOUT_USER} THEN before END,
+        after = CASE WHEN {_ABOUT_USER} THEN CAST('{{"erased"\\: true}}' AS jsonb) ELSE after END
+    WHERE user_id = :user_id OR (operation LIKE 'user.%' AND target = :user_id)
+        OR (operation = 'permissions.save' AND split_part(target, '/', 2) = :user_id)"""
+)
 _LOCK_CLAIMED = Statement(
     """SELECT user_id FROM users WHERE user_id = :user_id AND deletion_by = 'erasing' AND deletion_due = :lease
     FOR UPDATE"""
@@ -111,6 +119,11 @@ async def scrub_audit(runner: Runner, user: ClaimedUser, first: int, end: int) -
     json_login = orjson.dumps(user.login).decode()[1:-1]  # as in the text of a JSON document
     values = {"user_id": user.user_id, "login": json_login, "pattern": _whole_login(json_login)}
     await runner.value(_SCRUB_AUDIT, **values, first=first, end=end)
+
+
+async def scrub_audit_of_guest(runner: Runner, user_id: str) -> None:
+    """Removes personal data of a guest from all entries."""
+    await runner.value(_SCRUB_AUDIT_OF_GUEST, user_id=user_id)
 
 
 async def erase_account(tx: Transaction, user: ClaimedUser) -> bool:

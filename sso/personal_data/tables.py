@@ -10,6 +10,7 @@ EXPORTED = {
     "session_tokens": ("kind", "address", "expires", "ips", "app_id", "gapp_id", "used"),
     "known_factors": ("expires",),
     "recovery_code_sets": ("created",),
+    "device_keys": ("id", "algorithm", "created", "last_used"),
     "passkeys": ("name", "transports", "created", "last_used"),
     "linked_identities": ("provider_id", "subject", "name", "created", "last_used"),
     "mailed_links": ("purpose", "created", "expires"),

@@ -102,6 +102,9 @@ async def _serve_request(app: Any, scope: Any, receive: Any, send: Any) -> None:
     scope["extensions"][CONNECTION_EXTENSION] = client
 
     async def send_response(message: Any) -> None:
+        if message["type"] == "http.response.start" and message["status"] == 413:
+            # The rest of the body is not read, and hypercorn closes the connection: the client must not use it again.
+            message["headers"] = [*message["headers"], (b"connection", b"close")]
         last = message["type"] == "http.response.body" and not message.get("more_body")
         with trio.CancelScope(shield=last):  # hypercorn cancels the handler while it writes the end of the response
             await send(message)

@@ -65,6 +65,10 @@ class History:
             found[call.subject].append(call)
         return found
 
+    def count(self, outcome: Outcome) -> int:
+        with self._lock:
+            return sum(call.outcome is outcome for call in self._calls)
+
     def __len__(self) -> int:
         return len(self._calls)
 

@@ -5,6 +5,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.histories.actors import acting
+from tests.histories.invariants import violations
+from tests.histories.world import world
+from tests.kit.server import until
+
+FOUND_S = 120.0  # on a machine that is very slow
 SOURCE = Path(__file__).parents[2] / "sso"
 
 
@@ -29,6 +35,17 @@ class PlantedFault:
         start = folder / "run.py"
         start.write_text("from sso.cli import main\n\nmain()\n")  # a program finds modules in its own folder first
         return (sys.executable, str(start))
+
+    def is_found(self, folder: Path) -> bool:
+        """Runs the program with the fault until the checker finds it. Returns False if that takes too long."""
+        with world(folder / "nodes", self.program(folder)) as running:
+
+            def found() -> bool:
+                return any(text.startswith(self.violation) for text in violations(running))
+
+            with acting(running):
+                until(found, FOUND_S)
+            return found()
 
 
 PLANTED_FAULTS = (

@@ -5,7 +5,7 @@ A failure shows the shortest sequence of calls as a program that can be run agai
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from tests.kit import postgres
+from tests.kit.oauth import close_all
 from tests.kit.server import NO_LIMITS, QUICK, Server, running
 
 ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0"))
@@ -28,12 +29,12 @@ class ServiceMachine(RuleBasedStateMachine):
     server: ClassVar[Server]
 
 
-def check_model(machine: type[ServiceMachine], server: Server) -> None:
+def check_model(machine: type[ServiceMachine], server: Server, examples: int = EXAMPLES * ROUNDS) -> None:
     """Runs the machine many times. An error has the shortest failing sequence as a note."""
     chosen = settings(
-        max_examples=EXAMPLES * max(ROUNDS, 1),
+        max_examples=examples or EXAMPLES,
         stateful_step_count=STEPS,
-        derandomize=not ROUNDS,
+        derandomize=not examples,
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
@@ -64,14 +65,23 @@ def replay_program(machine: type[ServiceMachine], report: str) -> str:
 @contextmanager
 def replay(machine: type[ServiceMachine]) -> Iterator[Any]:
     """Yields a machine with a server of its own."""
-    with ExitStack() as stack:
-        folder = stack.enter_context(TemporaryDirectory())
-        database = stack.enter_context(postgres.running())
-        server = stack.enter_context(running(Path(folder), **SETTINGS, SSO_DATABASE_URL=database.fresh()))
-        server.keep_services_open()
+    with own_server() as server:
         state = _with_server(machine, server)()
         yield state
         state.teardown()
+
+
+@contextmanager
+def own_server() -> Iterator[Server]:
+    """Runs a server with two workers, without rate limits, that holds a poll for a second."""
+    with (
+        TemporaryDirectory() as folder,
+        postgres.running() as database,
+        running(Path(folder), **SETTINGS, SSO_DATABASE_URL=database.fresh()) as server,
+    ):
+        server.keep_services_open()
+        yield server
+        close_all()
 
 
 def _with_server(machine: type[ServiceMachine], server: Server) -> type[ServiceMachine]:

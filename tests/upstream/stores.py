@@ -64,6 +64,7 @@ class Store:
 
 @dataclass
 class SteamStore(Store):
+    kind = "steam_ticket"
     tickets: dict[str, tuple[str, str, str]] = field(default_factory=dict)  # SteamID, app and identity by ticket
     params: dict[str, Any] = field(default_factory=dict)
 
@@ -86,11 +87,12 @@ class SteamStore(Store):
 
     def record(self) -> dict[str, Any]:
         fields = {"issuer": self.url, "client_id": APP_ID, "client_secret": KEY, "ticket_identity": IDENTITY}
-        return {"kind": "steam_ticket", **fields}
+        return {"kind": self.kind, **fields}
 
 
 @dataclass
 class GoogleStore(Store):
+    kind = "google_play"
     codes: dict[str, tuple[str, str]] = field(default_factory=dict)  # the player and the client by code
     tokens: dict[str, str] = field(default_factory=dict)
     player_status: int = 200
@@ -118,7 +120,7 @@ class GoogleStore(Store):
 
     def record(self) -> dict[str, Any]:
         addresses = {"token_url": f"{self.url}/token", "userinfo_url": f"{self.url}/games/v1/players/me"}
-        return {"kind": "google_play", "client_id": AUDIENCE, "client_secret": KEY, **addresses}
+        return {"kind": self.kind, "client_id": AUDIENCE, "client_secret": KEY, **addresses}
 
 
 @cache
@@ -152,6 +154,7 @@ def authority() -> str:
 
 @dataclass
 class AppleStore(Store):
+    kind = "game_center"
     published: x509.Certificate = field(default_factory=lambda: certificate("apple", "authority"))
 
     def ticket(self, player: str = "1", bundle_id: str = BUNDLE_ID, age_s: float = 0, **fields: Any) -> dict[str, Any]:
@@ -175,11 +178,12 @@ class AppleStore(Store):
 
     def record(self) -> dict[str, Any]:
         fields = {"issuer": self.url, "client_id": BUNDLE_ID, "certificates": authority()}
-        return {"kind": "game_center", **fields}
+        return {"kind": self.kind, **fields}
 
 
 @dataclass
 class OidcStore(Store):
+    kind = "oidc_ticket"
     key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
 
     def ticket(self, subject: str = "epic-1", **claims: Any) -> str:
@@ -195,7 +199,7 @@ class OidcStore(Store):
         return _json({"keys": [{"kty": "EC", "crv": "P-256", "kid": "k1", "use": "sig", "x": x, "y": y}]})
 
     def record(self) -> dict[str, Any]:
-        return {"kind": "oidc_ticket", "issuer": self.url, "client_id": AUDIENCE, "jwks_uri": f"{self.url}/jwks"}
+        return {"kind": self.kind, "issuer": self.url, "client_id": AUDIENCE, "jwks_uri": f"{self.url}/jwks"}
 
 
 AnyStore = SteamStore | GoogleStore | AppleStore | OidcStore

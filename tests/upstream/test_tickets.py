@@ -8,6 +8,7 @@ from typing import Any
 import jwt as pyjwt
 import pytest
 
+from sso.client import ClientError, SsoClient, TicketLogin
 from tests.kit.browser import AuthenticatorApp, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server, until
@@ -67,7 +68,7 @@ def test_ticket_creates_its_player_and_signs_in_once(server: Server, store: AnyS
         store.record()["kind"].partition("_")[0], first["nick"]
     )
     claims = pyjwt.decode(first["jwt"], options={"verify_signature": False})
-    assert (claims["sub"], claims["auth"]) == (first["user_id"], "ticket")
+    assert (claims["sub"], claims["auth"], claims["guest"]) == (first["user_id"], "ticket", True)
     # The session token continues the sign-in, like that of any login.
     with server.client() as client:
         renewed = client.post("/proxy/api/login", json={"token": first["token"], "factor": "device-1"}).json()
@@ -130,6 +131,15 @@ def test_slow_store_does_not_delay_other_sign_ins(server: Server, steam_store: S
         assert len(steam_store.requests) <= 2 * 16  # of each worker
         steam_store.is_released.set()
         assert {future.result().status_code for future in waiting} <= {200, 503}
+
+
+def test_client_signs_in_with_a_ticket(server: Server, steam_store: SteamStore) -> None:
+    login = TicketLogin(add_store(server, steam_store), steam_store.ticket())
+    with SsoClient(server.base_url, login) as sso:
+        session = sso.run(login.sign_in())
+        assert (login.created, session.jwt.is_valid) == (True, True)
+        with pytest.raises(ClientError):
+            sso.run(login.sign_in())
 
 
 def test_record_decides_who_may_sign_in(server: Server, steam_store: SteamStore) -> None:

@@ -40,6 +40,7 @@ from sso.db.tables.perm import (
     user_records,
 )
 from sso.db.tables.permission_history import permission_commits, permission_history, permission_versions
+from sso.db.tables.players import device_keys, device_nonces
 from sso.db.tables.service import (
     login_funnel,
     node_workers,
@@ -67,6 +68,8 @@ __all__ = [
     "change_events",
     "change_stream",
     "deleted_secrets",
+    "device_keys",
+    "device_nonces",
     "email_codes",
     "factor_guesses",
     "game_sessions",

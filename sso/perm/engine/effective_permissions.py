@@ -38,6 +38,8 @@ class EffectivePermissions:
 def compute_permissions(application: CompiledApplication, facts: PermissionFacts, now: int) -> EffectivePermissions:
     if facts.removed or (facts.home is not None and facts.home.removed):
         return no_permissions(application.application_id, now)
+    if facts.user.is_guest and application.application_id == CENTRAL_APPLICATION_ID:
+        return no_permissions(application.application_id, now)
     held_roles = compute_held_roles(application, facts, now)
     projects: tuple[ProjectAccess, ...] = ()
     if application.application_id == CENTRAL_APPLICATION_ID:

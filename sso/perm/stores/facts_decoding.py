@@ -11,9 +11,7 @@ from sso.perm.engine.user_facts import UserFacts
 
 def decode_facts(row: Row, user_id: str, address: Address | None) -> PermissionFacts:
     """Returns the facts about a user at this address."""
-    user = UserFacts.from_login(
-        user_id, row["login"] or "", tuple(row["tags"] or ()), tuple(row["purchases"] or ()), address
-    )
+    user = UserFacts.from_login(user_id, row["login"], tuple(row["tags"] or ()), tuple(row["purchases"] or ()), address)
     return PermissionFacts(
         user=user,
         own=decode_own_record({**(row["record"] or {}), "roles": row["roles"]}),

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from sso.accounts.history.events import EventKind, record_event
-from sso.accounts.model import User
+from sso.accounts.model import GUEST_TAG, User
 from sso.accounts.nickname import InvalidNickname, parse_nickname
-from sso.accounts.user_store import unused_user_id
+from sso.accounts.user_store import GUEST_LOGIN_KEY, unused_user_id
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.core.ids import record_id
@@ -16,10 +16,11 @@ from sso.upstream.identity_store import find_link, insert_link, touch_link
 from sso.upstream.model import IdentityProvider, UpstreamIdentity
 from sso.upstream.tickets.model import StoreAccount
 
-# No login has this key: keys of logins are case-folded.
+# A player who has no login is a guest. Unlike one with the key of a device, this one comes back with any device.
 _CREATE = Statement(
-    """INSERT INTO users (user_id, login, login_key, nick, lang, tags)
-    VALUES (:user_id, '', 'GUEST ' || CAST(:user_id AS text), :nick, :lang, ARRAY['guest']) RETURNING *"""
+    f"""INSERT INTO users (user_id, login, login_key, nick, lang, tags)
+    SELECT user_id, '', {GUEST_LOGIN_KEY}, :nick, :lang, ARRAY['{GUEST_TAG}']
+    FROM (SELECT CAST(:user_id AS text) AS user_id) AS new_user RETURNING *"""
 )
 
 
@@ -64,7 +65,7 @@ async def _create_player(
     identity = UpstreamIdentity(account.subject, account.name or account.subject)
     await insert_link(tx, record_id(), provider.provider_id, user_id, identity, None)
     actor = AuditActor(user_id=user_id, address=address)
-    await trail.write(tx, actor, "user.create", user_id, None, {"provider": provider.provider_id, "tags": ["guest"]})
+    await trail.write(tx, actor, "user.create", user_id, None, {"provider": provider.provider_id, "tags": [GUEST_TAG]})
     await record_event(tx, user_id, EventKind.REGISTERED)
     await record_event(tx, user_id, EventKind.IDENTITY_LINKED, name=provider.name)
     return User.from_row(row)

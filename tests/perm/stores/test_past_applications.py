@@ -30,7 +30,7 @@ CHANGE = Statement(
 SET_TIME = Statement(
     "UPDATE permission_commits SET at = :at WHERE id = (SELECT max(commit_id) FROM permission_versions)"
 )
-NOW = Statement("SELECT CAST(extract(epoch FROM clock_timestamp()) AS int)")
+NOW = Statement("SELECT CAST(floor(extract(epoch FROM clock_timestamp())) AS int)")
 
 
 class Compilations:

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0061"
-down_revision = "0060"
+revision = "0062"
+down_revision = "0061"
 oldest_program = "0049"
 
 

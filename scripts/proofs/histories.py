@@ -1,0 +1,56 @@
+"""Concurrent clients at two nodes while faults happen: the history of their calls proves what never happened."""
+
+import random
+import tempfile
+from pathlib import Path
+
+from scripts.proofs.part import Deadline, PartResult, Progress
+from tests.histories.actors import acting
+from tests.histories.faults import Faults
+from tests.histories.history import Outcome
+from tests.histories.invariants import unproven, violations
+from tests.histories.planted import PLANTED_FAULTS
+from tests.histories.world import world
+
+HISTORY_SHARE = 0.6  # of the minutes; the rest is for planted faults
+HISTORY_MINUTES = 5.0  # of one history; then another one begins, with new nodes
+
+
+def run(minutes: float, progress: Progress) -> PartResult:
+    deadline, result = Deadline(minutes), PartResult()
+    history_deadline = Deadline(minutes * HISTORY_SHARE)
+    while not (history_deadline.is_over or result.violations):
+        _run_history(min(HISTORY_MINUTES, history_deadline.seconds_left / 60), result, progress)
+    for fault in random.sample(PLANTED_FAULTS, len(PLANTED_FAULTS)):
+        if deadline.is_over:
+            result.not_run[f"planted fault: {fault.name}"] = "the time was over"
+            continue
+        progress(f"{deadline}: planted fault: {fault.name} …")
+        with tempfile.TemporaryDirectory() as folder:
+            result.planted[fault.name] = fault.is_found(Path(folder))
+    return result
+
+
+def _run_history(minutes: float, result: PartResult, progress: Progress) -> None:
+    deadline, seed = Deadline(minutes), random.randrange(1_000_000)
+    with tempfile.TemporaryDirectory() as folder, world(Path(folder)) as running:
+        faults = Faults(running, random.Random(seed))
+        with acting(running):
+            while not deadline.is_over:
+                count = sum(faults.injected.values())
+                progress(f"{deadline}: {len(running.history)} calls, {count} faults …")
+                faults.inject(min(15.0, deadline.seconds_left), until=lambda: True)
+        found = violations(running)
+        result.rounds += 1
+        result.violations += [f"seed {seed}: {text}" for text in found]
+        result.violations += [f"seed {seed}: {name} never succeeded" for name in unproven(running)]
+        for kind, times in faults.injected.items():
+            result.faults[kind] = result.faults.get(kind, 0) + times
+        result.figures.append(
+            {
+                "Seed": seed,
+                "Calls": len(running.history),
+                "Without an answer": running.history.count(Outcome.UNKNOWN),
+                "Faults": sum(faults.injected.values()),
+            }
+        )
