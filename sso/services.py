@@ -11,7 +11,6 @@ from sso.accounts.email_address.undo import EmailUndo
 from sso.accounts.email_address.verification import EmailVerification
 from sso.accounts.history.store import AccountHistory
 from sso.accounts.known_devices import KnownDevices
-from sso.accounts.login.code_check import CodeCheck
 from sso.accounts.login.password_login import NEW_PASSWORDS_PER_MINUTE, PasswordLogin
 from sso.accounts.login.rate_limit import LoginRateLimiter
 from sso.accounts.mailed_link_store import MailedLinks
@@ -69,7 +68,6 @@ from sso.personal_data.erasure import AccountErasure
 from sso.players.wiring import Players, build_players
 from sso.state.apply import RecordOperations, build_operations
 from sso.telemetry.spans import Telemetry
-from sso.upstream.tickets.sign_in import TicketSignIn
 from sso.upstream.wiring import Upstream, build_upstream
 from sso.web.client_address import TrustedProxies
 from sso.web.forwarding_monitor import ForwardingMonitor
@@ -119,8 +117,6 @@ class Services:
     device_login: DeviceLogin
     players: Players
     upstream: Upstream
-    code_check: CodeCheck
-    ticket_sign_in: TicketSignIn
     mail_sender: DueQueue
     logout_sender: DueQueue
     permissions: Permissions
@@ -222,7 +218,6 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     )
     registration = build_registration(settings, database, ring, links, outbox, password_login, brand, terms)
     upstream = build_upstream(settings, database, ring, outbox, brand, terms)
-    code_check = CodeCheck(password_login, factors)
     key_rotation = KeyRotation(database, bus, ring)
     operations = build_operations(ring, password_changes, allow_http=not settings.https)
     return Services(
@@ -269,8 +264,6 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
             settings, database, tokens, authentication_data, used_factor, game_login, games, deletion, erasure
         ),
         upstream=upstream,
-        code_check=code_check,
-        ticket_sign_in=TicketSignIn(database, upstream.tickets, login_rate_limiter, code_check, used_factor),
         permissions=permissions,
         change_sequencer=ChangeSequencer(database, bus),
         change_reader=change_reader,

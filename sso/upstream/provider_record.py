@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from sso.core.certificates import UnusableCertificate, load_certificates
 from sso.core.outgoing_url import EXPECTED, is_outgoing_url
 from sso.core.records import RecordModel, matching, without_control_characters
-from sso.upstream.certificates import UnusableCertificate, load_certificates
 from sso.upstream.model import CLAIMS, PROVIDER_ID, IdentityProvider
 
 URLS = ("issuer", "authorization_url", "token_url", "userinfo_url", "jwks_uri")

@@ -111,10 +111,9 @@ def test_connection_tests_of_an_administrator_are_limited(studio: Studio, provid
         assert (answer.status_code, "Retry-After" in answer.headers) == (429, True)
 
 
-@pytest.mark.parametrize(
-    "store", [SteamStore(), GoogleStore(), AppleStore(), OidcStore()], ids=lambda store: store.kind
-)
-def test_store_is_asked_with_a_ticket_that_does_not_exist(root_browser: ConsoleBrowser, store: AnyStore) -> None:
+@pytest.mark.parametrize("kind", [SteamStore, GoogleStore, AppleStore, OidcStore])
+def test_store_is_asked_with_a_ticket_that_does_not_exist(root_browser: ConsoleBrowser, kind: type[AnyStore]) -> None:
+    store = kind()
     with stand_ins.running(store):
         provider_id = add_store(root_browser.server, store)
         assert "Works</span>" in run_test(root_browser, provider_id)

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.x509.oid import NameOID
 
+from tests.kit.browser import query
 from tests.kit.server import Server
 from tests.upstream.stand_ins import Response
 
@@ -220,3 +221,11 @@ def send(server: Server, provider_id: str, ticket: Any, **fields: Any) -> httpx.
 def refusal(server: Server, provider_id: str, event: str = "upstream.ticket_refused") -> str:
     """Returns the reason of the last ticket that was refused, or of the last failure of the store."""
     return str([entry for entry in server.log_events(event) if entry["provider"] == provider_id][-1]["reason"])
+
+
+def link_account(server: Server, provider_id: str, subject: str, login: str) -> str:
+    """Links a store account with the account that has this login, and returns its user id."""
+    user_id = str(query(server, "SELECT user_id FROM users WHERE login = $1", login)[0]["user_id"])
+    sql = "INSERT INTO linked_identities (id, provider_id, subject, user_id, last_used) VALUES ($1, $2, $3, $4, now())"
+    query(server, sql, login, provider_id, subject, user_id)
+    return user_id

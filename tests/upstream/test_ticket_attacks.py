@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.kit.browser import query
+from tests.kit.builders import PASSWORD
 from tests.kit.server import Server
 from tests.upstream import stand_ins
 from tests.upstream.stores import (
@@ -23,6 +24,7 @@ from tests.upstream.stores import (
     SteamStore,
     add_store,
     certificate,
+    link_account,
     refusal,
     send,
 )
@@ -223,6 +225,20 @@ def test_ticket_of_one_provider_is_refused_by_another(
     ):
         answer = send(server, provider_id, wrong)
         assert (answer.status_code, answer.json()["error"][:6]) == (400, "ticket"), answer.text
+
+
+def test_ticket_of_an_administrator_gives_no_administrative_right(server: Server, oidc_store: OidcStore) -> None:
+    """A ticket asks nobody, so whoever has started the game would act as the administrator."""
+    provider_id = add_store(server, oidc_store)
+    login = f"{provider_id}@example.com"
+    roles = {"permissions": [{"user_id": login, "application_id": 0, "data": {"roles": ["root"]}}]}
+    server.apply({"users": [{"login": login, "password": PASSWORD}], **roles})
+    link_account(server, provider_id, "epic-1", login)
+    jwt = send(server, provider_id, oidc_store.ticket(), factor="device-1").json()["jwt"]
+    with server.client(headers={"Authorization": f"Bearer {jwt}", "Factor": "device-1"}) as client:
+        for answer in (client.get("/api/admin/users"), client.post("/api/permissions/audit", json={})):
+            assert answer.status_code == 403, answer.text
+            assert "the ticket of a store is not accepted" in answer.json()["error"]
 
 
 def test_replay_after_all_sign_ins_have_ended_is_refused(server: Server, oidc_store: OidcStore) -> None:

@@ -20,6 +20,7 @@ from tests.upstream.stores import (
     OidcStore,
     SteamStore,
     add_store,
+    link_account,
     refusal,
     send,
 )
@@ -49,14 +50,11 @@ def steam_store() -> Iterator[SteamStore]:
         yield store
 
 
-def link_account(server: Server, provider_id: str, subject: str, **fields: Any) -> str:
+def new_linked_account(server: Server, provider_id: str, subject: str, **fields: Any) -> str:
     """Links a store account with a new account, and returns its user id."""
     login = f"{provider_id}-{subject}@example.com"
     server.apply({"users": [{"login": login, "password": PASSWORD, "nick": "Ann", **fields}]})
-    user_id = str(query(server, "SELECT user_id FROM users WHERE login = $1", login)[0]["user_id"])
-    sql = "INSERT INTO linked_identities (id, provider_id, subject, user_id, last_used) VALUES ($1, $2, $3, $4, now())"
-    query(server, sql, login, provider_id, subject, user_id)
-    return user_id
+    return link_account(server, provider_id, subject, login)
 
 
 def test_ticket_creates_its_player_and_signs_in_once(server: Server, store: AnyStore) -> None:
@@ -120,7 +118,7 @@ def test_one_ticket_that_is_sent_fifty_times_signs_in_once(server: Server, steam
 def test_slow_store_does_not_delay_other_sign_ins(server: Server, steam_store: SteamStore) -> None:
     """More tickets wait for the store than it gets at a time, and a login needs none of what they hold."""
     provider_id = add_store(server, steam_store)
-    user_id = link_account(server, provider_id, "76561197960265729")
+    user_id = new_linked_account(server, provider_id, "76561197960265729")
     steam_store.fault = "slow"
     with ThreadPoolExecutor(80) as pool:
         waiting = [pool.submit(send, server, provider_id, steam_store.ticket()) for _ in range(80)]
@@ -147,7 +145,7 @@ def test_record_decides_who_may_sign_in(server: Server, steam_store: SteamStore)
     ticket = steam_store.ticket()
     unknown = send(server, provider_id, ticket)
     assert (unknown.status_code, unknown.json()["error"]) == (403, "no account is linked with this store account")
-    user_id = link_account(server, provider_id, "76561197960287930")
+    user_id = new_linked_account(server, provider_id, "76561197960287930")
     linked = send(server, provider_id, ticket).json()  # it was not used up
     assert (linked["user_id"], linked["created"]) == (user_id, False)
     query(server, "UPDATE users SET disabled = true WHERE user_id = $1", user_id)
@@ -164,7 +162,7 @@ def test_record_decides_who_may_sign_in(server: Server, steam_store: SteamStore)
 
 def test_second_factor_is_asked_before_the_ticket_is_used_up(server: Server, steam_store: SteamStore) -> None:
     provider_id = add_store(server, steam_store)
-    user_id = link_account(server, provider_id, "76561197960287930", totp_secret=TOTP_SECRET)
+    user_id = new_linked_account(server, provider_id, "76561197960287930", totp_secret=TOTP_SECRET)
     ticket = steam_store.ticket()
     asked = send(server, provider_id, ticket)
     assert (asked.status_code, asked.json()["otp"]) == (401, ["totp"])

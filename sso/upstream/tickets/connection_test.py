@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncGenerator
 
+from sso.core.certificates import load_certificates
 from sso.upstream.authorization_code import TokenRefused, request_tokens
-from sso.upstream.certificates import load_certificates
 from sso.upstream.connection_step import ConnectionStep, keys_step
 from sso.upstream.discovery import Discovery
 from sso.upstream.errors import ProviderUnavailable, UpstreamError

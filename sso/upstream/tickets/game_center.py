@@ -9,14 +9,17 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import trio
-from cryptography import x509
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding
 
+from sso.core.certificates import (
+    Certificate,
+    UnusableCertificate,
+    has_signed,
+    load_certificate,
+    load_certificates,
+    signing_key,
+)
 from sso.core.field_errors import FieldError
 from sso.db.clock import DatabaseClock
-from sso.upstream.certificates import UnusableCertificate, load_certificate, load_certificates, signing_key
 from sso.upstream.errors import InvalidAnswer
 from sso.upstream.http_client import ProviderClient
 from sso.upstream.model import MAX_NAME, IdentityProvider, clean_text
@@ -51,7 +54,7 @@ class GameCenter:
     def __init__(self, client: ProviderClient, clock: DatabaseClock) -> None:
         self._client = client
         self._clock = clock
-        self._certificates: dict[str, tuple[x509.Certificate, float]] = {}  # by address, with the time of reading
+        self._certificates: dict[str, tuple[Certificate, float]] = {}  # by address, with the time of reading
 
     async def verify(self, provider: IdentityProvider, secret: str | None, ticket: Ticket) -> StoreAccount:
         signed = parse_ticket(ticket)
@@ -66,14 +69,12 @@ class GameCenter:
             key = signing_key(certificate, trusted, ORGANIZATION, datetime.fromtimestamp(now, UTC))
         except UnusableCertificate as error:
             raise InvalidAnswer(f"{signed.url}: {error}") from None
-        try:
-            key.verify(signed.signature, signed.text(provider.client_id), padding.PKCS1v15(), hashes.SHA256())
-        except InvalidSignature:
-            raise TicketRefused("signature: wrong") from None
+        if not has_signed(key, signed.signature, signed.text(provider.client_id)):
+            raise TicketRefused("signature: wrong")
         ticket_id = f"{signed.player_id} {signed.timestamp} {signed.salt.hex()}"
         return StoreAccount(signed.player_id, signed.name, ticket_id, provider.max_age + 2 * MAX_SKEW_S)
 
-    async def _certificate(self, url: str) -> x509.Certificate:
+    async def _certificate(self, url: str) -> Certificate:
         cached = self._certificates.get(url)
         if cached and trio.current_time() - cached[1] < CERTIFICATE_S:
             return cached[0]

@@ -30,9 +30,6 @@ class StoreUnavailable(RetryLater):
     code = "temporarily_unavailable"
     message = "the store does not answer, try again later"
 
-    def __init__(self) -> None:
-        super().__init__(RETRY_S)
-
 
 class TicketVerification:
     def __init__(self, providers: ProviderStore, verifiers: Mapping[str, StoreVerifier]) -> None:
@@ -60,7 +57,7 @@ class TicketVerification:
             LOGINS.add(METHOD, "unavailable")
             reason = error.reason if isinstance(error, UpstreamError) else f"no answer in {VERIFICATION_S:g} seconds"
             log.warning("upstream.store_failed", provider=provider.provider_id, reason=reason)
-            raise StoreUnavailable from None
+            raise StoreUnavailable(RETRY_S) from None
 
     async def _ask_store(self, provider: IdentityProvider, ticket: Ticket) -> StoreAccount:
         limiter = self._limiters[provider.provider_id]

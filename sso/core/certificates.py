@@ -1,23 +1,25 @@
-"""Certificates of a provider that signs with the key of a certificate instead of a published key."""
+"""Certificates of other services, which sign with the key of a certificate instead of a published key."""
 
 from datetime import datetime
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import NameOID
 
 from sso.core.keys import UnusableKey, algorithm_of
 
 MAX_CERTIFICATE_BYTES = 16 * 1024
 MAX_TRUSTED = 16
+Certificate = x509.Certificate
 
 
 class UnusableCertificate(Exception):
     """The certificate is not accepted; the text gives the reason."""
 
 
-def load_certificates(pem: str) -> list[x509.Certificate]:
+def load_certificates(pem: str) -> list[Certificate]:
     """Returns the certificates of a text in PEM. Raises UnusableCertificate."""
     try:
         certificates = x509.load_pem_x509_certificates(pem.encode())
@@ -28,7 +30,7 @@ def load_certificates(pem: str) -> list[x509.Certificate]:
     return certificates
 
 
-def load_certificate(der: bytes) -> x509.Certificate:
+def load_certificate(der: bytes) -> Certificate:
     """Raises UnusableCertificate."""
     if len(der) > MAX_CERTIFICATE_BYTES:
         raise UnusableCertificate("too long")
@@ -39,7 +41,7 @@ def load_certificate(der: bytes) -> x509.Certificate:
 
 
 def signing_key(
-    certificate: x509.Certificate, trusted: list[x509.Certificate], organization: str, now: datetime
+    certificate: Certificate, trusted: list[Certificate], organization: str, now: datetime
 ) -> rsa.RSAPublicKey:
     """Returns the RSA key of a certificate that is valid now. Raises UnusableCertificate.
 
@@ -61,7 +63,16 @@ def signing_key(
     raise UnusableCertificate("expected an RSA key of 2048 to 8192 bits")
 
 
-def _check_issuer(certificate: x509.Certificate, trusted: list[x509.Certificate], now: datetime) -> None:
+def has_signed(key: rsa.RSAPublicKey, signature: bytes, text: bytes) -> bool:
+    """Returns whether the signature is one of this key over the text: PKCS#1 v1.5 with SHA-256."""
+    try:
+        key.verify(signature, text, padding.PKCS1v15(), hashes.SHA256())
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _check_issuer(certificate: Certificate, trusted: list[Certificate], now: datetime) -> None:
     for issuer in trusted:
         try:
             certificate.verify_directly_issued_by(issuer)
@@ -72,6 +83,6 @@ def _check_issuer(certificate: x509.Certificate, trusted: list[x509.Certificate]
     raise UnusableCertificate("not issued by one of the trusted certificates")
 
 
-def _check_time(certificate: x509.Certificate, now: datetime) -> None:
+def _check_time(certificate: Certificate, now: datetime) -> None:
     if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
         raise UnusableCertificate("expired or not valid yet")
