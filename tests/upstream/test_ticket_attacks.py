@@ -231,7 +231,7 @@ def test_ticket_of_an_administrator_gives_no_administrative_right(server: Server
     """A ticket asks nobody, so whoever has started the game would act as the administrator."""
     provider_id = add_store(server, oidc_store)
     login = f"{provider_id}@example.com"
-    roles = {"permissions": [{"user_id": login, "application_id": 0, "data": {"roles": ["root"]}}]}
+    roles = {"permissions": [{"user_id": login, "application_id": 1, "data": {"roles": ["root"]}}]}
     server.apply({"users": [{"login": login, "password": PASSWORD}], **roles})
     link_account(server, provider_id, "epic-1", login)
     jwt = send(server, provider_id, oidc_store.ticket(), factor="device-1").json()["jwt"]
