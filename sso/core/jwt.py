@@ -198,10 +198,7 @@ class IdTokenVerifier:
     max_age_s: int = MAX_ID_TOKEN_AGE_S
 
     def verify(self, token: str, key: PublicKey, nonce: str | None, now: float) -> Claims:
-        """Returns the claims. The caller has found the key by the ``kid`` of the token.
-
-        ``nonce`` is None if the token was not requested with one that the caller knows.
-        """
+        """Returns the claims. The key was found by the ``kid`` of the token; ``nonce`` is None if none is known."""
         optional_kid_of(token)
         claims = signed_claims(token, key)
         if claims.get("iss") != self.issuer:
