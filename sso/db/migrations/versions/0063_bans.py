@@ -6,8 +6,8 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from sso.db.migrations.permission_history import replace_triggers
 
-revision = "0062"
-down_revision = "0061"
+revision = "0063"
+down_revision = "0062"
 oldest_program = "0049"
 
 
