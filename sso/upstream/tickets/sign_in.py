@@ -96,8 +96,14 @@ class TicketSignIn:
     async def _use_ticket(
         self, provider: IdentityProvider, account: StoreAccount, language: str, peer: Address
     ) -> Player:
-        where = {"language": language, "address": str(peer), "appeal_url": self._appeal_url}
-        work = partial(use_ticket, provider=provider, account=account, **where)
+        work = partial(
+            use_ticket,
+            provider=provider,
+            account=account,
+            language=language,
+            address=str(peer),
+            appeal_url=self._appeal_url,
+        )
         try:
             try:
                 return await self._database.transaction(work)
