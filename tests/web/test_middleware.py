@@ -60,6 +60,7 @@ ADMIN = tuple(
         "state", "state/apply", "state/diff", "state/export", "webhooks/<webhook_id>/dead-letters",
         "users", "users/<user_id>", "users/<user_id>/assignments", "users/<user_id>/factors", "users/<user_id>/games",
         "users/<user_id>/factors/block", "users/<user_id>/export", "users/<user_id>/restore",
+        "users/<user_id>/bans", "users/<user_id>/bans/<ban_id>",
         "users/<user_id>/games/<sign_in_id>", "users/<user_id>/permissions", "users/<user_id>/sessions",
         "users/<user_id>/sessions/<session_id>", "webhooks", "webhooks/<webhook_id>", "webhooks/<webhook_id>/failed",
         "webhooks/<webhook_id>/failed/retry",
@@ -85,8 +86,8 @@ ROUTES = (
     "/forgot", "/language", "/login/code/passkey", "/login/identity", "/login/identity/create", "/login/identity/link",
     "/login/keep", "/login/passkey", "/login/upstream/<provider_id>", "/login/upstream/<provider_id>/callback",
     "/register", "/register/code", "/register/complete", "/reset", "/device",
-    "/proxy/api/login", "/proxy/api/guest", "/healthz", "/readyz", "/static/<path:filename>", *KEYS, *OAUTH,
-    *PERMISSIONS, *AUTHZEN, *ADMIN, *GAMES,
+    "/proxy/api/login", "/proxy/api/guest", "/proxy/api/ticket", "/healthz", "/readyz", "/static/<path:filename>",
+    *KEYS, *OAUTH, *PERMISSIONS, *AUTHZEN, *ADMIN, *GAMES,
 )  # fmt: skip
 # Forms, and the login operation. OAuth, permissions and games test their own routes.
 POSTS = tuple(
