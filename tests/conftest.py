@@ -155,7 +155,7 @@ async def services(settings: Settings, database: Database, keyring: Keyring) -> 
 def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with two workers and a new database, shared by the tests of a file."""
     dsn = postgres_server.fresh()
-    settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
+    settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0", "SSO_DATABASE_POOL": "5"}
     settings |= {"SSO_RATE_AUTHORIZE": "0", "SSO_RATE_USER_CODE": "0"}
     with running(tmp_path_factory.mktemp("server"), **settings) as server:
         server.keep_services_open()

@@ -6,6 +6,7 @@ folder, the arguments and the open files of the order, becomes the leader of a s
 """
 
 import atexit
+import fcntl
 import functools
 import gc
 import importlib
@@ -17,6 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -228,6 +230,8 @@ def _run_program(order: dict[str, Any], files: Sequence[int], number: int) -> No
     os.setsid()
     for descriptor, file in enumerate(files[:3]):
         os.dup2(file, descriptor)
+    if os.isatty(1):
+        fcntl.ioctl(1, termios.TIOCSCTTY, 0)  # passwords are read from the controlling terminal
     os.closerange(3, 10_000)
     os.chdir(order["folder"])
     os.environ.clear()
