@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from random import randrange
 
 import pytest
 import structlog
@@ -27,11 +28,13 @@ TESTS = Path(__file__).parent
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--store-durations", action="store_true", help="write tests/durations.json")
-    parser.addoption("--shuffle", type=int, metavar="SEED", help="run the tests of each file in random order")
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="repeat the random order of a run; 0: as in the files")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if "PYTEST_XDIST_WORKER" not in os.environ:
+        if config.option.shuffle is None:
+            config.option.shuffle = randrange(1, 10_000)  # the processes of the run get it
         use_memory_for_temporary_files()
         stack = ExitStack()
         stack.enter_context(prepared_data())
@@ -45,6 +48,17 @@ def pytest_configure(config: pytest.Config) -> None:
     structlog.configure(processors=[*default[:-1], plain])
     # A cached logger would keep the configuration of the test that used it first.
     structlog.configure = _without_cache(structlog.configure)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"order of the tests: --shuffle {config.option.shuffle}"
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: pytest.ExitCode, config: pytest.Config
+) -> None:
+    if exitstatus:
+        terminalreporter.line(pytest_report_header(config))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -68,7 +82,7 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    order_files(items, config.getoption("shuffle"))
+    order_files(items, config.option.shuffle)
 
 
 def pytest_collection_finish() -> None:
