@@ -5,7 +5,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from random import randrange
 
 import pytest
 import structlog
@@ -28,13 +27,11 @@ TESTS = Path(__file__).parent
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--store-durations", action="store_true", help="write tests/durations.json")
-    parser.addoption("--shuffle", type=int, metavar="SEED", help="repeat the random order of a run; 0: as in the files")
+    parser.addoption("--shuffle", type=int, default=0, metavar="SEED", help="run the tests in a random order")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        if config.option.shuffle is None:
-            config.option.shuffle = randrange(1, 10_000)  # the processes of the run get it
         use_memory_for_temporary_files()
         stack = ExitStack()
         stack.enter_context(prepared_data())

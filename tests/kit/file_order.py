@@ -1,7 +1,7 @@
-"""The order of the tests: random, but files that take long first, since one at the end would run alone.
+"""The order of the tests: files that take long first, since one at the end would run alone.
 
-``tests/durations.json`` has the seconds of each file. ``scripts/test --store-durations`` writes it. The seed
-of the order is printed at the start; ``--shuffle SEED`` repeats an order, and ``--shuffle 0`` is that of the files.
+``tests/durations.json`` has the seconds of each file. ``scripts/test --store-durations`` writes it. With
+``--shuffle SEED``, the order of the other files and of the tests in each file is random.
 """
 
 import json

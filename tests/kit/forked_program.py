@@ -1,8 +1,8 @@
 """The program `sso` in processes of their own, without the second that it takes to import it.
 
-A process that has imported the program waits for orders; for each, it forks. The new process gets the environment, the
-folder, the arguments and the open files of the order, becomes the leader of a session, and runs the program as
-``python -m sso`` does. Tests about the start of the interpreter itself use subprocess instead.
+A process that has imported the program waits for orders of all processes of a test run; for each, it forks. The new
+process gets the environment, the folder, the arguments and the open files of the order, becomes the leader of a session,
+and runs the program as ``python -m sso`` does. Tests about the start of the interpreter itself use subprocess instead.
 """
 
 import atexit
@@ -13,6 +13,7 @@ import importlib
 import os
 import pkgutil
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -142,7 +143,7 @@ def _order(order: bytes, files: Sequence[int]) -> int:
 def _forking_process() -> socket.socket:
     """Connects to the process that forks, which all processes of a test run share, and starts it if necessary."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    address = Path(shared_folder() or tempfile.mkdtemp(prefix="sso-forking-"), "forking.socket")
+    address = Path(shared_folder() or _own_folder(), "forking.socket")
     with _locked(address):
         try:
             connection.connect(str(address))
@@ -152,6 +153,12 @@ def _forking_process() -> socket.socket:
             atexit.register(process.wait)
     atexit.register(connection.close)  # first
     return connection
+
+
+def _own_folder() -> str:
+    folder = tempfile.mkdtemp(prefix="sso-forking-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _start_forking_process(address: Path) -> subprocess.Popen[bytes]:
