@@ -1,8 +1,8 @@
 """The program `sso` in processes of their own, without the second that it takes to import it.
 
 A process that has imported the program waits for orders of all processes of a test run; for each, it forks. The new
-process gets the environment, the folder, the arguments and the open files of the order, becomes the leader of a session,
-and runs the program as ``python -m sso`` does. Tests about the start of the interpreter itself use subprocess instead.
+process gets the environment, the folder, the arguments and the open files of the order, becomes the leader of a
+session, and runs the program as ``python -m sso`` does. Tests about the start of the interpreter itself use subprocess.
 """
 
 import atexit
