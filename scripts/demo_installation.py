@@ -35,7 +35,7 @@ class NotTheDemo(Exception):
 
 def demo_settings(environment: Mapping[str, str]) -> dict[str, str]:
     """The settings of the demo that the environment does not have: browsers offer passkeys at localhost only."""
-    settings = {"SSO_REGISTRATION": "open"}
+    settings = {"SSO_REGISTRATION": "open", "SSO_GUESTS": "on"}
     host, _, port = environment.get("SSO_BIND", "127.0.0.1:8000").rpartition(":")
     if host == "127.0.0.1" and port.isdecimal():
         settings["SSO_BASE_URL"] = f"http://localhost:{port}"

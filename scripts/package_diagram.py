@@ -23,6 +23,7 @@ BOXES = {
     "console": "console\nadmin console",
     "admin": "admin\nmanagement API",
     "personal_data": "personal_data\nexport, deletion, erasure",
+    "players": "players\nguests, links, merges",
     "device": "device\ndevice authorization",
     "oauth": "oauth\nOAuth 2.0, OpenID Connect",
     "gsid": "gsid\ngame login",

@@ -13,6 +13,7 @@ from sso.accounts.email_address.link_pages import email_link_pages
 from sso.accounts.email_address.pages import email_pages
 from sso.accounts.email_address.section import EmailSection
 from sso.accounts.history.pages import HistorySection, history_pages
+from sso.accounts.login.code_check import CodeCheck
 from sso.accounts.login.flow import CombinedLoginFlows, LoginFlows
 from sso.accounts.login.form import LoginForm
 from sso.accounts.login.pages import login_pages
@@ -57,14 +58,18 @@ from sso.oauth.logout_pages import logout_pages
 from sso.oauth.pages import authorize_pages
 from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.openapi.routes import OpenApiDocument, openapi_routes
+from sso.perm.authzen.routes import authzen_routes
 from sso.perm.routes import exchange_routes, permission_routes
 from sso.personal_data.closed_account import KeepTickets
 from sso.personal_data.keep_pages import ClosedAccountPage, keep_pages
 from sso.personal_data.pages import DataSection, personal_data_pages
+from sso.players.routes import player_routes
 from sso.services import Services
 from sso.upstream.account_pages import IdentitiesSection, identity_pages
 from sso.upstream.pages import upstream_pages
 from sso.upstream.recent_login import LinkLoginFlows
+from sso.upstream.tickets.routes import ticket_routes
+from sso.upstream.tickets.sign_in import TicketSignIn
 from sso.upstream.view import UpstreamView
 from sso.web import brand, language_switcher
 
@@ -124,6 +129,8 @@ def _page_services(s: Services) -> PageServices:
             s.known_devices,
             s.sign_in_notices,
             s.settings.browser_ttl_s,
+            clock,
+            s.settings.appeal_url or "",
         ),
         tickets=tickets,
         closed=ClosedAccountPage(tickets, s.second_factors),
@@ -166,9 +173,11 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
     yield key_routes(s.keys)
     yield permission_routes(s.permissions, s.keys.find_pem)
     yield exchange_routes(s.permissions.exchange_jwt)
+    codes = CodeCheck(s.password_login, s.second_factors)
+    yield authzen_routes(s.permissions, s.settings.base_url)
     yield login_routes(
         s.password_login,
-        s.second_factors,
+        codes,
         s.session_tokens,
         s.known_devices,
         s.authentication_data,
@@ -176,6 +185,9 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.sign_in_notices,
         s.used_factor,
     )
+    limiter, appeal_url = s.password_login.rate_limiter, s.settings.appeal_url or ""
+    tickets = TicketSignIn(s.database, s.upstream.tickets, limiter, codes, s.used_factor, appeal_url)
+    yield ticket_routes(tickets, s.known_devices, s.authentication_data, s.applications, s.sign_in_notices)
     yield oauth_routes(
         s.oauth.token_endpoint,
         s.oauth.revocation,
@@ -190,6 +202,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
     yield device_routes(s.device_login.authorization, s.oauth.assertions)
     yield discovery_routes(s.keys, s.settings.base_url)
     yield game_routes(s.game_login)
+    yield player_routes(s.players)
     yield game_sockets(s.game_login)
     yield admin_routes(s.management)
     yield openapi_routes(OpenApiDocument(s.brand.name, lambda: s.management.routes), s.settings.base_url)

@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.bans.ending import BanExpiry
+from sso.accounts.bans.operations import BanOperations
 from sso.accounts.email_address.change import EmailChange
 from sso.accounts.email_address.new_login import NewLogin
 from sso.accounts.email_address.undo import EmailUndo
@@ -51,8 +53,8 @@ from sso.db.rate_limit import RateLimiter
 from sso.db.time_limits import TimeLimits
 from sso.delivery.due_queue import DueQueue
 from sso.device.wiring import DeviceLogin, build_device_login
-from sso.gsid import wiring as gsid_wiring
-from sso.gsid.wiring import GameLogin
+from sso.gsid.banned_session_store import BannedSessions
+from sso.gsid.wiring import GameLogin, build_game_login
 from sso.keys.keyset import KeySet
 from sso.keys.master_key import open_keyring
 from sso.keys.rotation import KeyRotation
@@ -61,11 +63,13 @@ from sso.mail.outbox import Outbox
 from sso.mail.sender import build_mail_sender
 from sso.mail.smtp import MAIL_FOLDER, Delivery
 from sso.oauth.authorization.device_sites import ClientDeviceSites
+from sso.oauth.tokens.banned_grant_store import BannedGrants
 from sso.oauth.tokens.service_token_store import ServiceTokenStore
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
 from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
+from sso.players.wiring import Players, build_players
 from sso.state.apply import RecordOperations, build_operations
 from sso.telemetry.spans import Telemetry
 from sso.upstream.wiring import Upstream, build_upstream
@@ -110,11 +114,13 @@ class Services:
     history: AccountHistory
     deletion: AccountDeletion
     erasure: AccountErasure
+    ban_expiry: BanExpiry
     user_jwts: UserJwts
     authentication_data: AuthenticationDataIssuer
     oauth: OAuth
     game_login: GameLogin
     device_login: DeviceLogin
+    players: Players
     upstream: Upstream
     mail_sender: DueQueue
     logout_sender: DueQueue
@@ -153,7 +159,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     recovery_codes = RecoveryCodes(database, ring, outbox, brand)
     factors = SecondFactors(database, ring, outbox, brand, recovery_codes)
     factor_changes = SecondFactorChanges(database, recovery_codes, outbox, brand)
-    tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
+    tokens = SessionTokens(
+        database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s, settings.appeal_url or ""
+    )
     token_store = build_token_store(settings, database, keys)
     jwts = UserJwts(
         keys, users, token_store, settings.base_url, settings.jwt_ttl_s, settings.token_max_s, database.clock
@@ -176,6 +184,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         rate=admin_rate,
         used_factor=used_factor,
         requires_second_factor=settings.require_2fa != "off",
+        appeal_url=settings.appeal_url or "",
         recorder=PermissionChangeRecorder(),
     )
     applications = permissions.login_rules
@@ -205,7 +214,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     oauth = build_oauth(
         settings, database, ring, keys, jwts, token_store, verifications, service_tokens, outbox.wake_senders
     )
-    game_login = gsid_wiring.build(
+    game_login = build_game_login(
         settings,
         database,
         bus,
@@ -218,7 +227,13 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     registration = build_registration(settings, database, ring, links, outbox, password_login, brand, terms)
     upstream = build_upstream(settings, database, ring, outbox, brand, terms)
     key_rotation = KeyRotation(database, bus, ring)
+    bans = BanOperations((BannedSessions(), BannedGrants()))
     operations = build_operations(ring, password_changes, allow_http=not settings.https)
+    management = ManagementServices(
+        settings, database, ring, bus, operations, SupportOperations(database, users, sessions, games, factor_changes),
+        users, hasher, deletion, erasure, registration, permissions, service_tokens.identity_of, upstream, key_store,
+        key_rotation, change_reader, webhooks, admin_rate, bans,
+    )  # fmt: skip
     return Services(
         settings=settings,
         brand=brand,
@@ -253,41 +268,23 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         signed_in_games=games,
         deletion=deletion,
         erasure=erasure,
+        ban_expiry=BanExpiry(database, bans),
         history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
         authentication_data=authentication_data,
         oauth=oauth,
         game_login=game_login,
         device_login=build_device_login(settings, database, oauth, game_login),
+        players=build_players(
+            settings, database, tokens, authentication_data, used_factor, game_login, games, deletion, erasure
+        ),
         upstream=upstream,
         permissions=permissions,
         change_sequencer=ChangeSequencer(database, bus),
         change_reader=change_reader,
         webhook_sender=webhooks.sender,
         operations=operations,
-        management=build_management(
-            ManagementServices(
-                settings,
-                database,
-                ring,
-                bus,
-                operations,
-                SupportOperations(database, users, sessions, games, factor_changes),
-                users,
-                hasher,
-                deletion,
-                erasure,
-                registration,
-                permissions,
-                service_tokens.identity_of,
-                upstream,
-                key_store,
-                key_rotation,
-                change_reader,
-                webhooks,
-                admin_rate,
-            )
-        ),
+        management=build_management(management),
         applications=applications,
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),

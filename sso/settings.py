@@ -379,6 +379,27 @@ class Settings:
         parse_networks("127.0.0.1/32,::1/128"), values.networks, "Networks that may call `info`.", see="games"
     )
 
+    # Players
+    guests: Literal["off", "on"] = setting(
+        "off",
+        values.choice("off", "on"),
+        "`on` or `off`. With `on`, players may start as guests, who have no login and sign in with a key of their "
+        "device.",
+        see="players",
+    )
+    rate_guest: int = setting(
+        100,
+        count,
+        "New guests per hour from one IPv4 address or IPv6 /64, then 429; an IPv6 /48 may have ten times as many. 0 "
+        "means no limit.",
+    )
+    guest_days: int = setting(
+        90,
+        integer(1, 3650),
+        "Guests who have not been seen for this many days are erased.",
+        see="players",
+    )
+
     # Mail
     smtp_url: SecretText | None = setting(
         None,
@@ -430,6 +451,13 @@ class Settings:
         values.link,
         "Where people get help: `https://`, `http://` or `mailto:`. Pages and mails link to it.",
         example="mailto:support@example.com",
+    )
+    appeal_url: str | None = setting(
+        None,
+        values.link,
+        "Where banned players can appeal: `https://`, `http://` or `mailto:`. Games and pages show it with the reason.",
+        example="https://example.com/appeal",
+        see="players",
     )
     privacy_url: str | None = setting(
         None,

@@ -354,6 +354,7 @@ def test_proofs_are_stated_where_they_are_checked() -> None:
     assert calls_of("by_first_factor") == {"accounts/login/pages.py"}
     assert calls_of("after_password") == {"accounts/account_page/pages.py"}
     assert calls_of("by_ticket") == {"personal_data/closed_account.py"}
+    assert calls_of("by_device_key") == {"players/guests.py"}
     assert calls_of("by_session_token") == {"accounts/session_tokens.py"}
     assert calls_of("by_browser") == {"gsid/login_issuer.py"}
 

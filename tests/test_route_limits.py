@@ -15,6 +15,7 @@ from sso.health import Health
 from sso.telemetry.metrics import Metrics
 from tests.kit.browser import AuthenticatorApp, Browser, new_user
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.guest import Device
 from tests.kit.oauth import AUTHORIZE, new_site
 from tests.kit.password_reset import ask_for_link, mailed_link, open_link
 from tests.kit.postgres import Postgres
@@ -23,13 +24,18 @@ from tests.kit.server import QUICK, Server, running
 from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
 
 LIMIT = 2
-NAMES = ("LOGIN", "ACCOUNT", "AUTHORIZE", "USER_CODE", "ADMIN", "GETGSID", "UPSTREAM", "REGISTER")
+NAMES = ("LOGIN", "ACCOUNT", "AUTHORIZE", "USER_CODE", "ADMIN", "GETGSID", "UPSTREAM", "REGISTER", "GUEST")
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
 def limited(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    settings = {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_WORKERS": "1", "SSO_REGISTRATION": "open"}
+    settings = {
+        "SSO_DATABASE_URL": postgres_server.fresh(),
+        "SSO_WORKERS": "1",
+        "SSO_REGISTRATION": "open",
+        "SSO_GUESTS": "on",
+    }
     settings |= {f"SSO_RATE_{name}": str(LIMIT) for name in NAMES} | {"SSO_REGISTRATION_CHALLENGE": "off"}
     with running(tmp_path_factory.mktemp("limits"), **QUICK | settings) as server:
         yield server
@@ -61,6 +67,13 @@ class Requests:
     def login(self, password: str) -> Callable[[], httpx.Response]:
         login = self.user().login
         return lambda: self.http.post("/proxy/api/login", json={"login": login, "password": password})
+
+    def ticket(self) -> Callable[[], httpx.Response]:
+        """Tickets that do not have the form of their kind; no store is asked."""
+        record = {"id": "game-center", "kind": "game_center", "client_id": "com.example.game"}
+        self.server.apply({"identity_providers": [record]})
+        body = {"provider": "game-center", "ticket": "wrong"}
+        return lambda: self.http.post("/proxy/api/ticket", json=body)
 
     def permissions(self) -> Callable[[], httpx.Response]:
         user = self.user()
@@ -105,9 +118,11 @@ SENDERS: dict[tuple[str, str], Callable[[Requests], Callable[[], httpx.Response]
     ("/login/upstream", "UPSTREAM"): lambda requests: lambda: requests.http.get("/login/upstream/x/callback?state=x"),
     ("/proxy/api/login", "LOGIN"): lambda requests: requests.login("wrong"),
     ("/proxy/api/login", "ACCOUNT"): lambda requests: requests.login(PASSWORD),
+    ("/proxy/api/ticket", "LOGIN"): Requests.ticket,
     ("/proxy/api/gameSession", "GETGSID"): lambda requests: (
         lambda: requests.http.post("/proxy/api/gameSession/getGsid", json={})
     ),
+    ("/proxy/api/guest", "GUEST"): lambda requests: lambda: Device().call(requests.http),
     ("/proxy/oauth", "AUTHORIZE"): Requests.authorize,
     ("/register", "REGISTER"): lambda requests: lambda: request_mail(requests.browser(), new_address()),
     ("/reset", "LOGIN"): Requests.reset_code,

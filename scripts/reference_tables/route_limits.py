@@ -57,9 +57,11 @@ FAMILIES = {
     "/login/upstream": Family("none", "``SSO_RATE_UPSTREAM``", "32 outgoing requests"),
     "/logout": Family("browser session", "none", CHEAP),
     "/proxy/api/login": Family("password", "``SSO_RATE_LOGIN``, ``SSO_RATE_ACCOUNT``", "password hashing"),
+    "/proxy/api/ticket": Family("ticket of a store", "``SSO_RATE_LOGIN``", "16 outgoing requests of a provider"),
     "/proxy/api/gameSession": Family(
         "signature of the game", "``SSO_RATE_GETGSID``", f"signature verification; {PARSER}"
     ),
+    "/proxy/api/guest": Family("signature of the device", "``SSO_RATE_GUEST``, per hour", CHEAP),
     "/proxy/oauth": Family("client secret or browser session", "``SSO_RATE_AUTHORIZE``", f"{PARSER}"),
     "/register": Family("none", "``SSO_RATE_REGISTER``", "password hashing"),
     "/reset": Family("link of a mail", "``SSO_RATE_LOGIN``", "password hashing"),

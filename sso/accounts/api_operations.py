@@ -24,7 +24,8 @@ LOGIN_EXAMPLE = {
 AUTHENTICATION_DATA = envelope(
     ("user_id", "token"),
     user_id=STRING,
-    auth={"enum": ["login", "otp", "token", "gsid"], "description": "How the user was authenticated."},
+    auth={"enum": ["login", "otp", "token", "gsid", "guest"], "description": "How the user was authenticated."},
+    guest={"type": "boolean", "description": "True for a guest, absent for others."},
     nick=STRING,
     country=STRING,
     lang=STRING,

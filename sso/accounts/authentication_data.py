@@ -4,7 +4,7 @@ from typing import Any
 
 from sso.accounts.model import LoginOptions, SignedIn
 from sso.accounts.ports import ApplicationDirectory
-from sso.accounts.session_tokens import SessionTokens, TokenSource
+from sso.accounts.session_tokens import IssuedSessionTokens, SessionTokens, TokenSource
 from sso.accounts.user_jwt import UserJwts
 
 
@@ -29,6 +29,17 @@ class AuthenticationDataIssuer:
         # Raises LoginNotAllowed before any token is issued.
         permissions = await self._applications.permissions(user, options.address, options.application_ids)
         issued = await self._tokens.issue(user, signed_in.authentication, options, source, sign_in_id)
+        return self.render(signed_in, options, issued, permissions)
+
+    def render(
+        self,
+        signed_in: SignedIn,
+        options: LoginOptions,
+        issued: IssuedSessionTokens,
+        permissions: dict[str, list[str]],
+    ) -> dict[str, Any]:
+        """Returns the data of a user who has got these tokens."""
+        user = signed_in.user
         data: dict[str, Any] = {
             "status": "OK",
             "user_id": user.user_id,
@@ -44,6 +55,8 @@ class AuthenticationDataIssuer:
             "stoken": issued.stoken,
             "token_exp": issued.token_exp,
         }
+        if user.is_guest:
+            data["guest"] = True
         if options.application_ids:
             data["permissions"] = permissions
         if options.meta:

@@ -6,11 +6,13 @@ from datetime import datetime
 from typing import Any
 
 from sso.accounts.authentication_context import AuthenticationContext
+from sso.core.ban import Ban, read_bans
 from sso.core.domains import domain_key
 from sso.core.mail_address import MAX_ADDRESS_LENGTH, check_mail_address
 from sso.core.net import Address
 
 NO_LOGIN = ""  # a key that no user has
+GUEST_TAG = "guest"
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,18 @@ class User:
     deletion_due: datetime | None  # when the account, which is disabled until then, will be erased
     deletion_by: str | None  # "user", "operator" or "disabled"
     updated: datetime | None
+    bans: tuple[Ban, ...]
 
     @property
     def second_factors(self) -> tuple[str, ...]:
         """The second factors that are turned on: "totp", "email", "passkey"."""
         factors = {"totp": self.totp_sealed is not None, "email": self.email_2fa, "passkey": self.passkey_count > 0}
         return tuple(factor for factor, is_on in factors.items() if is_on)
+
+    @property
+    def is_guest(self) -> bool:
+        """Whether the user is a guest: a player who has no login, but the key of a device or a store account."""
+        return not self.login
 
     @property
     def is_closed(self) -> bool:
@@ -67,7 +75,8 @@ class User:
     @classmethod
     def from_row(cls, row: Any) -> "User":
         values = {name: row[name] for name in cls.__dataclass_fields__}
-        return cls(**{**values, "tags": tuple(values["tags"]), "purchases": tuple(values["purchases"])})
+        tuples = {"tags": tuple(values["tags"]), "purchases": tuple(values["purchases"])}
+        return cls(**{**values, **tuples, "bans": read_bans(values["bans"])})
 
 
 def login_key(login: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sso.accounts.disabling import set_disabled
-from sso.accounts.model import User, login_key
+from sso.accounts.model import GUEST_TAG, User, login_key
 from sso.accounts.password_changes import BY_OPERATOR, PasswordChanges
 from sso.accounts.second_factor.codes import totp_purpose
 from sso.accounts.user_record import UserChanges, UserRecord
@@ -31,6 +31,8 @@ from sso.db.transaction import Transaction
 # Who knows one of these could still sign in, so their change ends everything that was issued before.
 _CREDENTIALS = frozenset(("password_hash", "totp_sealed", "email_2fa"))
 _COLUMNS = UserChanges.model_fields.keys() - {"user_id", "password", "totp_secret"}
+# A guest becomes an account when the player registers, and in no other way.
+_NOT_OF_GUESTS = ("login", "password", "totp_secret", "email_2fa", "email_verified")
 _AUDIT_NAMES = {"password_hash": "password", "totp_sealed": "totp_secret", "login_key": None}
 
 
@@ -74,6 +76,7 @@ class UserOperations:
         user_id = record.user_id or await unused_user_id(tx)
         if await was_erased(tx, user_id):
             raise FieldError(("user_id",), "belonged to a user who was erased; choose another one")
+        _check_guest_fields(record, None)
         values = self._values(record, None, user_id)
         if password_hash is not None:
             values["password_hash"] = password_hash
@@ -86,6 +89,7 @@ class UserOperations:
     ) -> bool:
         if user.deletion_by == "erasing":
             raise FieldError(("user_id",), "belongs to a user who is being erased")
+        _check_guest_fields(changes, user)
         user_id = user.user_id
         values = self._values(changes, user, user_id)
         changed = {name: value for name, value in values.items() if getattr(user, name) != _comparable(value)}
@@ -124,6 +128,21 @@ class UserOperations:
         if user is None or user.totp_sealed is None:
             return False
         return self.keyring.decrypt(totp_purpose(user.user_id), user.totp_sealed) == secret
+
+
+def _check_guest_fields(changes: UserChanges, user: User | None) -> None:
+    """Raises FieldError if the changes give a guest what only accounts have, or the tag of guests to someone else."""
+    is_guest = user is not None and user.is_guest
+    for name in _NOT_OF_GUESTS if is_guest else ():
+        if getattr(changes, name):
+            raise FieldError((name,), "a guest has none; the player makes the guest an account by registering")
+    if changes.tags is None:
+        return
+    if is_guest and GUEST_TAG not in changes.tags:
+        raise FieldError(("tags",), f"must contain {GUEST_TAG}, because the user is a guest")
+    had_tag = user is not None and GUEST_TAG in user.tags
+    if not is_guest and GUEST_TAG in changes.tags and not had_tag:
+        raise FieldError(("tags",), f"{GUEST_TAG} is the tag of guests and cannot be given to other users")
 
 
 def login_taken() -> FieldError:

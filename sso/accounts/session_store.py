@@ -214,6 +214,8 @@ class SessionStore:
         Raises InvalidCredentials if the user was revoked since it was read, and TooManyAttempts if a counter of the
         login is blocked.
         """
+        if user.is_guest:  # whatever is linked to a guest: only the game signs a guest in
+            raise InvalidCredentials
         # A statement of its own, because it may wait for a transaction that is ending the session.
         sid = await self._replace(user.user_id, [digest(old) for old in (session, visit) if old]) if session else None
         secret, session_id = secret_token(), record_id()

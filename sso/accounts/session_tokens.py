@@ -5,13 +5,21 @@ the kind and end of a short or bound one, its addresses and applications, and ti
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sso.accounts.authentication_context import AuthenticationContext, by_session_token
-from sso.accounts.errors import InvalidCredentials
+from sso.accounts.errors import Banned, InvalidCredentials
 from sso.accounts.guarded_statements import guarded_by_user
 from sso.accounts.model import LoginOptions, SignedIn, User
-from sso.accounts.session_token_statements import ISSUE, ISSUE_COLUMNS, LOOK_UP
+from sso.accounts.session_token_statements import (
+    BAN_OF_TOKEN,
+    ISSUE,
+    ISSUE_APPLICATIONS,
+    ISSUE_COLUMNS,
+    LOOK_UP,
+)
 from sso.accounts.user_jwt import InheritedLimits
+from sso.core.ban import Ban
 from sso.core.errors import ApiError
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address, intersection, parse_address, parse_network
@@ -68,6 +76,17 @@ class TokenSource:
 
 
 @dataclass(frozen=True)
+class PreparedSessionTokens:
+    """Tokens that no statement has issued yet."""
+
+    token: str
+    stoken: str
+    life: int
+    sign_in_id: str
+    columns: dict[str, Any]  # those of `ISSUE_COLUMNS`
+
+
+@dataclass(frozen=True)
 class IssuedSessionTokens:
     token: str
     stoken: str
@@ -78,20 +97,28 @@ class IssuedSessionTokens:
 
 
 class SessionTokens:
-    def __init__(self, database: Database, long_s: int, short_s: int, max_s: int) -> None:
+    def __init__(self, database: Database, long_s: int, short_s: int, max_s: int, appeal_url: str = "") -> None:
+        self._database = database
+        self._appeal_url = appeal_url
         self._long_s = long_s
         self._short_s = short_s
         self._max_s = max_s  # from the original sign-in
         self._look_up = Batch(database, LOOK_UP)
-        self._issue = guarded_by_user(database, "accounts.session_token_statements.ISSUE", ISSUE, ISSUE_COLUMNS)
+        self._issue = guarded_by_user(
+            database, "accounts.session_token_statements.ISSUE", ISSUE, ISSUE_COLUMNS, ISSUE_APPLICATIONS
+        )
 
     async def sign_in(self, token: str, address: Address) -> TokenSource:
-        """Raises InvalidCredentials if the token is unknown, expired, revoked or bound to another address."""
+        """Raises InvalidCredentials if the token is unknown, expired, revoked or bound to another address.
+
+        Raises Banned if a ban of its user has ended it.
+        """
         token_digest = digest(token)
         row = await self._look_up(digest=token_digest, max_s=float(self._max_s))
         if row is None or (row["kind"] == "bound" and parse_address(row["address"]) != address):
             LOGINS.add("token", "wrong_credentials")
-            raise InvalidCredentials
+            ban = await self._database.value(BAN_OF_TOKEN, digest=token_digest) if row is None else None
+            raise Banned(Ban.from_json(ban), self._appeal_url) if ban else InvalidCredentials
         LOGINS.add("token", "success")
         ips = tuple(row["ips"]) if row["ips"] is not None else None
         if row["kind"] == "bound":
@@ -126,42 +153,61 @@ class SessionTokens:
         Raises InvalidCredentials if the user was revoked, or the sign-in was ended, since it was read, and if a new
         sign-in with the id ``sign_in_id`` exists already.
         """
+        new = self.prepare(authentication, options, source, sign_in_id)
+        row = await self._issue(user_id=user.user_id, valid_from=user.valid_from, **new.columns)
+        if row is None:
+            raise InvalidCredentials
+        return self.issued(new, authentication, row["validated_at"], source)
+
+    def prepare(
+        self,
+        authentication: AuthenticationContext,
+        options: LoginOptions,
+        source: TokenSource | None = None,
+        sign_in_id: str = "",
+    ) -> PreparedSessionTokens:
+        """Returns new tokens, for a statement that issues them."""
         kind, life = self._kind_and_life(options, source)
         token, stoken = secret_token(), "" if kind == "bound" else secret_token()
         sign_in_id = source.sign_in_id if source else sign_in_id or record_id()
         ips = source.addresses(options.fixed_ips) if source else options.fixed_ips or None
-        row = await self._issue(
-            user_id=user.user_id,
-            valid_from=user.valid_from,
-            token=digest(token),
-            kind=kind,
-            address=str(options.address),
-            life=float(life),
-            stoken=digest(stoken) if stoken else None,
-            short_life=float(min(life, self._short_s)),
-            sign_in=sign_in_id,
-            source=source.token_digest if source else None,
-            auth=authentication.auth,
-            auth_time=authentication.auth_time,
-            second_factor=authentication.has_second_factor,
-            app_id=options.app_id,
-            gapp_id=options.gapp_id,
-            ips=",".join(ips) if ips is not None else None,
-            max_s=float(self._max_s),
-        )
-        if row is None:
-            raise InvalidCredentials
-        validated_at: int = row["validated_at"]
+        columns = {
+            "token": digest(token),
+            "kind": kind,
+            "address": str(options.address),
+            "life": float(life),
+            "stoken": digest(stoken) if stoken else None,
+            "short_life": float(min(life, self._short_s)),
+            "sign_in": sign_in_id,
+            "source": source.token_digest if source else None,
+            "auth": authentication.auth,
+            "auth_time": authentication.auth_time,
+            "second_factor": authentication.has_second_factor,
+            "app_id": options.app_id,
+            "gapp_id": options.gapp_id,
+            "ips": ",".join(ips) if ips is not None else None,
+            "max_s": float(self._max_s),
+        }
+        return PreparedSessionTokens(token, stoken, life, sign_in_id, columns)
+
+    def issued(
+        self,
+        new: PreparedSessionTokens,
+        authentication: AuthenticationContext,
+        validated_at: int,
+        source: TokenSource | None = None,
+    ) -> IssuedSessionTokens:
+        """Returns the tokens that a statement has issued at this time."""
         factor = authentication.has_second_factor
         if source:
             ends = validated_at + min(source.life, source.sign_in_life)
-            inherited = InheritedLimits(source.auth_time, ends, source.ips, sign_in_id, second_factor=factor)
+            inherited = InheritedLimits(source.auth_time, ends, source.ips, new.sign_in_id, second_factor=factor)
         elif authentication.auth_time is None:
-            inherited = InheritedLimits(auth_time=validated_at, sign_in_id=sign_in_id, second_factor=factor)
+            inherited = InheritedLimits(auth_time=validated_at, sign_in_id=new.sign_in_id, second_factor=factor)
         else:  # the sign-in is new, the authentication is not
             ends = validated_at + self._max_s
-            inherited = InheritedLimits(authentication.auth_time, ends, sign_in_id=sign_in_id, second_factor=factor)
-        return IssuedSessionTokens(token, stoken, life, validated_at, sign_in_id, inherited)
+            inherited = InheritedLimits(authentication.auth_time, ends, sign_in_id=new.sign_in_id, second_factor=factor)
+        return IssuedSessionTokens(new.token, new.stoken, new.life, validated_at, new.sign_in_id, inherited)
 
     def _kind_and_life(self, options: LoginOptions, source: TokenSource | None) -> tuple[str, int]:
         kind, life = "long", self._long_s

@@ -6,14 +6,14 @@ from sso.accounts.model import User, login_key
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 
-_ALL = Statement("SELECT * FROM users ORDER BY reg_time, user_id")
+_ALL = Statement("SELECT * FROM users WHERE login <> '' ORDER BY reg_time, user_id")
 _FIND_ID = Statement("SELECT user_id FROM users WHERE user_id = :name OR login_key = :login_key")
 _LOGINS = Statement("SELECT user_id, login FROM users WHERE user_id = ANY (CAST(:user_ids AS text[]))")
 _COUNT = Statement("SELECT count(*) FROM (SELECT FROM users LIMIT :limit) u")
 
 
 async def list_users(tx: Runner) -> Sequence[User]:
-    """Returns all users, in the order of their registration."""
+    """Returns all users but guests, in the order of their registration."""
     return [User.from_row(row) for row in await tx.rows(_ALL)]
 
 

@@ -113,6 +113,8 @@ class UserJwts:
             "fac": factor_digest(options.factor),
             **issued_after(user.valid_from, now),
         }
+        if user.is_guest:
+            claims["guest"] = True
         if auth_time:
             claims["auth_time"] = auth_time
         if inherited.second_factor:

@@ -23,6 +23,7 @@ TABLES = (
     "used_puzzles",
     "used_passkey_challenges",
     "known_factors",
+    "device_nonces",
     "throttle",
     "game_sessions",
     "game_violations",

@@ -54,6 +54,7 @@ class GameLogin:
     login_flows: GameLoginFlows
     location_url: str  # the secret is appended to it
     info_allow: tuple[Network, ...]
+    appeal_url: str
 
     def drain(self) -> None:
         """Answers all held polls and closes all sockets, because this worker stops."""
@@ -62,7 +63,7 @@ class GameLogin:
         self.socket_registry.drain()
 
 
-def build(
+def build_game_login(
     settings: Settings,
     database: Database,
     bus: Bus,
@@ -116,4 +117,5 @@ def build(
         login_flows=GameLoginFlows(confirmation),
         location_url=location_url,
         info_allow=settings.info_allow,
+        appeal_url=settings.appeal_url or "",
     )

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 SERVICE_OPERATIONS = {
     "POST /proxy/api/login": "login",
+    "POST /proxy/api/guest": "sign_in_guest",
+    "POST /proxy/api/ticket": "sign_in_with_ticket",
     "GET /proxy/oauth/authorize": "authorize",
     "POST /proxy/oauth/authorize": "authorize_with_form",
     "POST /proxy/oauth/token": "get_tokens",
@@ -40,6 +42,10 @@ SERVICE_OPERATIONS = {
     "POST /api/permissions/meta/data": "manage_permissions",
     "POST /api/permissions/check": "check_permissions",
     "POST /api/permissions/audit": "read_audit_trail",
+    "GET /.well-known/authzen-configuration": "get_authzen_configuration",
+    "POST /access/v1/evaluation": "evaluate_access",
+    "POST /access/v1/evaluations": "evaluate_accesses",
+    "POST /access/v1/search/action": "search_actions",
     "GET /api/permissions/application/publicKeys/{app_id}": "list_public_keys_of_application",
     "GET /api/permissions/application/publicKey/{key_id}": "get_public_key",
     "GET /api/permissions/keys": "get_token_keys",

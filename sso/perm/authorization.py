@@ -104,7 +104,9 @@ class Authorizer:
         _check_credentials(caller, application_id, target)
         secret, service = NO_SECRET_RIGHTS, False
         if target is not None:
-            read = target.rights_of_everyone if caller.second_factor_missing else target.secret_rights
+            # Rights over the data of others are administrative, and a guest has none.
+            has_none = caller.second_factor_missing or central.facts.user.is_guest
+            read = target.rights_of_everyone if has_none else target.secret_rights
             secret = read(caller.now)
             service = _is_service_of(caller, target)
         rights = rights_of(caller, effective, application_id, secret, service=service)

@@ -23,6 +23,7 @@ from sso.personal_data.erasure_store import (
     claim_account,
     erase_account,
     scrub_audit,
+    scrub_audit_of_guest,
 )
 
 BEING_ERASED = "is being erased by a worker; try again in a few minutes"
@@ -78,6 +79,9 @@ class AccountErasure:
 
     async def _scrub_audit(self, user: ClaimedUser) -> None:
         """Removes personal data from the audit trail, a few rows at a time: it may have millions of rows."""
+        if not user.login:
+            await scrub_audit_of_guest(self._database, user.user_id)
+            return
         first_id, last_id = await audit_ids(self._database)
         for first in range(first_id, last_id + 1, AUDIT_ROWS):
             await scrub_audit(self._database, user, first, first + AUDIT_ROWS)

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import orjson
 
+from sso.accounts.bans.identity_store import forget_erased_user
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.personal_data.tables import WITHOUT_FOREIGN_KEY
@@ -51,6 +52,14 @@ _SCRUB_AUDIT = Statement(
             ELSE CAST(regexp_replace(CAST(after AS text), :pattern, 'erased', 'g') AS jsonb) END
     WHERE id >= :first AND id < :end AND (user_id = :user_id OR {_ABOUT_USER}
         OR position(:login IN CAST(before AS text)) > 0 OR position(:login IN CAST(after AS text)) > 0)"""
+)
+# A guest has no login that entries about others could contain, so the indexes find all entries at once.
+_SCRUB_AUDIT_OF_GUEST = Statement(
+    f"""UPDATE audit SET address = CASE user_id WHEN :user_id THEN '' ELSE address END,
+        before = CASE WHEN NOT {_ABOUT_USER} THEN before END,
+        after = CASE WHEN {_ABOUT_USER} THEN CAST('{{"erased"\\: true}}' AS jsonb) ELSE after END
+    WHERE user_id = :user_id OR (operation LIKE 'user.%' AND target = :user_id)
+        OR (operation = 'permissions.save' AND split_part(target, '/', 2) = :user_id)"""
 )
 _LOCK_CLAIMED = Statement(
     """SELECT user_id FROM users WHERE user_id = :user_id AND deletion_by = 'erasing' AND deletion_due = :lease
@@ -113,6 +122,11 @@ async def scrub_audit(runner: Runner, user: ClaimedUser, first: int, end: int) -
     await runner.value(_SCRUB_AUDIT, **values, first=first, end=end)
 
 
+async def scrub_audit_of_guest(runner: Runner, user_id: str) -> None:
+    """Removes personal data of a guest from all entries."""
+    await runner.value(_SCRUB_AUDIT_OF_GUEST, user_id=user_id)
+
+
 async def erase_account(tx: Transaction, user: ClaimedUser) -> bool:
     """Deletes all rows of the user. Returns False if another worker has the claim, or has erased the account."""
     if await tx.value(_LOCK_CLAIMED, user_id=user.user_id, lease=user.deletion_due) is None:
@@ -120,6 +134,7 @@ async def erase_account(tx: Transaction, user: ClaimedUser) -> bool:
     for statement in _DELETE_ROWS:
         await tx.value(statement, user_id=user.user_id)
     await tx.value(_DELETE_MAILS, login=user.login)
+    await forget_erased_user(tx, user.user_id)
     await tx.value(_REMEMBER, user_id=user.user_id)
     await tx.value(_DELETE_USER, user_id=user.user_id)
     return True

@@ -10,6 +10,7 @@ EXPORTED = {
     "session_tokens": ("kind", "address", "expires", "ips", "app_id", "gapp_id", "used"),
     "known_factors": ("expires",),
     "recovery_code_sets": ("created",),
+    "device_keys": ("id", "algorithm", "created", "last_used"),
     "passkeys": ("name", "transports", "created", "last_used"),
     "linked_identities": ("provider_id", "subject", "name", "created", "last_used"),
     "mailed_links": ("purpose", "created", "expires"),
@@ -22,6 +23,7 @@ EXPORTED = {
     "role_assignments": ("application_id", "name", "expired", "ttl"),
     "project_members": ("project_id", "level", "resource", "role", "expired", "ttl"),
     "group_users": ("group_id",),
+    "user_bans": ("application_id", "project_id", "until", "reason", "created"),
 }
 # Tables whose rows contain nothing but secrets, counters and references; most of them live for minutes.
 TRANSIENT = (
@@ -35,6 +37,8 @@ TRANSIENT = (
     "recovery_codes",
     "upstream_attempts",
 )
+# The bans of an erased user are deleted, or kept without the note to keep identities from starting again.
+KEPT_WITHOUT_PERSONAL_DATA = ("user_bans",)
 # Tables whose rows have no foreign key to the user, because they may exist without one.
 WITHOUT_FOREIGN_KEY = (
     "user_records",

@@ -46,7 +46,8 @@ class ResponseFinisher:
     def __call__(self, outcome: Response | Exception) -> Response:
         response = self._render(outcome) if isinstance(outcome, Exception) else outcome
         self._security.add(response.headers)
-        response.headers.add("X-Request-Id", self._request_id)
+        if "X-Request-Id" not in response.headers:  # AuthZEN returns the id of the client
+            response.headers.add("X-Request-Id", self._request_id)
         self._access_log.record(self._method, self._route, response.status_code, self._started, self._span)
         return response
 
@@ -114,13 +115,15 @@ class Middleware:
         if error_format is ErrorFormat.PAGE and has_request_context():  # a WebSocket is opened by a program
             return await error_page(
                 rendered.status,
-                rendered.message,
+                getattr(error, "page_text", rendered.message),
                 g.request_id,
                 rendered.headers,
                 self._log_reason(error),
                 heading=getattr(error, "heading", None),
                 developer_hint=getattr(error, "developer_hint", None),
                 developer_path=getattr(error, "developer_path", ""),
+                facts=getattr(error, "page_facts", None),
+                link=getattr(error, "page_link", None),
             )
         return render_error(rendered, error_format)
 

@@ -113,6 +113,10 @@ def call_users(api: Api, application: int, studio: Studio) -> str:
     api("update_user", {"tags": []}, {"dry_run": "1"}, **at)
     api("delete_user", **at)
     api("restore_user", **at)
+    scope = {"application_id": application}
+    ban = api("ban_user", {"scope": scope, "until": 4102444800, "reason": "Cheating", "note": "report"}, **at)
+    api("list_user_bans", **at)
+    api("unban_user", ban_id=ban["id"], **at)
     api("create_role", {"application_id": application, "name": "player"})
     roles = [{"name": "player", "expired": 4102444800}]
     api("update_user_permissions", {"application_id": application, "roles": roles, "private_data": RULE}, **at)
@@ -188,6 +192,8 @@ def call_services(api: Api) -> None:
     api("update_identity_provider", {"position": 2}, provider_id="local")
     api("test_identity_provider", provider_id="local")
     api("delete_identity_provider", provider_id="local")
+    api("create_identity_provider", {"id": "game", "kind": "game_center", "client_id": "com.example.game"})
+    api("test_identity_provider", provider_id="game")
     side = {"algorithm": "ES256", "side": True}
     kid = api("rotate_signing_key", side)["kid"]
     api("rotate_signing_key", side)

@@ -36,6 +36,9 @@ PERMISSIONS = tuple(
         "roles", "meta/schema", "meta/data", "check", "audit",
     )
 )  # fmt: skip
+AUTHZEN = (
+    "/.well-known/authzen-configuration", "/access/v1/evaluation", "/access/v1/evaluations", "/access/v1/search/action",
+)  # fmt: skip
 ADMIN = tuple(
     f"/api/admin/{path}"
     for path in (
@@ -57,6 +60,7 @@ ADMIN = tuple(
         "state", "state/apply", "state/diff", "state/export", "webhooks/<webhook_id>/dead-letters",
         "users", "users/<user_id>", "users/<user_id>/assignments", "users/<user_id>/factors", "users/<user_id>/games",
         "users/<user_id>/factors/block", "users/<user_id>/export", "users/<user_id>/restore",
+        "users/<user_id>/bans", "users/<user_id>/bans/<ban_id>",
         "users/<user_id>/games/<sign_in_id>", "users/<user_id>/permissions", "users/<user_id>/sessions",
         "users/<user_id>/sessions/<session_id>", "webhooks", "webhooks/<webhook_id>", "webhooks/<webhook_id>/failed",
         "webhooks/<webhook_id>/failed/retry",
@@ -82,8 +86,8 @@ ROUTES = (
     "/forgot", "/language", "/login/code/passkey", "/login/identity", "/login/identity/create", "/login/identity/link",
     "/login/keep", "/login/passkey", "/login/upstream/<provider_id>", "/login/upstream/<provider_id>/callback",
     "/register", "/register/code", "/register/complete", "/reset", "/device",
-    "/proxy/api/login", "/healthz", "/readyz", "/static/<path:filename>", *KEYS, *OAUTH, *PERMISSIONS,
-    *ADMIN, *GAMES,
+    "/proxy/api/login", "/proxy/api/guest", "/proxy/api/ticket", "/healthz", "/readyz", "/static/<path:filename>",
+    *KEYS, *OAUTH, *PERMISSIONS, *AUTHZEN, *ADMIN, *GAMES,
 )  # fmt: skip
 # Forms, and the login operation. OAuth, permissions and games test their own routes.
 POSTS = tuple(
@@ -100,11 +104,13 @@ POSTS = tuple(
         "/docs/api/<operation_id>",
         "/openapi.json",
         "/login/identity",
+        "/proxy/api/guest",  # it does not exist while guests are off
         "/healthz",
         "/readyz",
         *KEYS,
         *OAUTH,
         *PERMISSIONS,
+        *AUTHZEN,
         *ADMIN,
         *GAMES,
     )
@@ -234,8 +240,10 @@ def test_no_response_names_the_server_software(responses: dict[str, httpx.Respon
         assert not re.search(r"Traceback|werkzeug|quart|asyncpg|\.py\b", response.text), name
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null"])
-@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+@pytest.mark.parametrize(
+    ("method", "origin"),
+    [("GET", "https://evil.example"), ("POST", "null"), ("OPTIONS", "https://evil.example"), ("OPTIONS", "null")],
+)
 def test_foreign_origins_get_no_cors_headers(client: httpx.Client, method: str, origin: str) -> None:
     headers = {"Origin": origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x"}
     for path in (*ROUTES, "/nothing", "/proxy/api/nothing", "/static/sso.css"):

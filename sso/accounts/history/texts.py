@@ -42,6 +42,8 @@ TEXTS = {
     EventKind.NOTICES_OFF: _("Sign-in notices turned off"),
     EventKind.PROFILE_CHANGED: _("Profile changed"),
     EventKind.DATA_EXPORTED: _("Data downloaded"),
+    EventKind.BANNED: _("Banned"),
+    EventKind.UNBANNED: _("Ban ended"),
     EventKind.DELETION_REQUESTED: _("Deletion of the account requested"),
     EventKind.DELETION_CANCELLED: _("Deletion of the account cancelled"),
 }
@@ -54,6 +56,8 @@ METHODS = {
     "upstream+otp": _("with another provider and a second step"),
     "upstream+passkey": _("with another provider and a passkey"),
     "gsid": _("confirmed in a browser"),
+    "ticket": _("with another provider"),
+    "ticket+otp": _("with another provider and a second step"),
 }
 WARNINGS = (EventKind.SIGN_IN_FAILED, EventKind.CODE_FAILED)
 

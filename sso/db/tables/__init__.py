@@ -13,6 +13,7 @@ from sso.db.tables.accounts import (
     user_ids,
     users,
 )
+from sso.db.tables.bans import banned_identities, user_bans
 from sso.db.tables.changes import change_events, change_stream, webhook_failures, webhooks
 from sso.db.tables.columns import metadata
 from sso.db.tables.gsid import game_sessions, game_violations
@@ -40,6 +41,7 @@ from sso.db.tables.perm import (
     user_records,
 )
 from sso.db.tables.permission_history import permission_commits, permission_history, permission_versions
+from sso.db.tables.players import device_keys, device_nonces
 from sso.db.tables.service import (
     login_funnel,
     node_workers,
@@ -63,10 +65,13 @@ __all__ = [
     "application_keys",
     "applications",
     "audit",
+    "banned_identities",
     "browser_sessions",
     "change_events",
     "change_stream",
     "deleted_secrets",
+    "device_keys",
+    "device_nonces",
     "email_codes",
     "factor_guesses",
     "game_sessions",
@@ -106,6 +111,7 @@ __all__ = [
     "upstream_attempts",
     "upstream_nonces",
     "used_puzzles",
+    "user_bans",
     "user_groups",
     "user_ids",
     "user_records",

@@ -40,6 +40,8 @@ class TokenExchange:
             caller = await self._jwts.verify(user_jwt, address, factor=factor, exchanged=True)
         except InvalidToken:
             raise InvalidAccessToken from None
+        if caller.user.is_guest:  # an ID token says nothing about guests, so a site would take one for an account
+            raise InvalidAccessToken
         now = int(self._clock.now())
         exp = min(now + self._id_token_s, caller.claims["exp"])
         id_token = self._token_issuer.exchanged_id_token(caller.user.user_id, now, exp)

@@ -13,17 +13,20 @@ class UserFacts:
     tags: frozenset[str] = frozenset()
     purchases: frozenset[str] = frozenset()
     address: Address | None = None  # of the request; without one, no ip condition holds
+    is_guest: bool = False  # a guest has no login, and no administrative right whatever the conditions say
 
     @classmethod
     def from_login(
         cls,
         user_id: str,
-        login: str,
+        login: str | None,
         tags: tuple[str, ...] = (),
         purchases: tuple[str, ...] = (),
         address: Address | None = None,
     ) -> "UserFacts":
-        return cls(user_id, login_domain(login), frozenset(tags), frozenset(purchases), address)
+        """``login`` is None for a user who does not exist, and empty for a guest."""
+        is_guest = login == ""
+        return cls(user_id, login_domain(login or ""), frozenset(tags), frozenset(purchases), address, is_guest)
 
 
 def login_domain(login: str) -> str:

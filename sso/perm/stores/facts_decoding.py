@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sso.core.ban import read_bans
 from sso.core.net import Address
 from sso.db.transaction import Row
 from sso.perm.engine.decode import decode_group, decode_own_record, decode_project
@@ -11,15 +12,14 @@ from sso.perm.engine.user_facts import UserFacts
 
 def decode_facts(row: Row, user_id: str, address: Address | None) -> PermissionFacts:
     """Returns the facts about a user at this address."""
-    user = UserFacts.from_login(
-        user_id, row["login"] or "", tuple(row["tags"] or ()), tuple(row["purchases"] or ()), address
-    )
+    user = UserFacts.from_login(user_id, row["login"], tuple(row["tags"] or ()), tuple(row["purchases"] or ()), address)
     return PermissionFacts(
         user=user,
         own=decode_own_record({**(row["record"] or {}), "roles": row["roles"]}),
         removed=row["removed"],
         home=_project(row["home"], user_id) if row["home"] else None,
         projects=tuple(_project(project, user_id) for project in row["projects"] or ()),
+        bans=read_bans(row["bans"]),
     )
 
 

@@ -65,8 +65,8 @@ _ALL_PROJECTS = Statement("SELECT * FROM projects WHERE NOT removed ORDER BY cre
 _ALL_USER_RECORDS = Statement(
     f"""SELECT user_id, application_id FROM (
         SELECT user_id, application_id FROM user_records UNION SELECT user_id, application_id FROM role_assignments) r
-    JOIN users USING (user_id) JOIN (SELECT a.application_id {_ACTIVE_APPLICATIONS}) a USING (application_id)
-    ORDER BY application_id, length(user_id), user_id"""
+    JOIN users u USING (user_id) JOIN (SELECT a.application_id {_ACTIVE_APPLICATIONS}) a USING (application_id)
+    WHERE u.login <> '' ORDER BY application_id, length(user_id), user_id"""
 )
 _PROJECTS_OF_RECORDS = Statement(
     """SELECT project_id FROM user_groups WHERE id = ANY(CAST(:groups AS text[]))
@@ -178,7 +178,7 @@ async def list_projects(runner: Runner) -> Sequence[Row]:
 
 
 async def list_user_records(runner: Runner) -> list[tuple[str, int]]:
-    """Returns the users and applications where a user has roles or data of their own."""
+    """Returns the users and applications where a user who is no guest has roles or data of their own."""
     return [(row["user_id"], row["application_id"]) for row in await runner.rows(_ALL_USER_RECORDS)]
 
 

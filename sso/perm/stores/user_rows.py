@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from sso.accounts.model import login_key
+from sso.core.field_errors import FieldError, FieldPath
 from sso.db.statement import Statement
 from sso.db.transaction import Runner
 from sso.perm.engine.decode import decode_own_record
@@ -26,9 +27,11 @@ _ROWS = Statement(
     FROM users u WHERE u.user_id = ANY(CAST(:ids AS text[]))"""
 )
 _ACCOUNTS = Statement(
-    """SELECT user_id, login, login_key, tags, purchases, disabled FROM users
+    """SELECT user_id, login, login_key, tags, purchases,
+        disabled OR ban_in_force(bans, CAST(ARRAY[] AS int[])) IS NOT NULL AS disabled FROM users
     WHERE user_id = ANY(CAST(:names AS text[])) OR login_key = ANY(CAST(:names AS text[]))"""
 )
+_FIRST_GUEST = Statement("SELECT user_id FROM users WHERE user_id = ANY(CAST(:ids AS text[])) AND login = '' LIMIT 1")
 _LOCK_ACCOUNTS = Statement(f"{_ACCOUNTS.text} ORDER BY user_id FOR UPDATE")
 
 
@@ -63,6 +66,13 @@ async def read_user_rows(runner: Runner, application_id: int, user_ids: Iterable
 async def find_user_ids(runner: Runner, logins: Iterable[str]) -> dict[str, str]:
     """Returns the ids of the users with these logins or ids, by the name that was given."""
     return user_ids_by_name(await read_accounts(runner, logins), logins)
+
+
+async def refuse_guests(runner: Runner, user_ids: Iterable[str], path: FieldPath) -> None:
+    """Raises FieldError if one of the users is a guest, who can have no administrative right."""
+    guest = await runner.value(_FIRST_GUEST, ids=list(user_ids))
+    if guest is not None:
+        raise FieldError(path, f"{guest} is a guest, and guests can have no administrative rights")
 
 
 def user_ids_by_name(accounts: Iterable[UserAccount], names: Iterable[str]) -> dict[str, str]:

@@ -1,0 +1,37 @@
+"""The keys of devices with which players sign in."""
+
+from sqlalchemy import Column, DateTime, Index, LargeBinary, Table, Text, func, text
+
+from sso.db.tables.columns import (
+    bool_column,
+    created_column,
+    expiry_index,
+    metadata,
+    text_column,
+    timestamp_column,
+    user_column,
+)
+
+# A key signs one user in. It outlives the time as a guest: the account that a guest becomes keeps it.
+device_keys = Table(
+    "device_keys",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),  # SHA-256 of the SubjectPublicKeyInfo in DER
+    Column("id", Text, nullable=False, unique=True),  # the id on the account page
+    user_column(),
+    text_column("algorithm"),
+    bool_column("of_guest"),  # its user is a guest, who is erased some time after the last use
+    created_column(),
+    Column("last_used", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Index("ix_device_keys_user_id", "user_id"),
+    Index("ix_device_keys_of_guest", "last_used", postgresql_where=text("of_guest")),
+)
+
+# Requests of guests that were accepted. Each is accepted once; the digest covers the key and its nonce.
+device_nonces = Table(
+    "device_nonces",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    timestamp_column("expires"),
+    expiry_index("device_nonces"),
+)

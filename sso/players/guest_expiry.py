@@ -1,0 +1,44 @@
+"""Erases guests who have not been seen for a long time, as deleted accounts are erased."""
+
+import random
+
+import structlog
+import trio
+
+from sso.accounts.user_store import get_user
+from sso.audit.trail import AuditActor
+from sso.db.database import Database
+from sso.db.errors import DatabaseError
+from sso.personal_data.deletion import AccountDeletion
+from sso.personal_data.erasure import AccountErasure, erase_at_once
+from sso.players.device_key_store import unseen_guests
+
+INTERVAL_S = 60.0
+MAX_GUESTS = 100  # per interval and worker
+
+log = structlog.get_logger()
+
+
+class GuestExpiry:
+    def __init__(self, database: Database, deletion: AccountDeletion, erasure: AccountErasure, days: int) -> None:
+        self._database = database
+        self._deletion = deletion
+        self._erasure = erasure
+        self._days = days
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            await trio.sleep(INTERVAL_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter between workers
+            try:
+                await self.erase_unseen()
+            except DatabaseError as error:
+                log.warning("guests.erasure_failed", reason=str(error))
+
+    async def erase_unseen(self) -> int:
+        """Returns how many guests this worker has erased."""
+        erased = 0
+        for user_id in await unseen_guests(self._database, self._days, MAX_GUESTS):
+            user = await get_user(self._database, user_id)
+            erased += await erase_at_once(self._deletion, self._erasure, user, AuditActor())
+        return erased

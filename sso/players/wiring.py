@@ -1,0 +1,52 @@
+"""Creates the objects of this package and connects them."""
+
+from dataclasses import dataclass
+
+from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.ports import ApplicationDirectory
+from sso.accounts.second_factor.requirement import UsedFactorRequirement
+from sso.accounts.session_tokens import SessionTokens
+from sso.accounts.signed_in_game_store import SignedInGames
+from sso.config import Settings
+from sso.db.database import Database
+from sso.gsid.wiring import GameLogin
+from sso.personal_data.deletion import AccountDeletion
+from sso.personal_data.erasure import AccountErasure
+from sso.players.device_key_store import DeviceKeyStore
+from sso.players.guest_expiry import GuestExpiry
+from sso.players.guests import GuestSignIn, NewGuestLimit
+
+
+@dataclass(frozen=True)
+class Players:
+    accepts_guests: bool
+    applications: ApplicationDirectory
+    guests: GuestSignIn
+    expiry: GuestExpiry
+
+
+def build_players(
+    settings: Settings,
+    database: Database,
+    tokens: SessionTokens,
+    authentication_data: AuthenticationDataIssuer,
+    requirement: UsedFactorRequirement,
+    game_login: GameLogin,
+    games: SignedInGames,
+    deletion: AccountDeletion,
+    erasure: AccountErasure,
+) -> Players:
+    guests = GuestSignIn(
+        store=DeviceKeyStore(database, settings.appeal_url or ""),
+        tokens=tokens,
+        authentication_data=authentication_data,
+        applications=game_login.applications,
+        requirement=requirement,
+        limit=NewGuestLimit(database, settings.rate_guest),
+        refusals=game_login.violations,
+        clock=database.clock,
+        end_sign_in=games.end,
+        appeal_url=settings.appeal_url or "",
+    )
+    expiry = GuestExpiry(database, deletion, erasure, settings.guest_days)
+    return Players(settings.guests == "on", game_login.applications, guests, expiry)
