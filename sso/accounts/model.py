@@ -45,6 +45,7 @@ class User:
     deletion_due: datetime | None  # when the account, which is disabled until then, will be erased
     deletion_by: str | None  # "user", "operator" or "disabled"
     updated: datetime | None
+    merged_into: str | None = None  # the user whom this one was merged into; it is disabled since then
 
     @property
     def second_factors(self) -> tuple[str, ...]:

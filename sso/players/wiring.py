@@ -14,7 +14,11 @@ from sso.personal_data.deletion import AccountDeletion
 from sso.personal_data.erasure import AccountErasure
 from sso.players.device_key_store import DeviceKeyStore
 from sso.players.guest_expiry import GuestExpiry
+from sso.players.guest_linking import GuestLinking
 from sso.players.guests import GuestSignIn, NewGuestLimit
+from sso.players.merge import UserMerges
+
+__all__ = ["GuestLinking", "Players", "UserMerges", "build_players"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,7 @@ class Players:
     applications: ApplicationDirectory
     guests: GuestSignIn
     expiry: GuestExpiry
+    merges: UserMerges
 
 
 def build_players(
@@ -35,6 +40,7 @@ def build_players(
     games: SignedInGames,
     deletion: AccountDeletion,
     erasure: AccountErasure,
+    merges: UserMerges,
 ) -> Players:
     guests = GuestSignIn(
         store=DeviceKeyStore(database),
@@ -48,4 +54,4 @@ def build_players(
         end_sign_in=games.end,
     )
     expiry = GuestExpiry(database, deletion, erasure, settings.guest_days)
-    return Players(settings.guests == "on", game_login.applications, guests, expiry)
+    return Players(settings.guests == "on", game_login.applications, guests, expiry, merges)

@@ -72,6 +72,8 @@ users = Table(
     timestamp_column("deletion_due", nullable=True),  # when the account will be erased; it is disabled until then
     # Who may keep it: user; operator (support only); disabled (support only, and it stays disabled).
     Column("deletion_by", Text),
+    # The user whom this one was merged into; it is disabled since then. Erased together with that user.
+    Column("merged_into", Text, ForeignKey("users.user_id", ondelete="CASCADE")),
     # For searches and sorted lists. The migration gives the first two the collation "C".
     Index("ix_users_login_key_c", "login_key"),
     Index("ix_users_nick_c", text("lower(nick)"), "user_id"),
@@ -83,6 +85,7 @@ users = Table(
     Index("ix_users_tags", "tags", postgresql_using="gin"),  # these three: for conditions of roles and groups
     Index("ix_users_purchases", "purchases", postgresql_using="gin"),
     Index("ix_users_domain", text("""\"substring\"(login_key, '@([^@]*)$'::text)""")),  # substring(… FROM …)
+    Index("ix_users_merged_into", "merged_into", postgresql_where=text("merged_into IS NOT NULL")),
     Index("ix_users_deletion_due", "deletion_due", postgresql_where=text("deletion_due IS NOT NULL")),
 )
 
