@@ -61,6 +61,7 @@ from sso.perm.routes import exchange_routes, permission_routes
 from sso.personal_data.closed_account import KeepTickets
 from sso.personal_data.keep_pages import ClosedAccountPage, keep_pages
 from sso.personal_data.pages import DataSection, personal_data_pages
+from sso.players.account_pages import DeviceKeySection, device_key_pages
 from sso.players.routes import player_routes
 from sso.services import Services
 from sso.upstream.account_pages import IdentitiesSection, identity_pages
@@ -140,6 +141,7 @@ def _account_view(s: Services, pages: PageServices) -> AccountView:
         PasskeySection(s.passkeys.store, s.passkeys.registration, s.passkeys.authentication),
         SignedInSections(s.sessions, s.signed_in_games, s.oauth.connected_sites),
         IdentitiesSection(s.upstream.links, s.upstream.provider_list),
+        DeviceKeySection(s.players.links),
         HistorySection(s.history),
         DataSection(s.deletion),
         ConsoleLink(s.management),
@@ -277,6 +279,7 @@ def _upstream_pages(s: Services, pages: PageServices, account: AccountView) -> I
         pages.closed,
     )
     yield identity_pages(account, view, upstream.sign_in, upstream.links)
+    yield device_key_pages(account, s.players.links)
 
 
 def _site_and_game_pages(s: Services, pages: PageServices) -> Iterator[Blueprint]:

@@ -224,6 +224,19 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     )
     registration = build_registration(settings, database, ring, links, outbox, password_login, brand, terms, writer)
     upstream = build_upstream(settings, database, ring, outbox, brand, terms)
+    players = build_players(
+        settings,
+        database,
+        tokens,
+        authentication_data,
+        used_factor,
+        game_login,
+        games,
+        deletion,
+        erasure,
+        merges,
+        upstream,
+    )
     key_rotation = KeyRotation(database, bus, ring)
     operations = build_operations(ring, password_changes, allow_http=not settings.https)
     return Services(
@@ -266,9 +279,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         oauth=oauth,
         game_login=game_login,
         device_login=build_device_login(settings, database, oauth, game_login),
-        players=build_players(
-            settings, database, tokens, authentication_data, used_factor, game_login, games, deletion, erasure, merges
-        ),
+        players=players,
         upstream=upstream,
         permissions=permissions,
         change_sequencer=ChangeSequencer(database, bus),
@@ -296,6 +307,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
                 change_reader,
                 webhooks,
                 admin_rate,
+                players,
             )
         ),
         applications=applications,

@@ -76,7 +76,16 @@ class UserResource(RecordResource[User]):
         UserPatch,
         {"disabled": True},
         dict.fromkeys(
-            ("second_factors", "reg_time", "terms_version", "terms_accepted", "deletion_due", "deletion_by"), ""
+            (
+                "second_factors",
+                "reg_time",
+                "terms_version",
+                "terms_accepted",
+                "deletion_due",
+                "deletion_by",
+                "merged_into",
+            ),
+            "",
         ),
         list_query=UserQuery,
         change_query=WriteQuery,
@@ -247,4 +256,5 @@ def user_json(user: User) -> JsonRecord:
         "terms_accepted": rfc3339(user.terms_accepted) if user.terms_accepted else None,
         "deletion_due": rfc3339(user.deletion_due) if user.deletion_due else None,
         "deletion_by": user.deletion_by,
+        "merged_into": user.merged_into,
     }

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import GUEST_TAG, User
 from sso.accounts.user_store import lock_user, revoke_everything
 from sso.audit import trail
@@ -67,6 +68,7 @@ class UserMerges:
             await check(tx, moved)
             await revoke_everything(tx, user_id)
             await store.close_merged(tx, user_id, into, moved, was_disabled=first.disabled)
+            await record_event(tx, into, EventKind.USER_MERGED)
             names = {"from": user_id, "into": into}
             await record_changes(tx, [Change(ChangeType.USER_MERGED, into, data=names)])
             await trail.write(tx, mode.actor, "user.merge", user_id, {"merged_into": None}, {"merged_into": into})

@@ -16,7 +16,9 @@ from sso.players.device_key_store import DeviceKeyStore
 from sso.players.guest_expiry import GuestExpiry
 from sso.players.guest_linking import GuestLinking
 from sso.players.guests import GuestSignIn, NewGuestLimit
+from sso.players.links import UserLinks
 from sso.players.merge import UserMerges
+from sso.upstream.wiring import Upstream
 
 __all__ = ["GuestLinking", "Players", "UserMerges", "build_players"]
 
@@ -28,6 +30,7 @@ class Players:
     guests: GuestSignIn
     expiry: GuestExpiry
     merges: UserMerges
+    links: UserLinks
 
 
 def build_players(
@@ -41,6 +44,7 @@ def build_players(
     deletion: AccountDeletion,
     erasure: AccountErasure,
     merges: UserMerges,
+    upstream: Upstream,
 ) -> Players:
     guests = GuestSignIn(
         store=DeviceKeyStore(database),
@@ -53,5 +57,6 @@ def build_players(
         clock=database.clock,
         end_sign_in=games.end,
     )
+    links = UserLinks(database, upstream.links, games)
     expiry = GuestExpiry(database, deletion, erasure, settings.guest_days)
-    return Players(settings.guests == "on", game_login.applications, guests, expiry, merges)
+    return Players(settings.guests == "on", game_login.applications, guests, expiry, merges, links)

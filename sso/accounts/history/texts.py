@@ -36,6 +36,8 @@ TEXTS = {
     EventKind.TERMS_ACCEPTED: _("Terms accepted"),
     EventKind.IDENTITY_LINKED: _("Account connected"),
     EventKind.IDENTITY_UNLINKED: _("Connected account removed"),
+    EventKind.DEVICE_KEY_REMOVED: _("Device that signs in to games removed"),
+    EventKind.USER_MERGED: _("Another user was merged into this account"),
     EventKind.SITE_GRANTED: _("Access given to a site"),
     EventKind.SITE_REMOVED: _("Access of a site removed"),
     EventKind.NOTICES_ON: _("Sign-in notices turned on"),
@@ -53,6 +55,7 @@ METHODS = {
     "upstream": _("with another provider"),
     "upstream+otp": _("with another provider and a second step"),
     "upstream+passkey": _("with another provider and a passkey"),
+    "guest": _("with a key of the device"),
     "gsid": _("confirmed in a browser"),
 }
 WARNINGS = (EventKind.SIGN_IN_FAILED, EventKind.CODE_FAILED)
