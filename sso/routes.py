@@ -57,6 +57,7 @@ from sso.oauth.logout_pages import logout_pages
 from sso.oauth.pages import authorize_pages
 from sso.oauth.routes import discovery_routes, oauth_routes
 from sso.openapi.routes import OpenApiDocument, openapi_routes
+from sso.perm.authzen.routes import authzen_routes
 from sso.perm.routes import exchange_routes, permission_routes
 from sso.personal_data.closed_account import KeepTickets
 from sso.personal_data.keep_pages import ClosedAccountPage, keep_pages
@@ -169,6 +170,7 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
     yield key_routes(s.keys)
     yield permission_routes(s.permissions, s.keys.find_pem)
     yield exchange_routes(s.permissions.exchange_jwt)
+    yield authzen_routes(s.permissions, s.settings.base_url)
     yield login_routes(
         s.password_login,
         s.second_factors,

@@ -21,6 +21,7 @@ from sso.openapi.field_texts import FIELDS
 from sso.openapi.operation_ids import service_operation_id
 from sso.openapi.schemas import SchemaComponents
 from sso.perm import api_operations as perm
+from sso.perm.authzen import api_operations as authzen
 from sso.personal_data import api_operations as personal_data
 from sso.players import api_operations as players
 from sso.upstream import api_operations as upstream
@@ -93,6 +94,7 @@ other paths answer with a page. Every response has the header `X-Request-Id`, wh
 TAGS = {
     "Management": "Users, applications, clients, keys and the audit trail, for administrators and their programs.",
     "Permissions": "Applications, projects, groups, roles, schemas, and the effective permissions of users.",
+    "AuthZEN": "The same questions about permissions in the form of the Authorization API 1.0.",
     "Login": "Sign-in of programs with a password or a session token.",
     "Game sessions": "Sign-in from a game, which the player confirms in a browser.",
     "OAuth and OpenID Connect": "Sign-in to sites and devices, and tokens of service clients.",
@@ -103,7 +105,8 @@ TAGS = {
 }
 
 _DESCRIBED = (
-    accounts, oauth, device, gsid, players, perm, keys, account_page, personal_data, upstream, service_operations,
+    accounts, oauth, device, gsid, players, perm, authzen, keys, account_page, personal_data, upstream,
+    service_operations,
 )  # fmt: skip
 _PATH_PARAMETER = re.compile(r"<(?:[^:<>]+:)?([^<>]+)>")
 

@@ -31,10 +31,12 @@ def described(model: str, schema: Any) -> Any:
         return [described(model, item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    result = {key: described(model, value) for key, value in schema.items() if key not in ("examples", "example")}
-    result |= {key: schema[key] for key in ("examples", "example") if key in schema}
-    if isinstance(fields := schema.get("properties"), dict):
-        result["properties"] = {name: _field(model, name, described(model, field)) for name, field in fields.items()}
+    result = {}
+    for key, value in schema.items():
+        if key == "properties" and isinstance(value, dict):
+            result[key] = {name: _field(model, name, described(model, field)) for name, field in value.items()}
+        else:
+            result[key] = value if key in ("examples", "example") else described(model, value)
     return result
 
 

@@ -28,6 +28,7 @@ class EndpointRule:
     application_field: tuple[str, ...] = ()  # the path of the application id in the body
     harmless_get: bool = False  # the action get changes nothing and shows no other users
     asks_questions: bool = False  # it has no action: it answers data.questions, which name users and applications
+    user_optional: bool = False  # a service or an access key needs no user JWT
 
     def is_get(self, fields: dict[str, Any]) -> bool:
         return self.asks_questions or fields.get("action") == "get"

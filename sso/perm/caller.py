@@ -169,7 +169,7 @@ class CallerAuthenticator:
         )
         token = credentials.jwt if key else credentials.bearer or credentials.jwt
         if not token:
-            if factor_replaced and rule.subject is Subject.USER_DATA and _reads_roles(fields):
+            if factor_replaced and rule.subject is Subject.USER_DATA and (rule.user_optional or _reads_roles(fields)):
                 return Caller(
                     "",
                     credentials.address,

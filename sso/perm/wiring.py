@@ -10,6 +10,7 @@ from sso.core.signature_verification import SignatureVerificationPool
 from sso.db.database import Database
 from sso.db.rate_limit import RateLimiter
 from sso.perm.authorization import Authorizer
+from sso.perm.authzen.endpoint import AuthzenEndpoint
 from sso.perm.caller import CallerAuthenticator
 from sso.perm.changes.recorder import ChangeRecorder
 from sso.perm.changes.writer import PermissionWriter
@@ -29,6 +30,7 @@ from sso.perm.endpoints.user_data import UserDataEndpoint
 from sso.perm.login_rules import LoginRules
 from sso.perm.operations.access_keys import AccessKeyOperations
 from sso.perm.operations.applications import ApplicationOperations
+from sso.perm.operations.checks import CheckOperations
 from sso.perm.operations.groups import GroupOperations
 from sso.perm.operations.lookups import AccountLookup, FindUser, ProjectLookup
 from sso.perm.operations.members import MemberOperations
@@ -55,6 +57,7 @@ class PermissionOperations:
     members: MemberOperations
     groups: GroupOperations
     access_keys: AccessKeyOperations
+    checks: CheckOperations
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class PermissionEndpoints:
     schemas: SchemaEndpoint
     user_data: UserDataEndpoint
     checks: CheckEndpoint
+    authzen: AuthzenEndpoint
     projects: ProjectEndpoint
     memberships: MembershipEndpoint
     groups: GroupEndpoint
@@ -139,6 +143,7 @@ def build_permissions(
         members=MemberOperations(database, writes, authorizer, projects, accounts),
         groups=GroupOperations(database, writes, authorizer, projects),
         access_keys=AccessKeyOperations(database, writes, authorizer, keyring),
+        checks=CheckOperations(authorizer),
     )
     login_rules = LoginRules(database, keyring, facts, service_jwts, addresses)
     return Permissions(
@@ -156,19 +161,24 @@ def build_permissions(
         login_rules=login_rules,
         exchange_jwt=ExchangeJwt(jwts, access_keys, login_rules, used_factor),
         operations=operations,
-        endpoints=_build_endpoints(database, operations, authorizer, projects),
+        endpoints=_build_endpoints(database, operations, authorizer, projects, find_user),
     )
 
 
 def _build_endpoints(
-    database: Database, operations: PermissionOperations, authorizer: Authorizer, projects: ProjectLookup
+    database: Database,
+    operations: PermissionOperations,
+    authorizer: Authorizer,
+    projects: ProjectLookup,
+    find_user: FindUser,
 ) -> PermissionEndpoints:
     return PermissionEndpoints(
         applications=ApplicationEndpoint(operations.applications),
         roles=RoleEndpoint(operations.roles),
         schemas=SchemaEndpoint(operations.schemas),
         user_data=UserDataEndpoint(database, operations.user_data, authorizer.facts),
-        checks=CheckEndpoint(authorizer),
+        checks=CheckEndpoint(operations.checks),
+        authzen=AuthzenEndpoint(operations.checks, find_user),
         projects=ProjectEndpoint(operations.projects, authorizer, projects),
         memberships=MembershipEndpoint(operations.members, projects),
         groups=GroupEndpoint(database, operations.groups, projects),

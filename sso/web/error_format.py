@@ -23,6 +23,7 @@ FORMAT_BY_PREFIX = (
     ("/.well-known/", ErrorFormat.OAUTH),
     ("/proxy/api/", ErrorFormat.ENVELOPE),
     ("/api/", ErrorFormat.ENVELOPE),
+    ("/access/", ErrorFormat.ENVELOPE),
     ("/healthz", ErrorFormat.ENVELOPE),
     ("/readyz", ErrorFormat.ENVELOPE),
     ("/openapi.json", ErrorFormat.ENVELOPE),

@@ -62,8 +62,10 @@ def schemas(value: Any, where: str = "") -> Iterator[tuple[str, dict[str, Any]]]
             if name in ("schema", "items", "additionalProperties") and isinstance(item, dict):
                 yield place, item
             if (name == "properties" or place == ".components.schemas") and isinstance(item, dict):
-                yield from ((f"{place}.{field}", schema) for field, schema in item.items())
-            if name not in ("example", "examples", "default", "enum", "const"):
+                for field, schema in item.items():
+                    yield f"{place}.{field}", schema
+                    yield from schemas(schema, f"{place}.{field}")
+            elif name not in ("example", "examples", "default", "enum", "const"):
                 yield from schemas(item, place)
 
 

@@ -36,6 +36,9 @@ PERMISSIONS = tuple(
         "roles", "meta/schema", "meta/data", "check", "audit",
     )
 )  # fmt: skip
+AUTHZEN = (
+    "/.well-known/authzen-configuration", "/access/v1/evaluation", "/access/v1/evaluations", "/access/v1/search/action",
+)  # fmt: skip
 ADMIN = tuple(
     f"/api/admin/{path}"
     for path in (
@@ -84,7 +87,7 @@ ROUTES = (
     "/login/keep", "/login/passkey", "/login/upstream/<provider_id>", "/login/upstream/<provider_id>/callback",
     "/register", "/register/code", "/register/complete", "/reset", "/device",
     "/proxy/api/login", "/proxy/api/guest", "/healthz", "/readyz", "/static/<path:filename>", *KEYS, *OAUTH,
-    *PERMISSIONS, *ADMIN, *GAMES,
+    *PERMISSIONS, *AUTHZEN, *ADMIN, *GAMES,
 )  # fmt: skip
 # Forms, and the login operation. OAuth, permissions and games test their own routes.
 POSTS = tuple(
@@ -101,11 +104,13 @@ POSTS = tuple(
         "/docs/api/<operation_id>",
         "/openapi.json",
         "/login/identity",
+        "/proxy/api/guest",  # it does not exist while guests are off
         "/healthz",
         "/readyz",
         *KEYS,
         *OAUTH,
         *PERMISSIONS,
+        *AUTHZEN,
         *ADMIN,
         *GAMES,
     )

@@ -22,7 +22,7 @@ def sections_of(rule: str) -> frozenset[str]:
 
     A name with a section is one of ``list``, others are of ``list_short``.
     """
-    if rule.startswith(_PREFIXES):
+    if is_full_name(rule):
         return frozenset((rule.partition(".")[0],))
     return frozenset(LISTED_SECTIONS)
 
@@ -35,14 +35,19 @@ def rule_index(effective: EffectivePermissions, sections: frozenset[str]) -> Map
     """
     options = Options(sections=sections)
     short = list_short_entries(effective, options)
-    named = {name: groups for name, groups in short.items() if not name.startswith(_PREFIXES)}
+    named = {name: groups for name, groups in short.items() if not is_full_name(name)}
     return named | list_entries(effective, options)
 
 
-def project_rule(effective: EffectivePermissions, project: str, rule: str) -> str:
-    """Returns the name in ``list_short`` of a rule of a project, which may be named by an alias."""
+def is_full_name(name: str) -> bool:
+    """Returns whether the name of a rule begins with its section, as in ``list``."""
+    return name.startswith(_PREFIXES)
+
+
+def project_prefix(effective: EffectivePermissions, project: str) -> str:
+    """Returns what the names of a project's rules begin with in ``list_short``. An alias names the project, too."""
     named = (access.project.id for access in effective.projects if access.project.is_named(project))
-    return short_prefix(next(named, project), PROJECT_LEVEL, "") + rule
+    return short_prefix(next(named, project), PROJECT_LEVEL, "")
 
 
 def covers_param(source_groups: SourceGroups, param: str | None) -> bool:

@@ -21,6 +21,9 @@ class Question:
     rule: str  # in the notation of ``list`` or ``list_short``
     param: str | None = None  # the rule must cover it
     project_id: str | None = None  # or an alias
+    with_reason: bool = False
+    at: int | None = None  # a moment of the past
+    at_path: FieldPath = ()
 
     @property
     def pair(self) -> tuple[str, int]:
@@ -43,12 +46,12 @@ def read_questions(
         item = read_object(value, path)
         if item.keys() - _FIELDS:
             warnings += unknown_field_warnings(item, _FIELDS, path)
-        questions.append(_read_question(item, path, default_user_id, default_application_id))
+        questions.append(_read_question(item, path, default_user_id, default_application_id, with_reason=with_reason))
     return questions, warnings
 
 
 def _read_question(
-    item: dict[str, Any], path: FieldPath, default_user_id: str, default_application_id: object
+    item: dict[str, Any], path: FieldPath, default_user_id: str, default_application_id: object, *, with_reason: bool
 ) -> Question:
     user_id = item.get("user_id", default_user_id)
     if not isinstance(user_id, str):
@@ -61,6 +64,7 @@ def _read_question(
         read_text(rule, (*path, "rule"), MAX_RULE_NAME, min_length=1),
         None if param is None else read_text(param, (*path, "param")),
         None if project_id is None else read_text(project_id, (*path, "project_id"), 64, min_length=1),
+        with_reason,
     )
 
 

@@ -87,7 +87,7 @@ class UserDataOperations:
                 user_id, application_id, caller.address, at, path=("options", "at"), caller=caller.subject
             )
             if not rights.is_root and not (is_own and explain is False):
-                _refuse_other_project(target, user)
+                refuse_other_project(target, user)
         else:
             user = target if is_own else await load_facts(authorizer.facts, user_id, application_id, caller)
         if not user.user_exists:
@@ -183,7 +183,7 @@ def require_target(rights: CallerRights, right: str, sections: Collection[str]) 
     return rights.target
 
 
-def _refuse_other_project(present: LoadedFacts, past: LoadedFacts) -> None:
+def refuse_other_project(present: LoadedFacts, past: LoadedFacts) -> None:
     """The rights of callers are those in the present project, which do not show how another project gave roles."""
     if past.project_id not in (None, present.project_id):
         raise Forbidden("the application was in another project")

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from sso.perm.authorization import CallerRights
-from sso.perm.endpoints.checks import Reasons
 from sso.perm.engine.rights import Rights
 from sso.perm.input.questions import Question
+from sso.perm.operations.checks import Reasons
 from sso.perm.stores.loaded_facts import LoadedFacts
 from tests.perm.endpoints.conftest import FACTOR, ApiResponse, ApiUser, Studio
 from tests.perm.endpoints.tokens import ServiceKey

@@ -11,10 +11,10 @@ import pytest
 from tests.kit.documented_examples import agrees
 from tests.kit.postgres import Postgres
 from tests.kit.server import QUICK, running
-from tests.perm.endpoints.conftest import Studio
+from tests.perm.endpoints.conftest import FACTOR, Studio
 
 PAGE = Path(__file__).parents[3] / "docs" / "permissions.rst"
-EXAMPLE = re.compile(r"^    (Ann|Bob) POST /api/permissions/(\S+)\n((?:    .*\n)+?)    (\d{3})\n((?:    .*\n)+)", re.M)
+EXAMPLE = re.compile(r"^    (Ann|Bob) POST (/\S+)\n((?:    .*\n)+?)    (\d{3})\n((?:    .*\n)+)", re.M)
 
 
 def filled(text: str, names: dict[str, Any]) -> Any:
@@ -39,7 +39,8 @@ def test_examples_of_the_documentation_are_correct(studio: Studio) -> None:
     examples = EXAMPLE.findall(PAGE.read_text())
     assert len(examples) >= 14
     for name, path, request, status, response in examples:
-        actual = users[name].call(path, **filled(request, names))
+        headers = {"Authorization": f"Bearer {users[name].jwt}", "Factor": FACTOR}
+        actual = studio.client.post(path, json=filled(request, names), headers=headers)
         expected = filled(response, names)
-        assert actual.status == int(status), (path, request, actual)
-        assert agrees(expected, actual.body, names), (path, expected, actual.body)
+        assert actual.status_code == int(status), (path, request, actual.text)
+        assert agrees(expected, actual.json(), names), (path, expected, actual.text)

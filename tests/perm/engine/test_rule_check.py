@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from sso.perm.engine.render import Options, as_list, as_list_short
-from sso.perm.engine.rule_check import covers_param, project_rule, rule_index
+from sso.perm.engine.rule_check import covers_param, project_prefix, rule_index
 from tests.perm.evaluation import evaluate
 from tests.perm.random_scenarios import ScenarioGenerator, scenario_generators
 
@@ -41,4 +41,4 @@ def test_rule_of_a_project_is_that_of_the_list_with_the_option_project_id(genera
         for rule in ("project.a", "applications/10/app.a", "a"):
             entries = as_list_short(effective, Options(project_id=project))
             expected = any(entry.partition("|")[0] == f"{project.removesuffix('_alias')}/{rule}" for entry in entries)
-            assert (project_rule(effective, project, rule) in index) is expected
+            assert (project_prefix(effective, project) + rule in index) is expected

@@ -1,0 +1,74 @@
+"""Answers AuthZEN requests: finds the subjects, asks `CheckOperations`, and writes the decisions."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from sso.core.errors import ApiError, NotFound
+from sso.perm.authzen.evaluations import Evaluation, EvaluationRequest
+from sso.perm.caller import Caller
+from sso.perm.operations.checks import CheckAnswer, CheckOperations
+from sso.perm.operations.lookups import FindUser
+from sso.perm.stores.facts_reader import FactsReader
+
+
+class AuthzenEndpoint:
+    def __init__(self, checks: CheckOperations, find_user: FindUser) -> None:
+        self._checks = checks
+        self._find_user = find_user
+
+    async def evaluate(
+        self, caller: Caller, request: EvaluationRequest, facts: FactsReader | None = None
+    ) -> dict[str, Any]:
+        evaluations = [await self._with_user(caller, item) for item in request.evaluations]
+        questions = [item.question for item in evaluations if item.question is not None]
+        answers = iter(await self._checks.answer(caller, questions, facts, stop_after=request.stop_after))
+        decisions = list(_decisions(evaluations, answers, request.stop_after))
+        return decisions[0] if request.is_single else {"evaluations": decisions}
+
+    async def list_actions(
+        self, caller: Caller, evaluation: Evaluation, facts: FactsReader | None = None
+    ) -> dict[str, tuple[str, ...]]:
+        """Returns the rules that the subject has, by name, with their parameters. Raises Forbidden."""
+        evaluation = await self._with_user(caller, evaluation)
+        if evaluation.question is None:
+            return {}
+        try:
+            return await self._checks.list_rules(caller, evaluation.question, facts)
+        except NotFound:
+            return {}
+
+    async def _with_user(self, caller: Caller, evaluation: Evaluation) -> Evaluation:
+        """Finds the subject that is named by its login.
+
+        A user learns nothing about the logins of other users; the credentials of an application name any user.
+        """
+        if evaluation.question is None or not evaluation.login:
+            return evaluation
+        user = await self._find_user(evaluation.login)
+        if user is None or caller.user_id not in ("", user.user_id):
+            return Evaluation(None, error=NotFound("user not found"))
+        return replace(evaluation, question=replace(evaluation.question, user_id=user.user_id))
+
+
+def _decisions(
+    evaluations: list[Evaluation], answers: Iterator[CheckAnswer], stop_after: bool | None
+) -> Iterator[dict[str, Any]]:
+    for evaluation in evaluations:
+        answer = CheckAnswer(False, evaluation.error) if evaluation.question is None else next(answers)
+        yield _decision(answer)
+        if answer.is_allowed is stop_after:
+            return
+
+
+def _decision(answer: CheckAnswer) -> dict[str, Any]:
+    decision: dict[str, Any] = {"decision": answer.is_allowed}
+    if answer.error is not None:
+        decision["context"] = {"error": _error_json(answer.error)}
+    elif answer.reason is not None:
+        decision["context"] = {"reason": answer.reason}
+    return decision
+
+
+def _error_json(error: ApiError) -> dict[str, Any]:
+    return {"status": error.status, "message": str(error.message)}

@@ -1,0 +1,224 @@
+"""The endpoints of AuthZEN: the answers of ``check`` in the standard form."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.kit.oauth import TOKEN, new_site
+from tests.kit.server import Server
+from tests.kit.timeline import Timeline
+from tests.perm.endpoints.conftest import FACTOR, ApiUser, Studio
+
+
+class Shop:
+    """An application of a project, whose role ``seller`` Ann has. Services ask with its credentials."""
+
+    def __init__(self, studio: Studio) -> None:
+        self.studio = studio
+        self.ann, self.bob = studio.user(), studio.user()
+        self.project = studio.project()
+        self.app = studio.application(self.project)
+        rules = {"sell": {"value": True}, "price": {"set": {"value": True, "params": "gold,silver"}}}
+        role = {"name": "seller", "meta": {"private_data": rules, "public_data": {"badge": {"value": True}}}}
+        assert studio.root.call("roles", action="save", application_id=self.app, data=role).status == 200
+        studio.save_data(self.ann, self.app, roles=["seller"])
+        studio.join(self.project, self.ann, project=["viewer"])
+        saved = studio.root.call("accessKey", action="save", application_id=self.app, data={})
+        self.access_key = {"Authorization": f"Bearer {saved.data['hash']}"}
+        attributes: dict[str, Any] = {"profile": "oidc", "grant_types": ["client_credentials"], "redirect_hosts": []}
+        service = new_site(studio.server, application_id=self.app, **attributes)
+        granted = service.http.post(TOKEN, data={"grant_type": "client_credentials"}, headers=service.basic())
+        self.service = {"Authorization": f"Bearer {granted.json()['access_token']}"}
+
+    def post(self, path: str, body: Any, headers: dict[str, str] | None = None) -> httpx.Response:
+        return self.studio.client.post(f"/access/v1/{path}", json=body, headers=headers or self.access_key)
+
+    def decide(self, headers: dict[str, str] | None = None, **changes: Any) -> dict[str, Any]:
+        response = self.post("evaluation", self.request(**changes), headers)
+        assert response.status_code == 200, response.text
+        decision: dict[str, Any] = response.json()
+        return decision
+
+    def request(self, rule: str = "sell", user: str = "", **changes: Any) -> dict[str, Any]:
+        return {
+            "subject": {"type": "user", "id": user or self.ann.user_id},
+            "action": {"name": rule},
+            "resource": {"type": "application", "id": str(self.app)},
+        } | changes
+
+
+@pytest.fixture(scope="module")
+def shop(studio: Studio) -> Shop:
+    return Shop(studio)
+
+
+def signed_in(user: ApiUser) -> dict[str, str]:
+    return {"Authorization": f"Bearer {user.jwt}", "Factor": FACTOR}
+
+
+def test_access_key_service_and_user_ask(shop: Shop) -> None:
+    for headers in (shop.access_key, shop.service, signed_in(shop.ann)):
+        assert shop.decide(headers) == {"decision": True}
+        assert shop.decide(headers, rule="steal") == {"decision": False}
+    assert shop.decide(rule="sell", user=shop.bob.user_id) == {"decision": False}
+    response = shop.post("evaluation", shop.request(), {**shop.access_key, "X-Request-ID": "game-7"})
+    assert response.headers.get_list("X-Request-Id") == ["game-7"]
+    assert shop.post("evaluation", shop.request()).headers["X-Request-Id"]
+
+
+def test_callers_without_credentials_and_of_another_application(shop: Shop) -> None:
+    body = shop.request()
+    without_factor = {"Authorization": f"Bearer {shop.ann.jwt}"}
+    for headers in ({"X": "y"}, {"Authorization": "Bearer unknown"}, without_factor):
+        assert shop.post("evaluation", body, headers).status_code == 401
+    elsewhere = {"resource": {"type": "application", "id": str(shop.studio.application())}}
+    for headers in (shop.access_key, shop.service):
+        refused = shop.decide(headers, **elsewhere)
+        assert (refused["decision"], refused["context"]["error"]["status"]) == (False, 403)
+    refused = shop.decide(signed_in(shop.bob))  # who may not read what others have in private
+    error = {"status": 403, "message": "canRead of private is required"}
+    assert refused == {"decision": False, "context": {"error": error}}
+
+
+def test_subjects_are_named_by_id_or_login(shop: Shop) -> None:
+    assert shop.decide(user=shop.ann.login)["decision"] is True
+    assert shop.decide(signed_in(shop.ann), user=shop.ann.login)["decision"] is True
+    unknown = {"decision": False, "context": {"error": {"status": 404, "message": "user not found"}}}
+    assert shop.decide(user="nobody@example.com") == unknown
+    badge: dict[str, Any] = {"rule": "badge", "headers": signed_in(shop.bob)}
+    assert shop.decide(**badge, user=shop.ann.user_id)["decision"] is True
+    # A player who knows the id of another one does not learn the login from it, nor whether a login exists.
+    assert shop.decide(**badge, user=shop.ann.login) == unknown
+    assert shop.decide(**badge, user="nobody@example.com") == unknown
+
+
+def test_parameters_projects_and_unknown_types(shop: Shop) -> None:
+    price: dict[str, Any] = {"action": {"name": "price.set", "properties": {"param": "gold"}}}
+    assert shop.decide(**price)["decision"] is True
+    price["action"]["properties"] = {"param": "tin"}
+    assert shop.decide(**price)["decision"] is False
+    resource: dict[str, Any] = {"type": "application", "id": str(shop.app), "properties": {"project_id": shop.project}}
+    assert shop.decide(resource=resource)["decision"] is True
+    resource["properties"] = {"project_id": "another"}
+    assert shop.decide(resource=resource)["decision"] is False
+    project = {"type": "project", "id": shop.project}
+    view: dict[str, Any] = {"rule": "project.can_view_project", "resource": project}
+    assert shop.decide(signed_in(shop.ann), **view)["decision"] is True
+    assert shop.decide(signed_in(shop.bob), **view, user=shop.bob.user_id)["decision"] is False
+    for changes in (
+        {"subject": {"type": "robot", "id": shop.ann.user_id}},
+        {"resource": {"type": "document", "id": "1"}},
+        {"resource": {"type": "application", "id": "x"}},
+    ):
+        refused = shop.decide(**changes)
+        assert (refused["decision"], refused["context"]["error"]["status"]) == (False, 404)
+
+
+def test_reason_and_past(shop: Shop, server: Server) -> None:
+    timeline = Timeline(server)
+    carl = shop.studio.user()
+    before = timeline.mark()
+    shop.studio.save_data(carl, shop.app, roles=["seller"])
+    asked: dict[str, Any] = {"user": carl.user_id, "context": {"reason": True}}
+    body = {"action": "get", "application_id": shop.app, "data": {}, "options": {"explain": "sell"}}
+    assert shop.decide(**asked) == {
+        "decision": True,
+        "context": {"reason": carl.call("meta/data", **body).body["explain"]},
+    }
+    after = timeline.mark()
+    for moment, decision in ((before, False), (after, True)):
+        assert shop.decide(user=carl.user_id, context={"at": timeline.at(moment)}) == {"decision": decision}
+    future = shop.post("evaluation", shop.request(context={"at": 4_000_000_000}))
+    assert future.status_code == 400
+    assert future.json()["error"].startswith("context.at: must not be in the future")
+
+
+def test_evaluations_and_their_semantics(shop: Shop) -> None:
+    rules = [{"action": {"name": name}} for name in ("sell", "steal", "badge")]
+    shared = {**shop.request(), "evaluations": [*rules, {"subject": {"type": "user", "id": shop.bob.user_id}}]}
+
+    def decisions(semantic: str | None) -> list[bool]:
+        options = {"evaluations_semantic": semantic} if semantic else {}
+        response = shop.post("evaluations", {**shared, "options": options})
+        return [item["decision"] for item in response.json()["evaluations"]]
+
+    assert decisions(None) == decisions("execute_all") == [True, False, True, False]
+    assert decisions("deny_on_first_deny") == [True, False]
+    assert decisions("permit_on_first_permit") == [True]
+    shared["evaluations"] = [{"resource": {"type": "x", "id": "1"}}, *rules]
+    assert decisions("permit_on_first_permit") == [False, True]
+    assert decisions("deny_on_first_deny") == [False]
+    for body in (shop.request(), shop.request(evaluations=[])):
+        assert shop.post("evaluations", body).json() == {"decision": True}
+
+
+def test_actions_of_a_subject_page_by_page(shop: Shop) -> None:
+    body = shop.request()
+    del body["action"]
+    found = shop.post("search/action", body).json()
+    price = {"name": "price.set", "properties": {"params": ["gold", "silver"]}}
+    assert found == {"page": {"next_token": "", "count": 3}, "results": [{"name": "badge"}, price, {"name": "sell"}]}
+    names, token = [], ""
+    while True:
+        page = shop.post("search/action", {**body, "page": {"limit": 2, "token": token}}).json()
+        names += [item["name"] for item in page["results"]]
+        token = page["page"]["next_token"]
+        if not token:
+            break
+    assert names == ["badge", "price.set", "sell"]
+    nobody = shop.post("search/action", {**body, "subject": {"type": "user", "id": "999999999"}})
+    assert (nobody.status_code, nobody.json()["results"]) == (200, [])
+    project = {**body, "resource": {"type": "project", "id": shop.project}}
+    own = shop.post("search/action", project, signed_in(shop.ann)).json()
+    assert {"name": "project.can_view_project"} in own["results"]
+    assert shop.post("search/action", body, signed_in(shop.bob)).json()["results"] == [{"name": "badge"}]
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"subject": None}, "subject: must be an object"),
+        ({"subject": {"type": "user"}}, "subject.id: must be a string"),
+        ({"subject": {"type": "user", "id": ""}}, "subject.id: must not be empty"),
+        ({"action": {"name": 1}}, "action.name: must be a string"),
+        ({"resource": {"id": "1"}}, "resource.type: must be a string"),
+        ({"resource": {"type": "application", "id": "1", "properties": 1}}, "resource.properties: must be an object"),
+        ({"context": []}, "context: must be an object"),
+        ({"context": {"reason": 1}}, "context.reason: must be true or false"),
+        ({"context": {"at": "now"}}, "context.at: must be"),
+    ],
+)
+def test_malformed_fields_are_named(shop: Shop, changes: dict[str, Any], error: str) -> None:
+    refused = shop.post("evaluation", shop.request(**changes))
+    assert refused.status_code == 400
+    assert refused.json()["error"].startswith(error), refused.text
+    refused = shop.post("evaluations", {**shop.request(), "evaluations": [{}, changes]})
+    assert refused.json()["error"].startswith(f"evaluations[1].{error}"), refused.text
+
+
+def test_missing_and_too_many_fields(shop: Shop) -> None:
+    body = shop.request()
+    del body["resource"]
+    assert shop.post("evaluation", body).json()["error"] == "resource: is required"
+    many = {**shop.request(), "evaluations": [{}] * 101}
+    assert shop.post("evaluations", many).json()["error"] == "evaluations: must have at most 100 items"
+    reasons = {**shop.request(context={"reason": True}), "evaluations": [{}] * 21}
+    assert "at most 20 items with context.reason" in shop.post("evaluations", reasons).json()["error"]
+    wrong = {**shop.request(), "evaluations": [{}], "options": {"evaluations_semantic": "any"}}
+    assert shop.post("evaluations", wrong).json()["error"].startswith("options.evaluations_semantic: must be one of")
+    page = {**shop.request(), "page": {"limit": 0}}
+    assert shop.post("search/action", page).json()["error"] == "page.limit: must be an integer from 1 to 1000"
+    page = {**shop.request(), "page": {"token": "%"}}
+    assert shop.post("search/action", page).json()["error"].startswith("page.token: must be")
+
+
+def test_metadata_names_the_endpoints(shop: Shop) -> None:
+    metadata = shop.studio.client.get("/.well-known/authzen-configuration").json()
+    base_url = metadata["policy_decision_point"]
+    assert metadata == {
+        "policy_decision_point": base_url,
+        "access_evaluation_endpoint": f"{base_url}/access/v1/evaluation",
+        "access_evaluations_endpoint": f"{base_url}/access/v1/evaluations",
+        "search_action_endpoint": f"{base_url}/access/v1/search/action",
+    }
