@@ -120,7 +120,11 @@ class AuditEntryJson(TypedDict):
     after: dict[str, Any] | None
 
 
-class ChangeEventJson(TypedDict):
+# The names of a merge; one of them is a keyword.
+_MergeNames = TypedDict("_MergeNames", {"from": NotRequired[str], "into": NotRequired[str]})
+
+
+class ChangeEventJson(_MergeNames):
     """An event of the stream. Its type says which fields it has."""
 
     id: str
