@@ -225,7 +225,10 @@ def peek_claim(token: str, name: str) -> tuple[str, Any]:
 def parse_part(part: str, name: str) -> Claims:
     """Returns the JSON object of a header or payload. JSON that parsers interpret differently is rejected."""
     try:
-        value = _DECODER.decode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode())
+        text = base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode()
+        value = _DECODER.decode(text)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate cannot be stored, hashed or compared
     except DuplicateMemberError:
         raise InvalidToken(f"duplicate member in the {name}") from None
     except (ValueError, RecursionError):

@@ -91,7 +91,7 @@ class KeySet:
     def _load_key(self, stored: StoredKey) -> _LoadedKey:
         # The seal proves that this service has written the key.
         pem = self._keyring.decrypt(purpose(stored.kid), stored.private_sealed)
-        private = key_material.load_private(pem, is_own=True)
+        private = key_material.load_private(pem)
         public = private.public_key()
         if key_material.algorithm_of(public) != stored.algorithm:
             raise key_material.UnusableKey("the key does not match its algorithm")

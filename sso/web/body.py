@@ -5,13 +5,13 @@ or Python would refuse or silently alter: deep nesting, duplicate keys, NaN, hug
 Most bodies are small and plain, so a cheap scan of the raw bytes decides whether the slower checks are needed.
 """
 
+import binascii
 import json
 import math
 import re
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple, TypeAlias
-from urllib.parse import unquote_to_bytes
 
 from pydantic import JsonValue
 
@@ -226,7 +226,8 @@ def _parse_form(raw: bytes, repeatable: frozenset[str]) -> dict[str, JSON]:
 
 
 def _decode(encoded: bytes) -> str:
-    decoded = unquote_to_bytes(encoded.replace(b"+", b" "))
+    # As quoted-printable, which differs in the escape character: `unquote_to_bytes` takes 20 ms for a long text.
+    decoded = binascii.a2b_qp(encoded.replace(b"=", b"=3D").replace(b"%", b"=").replace(b"+", b" "))
     _check_text(decoded)
     try:
         return decoded.decode()

@@ -12,6 +12,7 @@ from werkzeug.sansio.multipart import Data, Epilogue, Field, File, MultipartDeco
 from sso.web.body import InvalidBody
 
 MAX_PARTS = 100
+MAX_PART_HEAD = 4096  # bytes; a browser sends some hundred
 FILE_PREFIX = "data:application/octet-stream;base64,"
 
 
@@ -23,12 +24,15 @@ def parse_multipart(raw: bytes, boundary: str) -> dict[str, str]:
     fields: dict[str, str] = {}
     part: Field | File | None = None
     content: list[bytes] = []
+    _check_heads(raw, boundary.encode("ascii"))
     try:
         decoder = MultipartDecoder(boundary.encode("ascii"), len(raw), max_parts=MAX_PARTS)
         decoder.receive_data(raw)
         decoder.receive_data(None)
         while not isinstance(event := decoder.next_event(), Epilogue | NeedData):
             if isinstance(event, Field | File):
+                if not event.name:  # None in spite of its type: the parameter may be missing
+                    raise InvalidBody("has a part without a name")
                 part, content = event, []
             elif isinstance(event, Data) and part is not None:
                 content.append(event.data)
@@ -39,6 +43,15 @@ def parse_multipart(raw: bytes, boundary: str) -> dict[str, str]:
     except (ValueError, RequestEntityTooLarge):
         raise InvalidBody("is not a valid form with files") from None
     return fields
+
+
+def _check_heads(raw: bytes, boundary: bytes) -> None:
+    """Refuses many parts, and long heads of parts, before they are parsed: it takes 200 ns for each byte of a head."""
+    _, *parts = raw.split(b"--" + boundary, MAX_PARTS + 2)
+    if len(parts) > MAX_PARTS + 1:
+        raise InvalidBody(f"must have at most {MAX_PARTS} parts")
+    if any(b"\r\n\r\n" not in part[:MAX_PART_HEAD] for part in parts if not part.startswith(b"--")):
+        raise InvalidBody("has a part without an end of its headers")
 
 
 def _text(part: Field | File, content: bytes) -> str:

@@ -285,7 +285,20 @@ def test_private_key_is_accepted_only_as_unencrypted_pem() -> None:
     locked = RSA.private_bytes(
         Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"password")
     ).decode()
-    for text in (locked, PEM, certificate(), "", "garbage", "A" * (MAX_PEM + 1)):
+    other_kind = x25519.X25519PrivateKey.generate().private_bytes(
+        Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    for text in (locked, PEM, certificate(), "", "garbage", "A" * (MAX_PEM + 1), other_kind.decode()):
         with pytest.raises(UnusableKey):
             load_private(text)
     assert load_private(private_pkcs1()).public_key() == RSA.public_key()
+
+
+@pytest.mark.parametrize("name", ["d", "dmp1", "dmq1", "iqmp"])
+def test_private_rsa_key_with_numbers_that_do_not_belong_together_is_rejected(name: str) -> None:
+    numbers = RSA.private_numbers()
+    wrong = {part: getattr(numbers, part) for part in ("p", "q", "d", "dmp1", "dmq1", "iqmp")}
+    wrong[name] += 2
+    key = rsa.RSAPrivateNumbers(**wrong, public_numbers=numbers.public_numbers)
+    with pytest.raises(UnusableKey, match="belong together"):
+        load_private(private_pem(key.private_key(unsafe_skip_rsa_key_validation=True)))

@@ -68,6 +68,7 @@ def test_assertion_works_once(app: Site, browser: Browser) -> None:
         {"jti": ""},
         {"jti": "x" * 300},
         {"jti": 5},
+        {"jti": "\ud800"},
         {"kid": "unknown"},
         {"kid": None},  # the client has several keys
         {"key": ec.generate_private_key(ec.SECP256R1())},

@@ -92,7 +92,15 @@ def test_token_without_a_key_is_refused_with_the_scheme_dpop(oidc: Site, browser
 
 
 @pytest.mark.parametrize(
-    "changes", [{"ath": None}, {"ath": ath("other")}, {"ath": 5}, {"htm": "POST"}, {"htu": "{base}/proxy/oauth/token"}]
+    "changes",
+    [
+        {"ath": None},
+        {"ath": ath("other")},
+        {"ath": 5},
+        {"ath": "\ud800"},
+        {"htm": "POST"},
+        {"htu": "{base}/proxy/oauth/token"},
+    ],
 )
 def test_userinfo_needs_a_proof_for_this_token(oidc: Site, browser: Browser, changes: dict[str, Any]) -> None:
     key, base = KEYS["ES256"], oidc.server.base_url
@@ -134,6 +142,7 @@ def test_userinfo_needs_a_proof_for_this_token(oidc: Site, browser: Browser, cha
         {"jti": None},
         {"jti": ""},
         {"jti": 5},
+        {"jti": "\ud800"},
         {"jti": "x" * 300},
         {"header": {"typ": "JWT"}},
         {"header": {"typ": "at+jwt"}},

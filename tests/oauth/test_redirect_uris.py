@@ -5,10 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sso.oauth.clients.redirect_uris import (
+    NOT_A_HOST,
+    NOT_A_URI,
+    NOT_ABSOLUTE,
     Redirect,
+    browser_origin,
     is_redirect_uri,
     match_post_logout_redirect_uri,
     match_redirect_uri,
+    redirect_warnings,
 )
 from tests.kit.redirect_uris import REFUSED
 
@@ -27,6 +32,7 @@ def test_uri_that_does_not_belong_to_the_client_is_refused(uri: str) -> None:
         "https://game.example.com",
         "https://game.example.com?",
         "https://game.example.com:8443/cb",
+        "https://game.example.com:65535/cb",
         "https://GAME.EXAMPLE.COM/CB",
         "https://game.example.com/cb/../../x",
         "https://game.example.com/%2e%2e/",
@@ -45,6 +51,62 @@ def test_accepted_uri_is_used_unchanged(uri: str) -> None:
     assert isinstance(redirect, Redirect)
     assert redirect.uri == uri
     assert redirect.with_parameters(code="c").startswith(uri)
+    assert redirect.with_parameters(code=None) == uri
+
+
+@pytest.mark.parametrize(
+    ("uri", "hosts", "uris", "reason"),
+    [
+        ("//game.example.com/cb", HOSTS, (), NOT_ABSOLUTE),
+        ("https://game.example.com:65536/cb", HOSTS, (), NOT_ABSOLUTE),
+        ("https://game.example.com/cb?state=1", HOSTS, (), "its query must not have code, state, error or"),
+        ("https://evil.com/cb", HOSTS, (), NOT_A_HOST),
+        ("http://game.example.com/cb", HOSTS, (), "expected https"),
+        ("https://game.example.com/x", HOSTS, ("https://game.example.com/cb",), NOT_A_URI),
+        ("https://game.example.com/cb", (), (), "the client has neither redirect_hosts nor redirect_uris"),
+    ],
+)
+def test_refusal_gives_its_reason(uri: str, hosts: list[str], uris: tuple[str, ...], reason: str) -> None:
+    match = match_redirect_uri(uri, hosts, uris)
+    assert isinstance(match, str)
+    assert match.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("uri", "port"),
+    [
+        ("http://127.0.0.1:51004/cb", 51004),
+        ("http://LOCALHOST/cb", 80),
+        ("https://[::1]", 443),
+        ("https://game.example.com:8443/cb", None),
+        ("no URI", None),
+    ],
+)
+def test_port_of_a_program_on_the_machine_of_the_user(uri: str, port: int | None) -> None:
+    assert Redirect(uri, "").loopback_port == port
+
+
+@pytest.mark.parametrize(
+    ("uri", "origin"),
+    [
+        ("https://Game.Example.com:443/cb", "https://game.example.com"),
+        ("https://game.example.com:80/cb", "https://game.example.com:80"),
+        ("http://game.example.com:80", "http://game.example.com"),
+        ("http://game.example.com:443", "http://game.example.com:443"),
+        ("game.example.com", ""),
+    ],
+)
+def test_origin_is_written_as_browsers_do(uri: str, origin: str) -> None:
+    assert browser_origin(uri) == origin
+
+
+def test_redirects_without_tls_are_warned_of() -> None:
+    uris = ["http://game.example.com/cb", "https://game.example.com/cb", "http://localhost/cb", "no URI"]
+    warnings = redirect_warnings(uris, ["http://intra.example.com", "game.example.com"])
+    assert [warning.partition(" is not")[0] for warning in warnings] == [
+        "redirect_uris: http://game.example.com/cb",
+        "redirect_hosts: http://intra.example.com",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -91,6 +153,8 @@ def test_listed_loopback_uri_matches_with_any_port() -> None:
     assert is_redirect_uri("http://127.0.0.1:51004/cb", ["127.0.0.1"], uris)
     assert not is_redirect_uri("http://127.0.0.1:51004/other", ["127.0.0.1"], uris)
     assert not is_redirect_uri("http://localhost:51004/cb", ["127.0.0.1", "localhost"], uris)
+    assert not is_redirect_uri("https://127.0.0.1:51004/cb", ["127.0.0.1"], uris)
+    assert not is_redirect_uri("http://127.0.0.1:51004/cb", ["127.0.0.1"], ["app:/cb"])
 
 
 def test_client_may_have_redirect_uris_without_hosts() -> None:
@@ -137,3 +201,13 @@ def test_post_logout_redirect_uri_must_have_an_origin_of_the_client() -> None:
     assert match_post_logout_redirect_uri("https://game.example.com/bye", [], uris, allow_http=False) is None
     assert match_post_logout_redirect_uri("https://evil.com/bye", [], uris, allow_http=False) is None
     assert match_post_logout_redirect_uri("https://game.example.com/bye", HOSTS, uris, allow_http=False) is None
+    assert match_post_logout_redirect_uri("no URI", [], uris, allow_http=False) is None
+    assert match_post_logout_redirect_uri("https://game.example.com/bye", [], [], allow_http=False) is None
+
+
+def test_listed_post_logout_redirect_uris_match_exactly() -> None:
+    listed = ["https://game.example.com/bye"]
+    match = match_post_logout_redirect_uri(listed[0], [], [], listed, allow_http=False)
+    assert match
+    assert match.uri == listed[0]
+    assert match_post_logout_redirect_uri("https://game.example.com/x", HOSTS, [], listed, allow_http=False) is None

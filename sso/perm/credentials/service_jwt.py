@@ -13,6 +13,7 @@ from sso.core.keys import UnusableKey, algorithm_of, key_id, load_private
 from sso.core.net import Address
 from sso.core.service_token import ServiceIdentity, claimed_application
 from sso.core.signature_verification import SignatureVerificationPool
+from sso.core.thread_pool import ThreadPool
 from sso.core.verified_signatures import VerifiedSignatures
 from sso.db.database import Database
 from sso.perm.credentials.application_keys import ApplicationKeys
@@ -54,6 +55,7 @@ class ServiceJwts:
         self._verifications = verifications
         self._find_service_token = find_service_token
         self._audience = audience
+        self._threads = ThreadPool(1)  # a signature with the largest RSA key takes 30 ms
         self._verifier = Verifier(typ=TYP, audience=audience, verified=VerifiedSignatures())
 
     async def verify(self, token: str, client: Address) -> ServiceIdentity:
@@ -103,7 +105,7 @@ class ServiceJwts:
                 "the service holds no private key of this application: store it in service_meta.private_key"
             )
         try:
-            key = load_private(private_pem)
+            key = await self._threads.run(load_private, private_pem)
         except UnusableKey as error:
             raise PermissionConflict(f"the private key of this application cannot be used: {error}") from None
         signer = Signer(key_id(key.public_key()), key, algorithm_of(key.public_key()))
@@ -112,4 +114,4 @@ class ServiceJwts:
                 "the public key that belongs to the stored private key is not among the application's keys"
             )
         claims: dict[str, Any] = {"typ": TYP, "app_id": application_id, "aud": self._audience}
-        return signer.sign({**claims, "iat": now, "exp": now + MAX_LIFETIME_S})
+        return await self._threads.run(signer.sign, {**claims, "iat": now, "exp": now + MAX_LIFETIME_S})
