@@ -57,6 +57,8 @@ METHODS = {
     "upstream+passkey": _("with another provider and a passkey"),
     "guest": _("with a key of the device"),
     "gsid": _("confirmed in a browser"),
+    "ticket": _("with another provider"),
+    "ticket+otp": _("with another provider and a second step"),
 }
 WARNINGS = (EventKind.SIGN_IN_FAILED, EventKind.CODE_FAILED)
 

@@ -4,8 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
-revision = "0062"
-down_revision = "0061"
+revision = "0063"
+down_revision = "0062"
 oldest_program = "0049"
 
 
