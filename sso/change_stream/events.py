@@ -22,6 +22,8 @@ class ChangeType(StrEnum):
     USER_MERGED = "user_merged"  # into another one, whose event it is; data: from, into
     USER_UNMERGED = "user_unmerged"  # the merge was undone; data: from, into
     USER_UPGRADED = "user_upgraded"  # a guest has become an account
+    USER_BANNED = "user_banned"  # data: ban_id, scope, until, reason
+    USER_UNBANNED = "user_unbanned"  # the ban has ended or was lifted; data: ban_id, scope
     KEY_ROTATED = "key_rotated"  # a new signing key of the service; data: kid, algorithm
     KEY_RETIRED = "key_retired"  # its tokens are no longer accepted; data: kid
     APPLICATION_KEY_ADDED = "application_key_added"  # a public key that signs for the application; data: kid

@@ -61,6 +61,7 @@ class GameLogin:
     login_flows: GameLoginFlows
     location_url: str  # the secret is appended to it
     info_allow: tuple[Network, ...]
+    appeal_url: str
     jwts: UserJwts
 
     async def link_guest(self, headers: Headers, address: Address) -> str:
@@ -140,5 +141,6 @@ def build_game_login(
         login_flows=GameLoginFlows(confirmation),
         location_url=location_url,
         info_allow=settings.info_allow,
+        appeal_url=settings.appeal_url or "",
         jwts=jwts,
     )

@@ -131,6 +131,8 @@ class UserMerges:
         for user in (first, second):
             if user.deletion_due is not None:
                 raise Conflict(f"the account {user.user_id} is closed")
+        if first.bans:  # a ban must not end by a merge
+            raise Conflict(f"{first.user_id} is banned; lift the ban first, or ban the other user")
         if second.disabled:
             raise Conflict(f"{second.user_id} is disabled")
         if second.is_guest and not first.is_guest:

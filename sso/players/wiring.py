@@ -47,7 +47,7 @@ def build_players(
     upstream: Upstream,
 ) -> Players:
     guests = GuestSignIn(
-        store=DeviceKeyStore(database),
+        store=DeviceKeyStore(database, settings.appeal_url or ""),
         tokens=tokens,
         authentication_data=authentication_data,
         applications=game_login.applications,
@@ -56,6 +56,7 @@ def build_players(
         refusals=game_login.violations,
         clock=database.clock,
         end_sign_in=games.end,
+        appeal_url=settings.appeal_url or "",
     )
     links = UserLinks(database, upstream.links, games)
     expiry = GuestExpiry(database, deletion, erasure, settings.guest_days)

@@ -149,7 +149,7 @@ async def test_guests_that_are_not_seen_and_finished_merges_leave_nothing(servic
     from sso.db.statement import Statement
 
     players = services.players
-    await players.guests.store.create_guest(b"k" * 32, "EdDSA", "127.0.0.1")
+    await players.guests.store.create_guest(b"k" * 32, "EdDSA", "127.0.0.1", ())
     assert await players.expiry.erase_unseen() == 0
     await services.database.value(Statement("UPDATE device_keys SET last_used = now() - interval '91 days'"))
     assert await players.expiry.erase_unseen() == 1

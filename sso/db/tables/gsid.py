@@ -1,7 +1,7 @@
 """Game sessions: a game or a device waits until its user signs in with a browser."""
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, Table, Text, text
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from sso.db.tables.columns import (
     bool_column,
@@ -70,10 +70,13 @@ game_sessions = Table(
     # The session links a guest to an account. The guest becomes it, or is merged into it.
     Column("link_guest", Text, ForeignKey("users.user_id", ondelete="CASCADE")),
     Column("linked", Text),  # upgraded or merged, when that is done
+    Column("viewer", Text),  # the user to whose browser the page is shown
+    Column("ban", JSONB),  # that has ended the session; see sso.core.ban
     expiry_index("game_sessions"),
     # Not partial: a plan made while the table is small would read all of a partial index for a login.
     Index("ix_game_sessions_created", "created", "location"),
     Index("ix_game_sessions_user_id", "user_id"),
+    Index("ix_game_sessions_viewer", "viewer"),
     Index("ix_game_sessions_client_id", "client_id", postgresql_where=text("client_id IS NOT NULL")),
     Index("ix_game_sessions_link_guest", "link_guest", postgresql_where=text("link_guest IS NOT NULL")),
     Index("ix_game_sessions_user_code", "user_code", unique=True, postgresql_where=text("client_id IS NOT NULL")),

@@ -4,8 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
-revision = "0063"
-down_revision = "0062"
+revision = "0064"
+down_revision = "0063"
 oldest_program = "0049"
 
 
