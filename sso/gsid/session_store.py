@@ -20,8 +20,7 @@ from sso.telemetry.counters import LOGINS
 
 NO_VALUES = LinkValues()
 DELETED_AFTER_S = 600  # a row is deleted this long after the latest possible end of its session
-# An ended session is still found for this time, so that its client gets a precise error.
-RETENTION = "interval '10 minutes'"
+RETENTION = "interval '10 minutes'"  # an ended session is still found, so that its client gets a precise error
 
 # Columns of a row `s` for SessionSnapshot and GameSessionData.
 SNAPSHOT_COLUMNS = """s.status, s.ends > now() AS alive, s.poll AS newest_poll, s.cancels, s.ban,
