@@ -129,6 +129,8 @@ def _page_services(s: Services) -> PageServices:
             s.known_devices,
             s.sign_in_notices,
             s.settings.browser_ttl_s,
+            clock,
+            s.settings.appeal_url or "",
         ),
         tickets=tickets,
         closed=ClosedAccountPage(tickets, s.second_factors),

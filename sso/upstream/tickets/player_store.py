@@ -53,8 +53,8 @@ async def use_ticket(
 ) -> Player:
     """Uses the ticket up and returns its player: the linked one, the guest who links it, or a new one.
 
-    Raises TicketUsed, NoPlayer, LinkedElsewhere or UniqueViolation. The last means that another ticket of the same
-    store account has just been linked.
+    Raises TicketUsed, NoPlayer, LinkedElsewhere, Banned or UniqueViolation. The last means that another ticket of the
+    same store account has just been linked.
     """
     if not await use_nonce(tx, provider.provider_id, account.ticket_id, account.life_s):
         raise TicketUsed

@@ -63,7 +63,7 @@ class TicketSignIn:
 
         With ``guest``, a store account that is not linked is linked to this guest; another user's is never moved.
 
-        Raises InvalidCredentials, StoreUnavailable, NotLinked, LinkedToAnother, AccountClosed, OtpRequired,
+        Raises InvalidCredentials, Banned, StoreUnavailable, NotLinked, LinkedToAnother, AccountClosed, OtpRequired,
         SecondFactorNotUsed, TooManyAttempts or FieldError. Only a ticket that signs in is used up.
         """
         provider = await self._verification.provider(provider_id)
