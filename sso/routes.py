@@ -13,6 +13,7 @@ from sso.accounts.email_address.link_pages import email_link_pages
 from sso.accounts.email_address.pages import email_pages
 from sso.accounts.email_address.section import EmailSection
 from sso.accounts.history.pages import HistorySection, history_pages
+from sso.accounts.login.code_check import CodeCheck
 from sso.accounts.login.flow import CombinedLoginFlows, LoginFlows
 from sso.accounts.login.form import LoginForm
 from sso.accounts.login.pages import login_pages
@@ -67,6 +68,8 @@ from sso.services import Services
 from sso.upstream.account_pages import IdentitiesSection, identity_pages
 from sso.upstream.pages import upstream_pages
 from sso.upstream.recent_login import LinkLoginFlows
+from sso.upstream.tickets.routes import ticket_routes
+from sso.upstream.tickets.sign_in import TicketSignIn
 from sso.upstream.view import UpstreamView
 from sso.web import brand, language_switcher
 
@@ -168,10 +171,11 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
     yield key_routes(s.keys)
     yield permission_routes(s.permissions, s.keys.find_pem)
     yield exchange_routes(s.permissions.exchange_jwt)
+    codes = CodeCheck(s.password_login, s.second_factors)
     yield authzen_routes(s.permissions, s.settings.base_url)
     yield login_routes(
         s.password_login,
-        s.second_factors,
+        codes,
         s.session_tokens,
         s.known_devices,
         s.authentication_data,
@@ -179,6 +183,8 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.sign_in_notices,
         s.used_factor,
     )
+    tickets = TicketSignIn(s.database, s.upstream.tickets, s.password_login.rate_limiter, codes, s.used_factor)
+    yield ticket_routes(tickets, s.known_devices, s.authentication_data, s.applications, s.sign_in_notices)
     yield oauth_routes(
         s.oauth.token_endpoint,
         s.oauth.revocation,

@@ -3,7 +3,7 @@ import importlib
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,9 @@ from tests.kit.server import QUICK, SLOW_MACHINE_S, Server, running
 from tests.kit.tls_context import share_default_context
 
 TESTS = Path(__file__).parent
+# Tests here use new users and records, and find those of other files beside them. To start a server for each file would
+# take a third of their processor time.
+FOLDERS_WITH_SHARED_SERVER = {"accounts", "browser", "console", "e2e", "web"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -152,8 +155,30 @@ async def services(settings: Settings, database: Database, keyring: Keyring) -> 
 
 
 @pytest.fixture(scope="module")
-def server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with two workers and a new database, shared by the tests of a file."""
+def server(request: pytest.FixtureRequest) -> Server:
+    """A server for the tests of a file, which others use, too, unless the file is marked with own_server."""
+    is_shared = not request.node.get_closest_marker("own_server")
+    is_shared &= request.path.relative_to(TESTS).parts[0] in FOLDERS_WITH_SHARED_SERVER
+    server = request.getfixturevalue("shared_server" if is_shared else "own_server")
+    assert isinstance(server, Server)
+    return server
+
+
+@pytest.fixture(scope="session")
+def shared_server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with _new_server(postgres_server, tmp_path_factory) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def own_server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with _new_server(postgres_server, tmp_path_factory) as server:
+        yield server
+
+
+@contextmanager
+def _new_server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with two workers and a new database."""
     dsn = postgres_server.fresh()
     settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
     settings |= {"SSO_RATE_AUTHORIZE": "0", "SSO_RATE_USER_CODE": "0"}

@@ -68,6 +68,13 @@ class Requests:
         login = self.user().login
         return lambda: self.http.post("/proxy/api/login", json={"login": login, "password": password})
 
+    def ticket(self) -> Callable[[], httpx.Response]:
+        """Tickets that do not have the form of their kind; no store is asked."""
+        record = {"id": "game-center", "kind": "game_center", "client_id": "com.example.game"}
+        self.server.apply({"identity_providers": [record]})
+        body = {"provider": "game-center", "ticket": "wrong"}
+        return lambda: self.http.post("/proxy/api/ticket", json=body)
+
     def permissions(self) -> Callable[[], httpx.Response]:
         user = self.user()
         headers = {"Authorization": f"Bearer {user.jwt}", "Factor": FACTOR}
@@ -111,6 +118,7 @@ SENDERS: dict[tuple[str, str], Callable[[Requests], Callable[[], httpx.Response]
     ("/login/upstream", "UPSTREAM"): lambda requests: lambda: requests.http.get("/login/upstream/x/callback?state=x"),
     ("/proxy/api/login", "LOGIN"): lambda requests: requests.login("wrong"),
     ("/proxy/api/login", "ACCOUNT"): lambda requests: requests.login(PASSWORD),
+    ("/proxy/api/ticket", "LOGIN"): Requests.ticket,
     ("/proxy/api/gameSession", "GETGSID"): lambda requests: (
         lambda: requests.http.post("/proxy/api/gameSession/getGsid", json={})
     ),

@@ -18,6 +18,7 @@ from scripts.benchmarks.report import arguments, cpu_seconds, private_kb, progre
 from sso.accounts.user_store import UserStore
 from sso.bus.wiring import build_bus
 from sso.db.database import Database
+from sso.db.statement import Statement
 from sso.gsid.session_store import GameSessionStore
 from tests.kit import postgres
 from tests.kit.oauth import new_browser, new_site
@@ -27,11 +28,13 @@ EVERY_S = 15.0
 MIN_MINUTES = 1  # growth is computed from the rows of the second half
 PAUSE_S = 0.02  # between two requests of each load: about half of the capacity of one worker
 GAME = "/proxy/api/gameSession"
+_DATABASE_SIZE = Statement("SELECT pg_database_size(current_database())")
 
 
 class Load:
     def __init__(self, server: Server, database: Database) -> None:
         self.requests = 0
+        self.durations: list[float] = []  # of requests that are not held, since they were read last
         self._database = database
         self._bus = build_bus(database)
         self._site = new_site(server)
@@ -50,7 +53,9 @@ class Load:
             await trio.sleep(PAUSE_S)
 
     async def _ask(self, method: str, path: str, **options: Any) -> Any:
+        began = time.perf_counter()
         answer = await self._http.request(method, path, **options)
+        self.durations.append(time.perf_counter() - began)
         assert answer.status_code == 200, answer.text
         self.requests += 1
         return answer.json()
@@ -94,8 +99,10 @@ async def soak(server: Server, dsn: str, minutes: float) -> list[dict[str, Any]]
             latest = f": {rows[-1]['RSS MB']:.1f} MB, {rows[-1]['per second']:.0f} requests a second" if rows else " …"
             progress(f"{passed:.0f} of {minutes * 60:.0f} s{latest}")
             requests, cpu = load.requests, cpu_seconds(workers)
+            load.durations.clear()
             await trio.sleep(EVERY_S)
             done = load.requests - requests
+            size = await database.value(_DATABASE_SIZE)
             rows.append(
                 {
                     "seconds": int(passed + EVERY_S),
@@ -103,6 +110,8 @@ async def soak(server: Server, dsn: str, minutes: float) -> list[dict[str, Any]]
                     "private MB": private_kb(workers) / 1024,
                     "descriptors": descriptors(workers[0]),
                     "per second": done / EVERY_S,
+                    "p99 ms": statistics.quantiles(load.durations, n=100)[-1] * 1000 if done > 1 else 0.0,
+                    "database MB": size / 2**20,
                     "CPU us": (cpu_seconds(workers) - cpu) / max(1, done) * 1e6,
                 }
             )
@@ -114,11 +123,21 @@ def descriptors(pid: int) -> int:
     return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
 
 
-def growth(rows: list[dict[str, Any]]) -> float:
-    """Returns MB per hour over the second half, because caches fill during the first."""
+def growth(rows: list[dict[str, Any]], column: str = "RSS MB") -> float:
+    """Returns the change per hour over the second half, because caches fill during the first."""
     half = rows[len(rows) // 2 :]
-    line = statistics.linear_regression([row["seconds"] for row in half], [row["RSS MB"] for row in half])
+    line = statistics.linear_regression([row["seconds"] for row in half], [row[column] for row in half])
     return line.slope * 3600
+
+
+def measure(minutes: float) -> list[dict[str, Any]]:
+    """Runs a server under load. Returns a row every few seconds."""
+    progress("starting …")
+    with postgres.running() as database, tempfile.TemporaryDirectory() as folder:
+        dsn = database.fresh()
+        settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_RATE_GETGSID": "0", "SSO_LOG_LEVEL": "error"}
+        with running(Path(folder), **settings) as server:
+            return trio.run(soak, server, dsn, minutes)
 
 
 def main() -> None:
@@ -127,12 +146,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.minutes < MIN_MINUTES:
         parser.error(f"--minutes: must be at least {MIN_MINUTES}")
-    progress("starting …")
-    with postgres.running() as database, tempfile.TemporaryDirectory() as folder:
-        dsn = database.fresh()
-        settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_RATE_GETGSID": "0", "SSO_LOG_LEVEL": "error"}
-        with running(Path(folder), **settings) as server:
-            rows = trio.run(soak, server, dsn, options.minutes)
+    rows = measure(options.minutes)
     show(rows, options.out)
     print(f"growth over the second half: {growth(rows):.1f} MB an hour")
 

@@ -10,9 +10,10 @@ from tests.models.test_account import Account
 from tests.models.test_game_session import GameSession
 from tests.models.test_management_api import ManagementApi
 from tests.models.test_oauth_grant import OAuthGrant
+from tests.models.test_permissions import Permissions
 
 EXAMPLES = 3  # of a model, before the next one's turn
-MODELS: tuple[type[ServiceMachine], ...] = (OAuthGrant, GameSession, Account, ManagementApi)
+MODELS: tuple[type[ServiceMachine], ...] = (OAuthGrant, GameSession, Account, Permissions, ManagementApi)
 
 
 def run(minutes: float, progress: Progress) -> PartResult:

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 # The values of ``auth`` of a browser session. The data of a login by API has only ``login`` and ``otp``, as the
-# specification shows, ``guest``, and ``token`` and ``gsid`` for derived sign-ins.
+# specification shows, ``guest``, ``ticket`` for tickets of stores, and ``token`` and ``gsid`` for derived sign-ins.
 PASSWORD = "login"  # noqa: S105 - a method
 PASSWORD_AND_CODE = "otp"  # noqa: S105 - a code of an app, of a mail, or a recovery code
 PASSWORD_AND_PASSKEY = "login+passkey"  # noqa: S105
@@ -36,8 +36,16 @@ LINK_AND_PASSKEY = "link+passkey"
 TOKEN_AUTH = "token"  # noqa: S105 - a session token
 GAME_AUTH = "gsid"  # a login for a game session, and for a device
 GUEST_AUTH = "guest"  # a key of the player's device
+TICKET = "ticket"  # a ticket that a store has given to the game
+TICKET_AND_CODE = "ticket+otp"
+TICKET_AUTHS = (TICKET, TICKET_AND_CODE)
 
-_WITH_CODE = {PASSWORD: PASSWORD_AND_CODE, UPSTREAM_AUTH: UPSTREAM_AND_CODE, LINK: LINK_AND_CODE}
+_WITH_CODE = {
+    PASSWORD: PASSWORD_AND_CODE,
+    UPSTREAM_AUTH: UPSTREAM_AND_CODE,
+    LINK: LINK_AND_CODE,
+    TICKET: TICKET_AND_CODE,
+}
 _WITH_PASSKEY = {PASSWORD: PASSWORD_AND_PASSKEY, UPSTREAM_AUTH: UPSTREAM_AND_PASSKEY, LINK: LINK_AND_PASSKEY}
 # The values of `amr` (RFC 8176) for each way to sign in. Whether a passkey is in hardware is not known, so it is `pop`,
 # neither `hwk` nor `swk`. `fed`, another provider, is not registered: RFC 8176 has no value for it, nor for a link.
@@ -49,6 +57,8 @@ _AMR: Mapping[str, tuple[str, ...]] = {
     UPSTREAM_AUTH: ("fed",),
     UPSTREAM_AND_CODE: ("fed", "otp", "mfa"),
     UPSTREAM_AND_PASSKEY: ("fed", "pop", "user", "mfa"),
+    TICKET: ("fed",),
+    TICKET_AND_CODE: ("fed", "otp", "mfa"),
     LINK: (),
     LINK_AND_CODE: ("otp", "mfa"),
     LINK_AND_PASSKEY: ("pop", "user", "mfa"),
@@ -89,7 +99,7 @@ class AuthenticationContext:
     def _with_factor(self, names: Mapping[str, str]) -> "AuthenticationContext":
         """A second factor proves a sign-in with another provider. It does not make a link or an old sign-in fresh."""
         auth = names.get(self.auth, self.auth)
-        is_fresh = self.is_fresh or (self.auth == UPSTREAM_AUTH and self.signed_in is None)
+        is_fresh = self.is_fresh or (self.auth in (UPSTREAM_AUTH, TICKET) and self.signed_in is None)
         return replace(self, auth=auth, has_second_factor=has_second_factor(auth), is_fresh=is_fresh)
 
 
@@ -122,6 +132,11 @@ def by_provider(*, is_new_login: bool) -> AuthenticationContext:
 def by_earlier_provider_login(authenticated: datetime | None) -> AuthenticationContext:
     """Another provider has identified the user before this request, and states this time of authentication, or none."""
     return AuthenticationContext(UPSTREAM_AUTH, False, signed_in=authenticated, proved=authenticated)
+
+
+def by_store_ticket() -> AuthenticationContext:
+    """A store has confirmed the ticket of a game. Its player may have signed in there long ago."""
+    return AuthenticationContext(TICKET, has_second_factor=False)
 
 
 def by_mailed_link() -> AuthenticationContext:
@@ -159,7 +174,8 @@ def by_device_key() -> AuthenticationContext:
 
 def by_session_token(auth: str, *, second_factor: bool) -> AuthenticationContext:
     """A session token continues the sign-in of a program, which was made with ``auth``."""
-    return AuthenticationContext(auth if auth in (GAME_AUTH, GUEST_AUTH) else TOKEN_AUTH, second_factor)
+    kept = (GAME_AUTH, GUEST_AUTH, *TICKET_AUTHS)
+    return AuthenticationContext(auth if auth in kept else TOKEN_AUTH, second_factor)
 
 
 def by_browser(auth: str, auth_time: int) -> AuthenticationContext:
@@ -193,4 +209,4 @@ def is_by_link(auth: str) -> bool:
 
 
 def _is_proof(auth: str) -> bool:
-    return auth != UPSTREAM_AUTH and not is_by_link(auth)
+    return auth not in (UPSTREAM_AUTH, TICKET) and not is_by_link(auth)

@@ -54,7 +54,7 @@ class User:
 
     @property
     def is_guest(self) -> bool:
-        """Whether the user is a guest: a player who has no login, and signs in with the key of a device."""
+        """Whether the user is a guest: a player who has no login, but the key of a device or a store account."""
         return not self.login
 
     @property

@@ -5,7 +5,7 @@ import hashlib
 import hmac
 from typing import Any
 
-from sso.accounts.authentication_context import GAME_AUTH, GUEST_AUTH, SEVERAL_FACTORS
+from sso.accounts.authentication_context import GAME_AUTH, GUEST_AUTH, SEVERAL_FACTORS, TICKET_AUTHS
 from sso.core.jwt import ExpiredToken
 
 
@@ -34,6 +34,11 @@ def is_from_game(claims: dict[str, Any]) -> bool:
 def is_from_device_key(claims: dict[str, Any]) -> bool:
     """Returns True if the JWT derives from a sign-in with the key of a device, with which no account was proved."""
     return claims.get("auth") == GUEST_AUTH
+
+
+def is_from_ticket(claims: dict[str, Any]) -> bool:
+    """Returns True if the JWT derives from a sign-in with the ticket of a store, about which nobody was asked."""
+    return claims.get("auth") in TICKET_AUTHS
 
 
 def has_used_second_factor(claims: dict[str, Any]) -> bool:

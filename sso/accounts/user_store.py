@@ -22,6 +22,9 @@ REVOKED_LINKS = ("password_reset", "email_change")  # purposes of mailed links t
 # Those that an operator makes invalid who sets another address: they were sent to addresses before.
 ADDRESS_LINKS = (*REVOKED_LINKS, "email_undo", "email_verification")
 
+# The login_key of a guest, who has no login: keys of logins are case-folded, so none of them is equal.
+GUEST_LOGIN_KEY = "'GUEST ' || user_id"
+
 _GET = Statement("SELECT * FROM users WHERE user_id = :user_id")
 _GET_BY_IDS = BatchStatement(
     "SELECT item.n, u.* FROM {items} JOIN users u ON u.user_id = item.user_id", columns={"user_id": "text"}

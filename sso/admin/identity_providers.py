@@ -80,7 +80,8 @@ class ProviderResource(RecordResource[IdentityProvider]):
         return await lock_provider(tx, key)
 
     def json(self, record: IdentityProvider) -> JsonRecord:
-        return provider_json(record) | {"callback_url": callback_url(self._base_url, record.provider_id)}
+        address = "" if record.is_for_tickets else callback_url(self._base_url, record.provider_id)
+        return provider_json(record) | {"callback_url": address}
 
     def taken(self) -> ApiError:
         return provider_id_taken()

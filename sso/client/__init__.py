@@ -15,7 +15,15 @@ This package imports nothing of the server.
 
 from sso.client.call import ApiCall, ListCall, Record
 from sso.client.clients import AsyncSsoClient, SsoClient
-from sso.client.credentials import BrowserLogin, ServiceClient, ServiceToken, SessionToken, UserJwt, UserLogin
+from sso.client.credentials import (
+    BrowserLogin,
+    ServiceClient,
+    ServiceToken,
+    SessionToken,
+    TicketLogin,
+    UserJwt,
+    UserLogin,
+)
 from sso.client.errors import (
     ClientError,
     ConnectionFailed,
@@ -75,6 +83,7 @@ __all__ = [
     "SessionToken",
     "SignInRequired",
     "SsoClient",
+    "TicketLogin",
     "TooManyRequests",
     "UserJwt",
     "UserLogin",

@@ -6,7 +6,7 @@ works for both kinds of clients.
 
 import secrets
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -136,19 +136,37 @@ class SessionToken:
         return self.jwt.drop()
 
 
+class _SessionLogin:
+    """A sign-in whose session token is renewed."""
+
+    factor: str
+    _session: SessionToken | None = None
+
+    def headers(self) -> SignIn:
+        session = self._session or (yield from self.sign_in())
+        return (yield from session.headers())
+
+    def sign_in(self) -> Calls[SessionToken]:
+        """Signs in. Raises OtpMissing if a code is needed and there is none."""
+        raise NotImplementedError
+
+    def forget(self) -> bool:
+        return self._session is not None and self._session.forget()
+
+    def _use(self, answer: dict[str, Any]) -> SessionToken:
+        self._session = SessionToken(answer["token"], self.factor)
+        self._session.use(answer)
+        return self._session
+
+
 @dataclass
-class UserLogin:
+class UserLogin(_SessionLogin):
     """A user with a password. ``otp`` is a code of the second factor, or a function that asks for one."""
 
     login: str
     password: str = field(repr=False)
     otp: str | Callable[[list[str]], str] | None = field(default=None, repr=False)
     factor: str = field(default_factory=new_factor, repr=False)
-    _session: SessionToken | None = field(default=None, repr=False)
-
-    def headers(self) -> SignIn:
-        session = self._session or (yield from self.sign_in())
-        return (yield from session.headers())
 
     def sign_in(self) -> Calls[SessionToken]:
         """Signs in. Raises OtpMissing if a code is needed and there is none."""
@@ -163,12 +181,28 @@ class UserLogin:
             if not callable(self.otp):
                 raise
             answer = yield _login(**fields, otp=self.otp(error.second_factors))
-        self._session = SessionToken(answer["token"], self.factor)
-        self._session.use(answer)
-        return self._session
+        return self._use(answer)
 
-    def forget(self) -> bool:
-        return self._session is not None and self._session.forget()
+
+@dataclass
+class TicketLogin(_SessionLogin):
+    """A player with the ticket of a store, which works once; the session token signs in afterwards.
+
+    ``provider`` is the id of the identity provider. ``otp`` is a code of the second factor.
+    """
+
+    provider: str
+    ticket: str | Mapping[str, Any] = field(repr=False)
+    otp: str = field(default="", repr=False)
+    factor: str = field(default_factory=new_factor, repr=False)
+    created: bool | None = field(default=None, init=False)  # whether the ticket has created the user
+
+    def sign_in(self) -> Calls[SessionToken]:
+        """Signs in. Raises OtpMissing if a code is needed and there is none: the ticket can be sent again."""
+        fields = {"provider": self.provider, "ticket": self.ticket, "factor": self.factor, "otp": self.otp}
+        answer = yield ApiCall("POST", "/proxy/api/ticket", read_body, json=fields, authenticated=False)
+        self.created = answer["created"]
+        return self._use(answer)
 
 
 @dataclass

@@ -195,9 +195,10 @@ class IdTokenVerifier:
 
     issuer: str
     client_id: str
+    max_age_s: int = MAX_ID_TOKEN_AGE_S
 
-    def verify(self, token: str, key: PublicKey, nonce: str, now: float) -> Claims:
-        """Returns the claims. The caller has found the key by the ``kid`` of the token."""
+    def verify(self, token: str, key: PublicKey, nonce: str | None, now: float) -> Claims:
+        """Returns the claims. The key was found by the ``kid`` of the token; ``nonce`` is None if none is known."""
         optional_kid_of(token)
         claims = signed_claims(token, key)
         if claims.get("iss") != self.issuer:
@@ -209,10 +210,10 @@ class IdTokenVerifier:
         if claims.get("azp", None if several else self.client_id) != self.client_id:
             raise InvalidToken("wrong azp")
         _check_times(claims, now, SKEW_S)
-        if claims["iat"] < now - MAX_ID_TOKEN_AGE_S:
+        if claims["iat"] < now - self.max_age_s:
             raise InvalidToken("bad iat")
         sent = claims.get("nonce")
-        if not isinstance(sent, str) or not hmac.compare_digest(sent.encode(), nonce.encode()):
+        if nonce is not None and not (isinstance(sent, str) and hmac.compare_digest(sent.encode(), nonce.encode())):
             raise InvalidToken("wrong nonce")
         return claims
 

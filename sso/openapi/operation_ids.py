@@ -6,6 +6,7 @@ from collections.abc import Sequence
 SERVICE_OPERATIONS = {
     "POST /proxy/api/login": "login",
     "POST /proxy/api/guest": "sign_in_guest",
+    "POST /proxy/api/ticket": "sign_in_with_ticket",
     "GET /proxy/oauth/authorize": "authorize",
     "POST /proxy/oauth/authorize": "authorize_with_form",
     "POST /proxy/oauth/token": "get_tokens",

@@ -8,7 +8,13 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from sso.accounts.token_holder import TokenHolder
 from sso.accounts.user_jwt import UserJwts
-from sso.accounts.user_jwt_claims import has_factor, has_used_second_factor, is_from_device_key, is_from_game
+from sso.accounts.user_jwt_claims import (
+    has_factor,
+    has_used_second_factor,
+    is_from_device_key,
+    is_from_game,
+    is_from_ticket,
+)
 from sso.audit.trail import AuditActor
 from sso.core.errors import Forbidden, Unauthorized
 from sso.core.jwt import ExpiredToken, InvalidToken, looks_like_jwt
@@ -195,6 +201,8 @@ class CallerAuthenticator:
             raise Forbidden("a token that was exchanged for a web site can only read meta/data")
         if is_from_device_key(claims) and _is_administrative(rule, fields, user_id):
             raise Forbidden("a sign-in with the key of a device is not accepted for administrative requests")
+        if is_from_ticket(claims) and _is_administrative(rule, fields, user_id):
+            raise Forbidden("a sign-in with the ticket of a store is not accepted for administrative requests")
         if is_from_game(claims) and not self._game_admin and _is_administrative(rule, fields, user_id):
             raise Forbidden("a login from a game is not accepted for administrative requests")
         return Caller(

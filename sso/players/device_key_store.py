@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from sso.accounts.guarded_statements import NOW
 from sso.accounts.model import GUEST_TAG, User
 from sso.accounts.session_token_statements import ISSUE_COLUMNS, ISSUE_CTES
-from sso.accounts.user_store import unused_user_id
+from sso.accounts.user_store import GUEST_LOGIN_KEY, unused_user_id
 from sso.audit import trail
 from sso.audit.trail import AuditActor
 from sso.core.ids import record_id
@@ -17,8 +17,6 @@ from sso.db.transaction import Runner, Transaction
 
 MAX_CLOCK_DIFFERENCE_S = 300  # between the time of a request and the database's
 _NONCE_S = 2 * MAX_CLOCK_DIFFERENCE_S + 60  # a request from the future is accepted for twice that time
-# No login has this key: keys of logins are case-folded.
-_LOGIN_KEY = "'GUEST ' || user_id"
 
 # One statement checks that the request is new, finds the user of the key and issues the session tokens.
 _SIGN_IN = BatchStatement(
@@ -60,7 +58,7 @@ _CREATE = Statement(
         VALUES (:digest, :id, :user_id, :algorithm, true) ON CONFLICT (digest) DO NOTHING RETURNING user_id
     )
     INSERT INTO users (user_id, login, login_key, nick, tags)
-    SELECT user_id, '', {_LOGIN_KEY}, 'Guest ' || user_id, ARRAY['{GUEST_TAG}'] FROM new_key RETURNING user_id"""
+    SELECT user_id, '', {GUEST_LOGIN_KEY}, 'Guest ' || user_id, ARRAY['{GUEST_TAG}'] FROM new_key RETURNING user_id"""
 )
 # Guests without a key or a sign-in that was used within the last days.
 _UNSEEN = Statement(

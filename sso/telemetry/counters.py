@@ -33,7 +33,7 @@ LOGINS = DomainCounter(
     "result",
     begins_with=[
         ("password", "success"), ("password", "wrong_credentials"), ("code", "success"), ("passkey", "success"),
-        ("provider", "success"), ("token", "success"), ("game", "success"),
+        ("provider", "success"), ("ticket", "success"), ("token", "success"), ("game", "success"),
     ],
 )  # fmt: skip
 TOKENS_ISSUED = DomainCounter(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from sso.core.ids import digest
 from sso.db.database import Database
 from sso.db.statement import Statement
+from sso.db.transaction import Runner
 from sso.upstream.model import Attempt
 
 ATTEMPT_S = 600
@@ -65,5 +66,10 @@ class AttemptStore:
 
     async def use_nonce(self, provider_id: str, nonce: str, life_s: int) -> bool:
         """Returns False if the nonce was used before."""
-        name = digest(f"{provider_id}:{nonce}")
-        return await self._database.value(_USE_NONCE, digest=name, life=float(life_s)) is not None
+        return await use_nonce(self._database, provider_id, nonce, life_s)
+
+
+async def use_nonce(runner: Runner, provider_id: str, nonce: str, life_s: int) -> bool:
+    """Returns False if the nonce of an answer, or the ticket, was used before."""
+    name = digest(f"{provider_id}:{nonce}")
+    return await runner.value(_USE_NONCE, digest=name, life=float(life_s)) is not None

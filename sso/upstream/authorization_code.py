@@ -69,6 +69,13 @@ async def redeem_code(
         headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
     else:
         form |= {"client_id": provider.client_id} | ({"client_secret": secret} if secret is not None else {})
+    return await request_tokens(client, endpoint, form, headers)
+
+
+async def request_tokens(
+    client: ProviderClient, endpoint: str, form: Mapping[str, str], headers: Mapping[str, str]
+) -> dict[str, Any]:
+    """Returns the answer of a token endpoint. Raises TokenRefused if it has refused the request, and InvalidAnswer."""
     answer = await client.post(endpoint, form, headers)
     tokens = answer.json()
     # GitHub reports errors with status 200.

@@ -6,31 +6,22 @@ does not exist, so that it answers with an error; which one says whether it acce
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
 
 import trio
 
 from sso.upstream.authorization_code import TokenRefused, redeem_code
-from sso.upstream.discovery import DOCUMENT_PATH, json_of, parse_keys, parse_metadata
+from sso.upstream.connection_step import ConnectionStep, keys_step
+from sso.upstream.discovery import DOCUMENT_PATH, json_of, parse_metadata
 from sso.upstream.errors import UpstreamError
 from sso.upstream.http_client import ProviderClient
 from sso.upstream.model import Attempt, IdentityProvider, clean_text
 from sso.upstream.oauth2 import AUTH_METHODS
 from sso.upstream.steam import endpoint
+from sso.upstream.tickets.connection_test import store_steps
 
 MAX_TEST_S = 25.0
 NO_CODE = "connection-test"  # no provider has issued it
 _WRONG_CLIENT = frozenset(("invalid_client", "unauthorized_client", "incorrect_client_credentials"))
-
-
-@dataclass(frozen=True)
-class ConnectionStep:
-    """What was tested, and what was found. ``field``: the field of the provider that is wrong, if one is."""
-
-    title: str
-    works: bool
-    found: str
-    field: str = ""
 
 
 class ConnectionTest:
@@ -43,7 +34,11 @@ class ConnectionTest:
         tests = {"oidc": self._test_oidc, "oauth2": self._test_oauth2, "steam": self._test_steam}
         steps: list[ConnectionStep] = []
         with trio.move_on_after(MAX_TEST_S) as scope:
-            async with aclosing(tests[provider.kind](provider, secret, attempt)) as tested:
+            if provider.is_for_tickets:
+                steps_of_kind = store_steps(self._client, provider, secret)
+            else:
+                steps_of_kind = tests[provider.kind](provider, secret, attempt)
+            async with aclosing(steps_of_kind) as tested:
                 async for step in tested:
                     steps.append(step)  # noqa: PERF401 - those before the end of the time are kept
         if scope.cancelled_caught:
@@ -73,19 +68,10 @@ class ConnectionTest:
             return
         endpoints = [metadata.authorization_endpoint, metadata.token_endpoint, metadata.userinfo_endpoint]
         yield ConnectionStep("Endpoints", True, ", ".join(clean_text(one, 200) for one in endpoints if one))
-        yield await self._test_keys(metadata.jwks_uri)
+        yield await keys_step(self._client, metadata.jwks_uri)
         yield await self._test_token_endpoint(
             metadata.token_endpoint, "issuer", provider, secret, attempt, metadata.auth_methods
         )
-
-    async def _test_keys(self, url: str) -> ConnectionStep:
-        try:
-            keys = parse_keys(json_of(await self._client.get(url)))
-        except UpstreamError as error:
-            return ConnectionStep("Keys", False, error.reason)
-        if not keys:
-            return ConnectionStep("Keys", False, "no key can be used to verify ID tokens")
-        return ConnectionStep("Keys", True, f"{len(keys)} {'key' if len(keys) == 1 else 'keys'} to verify ID tokens")
 
     async def _test_oauth2(
         self, provider: IdentityProvider, secret: str | None, attempt: Attempt

@@ -56,26 +56,26 @@ class Discovery:
         metadata = self._metadata[issuer] = parse_metadata(self._client, issuer, json_of(answer))
         return metadata
 
-    async def find_key(self, metadata: ProviderMetadata, kid: str) -> PublicKey | None:
+    async def find_key(self, jwks_uri: str, kid: str) -> PublicKey | None:
         """Returns the provider's key with this id ("": the only key), or None if it does not exist."""
-        key_set = self._key_sets.setdefault(metadata.jwks_uri, _KeySet())
+        key_set = self._key_sets.setdefault(jwks_uri, _KeySet())
         async with key_set.lock:
             age = trio.current_time() - key_set.read_at
             if age > KEYS_S or (key_set.find(kid) is None and age > REREAD_KEYS_S):
-                await self._read_keys(metadata, key_set)
+                await self._read_keys(jwks_uri, key_set)
             return key_set.find(kid)
 
-    async def find_newer_key(self, metadata: ProviderMetadata, kid: str, old: PublicKey) -> PublicKey | None:
+    async def find_newer_key(self, jwks_uri: str, kid: str, old: PublicKey) -> PublicKey | None:
         """Returns the provider's present key with this id, or None if ``old`` was read within the last minute."""
-        key_set = self._key_sets.setdefault(metadata.jwks_uri, _KeySet())
+        key_set = self._key_sets.setdefault(jwks_uri, _KeySet())
         async with key_set.lock:
             if key_set.find(kid) is old and trio.current_time() - key_set.read_at > REREAD_KEYS_S:
-                await self._read_keys(metadata, key_set)
+                await self._read_keys(jwks_uri, key_set)
             key = key_set.find(kid)
             return None if key is old else key
 
-    async def _read_keys(self, metadata: ProviderMetadata, key_set: _KeySet) -> None:
-        key_set.keys = parse_keys(json_of(await self._client.get(metadata.jwks_uri)))
+    async def _read_keys(self, jwks_uri: str, key_set: _KeySet) -> None:
+        key_set.keys = parse_keys(json_of(await self._client.get(jwks_uri)))
         key_set.read_at = trio.current_time()
 
 

@@ -17,6 +17,8 @@ from sso.core.receiver_addresses import ReceiverAddresses
 from sso.upstream.errors import InvalidAnswer, ProviderUnavailable
 
 LIMITS = OutgoingLimits(timeout_s=10.0, max_bytes=256 * 1024, max_requests=32)
+# Stores have requests of their own, so that a slow store does not delay sign-ins with a browser.
+STORE_LIMITS = OutgoingLimits(timeout_s=8.0, max_bytes=64 * 1024, max_requests=64)
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,22 @@ class ProviderAnswer:
 
 
 class ProviderClient:
-    def __init__(self, ca_file: Path | None, addresses: ReceiverAddresses, *, allow_http: bool) -> None:
-        self._client = OutgoingClient(ca_file, LIMITS, addresses.allows)
+    def __init__(
+        self,
+        ca_file: Path | None,
+        addresses: ReceiverAddresses,
+        *,
+        allow_http: bool,
+        limits: OutgoingLimits = LIMITS,
+    ) -> None:
+        self._client = OutgoingClient(ca_file, limits, addresses.allows)
         self._allow_http = allow_http
 
-    async def get(self, url: str, headers: Mapping[str, str] | None = None) -> ProviderAnswer:
-        return await self._send("GET", url, headers or {})
+    async def get(
+        self, url: str, headers: Mapping[str, str] | None = None, query: Mapping[str, str] | None = None
+    ) -> ProviderAnswer:
+        """``query`` may have secrets: unlike the URL, it is in no error."""
+        return await self._send("GET", url, headers or {}, **({"params": dict(query)} if query else {}))
 
     async def post(self, url: str, form: Mapping[str, str], headers: Mapping[str, str] | None = None) -> ProviderAnswer:
         return await self._send("POST", url, headers or {}, data=dict(form))

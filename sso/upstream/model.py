@@ -11,9 +11,16 @@ from typing import Any, Protocol
 from sso.core.encryption import column_purpose
 from sso.core.ids import secret_token
 
-KINDS = ("oidc", "oauth2", "steam")
+BROWSER_KINDS = ("oidc", "oauth2", "steam")
+TICKET_KINDS = ("steam_ticket", "google_play", "game_center", "oidc_ticket")
+KINDS = (*BROWSER_KINDS, *TICKET_KINDS)
 PROVIDER_ID = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?", re.ASCII)
 STEAM_ISSUER = "https://steamcommunity.com/openid"
+STEAM_WEB_API = "https://partner.steam-api.com"
+STEAM_APP_ID = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
+GOOGLE_TOKEN_URL = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address
+GOOGLE_PLAYER_URL = "https://games.googleapis.com/games/v1/players/me"
+GAME_CENTER_KEYS = "https://gc.apple.com"  # Apple's keys are at this host and hosts below it
 CLAIMS = ("subject", "name", "email", "email_verified")
 MAX_SUBJECT, MAX_NAME, MAX_EMAIL = 255, 128, 254
 
@@ -36,6 +43,16 @@ class IdentityProvider:
     trusted_second_factor: bool
     keep_tokens: bool
     disabled: bool
+    create_users: bool = False
+    jwks_uri: str = ""
+    max_age: int = 0
+    ticket_identity: str = ""
+    certificates: str = ""
+
+    @property
+    def is_for_tickets(self) -> bool:
+        """Whether games send tickets of it, and browsers cannot use it."""
+        return self.kind in TICKET_KINDS
 
     @classmethod
     def from_row(cls, row: Any) -> "IdentityProvider":

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sso.core.jwt import IdTokenVerifier, InvalidToken, WrongKey, optional_kid_of
+from sso.core.jwt import IdTokenVerifier
 from sso.db.clock import DatabaseClock
 from sso.upstream.authorization_code import (
     authorization_request,
@@ -15,9 +15,9 @@ from sso.upstream.authorization_code import (
 from sso.upstream.discovery import Discovery, ProviderMetadata
 from sso.upstream.errors import InvalidAnswer
 from sso.upstream.http_client import ProviderClient
+from sso.upstream.id_tokens import verify_id_token
 from sso.upstream.model import (
     MAX_NAME,
-    MAX_SUBJECT,
     Attempt,
     IdentityProvider,
     UpstreamIdentity,
@@ -51,7 +51,12 @@ class OpenIdConnect:
         tokens = await redeem_code(
             self._client, metadata.token_endpoint, provider, secret, attempt, code, metadata.auth_methods
         )
-        claims = await self._verify(provider, metadata, tokens, attempt.nonce)
+        token = tokens.get("id_token")
+        if not isinstance(token, str):
+            raise InvalidAnswer("token endpoint: expected an id_token")
+        verifier = IdTokenVerifier(provider.issuer, provider.client_id)
+        now = self._clock.now()
+        claims = await verify_id_token(self._discovery, metadata.jwks_uri, verifier, token, attempt.nonce, now)
         if metadata.userinfo_endpoint and not ("email" in claims and "name" in claims):
             claims = await self._with_userinfo(metadata, tokens, claims)
         return UpstreamIdentity(
@@ -62,31 +67,6 @@ class OpenIdConnect:
             auth_time=_seconds(claims.get("auth_time")),
             tokens=kept_tokens(tokens),
         )
-
-    async def _verify(
-        self, provider: IdentityProvider, metadata: ProviderMetadata, tokens: Mapping[str, Any], nonce: str
-    ) -> dict[str, Any]:
-        token = tokens.get("id_token")
-        if not isinstance(token, str):
-            raise InvalidAnswer("token endpoint: expected an id_token")
-        try:
-            kid = optional_kid_of(token)
-            key = await self._discovery.find_key(metadata, kid)
-            if key is None:
-                raise InvalidAnswer("id_token: unknown kid")
-            verifier = IdTokenVerifier(provider.issuer, provider.client_id)
-            try:
-                claims = verifier.verify(token, key, nonce, self._clock.now())
-            except WrongKey:  # the provider may have changed the key under its id
-                if (newer := await self._discovery.find_newer_key(metadata, kid, key)) is None:
-                    raise
-                claims = verifier.verify(token, newer, nonce, self._clock.now())
-        except InvalidToken as error:
-            raise InvalidAnswer(f"id_token: {error}") from None
-        subject = claims.get("sub")
-        if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT or not subject.isprintable():
-            raise InvalidAnswer("id_token: bad sub")
-        return claims
 
     async def _with_userinfo(
         self, metadata: ProviderMetadata, tokens: Mapping[str, Any], claims: dict[str, Any]

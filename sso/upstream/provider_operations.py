@@ -13,22 +13,41 @@ from sso.core.field_errors import FieldError
 from sso.core.outgoing_url import EXPECTED, is_outgoing_url
 from sso.core.records import Outcome
 from sso.db.transaction import Transaction
-from sso.upstream.model import STEAM_ISSUER, IdentityProvider, secret_purpose
+from sso.upstream.model import (
+    GAME_CENTER_KEYS,
+    GOOGLE_PLAYER_URL,
+    GOOGLE_TOKEN_URL,
+    STEAM_APP_ID,
+    STEAM_ISSUER,
+    STEAM_WEB_API,
+    IdentityProvider,
+    secret_purpose,
+)
 from sso.upstream.provider_record import URLS, ProviderChanges, ProviderRecord, provider_json
 from sso.upstream.provider_store import delete_provider, insert_provider, lock_provider, update_provider
 
+TICKET_AGE_S = 300
 # The subjects of another issuer are other people, so links must not survive a change of these.
 FIXED = ("kind", "issuer", "userinfo_url")
 REQUIRED = {
     "oidc": ("issuer", "client_id"),
     "oauth2": ("client_id", "authorization_url", "token_url", "userinfo_url"),
     "steam": (),
+    "steam_ticket": ("client_id",),
+    "google_play": ("client_id",),
+    "game_center": ("client_id",),
+    "oidc_ticket": ("issuer", "client_id"),
 }
 _COLUMNS = ProviderChanges.model_fields.keys() - {"id", "client_secret"}
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "oidc": {"scopes": ["openid", "email", "profile"]},
+    # By OpenID Connect, the provider has made sure that a verified address belongs to the person.
+    "oidc": {"scopes": ["openid", "email", "profile"], "trusted_email": True},
     "oauth2": {},
     "steam": {"issuer": STEAM_ISSUER, "name": "Steam"},
+    "steam_ticket": {"issuer": STEAM_WEB_API, "name": "Steam"},
+    "google_play": {"token_url": GOOGLE_TOKEN_URL, "userinfo_url": GOOGLE_PLAYER_URL, "name": "Google Play"},
+    "game_center": {"issuer": GAME_CENTER_KEYS, "name": "Game Center", "max_age": TICKET_AGE_S},
+    "oidc_ticket": {"max_age": TICKET_AGE_S},
 }
 
 
@@ -60,12 +79,13 @@ class ProviderOperations:
     async def _create(self, tx: Transaction, actor: AuditActor, record: ProviderRecord) -> None:
         if record.kind is None:
             raise FieldError(("kind",), "is required for a new provider")
-        values = {"name": record.id, **DEFAULTS[record.kind], **self._values(record)}
+        values = {"name": record.id, **DEFAULTS[record.kind], **_trust(record), **self._values(record)}
         for name in REQUIRED[record.kind]:
             if not values.get(name):
                 raise FieldError((name,), f"is required for the kind {record.kind}")
-        if record.kind == "steam":
+        if record.kind in ("steam", "steam_ticket"):
             values["issuer"] = values["issuer"].rstrip("/")
+        _check_ticket_fields(record.kind, values)
         if record.client_secret is not None:
             values["secret_sealed"] = self.keyring.encrypt(secret_purpose(record.id), record.client_secret)
         await insert_provider(tx, record.id, values)
@@ -80,6 +100,7 @@ class ProviderOperations:
         for name in FIXED:
             if name in changed:
                 raise FieldError((name,), "cannot be changed: remove the provider and its links first")
+        _check_ticket_fields(provider.kind, changed)
         before = {name: old[name] for name in changed}
         if changes.client_secret is not None and not self._has_secret(provider, changes.client_secret):
             changed["secret_sealed"] = self.keyring.encrypt(secret_purpose(provider_id), changes.client_secret)
@@ -112,6 +133,18 @@ class ProviderOperations:
     def _has_secret(self, provider: IdentityProvider, secret: str) -> bool:
         sealed = provider.secret_sealed
         return sealed is not None and self.keyring.decrypt(secret_purpose(provider.provider_id), sealed) == secret
+
+
+def _trust(record: ProviderRecord) -> dict[str, bool]:
+    """An OAuth 2.0 provider is trusted for addresses if the record says which member tells that one is verified."""
+    return {"trusted_email": True} if record.kind == "oauth2" and "email_verified" in (record.claims or ()) else {}
+
+
+def _check_ticket_fields(kind: str, values: dict[str, Any]) -> None:
+    if kind == "steam_ticket" and not STEAM_APP_ID.fullmatch(values.get("client_id", "1")):
+        raise FieldError(("client_id",), "expected the App ID of the game at Steam, a number")
+    if "max_age" in DEFAULTS[kind] and values.get("max_age") == 0:
+        raise FieldError(("max_age",), "must be at least 1 second")
 
 
 def provider_id_taken() -> FieldError:

@@ -5,12 +5,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from sso.core.certificates import UnusableCertificate, load_certificates
 from sso.core.outgoing_url import EXPECTED, is_outgoing_url
 from sso.core.records import RecordModel, matching, without_control_characters
 from sso.upstream.model import CLAIMS, PROVIDER_ID, IdentityProvider
 
-URLS = ("issuer", "authorization_url", "token_url", "userinfo_url")
-FLAGS = ("trusted_email", "trusted_second_factor", "keep_tokens", "disabled")
+URLS = ("issuer", "authorization_url", "token_url", "userinfo_url", "jwks_uri")
+FLAGS = ("trusted_email", "trusted_second_factor", "keep_tokens", "create_users", "disabled")
+TEXTS = ("ticket_identity", "certificates")
+MAX_TICKET_AGE_S = 86400
+MAX_CERTIFICATES = 32 * 1024
 MAX_SCOPES = 32
 MAX_POSITION = 2**53 - 1  # the largest integer that every JSON reader keeps exactly
 
@@ -27,7 +31,7 @@ def _word(max_length: int) -> AfterValidator:
     return AfterValidator(lambda text: _check_word(text, max_length))
 
 
-def _client_id(text: str) -> str:
+def _optional_word(text: str) -> str:
     """ "" is the value of a provider without one, and is sent back by clients that have read it."""
     return _check_word(text, 256) if text else text
 
@@ -71,6 +75,24 @@ def _position(number: int) -> int:
     return number
 
 
+def _max_age(seconds: int) -> int:
+    if not 0 <= seconds <= MAX_TICKET_AGE_S:
+        raise ValueError(f"must be 0 to {MAX_TICKET_AGE_S} seconds")
+    return seconds
+
+
+def _certificates(text: str) -> str:
+    if len(text) > MAX_CERTIFICATES:
+        raise ValueError(f"must be at most {MAX_CERTIFICATES} characters")
+    if text.strip():
+        try:
+            load_certificates(text)
+        except UnusableCertificate as error:
+            raise ValueError(str(error)) from None
+    return text.strip()
+
+
+Kind = Literal["oidc", "oauth2", "steam", "steam_ticket", "google_play", "game_center", "oidc_ticket"]
 ProviderId = Annotated[str, matching(PROVIDER_ID, "1 to 32 characters of a-z, 0-9 and -, without - at the ends")]
 Url = Annotated[str, AfterValidator(_url)]
 Scope = Annotated[str, _word(128), AfterValidator(_scope)]
@@ -80,10 +102,10 @@ class ProviderChanges(RecordModel):
     """The fields of an identity provider, each of which may be missing."""
 
     id: ProviderId | None = None
-    kind: Literal["oidc", "oauth2", "steam"] | None = None
+    kind: Kind | None = None
     name: Annotated[str, _word(256)] | None = None
     issuer: Annotated[str, AfterValidator(_issuer)] | None = None
-    client_id: Annotated[str, AfterValidator(_client_id)] | None = None
+    client_id: Annotated[str, AfterValidator(_optional_word)] | None = None
     client_secret: Annotated[str, _word(512)] | None = None
     scopes: Annotated[list[Scope], AfterValidator(_few_scopes)] | None = None
     authorization_url: Url | None = None
@@ -95,6 +117,11 @@ class ProviderChanges(RecordModel):
     trusted_second_factor: bool | None = None
     keep_tokens: bool | None = None
     disabled: bool | None = None
+    create_users: bool | None = None
+    jwks_uri: Url | None = None
+    max_age: Annotated[int, AfterValidator(_max_age)] | None = None
+    ticket_identity: Annotated[str, AfterValidator(_optional_word)] | None = None
+    certificates: Annotated[str, AfterValidator(_certificates)] | None = None
 
 
 class ProviderRecord(ProviderChanges):
@@ -102,7 +129,7 @@ class ProviderRecord(ProviderChanges):
 
 
 class NewProvider(ProviderRecord):
-    kind: Literal["oidc", "oauth2", "steam"]
+    kind: Kind
     # The audit entry of a deletion, which is undone: the provider has its secret again.
     undo_of: Annotated[int, Field(ge=1, le=2**63 - 1)] | None = None
 
@@ -110,7 +137,7 @@ class NewProvider(ProviderRecord):
 def provider_json(provider: IdentityProvider) -> dict[str, Any]:
     """Returns the provider without its secret, whose id changes with it."""
     sealed = provider.secret_sealed
-    names: tuple[str, ...] = ("kind", "name", "client_id", "position", *URLS, *FLAGS)
+    names: tuple[str, ...] = ("kind", "name", "client_id", "position", "max_age", *URLS, *TEXTS, *FLAGS)
     fields: dict[str, Any] = {name: getattr(provider, name) for name in names}
     return {"id": provider.provider_id, **fields} | {
         "scopes": list(provider.scopes),
@@ -124,5 +151,5 @@ def exported_provider(provider: IdentityProvider) -> dict[str, Any]:
     record = provider_json(provider)
     always = ("id", "kind", "name", "scopes", "position")
     return {name: record[name] for name in always} | {
-        name: record[name] for name in ("client_id", *URLS, *FLAGS, "claims") if record[name]
+        name: record[name] for name in ("client_id", *URLS, *TEXTS, *FLAGS, "max_age", "claims") if record[name]
     }

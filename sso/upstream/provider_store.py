@@ -106,7 +106,7 @@ class ProviderList:
         self.buttons = tuple(
             SignInProvider(provider.provider_id, provider.name or provider.provider_id)
             for provider in await self._store.list()
-            if not provider.disabled
+            if not (provider.disabled or provider.is_for_tickets)
         )
 
     async def run(self, bus: Bus, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

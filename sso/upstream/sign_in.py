@@ -80,9 +80,9 @@ class UpstreamSignIn:
         self._base_url = base_url
 
     async def provider(self, provider_id: str) -> IdentityProvider:
-        """Raises UnknownProvider if there is no such provider, or it is disabled."""
+        """Raises UnknownProvider if there is no such provider for browsers, or it is disabled."""
         provider = await self._providers.get(provider_id)
-        if provider is None or provider.disabled:
+        if provider is None or provider.disabled or provider.is_for_tickets:
             raise UnknownProvider
         return provider
 

@@ -12,7 +12,7 @@ from sso.db.rate_limit import RateLimiter
 from sso.mail.outbox import Outbox
 from sso.upstream.attempt_store import AttemptStore
 from sso.upstream.connection_test import ConnectionTest
-from sso.upstream.http_client import ProviderClient
+from sso.upstream.http_client import STORE_LIMITS, ProviderClient
 from sso.upstream.identity_store import PendingIdentities
 from sso.upstream.linked_identities import LinkedIdentities
 from sso.upstream.model import ProviderAdapter
@@ -22,6 +22,12 @@ from sso.upstream.provider_store import ProviderList, ProviderStore
 from sso.upstream.registration import IdentityRegistration
 from sso.upstream.sign_in import UpstreamSignIn
 from sso.upstream.steam import Steam
+from sso.upstream.tickets.game_center import GameCenter
+from sso.upstream.tickets.google_play import GooglePlay
+from sso.upstream.tickets.model import StoreVerifier
+from sso.upstream.tickets.oidc_ticket import OidcTickets
+from sso.upstream.tickets.steam_ticket import SteamTickets
+from sso.upstream.tickets.verification import TicketVerification
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,7 @@ class Upstream:
     registration: IdentityRegistration
     rate: RateLimiter
     connection_test: ConnectionTest
+    tickets: TicketVerification
 
 
 def build_upstream(
@@ -41,6 +48,9 @@ def build_upstream(
 ) -> Upstream:
     addresses = ReceiverAddresses(settings.upstream_networks, loopback=False)
     client = ProviderClient(settings.upstream_ca_file, addresses, allow_http=not settings.https)
+    store_client = ProviderClient(
+        settings.upstream_ca_file, addresses, allow_http=not settings.https, limits=STORE_LIMITS
+    )
     providers = ProviderStore(database, keyring)
     attempts = AttemptStore(database)
     links = LinkedIdentities(database, keyring, outbox, brand)
@@ -49,6 +59,12 @@ def build_upstream(
         "oidc": OpenIdConnect(client, database.clock),
         "oauth2": OAuth2(client),
         "steam": Steam(client, attempts, settings.base_url),
+    }
+    verifiers: dict[str, StoreVerifier] = {
+        "steam_ticket": SteamTickets(store_client),
+        "google_play": GooglePlay(store_client),
+        "game_center": GameCenter(store_client, database.clock),
+        "oidc_ticket": OidcTickets(store_client, database.clock),
     }
     return Upstream(
         providers=providers,
@@ -59,4 +75,5 @@ def build_upstream(
         registration=IdentityRegistration(database, links, pending, terms, is_open=settings.registration == "open"),
         rate=RateLimiter(database, "upstream", settings.rate_upstream),
         connection_test=ConnectionTest(client),
+        tickets=TicketVerification(providers, verifiers),
     )

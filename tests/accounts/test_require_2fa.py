@@ -2,11 +2,9 @@
 
 import html
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from tests.kit import postgres
 from tests.kit.browser import AuthenticatorApp, Browser, Forms, fresh_browser, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game, outcome
@@ -14,16 +12,9 @@ from tests.kit.oauth import new_browser, new_site, next_path_of, query_of
 from tests.kit.passkey import SoftwarePasskey, page_options
 from tests.kit.registration import mailed_link, mails_to, new_address, request_mail
 from tests.kit.second_factors import displayed_secret
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import Server
 
 ENROL = "/account/enrol?next=/account"
-
-
-@pytest.fixture(scope="module")
-def strict(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_RATE_LOGIN": "0", "SSO_REQUIRE_2FA": "admins"}
-    with running(tmp_path_factory.mktemp("strict"), **settings) as server:
-        yield server
 
 
 @pytest.fixture
@@ -159,15 +150,6 @@ def test_authorization_continues_after_the_setup(strict: Server) -> None:
     while "code=" not in answer.headers["Location"]:
         answer = browser.http.get(answer.headers["Location"])
     assert site.redeem(query_of(answer)["code"]).status_code == 200
-
-
-@pytest.fixture(scope="module")
-def strictest(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Everybody must have a second factor, and everybody can register."""
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_RATE_LOGIN": "0", "SSO_REQUIRE_2FA": "all"}
-    settings |= {"SSO_REGISTRATION": "open", "SSO_REGISTRATION_CHALLENGE": "off"}
-    with running(tmp_path_factory.mktemp("strictest"), **settings) as server:
-        yield server
 
 
 def enrol_with_codes_by_mail(browser: Browser, login: str, mails: int = 1) -> str:

@@ -1,7 +1,6 @@
 """SSO_REQUIRE_2FA holds for every way in: tokens and sessions know whether their sign-in used a second factor."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -9,34 +8,16 @@ import jwt as pyjwt
 import pytest
 
 from tests.admin.conftest import service_token
-from tests.kit import postgres
 from tests.kit.browser import AuthenticatorApp, Browser, fresh_browser, mailed_codes, new_user, query
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.game import Game
 from tests.kit.oauth import AUTHORIZE, new_site, query_of
 from tests.kit.registration import mails_to
-from tests.kit.server import QUICK, Server, running
+from tests.kit.server import Server
 from tests.perm.endpoints.tokens import user_jwt
 
 FACTOR = "device-1"
 NEW_PASSWORD = "violet tractor sings quietly"
-
-
-def started(postgres_server: postgres.Postgres, folder: Any, required_of: str) -> Any:
-    settings = QUICK | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_RATE_LOGIN": "0"}
-    return running(folder, **settings | {"SSO_REQUIRE_2FA": required_of})
-
-
-@pytest.fixture(scope="module")
-def strict(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with started(postgres_server, tmp_path_factory.mktemp("strict"), "admins") as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def strictest(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with started(postgres_server, tmp_path_factory.mktemp("strictest"), "all") as server:
-        yield server
 
 
 def administrator(server: Server, **fields: Any) -> str:

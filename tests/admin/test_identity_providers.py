@@ -79,7 +79,7 @@ def test_change_needs_the_current_version(root: Administrator) -> None:
     ("fields", "error"),
     [
         ({"id": "A B"}, "id: must be 1 to 32 characters"),
-        ({"kind": "saml"}, "kind: must be 'oidc', 'oauth2' or 'steam'"),
+        ({"kind": "saml"}, "kind: must be 'oidc', 'oauth2', 'steam', 'steam_ticket'"),
         ({"issuer": ""}, "issuer: is required for the kind oidc"),
         ({"issuer": "ftp://x"}, "issuer: "),
         ({"issuer": "https://user@x"}, "issuer: "),

@@ -3,8 +3,8 @@
 Playwright needs the default asyncio loop, which the imports of the service have replaced, and keeps a loop running in
 its thread.
 
-People use the pages in the window of a phone, and each page is also laid out for a desktop. With the environment
-variable SSO_TEST_ROUNDS (any number), they use the pages in both. SSO_TEST_SCREENSHOTS names a folder for pictures of
+People use the pages in the window of a phone. With the environment variable SSO_TEST_ROUNDS (any number), they use the
+pages on a desktop, too, and each page is laid out for both. SSO_TEST_SCREENSHOTS names a folder for pictures of
 the pages.
 """
 
@@ -78,7 +78,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def chromium() -> Iterator[Browser]:
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
-        pytest.skip("Chromium is not installed")
+        pytest.skip("Chromium is not installed: apt-get install chromium-headless-shell (or chromium)")
     driver, browser = _thread.submit(_start, path).result()
     yield browser
     _thread.submit(browser.close).result()
@@ -137,7 +137,7 @@ class SharedWindows:
             self._windows[scripts] = Window(self._chromium, java_script_enabled=scripts)
         window = self._windows[scripts]
         window.errors.clear()
-        window.page.set_viewport_size({"width": width, "height": HEIGHT})
+        set_width(window.page, width)
         return window
 
 
@@ -181,6 +181,11 @@ def open_signed_in(page: Page, server: Server, login: str, path: str = "/account
     page.goto(server.base_url + path)
 
 
+def set_width(page: Page, width: int) -> None:
+    if not page.viewport_size or page.viewport_size["width"] != width:
+        page.set_viewport_size({"width": width, "height": HEIGHT})
+
+
 def assert_fits(page: Page, min_button: int = 44, within: str = "body") -> None:
     """Asserts that there is no horizontal scrolling and that buttons are large enough to tap."""
     scroll_width, width, buttons = page.evaluate(_MEASURE, within)
@@ -215,7 +220,9 @@ def assert_accessible(page: Page, within: str = "html") -> None:
 
 
 def _assert_no_violations(page: Page, within: str) -> None:
-    script = "within => axe.run(within, {resultTypes: ['violations']}).then(report => report.violations)"
+    script = (
+        "within => axe.run(within, {resultTypes: ['violations'], preload: false}).then(report => report.violations)"
+    )
     report = page.evaluate(script, within)
     found = [
         (item["id"], [node["html"] for node in item["nodes"]])
@@ -260,11 +267,11 @@ def callback() -> Iterator[str]:
 
 @pytest.fixture
 def screenshot(page: Page, width: int) -> Screenshot:
-    """Asserts that the page fits into the window of a phone and of a desktop, and takes pictures if they are wanted."""
+    """Asserts that the page fits into the window, in a long run also into another, and takes pictures if wanted."""
 
     def take(name: str) -> None:
-        for size in (*({DESKTOP, PHONE} - {width}), width):
-            page.set_viewport_size({"width": size, "height": HEIGHT})
+        for size in (*({DESKTOP, PHONE} - {width} if LONG or PICTURES else ()), width):
+            set_width(page, size)
             if PICTURES:
                 take_pictures(page, f"{name}-{size}")
             assert_fits(page)

@@ -7,6 +7,7 @@ from tests.browser.conftest import Screenshot, assert_accessible, assert_fits
 from tests.kit.browser import new_user
 from tests.kit.browser_pages import sign_in, sign_in_with_scripts
 from tests.kit.builders import PASSWORD
+from tests.kit.long_tests import takes_long
 from tests.kit.server import Server
 
 pytestmark = pytest.mark.browser
@@ -30,14 +31,17 @@ def test_pages_of_the_account_are_accessible(scripted: Page, server: Server) -> 
     sign_in_with_scripts(scripted, server, login)
     scripted.locator("#data summary").filter(has_text="Delete").click()
     assert_accessible(scripted)
-    scripted.goto(f"{server.base_url}/account/history")
-    assert_accessible(scripted)
+    for path in ("/account/history", "/account/totp"):
+        scripted.goto(server.base_url + path)
+        assert_fits(scripted)
+        assert_accessible(scripted)
     scripted.goto(f"{server.base_url}/account")
     scripted.locator("#data summary").filter(has_text="Delete").click()
     scripted.get_by_role("button", name="Delete my account").click()
     expect(scripted.get_by_role("heading", level=1)).to_have_text("Your account is closed")
     sign_in_with_scripts(scripted, server, login)
     expect(scripted.get_by_role("button", name="Keep my account")).to_be_visible()
+    assert_fits(scripted)
     assert_accessible(scripted)
 
 
@@ -56,6 +60,7 @@ def test_user_edits_the_profile(page: Page, server: Server) -> None:
     expect(page.get_by_role("link", name="Bob")).to_be_visible()
 
 
+@takes_long
 def test_user_deletes_the_account_and_keeps_it(page: Page, server: Server, screenshot: Screenshot) -> None:
     login = new_user(server, nick="Ann Wanderer")
     sign_in(page, server, login)

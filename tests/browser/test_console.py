@@ -11,7 +11,8 @@ from tests.browser.conftest import (
     PHONE,
 )
 from tests.kit.browser import new_user
-from tests.kit.browser_pages import look, open_console, sign_in_with_scripts, window
+from tests.kit.browser_pages import look, look_again, open_console, sign_in_with_scripts, window
+from tests.kit.long_tests import takes_long
 from tests.kit.server import Server
 
 __all__ = ["window"]
@@ -49,7 +50,7 @@ def test_user_is_created_found_while_typing_and_disabled(page: Page, server: Ser
     open_console(page, server, administrator)
     page.get_by_role("link", name="Users", exact=True).first.click()
     page.get_by_role("link", name="Add user").click()
-    look(page, "new-user")
+    look_again(page, "new-user")
     page.get_by_label("E-mail address").fill("typed.in.console@example.com")
     page.get_by_label("Nickname").fill("Typed")
     page.get_by_role("button", name="Create user").click()
@@ -58,14 +59,14 @@ def test_user_is_created_found_while_typing_and_disabled(page: Page, server: Ser
     page.get_by_label("Search users").press_sequentially("typed.in")
     expect(page.locator("#results tbody tr")).to_have_count(1)
     expect(page).to_have_url(f"{server.base_url}/console/users?search=typed.in")
-    look(page, "users")
+    look_again(page, "users")
     page.get_by_role("link", name="typed.in.console@example.com").click()
-    look(page, "user")
+    look_again(page, "user")
     page.get_by_role("button", name="Disable user").click()
     expect(page.get_by_role("status")).to_contain_text("disabled")
     page.get_by_role("button", name="Enable user").click()
     page.get_by_role("link", name="Delete account").click()
-    look(page, "deletion-of-user")
+    look_again(page, "deletion-of-user")
     page.get_by_label("To confirm, type typed.in.console@example.com").fill("typed.in.console@example.com")
     page.get_by_role("button", name="Delete account").click()
     expect(page.get_by_role("status")).to_contain_text("It will be erased on ")
@@ -95,6 +96,7 @@ def test_search_over_everything_is_used_with_the_keyboard(page: Page, server: Se
     expect(page).to_have_url(f"{server.base_url}/console/users/7100031")
 
 
+@takes_long
 def test_sessions_of_a_user_are_ended(page: Page, server: Server, administrator: str) -> None:
     open_console(page, server, administrator)
     page.goto(f"{server.base_url}/console/users/{ADMINISTRATOR}/sign-ins")
@@ -104,6 +106,7 @@ def test_sessions_of_a_user_are_ended(page: Page, server: Server, administrator:
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")  # it was the administrator's own browser
 
 
+@takes_long
 def test_change_is_found_in_the_audit_trail_and_undone(page: Page, server: Server, administrator: str) -> None:
     new_user(server, nick="Untouched", user_id="7100002")
     open_console(page, server, administrator)
@@ -125,6 +128,7 @@ def test_change_is_found_in_the_audit_trail_and_undone(page: Page, server: Serve
     expect(page.get_by_label("Nickname")).to_have_value("Untouched")
 
 
+@takes_long
 def test_client_is_created_with_the_wizard(page: Page, server: Server, administrator: str) -> None:
     open_console(page, server, administrator)
     page.get_by_role("link", name="OAuth clients").first.click()
@@ -153,7 +157,7 @@ def test_effect_of_a_role_is_shown_while_typing(page: Page, server: Server, admi
     open_console(page, server, administrator)
     page.get_by_role("link", name="Applications").first.click()
     page.get_by_role("link", name="Typed game").click()
-    look(page, "application")
+    look_again(page, "application")
     page.get_by_role("link", name="moderator").click()
     page.get_by_label("chat.mute").check()
     expect(page.locator("#impact .new")).to_have_text("chat.mute")
@@ -163,24 +167,17 @@ def test_effect_of_a_role_is_shown_while_typing(page: Page, server: Server, admi
     page.goto(f"{server.base_url}/console/applications/7100/roles/moderator")
     page.get_by_role("link", name="Delete role").click()
     expect(page.locator("#impact .old")).to_have_text("chat.mute")
-    look(page, "deletion")
+    look_again(page, "deletion")
     page.get_by_label("To confirm, type moderator").fill("modarator")
     page.get_by_role("button", name="Delete role").click()
     expect(page.locator(".wrong")).to_contain_text("Type the name")
-    look(page, "deletion-refused")
+    look_again(page, "deletion-refused")
     page.get_by_label("To confirm, type moderator").fill("moderator")
     page.get_by_role("button", name="Delete role").click()
     expect(page.get_by_role("status").first).to_contain_text("The role has been deleted.")
-    look(page, "deleted")
+    look_again(page, "deleted")
     page.get_by_role("status").get_by_role("link", name="Undo").click()
     expect(page.locator("#impact .new")).to_have_text("chat.mute")
-    look(page, "undo-deletion")
+    look_again(page, "undo-deletion")
     page.get_by_role("button", name="Undo this change").click()
     expect(page.get_by_role("status")).to_contain_text("undone")
-
-
-def test_state_of_the_installation_is_shown(page: Page, server: Server, administrator: str) -> None:
-    open_console(page, server, administrator)
-    page.get_by_role("link", name="System").first.click()
-    expect(page.locator("#findings")).to_contain_text("checks passed")
-    look(page, "system")

@@ -8,13 +8,14 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import DESKTOP, SharedWindows, Window
 from tests.kit.browser import new_user
-from tests.kit.browser_pages import look, open_console
+from tests.kit.browser_pages import look, look_again, open_console
+from tests.kit.long_tests import takes_long
 from tests.kit.server import Server
 
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture(params=[True, False], ids=["scripts", "no-scripts"])
+@pytest.fixture(params=[True, pytest.param(False, marks=takes_long)], ids=["scripts", "no-scripts"])
 def scripts(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
@@ -61,7 +62,7 @@ def test_role_with_a_condition_is_made_without_json(
     page.get_by_role("button", name="JSON").click()
     expect(page.get_by_label("Public data")).to_have_value('{\n  "title": {\n    "value": "Recruit"\n  }\n}')
     if scripts:
-        look(page, "schema-json")
+        look_again(page, "schema-json")
     page.get_by_role("button", name="Rules", exact=True).click()
     page.get_by_role("button", name="Remove title").click()
     expect(page.get_by_label("Path of title")).to_have_count(0)

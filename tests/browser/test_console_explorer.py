@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import open_signed_in
 from tests.kit.browser import new_user
-from tests.kit.browser_pages import look, window
+from tests.kit.browser_pages import look, look_again, window
 from tests.kit.server import Server
 
 __all__ = ["window"]
@@ -61,7 +61,7 @@ def test_permissions_of_two_users_are_compared(page: Page, server: Server, admin
     page.get_by_role("button", name="Show").click()
     kick = page.locator(".leaf", has_text="kick")
     expect(kick).to_contain_text("role moderator")
-    look(page, "explorer")
+    look_again(page, "explorer")
     expect(page.get_by_label("Other user")).to_be_hidden()
     page.get_by_label("Compare with").select_option("Another user")
     page.get_by_label("Other user").fill(bob)
@@ -108,7 +108,7 @@ def test_branding_of_a_client_is_previewed_and_saved(
     expect(page.locator("#preview")).to_contain_text("Must be darker")
     page.get_by_label("Accent colour").fill("#0f766e")
     expect(page.locator("#preview")).to_contain_text("White text on this colour is easy to read")
-    look(page, "branding-service")
+    look_again(page, "branding-service")
     page.get_by_role("button", name="Save brand").click()
     expect(page.get_by_role("status")).to_contain_text("The brand has been saved.")
     expect(page.locator(".logo-sample")).to_have_attribute("src", re.compile("/brand/logo-"))

@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.kit.browser import new_user, query
 from tests.kit.browser_pages import look, open_console, window
+from tests.kit.long_tests import takes_long
 from tests.kit.server import Server
 from tests.kit.webhook_receiver import WebhookReceiver, webhook_receiver
 
@@ -37,6 +38,7 @@ def query_in_thread(server: Server, sql: str, *values: str) -> list[Any]:
         return threads.submit(query, server, sql, *values).result()
 
 
+@takes_long
 def test_identity_provider_is_added_edited_and_deleted(page: Page, server: Server, administrator: str) -> None:
     open_console(page, server, administrator)
     page.get_by_role("link", name="Identity providers").first.click()
@@ -68,6 +70,7 @@ def test_identity_provider_is_added_edited_and_deleted(page: Page, server: Serve
     expect(page.get_by_role("status").first).to_contain_text("deleted")
 
 
+@takes_long
 def test_signing_key_is_rotated(page: Page, server: Server, administrator: str) -> None:
     open_console(page, server, administrator)
     page.get_by_role("link", name="Signing keys").first.click()
@@ -79,6 +82,7 @@ def test_signing_key_is_rotated(page: Page, server: Server, administrator: str) 
     look(page, "signing-keys")
 
 
+@takes_long
 def test_webhook_is_created_and_a_failed_event_is_sent_again(
     page: Page, server: Server, administrator: str, receiver: WebhookReceiver
 ) -> None:
@@ -137,6 +141,7 @@ def test_document_is_chosen_compared_and_applied(
     assert "browser.document@example.com" in [user["login"] for user in exported["users"]]
 
 
+@takes_long
 def test_connection_is_tested_and_a_deleted_provider_is_restored(
     page: Page, server: Server, administrator: str
 ) -> None:
@@ -165,6 +170,7 @@ def test_connection_is_tested_and_a_deleted_provider_is_restored(
     look(page, "no-undo")
 
 
+@takes_long
 def test_large_document_shows_its_progress(page: Page, server: Server, administrator: str) -> None:
     open_console(page, server, administrator)
     page.goto(f"{server.base_url}/console/state")

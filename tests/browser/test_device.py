@@ -7,6 +7,7 @@ from tests.browser.conftest import Screenshot
 from tests.kit.browser import new_user
 from tests.kit.builders import PASSWORD
 from tests.kit.device import Device, new_device_site, start_device
+from tests.kit.long_tests import takes_long
 from tests.kit.server import Server
 
 pytestmark = pytest.mark.browser
@@ -68,5 +69,6 @@ def test_link_of_a_device_can_be_refused(page: Page, server: Server, device: Dev
     assert device.ask().json()["error"] == "access_denied"
 
 
+@takes_long
 def test_device_is_signed_in_with_javascript(scripted: Page, server: Server, device: Device) -> None:
     confirm_by_code(scripted, server, device, new_user(server, nick="Ann Wanderer"), lambda name: None)

@@ -6,10 +6,11 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import LONG, Screenshot, Window
+from tests.browser.conftest import Screenshot, Window
 from tests.kit.browser import AuthenticatorApp, new_user, query
 from tests.kit.browser_pages import sign_in
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.long_tests import takes_long
 from tests.kit.play import playing
 from tests.kit.server import Server
 
@@ -155,9 +156,10 @@ def test_every_page_of_a_signed_in_user(
     screenshot("expired")
 
 
+@takes_long
 @pytest.mark.usefixtures("games")
 def test_translated_pages_fit(page: Page, server: Server, ann: str, screenshot: Screenshot) -> None:
-    gsid, languages = register(server, **GAME), ("de", "es", "fr") if LONG else ("de",)
+    gsid, languages = register(server, **GAME), ("de", "es", "fr")
     for language in languages:
         page.set_extra_http_headers({"Accept-Language": language})
         page.goto(f"{server.base_url}/?gsid={gsid}")

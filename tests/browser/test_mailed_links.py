@@ -6,6 +6,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Screenshot, assert_accessible, assert_fits
 from tests.kit.browser import new_user
 from tests.kit.browser_pages import sign_in, sign_in_with_scripts
+from tests.kit.long_tests import takes_long
 from tests.kit.mailbox import link_in, wait_for_mails
 from tests.kit.server import Server
 
@@ -38,6 +39,7 @@ def test_forgotten_password_without_javascript(page: Page, server: Server, scree
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
 
 
+@takes_long
 def test_change_of_the_address_without_javascript(page: Page, server: Server, screenshot: Screenshot) -> None:
     login = new_user(server)
     sign_in(page, server, login)

@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import LONG, Screenshot
 from tests.kit.browser_pages import desktop_only
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.long_tests import takes_long
 from tests.kit.oauth import AUTHORIZE, Browser, Site, close_all, new_browser, new_site
 from tests.kit.server import Server
 
@@ -79,6 +80,7 @@ def test_pages_of_a_site_with_access_fit(
     screenshot("error")
 
 
+@takes_long
 @desktop_only
 def test_sign_in_leads_back_to_a_site_without_consent(page: Page, server: Server, callback: str, user: Browser) -> None:
     open_authorization(page, server, new_site(server, redirect_uri=callback), login_hint=user.login)
@@ -88,6 +90,7 @@ def test_sign_in_leads_back_to_a_site_without_consent(page: Page, server: Server
     assert "code=" in page.url
 
 
+@takes_long
 @desktop_only
 def test_refused_consent_leads_back_with_an_error(page: Page, server: Server, shop: Site, user: Browser) -> None:
     open_authorization(page, server, shop, login_hint=user.login)
@@ -99,7 +102,7 @@ def test_refused_consent_leads_back_with_an_error(page: Page, server: Server, sh
 
 
 @pytest.mark.parametrize("width", [390])
-@pytest.mark.parametrize("language", ["de", "es", "fr", "ja", "pl", "pt-BR", "ru"] if LONG else ["ja", "ru"])
+@pytest.mark.parametrize("language", ["de", "es", "fr", "ja", "pl", "pt-BR", "ru"] if LONG else ["ru"])
 def test_translated_pages_fit_on_a_phone(
     page: Page, server: Server, shop: Site, user_with_app: Browser, screenshot: Screenshot, language: str
 ) -> None:

@@ -9,11 +9,10 @@ from tests.browser.conftest import Window, assert_fits, open_signed_in
 from tests.kit.browser import SESSION, AuthenticatorApp, forget_authentication, mailed_codes, new_user, query
 from tests.kit.browser_pages import desktop_only, sign_in
 from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.long_tests import takes_long, usual_part
 from tests.kit.server import Server
 
 pytestmark = pytest.mark.browser
-
-NEW_PASSWORD = "a longer and better one"
 
 
 @pytest.fixture
@@ -66,12 +65,14 @@ def test_wrong_password_shows_an_error(page: Page, server: Server, login: str) -
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
 
 
+@takes_long
 def test_too_many_attempts_show_an_error(page: Page, server: Server, throttled_user: str) -> None:
     sign_in(page, server, throttled_user)
     expect(page.get_by_role("alert")).to_contain_text("Too many attempts. Please wait")
     assert_fits(page)
 
 
+@takes_long
 def test_user_signs_in_with_a_code_of_the_app(page: Page, server: Server, with_app: str) -> None:
     app = AuthenticatorApp(TOTP_SECRET)
     sign_in(page, server, with_app)
@@ -86,6 +87,7 @@ def test_user_signs_in_with_a_code_of_the_app(page: Page, server: Server, with_a
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
 
 
+@takes_long
 def test_user_signs_in_with_a_mailed_code(page: Page, server: Server, with_mail: str) -> None:
     sign_in(page, server, with_mail)
     expect(page.get_by_text("We sent a code to p…@example.com.")).to_be_visible()
@@ -97,6 +99,7 @@ def test_user_signs_in_with_a_mailed_code(page: Page, server: Server, with_mail:
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
 
 
+@takes_long
 def test_user_sets_up_an_app_and_removes_it(page: Page, server: Server, login: str) -> None:
     open_signed_in(page, server, login)
     page.get_by_role("link", name="Set up").click()
@@ -133,6 +136,7 @@ def test_user_sets_up_an_app_and_removes_it(page: Page, server: Server, login: s
     expect(page.get_by_role("status")).to_contain_text("The authenticator app has been removed.")
 
 
+@takes_long
 def test_user_turns_mailed_codes_on(page: Page, server: Server, login: str) -> None:
     open_signed_in(page, server, login)
     forget_authentication(server)
@@ -150,6 +154,7 @@ def test_user_turns_mailed_codes_on(page: Page, server: Server, login: str) -> N
     expect(row.locator(".badge")).to_have_text("On")
 
 
+@takes_long
 def test_user_turns_mailed_codes_off(page: Page, server: Server, with_mail: str) -> None:
     sign_in(page, server, with_mail)
     page.get_by_label("Code").fill(mailed_codes(server, with_mail)[0])
@@ -169,25 +174,7 @@ def test_user_turns_mailed_codes_off(page: Page, server: Server, with_mail: str)
     expect(row.locator(".badge")).to_have_text("Off")
 
 
-def test_user_changes_the_password(page: Page, server: Server, login: str) -> None:
-    open_signed_in(page, server, login)
-    for current, outcome in (
-        ("wrong", "Your current password is incorrect."),
-        (PASSWORD, "Your password has been changed."),
-    ):
-        if current == "wrong":  # afterwards the form is open
-            page.locator("summary").filter(has_text="Change Password").click()
-        page.get_by_label("Current password").first.fill(current)
-        page.get_by_label("New password", exact=True).fill(NEW_PASSWORD)
-        page.get_by_label("Repeat new password").fill(NEW_PASSWORD)
-        page.get_by_role("button", name="Change password").click()
-        expect(page.locator(".box")).to_contain_text(outcome)
-        assert_fits(page)
-    page.get_by_role("button", name="Sign out").click()
-    sign_in(page, server, login, NEW_PASSWORD)
-    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
-
-
+@takes_long
 def test_user_signs_out_other_sessions(page: Page, chromium: Browser, server: Server, login: str) -> None:
     others = [Window(chromium, user_agent=f"Mozilla/5.0 ({name}) Firefox/130.0") for name in ("Android", "Windows")]
     for other in others:
@@ -221,7 +208,7 @@ def test_form_of_another_site_has_no_effect(page: Page, server: Server, login: s
     """The browser sends its own headers and withholds the cookies."""
     open_signed_in(page, server, login)
     before = page.context.cookies()
-    actions = ("/logout", "/account/sessions/end-others", "/account/password")
+    actions = usual_part(("/account/password", "/account/sessions/end-others", "/logout"), 1, 0)
     site = "".join(f'<form method="post" action="{server.base_url}{it}"><button>{it}</button></form>' for it in actions)
     page.route("http://evil.example/", lambda route: route.fulfill(body=site, content_type="text/html"))
     for action in actions:
@@ -267,6 +254,7 @@ def test_session_cookie_is_hidden_from_scripts(scripted: Page, server: Server, l
         scripted.goto(f"{server.base_url}{path}")
 
 
+@takes_long
 def test_games_are_listed_and_signed_out(page: Page, server: Server, login: str) -> None:
     server.apply({"applications": [{"application_id": 800_001, "name": "Red Dawn"}]})
     fields = {"login": login, "password": PASSWORD}

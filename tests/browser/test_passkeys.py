@@ -20,6 +20,7 @@ from tests.browser.conftest import (
 from tests.kit import postgres
 from tests.kit.browser import forget_authentication, new_user
 from tests.kit.builders import PASSWORD
+from tests.kit.long_tests import takes_long
 from tests.kit.mailbox import link_in, wait_for_mails
 from tests.kit.server import QUICK, Server, running
 
@@ -41,6 +42,7 @@ def site(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFa
     """A server that is opened as localhost: browsers allow no passkeys for an IP address."""
     dsn, more = postgres_server.fresh(), {"SSO_RATE_LOGIN": "0", "SSO_REQUIRE_2FA": "admins"}
     with running(tmp_path_factory.mktemp("site"), **QUICK, SSO_DATABASE_URL=dsn, **more) as server:
+        server.keep_services_open()
         server.base_url = server.base_url.replace("127.0.0.1", "localhost")
         yield server
 
@@ -99,13 +101,18 @@ def screenshot(page: Page) -> Screenshot:
 
 
 def test_passkey_from_registration_to_removal(page: Page, site: Server, login: str, screenshot: Screenshot) -> None:
-    # Autofill would be answered at once, so the presence of the user is simulated only where it is asked for.
+    # The autofill is answered at once, so the presence of the user is simulated only where it is asked for.
     device, authenticator = add_authenticator(page)
     sign_in(page, site, login)
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
     register(page)
     expect(page.locator(".codes code")).to_have_count(10)
     assert_fits(page)
+
+    # The authenticator answers the request of the autofill, like a user who chooses the passkey there.
+    page.get_by_role("button", name="Sign out", exact=True).first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+    expect(page.get_by_text("Last used now").first).to_be_visible()
 
     device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": False})
     sign_out(page)
@@ -127,6 +134,12 @@ def test_passkey_from_registration_to_removal(page: Page, site: Server, login: s
     page.get_by_role("button", name="Use your passkey").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
 
+    forget_authentication(site)
+    page.reload()
+    page.get_by_text("Turn on codes by e-mail").click()
+    page.get_by_role("button", name="Use a passkey instead").locator("visible=true").click()
+    expect(page.get_by_role("status")).to_contain_text("Your change has been saved.")
+
     page.get_by_text("Change My laptop").click()
     screenshot("passkey-change")
     page.get_by_role("button", name="Remove passkey").click()
@@ -134,9 +147,10 @@ def test_passkey_from_registration_to_removal(page: Page, site: Server, login: s
     device.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": authenticator, "enabled": False})
     sign_out(page)
     sign_in(page, site, login)
-    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Enter your code")  # of the e-mail: no passkey is left
 
 
+@takes_long
 def test_required_second_factor_is_set_up_with_a_passkey(page: Page, site: Server, screenshot: Screenshot) -> None:
     login = new_user(site)
     permission = {"user_id": login, "application_id": 1, "data": {"roles": ["root"], "private_data": {}}}
@@ -173,17 +187,6 @@ def test_buttons_for_passkeys_are_hidden_without_javascript(
 
 
 @desktop_only
-def test_autofill_signs_in_without_a_click(page: Page, site: Server, login: str) -> None:
-    """The virtual authenticator answers a conditional request as a user who chooses the passkey in the autofill."""
-    add_authenticator(page)
-    sign_in(page, site, login)
-    register(page)
-    page.get_by_role("button", name="Sign out", exact=True).first.click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
-    expect(page.get_by_text("Last used now").first).to_be_visible()
-
-
-@desktop_only
 def test_refused_passkey_shows_an_error_and_the_password_still_works(page: Page, site: Server, login: str) -> None:
     add_authenticator(page)  # without a passkey
     page.goto(f"{site.base_url}/login")
@@ -193,18 +196,7 @@ def test_refused_passkey_shows_an_error_and_the_password_still_works(page: Page,
     expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
 
 
-@desktop_only
-def test_passkey_confirms_a_change(page: Page, site: Server, login: str) -> None:
-    add_authenticator(page)
-    sign_in(page, site, login)
-    register(page)
-    forget_authentication(site)
-    page.reload()
-    page.get_by_text("Turn on codes by e-mail").click()
-    page.get_by_role("button", name="Use a passkey instead").locator("visible=true").click()
-    expect(page.get_by_role("status")).to_contain_text("Your change has been saved.")
-
-
+@takes_long
 def test_passkey_is_the_second_factor_of_a_reset(
     page: Page, site: Server, login: str, width: int, screenshot: Screenshot
 ) -> None:

@@ -19,6 +19,9 @@ def test_provider_is_added_listed_and_removed(sso: Sso, monkeypatch: pytest.Monk
     assert "a secret" not in listed.out
     assert "a secret" not in sso("export").out + sso("audit").out
     assert sso("idp", "delete", "studio", "--yes").lines == ["studio is deleted"]
+    ticket = ("--kind", "steam_ticket", "--client-id", "480", "--create-users", "--ticket-identity", "sso")
+    assert sso("idp", "add", "game", *ticket).lines == ["game is added"]
+    assert "create_users" in sso("idp", "list").out
     assert sso("idp", "delete", "studio", "--yes").failure == "there is no identity provider studio"
 
 
@@ -32,6 +35,10 @@ def test_provider_is_added_listed_and_removed(sso: Sso, monkeypatch: pytest.Monk
             ("x", "--kind", "oidc", "--issuer", "http://id.example.com", "--client-id", "sso"),
             "--issuer: must be an address that begins with https:// (http:// for this machine only, while SSO_BASE_URL "
             "is http)",
+        ),
+        (
+            ("x", "--kind", "steam_ticket", "--client-id", "no number"),
+            "--client-id: expected the App ID of the game at Steam, a number",
         ),
         (("x", *OIDC, "--claim", "subject"), "--claim: expected NAME=MEMBER, such as subject=id"),
         (("x", *OIDC, "--claim", "sub=id"), "--claim: expected the names subject, name, email, email_verified"),

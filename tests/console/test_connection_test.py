@@ -13,6 +13,7 @@ from tests.kit.browser import query
 from tests.perm.endpoints.conftest import Studio
 from tests.upstream import stand_ins
 from tests.upstream.stand_ins import SECRET, CodeProvider
+from tests.upstream.stores import AnyStore, AppleStore, GoogleStore, OidcStore, SteamStore, add_store
 
 SECTION = "/console/identity-providers"
 _numbers = itertools.count(1)
@@ -108,3 +109,18 @@ def test_connection_tests_of_an_administrator_are_limited(studio: Studio, provid
             run_test(browser, provider_id)
         answer = browser.submit(f"{SECTION}/{provider_id}/test")
         assert (answer.status_code, "Retry-After" in answer.headers) == (429, True)
+
+
+@pytest.mark.parametrize("kind", [SteamStore, GoogleStore, AppleStore, OidcStore])
+def test_store_is_asked_with_a_ticket_that_does_not_exist(root_browser: ConsoleBrowser, kind: type[AnyStore]) -> None:
+    store = kind()
+    with stand_ins.running(store):
+        provider_id = add_store(root_browser.server, store)
+        assert "Works</span>" in run_test(root_browser, provider_id)
+        if "client_secret" in store.record():
+            root_browser.server.apply({"identity_providers": [{"id": provider_id, "client_secret": "wrong"}]})
+            outcome = run_test(root_browser, provider_id)
+            assert "Check the field <strong>Client id and Client secret</strong>" in outcome
+        store.fault = "down"
+        assert store.kind == "game_center" or "Does not work</span>" in run_test(root_browser, provider_id)
+    query(root_browser.server, "DELETE FROM identity_providers WHERE provider_id = $1", provider_id)

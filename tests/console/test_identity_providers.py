@@ -14,6 +14,7 @@ from tests.kit.server import until
 from tests.perm.endpoints.conftest import Studio
 
 SECTION = "/console/identity-providers"
+OF_KIND = "SELECT provider_id FROM identity_providers WHERE kind = $1"
 STORED = "SELECT * FROM identity_providers WHERE provider_id = $1"
 _numbers = itertools.count(1)
 
@@ -42,6 +43,34 @@ def test_form_begins_with_the_values_of_a_known_provider(root_browser: ConsoleBr
     assert "Which provider?" in root_browser.open(f"{SECTION}/new")
     text = root_browser.open(SECTION)
     assert f"{root_browser.server.base_url}/login/upstream/{provider_id}/callback" in text
+
+
+@pytest.mark.parametrize(
+    ("preset", "fields", "label"),
+    [
+        ("steam_ticket", {"client_id": "480", "client_secret": "key", "ticket_identity": "sso"}, "Web API key"),
+        ("google_play", {"client_id": "1.apps.googleusercontent.com", "client_secret": "secret"}, "Client secret"),
+        ("game_center", {"client_id": "com.example.game", "max_age": "60"}, "Bundle id"),
+        ("oidc_ticket", {"id": "epic", "client_id": "xyz", "issuer": "https://id.example"}, "Audience"),
+    ],
+)
+def test_provider_for_tickets_is_added_and_edited(
+    root_browser: ConsoleBrowser, preset: str, fields: dict[str, str], label: str
+) -> None:
+    text = root_browser.open(f"{SECTION}/new", params={"preset": preset})
+    assert label in text
+    assert ('name="position"' in text, 'name="trusted_email"' in text) == (False, False)
+    root_browser.act(f"{SECTION}/new", **fields, create_users="1")
+    [provider_id] = [row["provider_id"] for row in query(root_browser.server, OF_KIND, preset)]
+    path = f"{SECTION}/{provider_id}"
+    text = root_browser.open(path)
+    assert "POST /proxy/api/ticket" in text
+    assert "Callback address" not in text
+    root_browser.act(path, name="My game")
+    row = query(root_browser.server, STORED, provider_id)[0]
+    assert (row["name"], row["create_users"], row["client_id"]) == ("My game", True, fields["client_id"])
+    assert "none: for tickets of games" in root_browser.open(SECTION)
+    query(root_browser.server, "DELETE FROM identity_providers WHERE provider_id = $1", provider_id)
 
 
 def test_provider_is_edited_and_its_secret_is_never_shown(root_browser: ConsoleBrowser, provider_id: str) -> None:

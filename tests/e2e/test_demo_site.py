@@ -90,7 +90,7 @@ def test_python_example_works(server: Server, site: Site, monkeypatch: pytest.Mo
     assert site.claims(names["tokens"]["id_token"])
 
 
-@pytest.mark.skipif(not shutil.which("node"), reason="Node is not installed")
+@pytest.mark.skipif(not shutil.which("node"), reason="Node is not installed: apt-get install nodejs")
 def test_node_example_works(server: Server, site: Site) -> None:
     code = new_browser(server).sign_in().code(site)
     variables = f"const [redirectUri, secret, code] = {json.dumps([site.redirect_uri, site.secret, code])};\n"
@@ -101,7 +101,7 @@ def test_node_example_works(server: Server, site: Site) -> None:
     assert site.claims(json.loads(done.stdout)["id_token"])
 
 
-@pytest.mark.skipif(not shutil.which("php"), reason="PHP is not installed")
+@pytest.mark.skipif(not shutil.which("php"), reason="PHP is not installed: apt-get install php-cli php-curl")
 def test_php_example_works(server: Server, site: Site) -> None:
     code = new_browser(server).sign_in().code(site)
     variables = f"[$redirect_uri, $secret, $code] = {json.dumps([site.redirect_uri, site.secret, code])};\n"

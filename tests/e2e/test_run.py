@@ -165,6 +165,7 @@ def test_taken_port_of_the_demo_site_is_reported_and_nothing_starts(environment:
     assert not Path(environment["SSO_DATA_DIR"]).exists()
 
 
+@takes_long
 def test_taken_address_of_the_service_is_reported_and_the_demo_site_ends(environment: dict[str, str]) -> None:
     host, _, port = environment["SSO_BIND"].partition(":")
     with socket.create_server((host, int(port))):
@@ -228,7 +229,7 @@ def linked_mark(data_dir: Path) -> None:
 
 def mark_of_another_account(data_dir: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can give a file to another account")
+        pytest.skip("only root can give a file to another account: run the tests as root")
     os.chown(data_dir / "demo", 12345, 12345)
 
 
@@ -290,6 +291,7 @@ def test_invalid_port_of_the_demo_site_is_reported(monkeypatch: pytest.MonkeyPat
         listen()
 
 
+@takes_long
 def test_links_lead_to_the_service_with_several_bind_addresses(prepared: dict[str, str], tmp_path: Path) -> None:
     environment, port = prepared, free_port()
     environment["SSO_BIND"] = f"unix:{tmp_path}/sso.sock,127.0.0.1:{port},127.0.0.2:{free_port()}"

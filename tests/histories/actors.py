@@ -1,31 +1,57 @@
 """The clients of a history. Each repeats its work until it is told to stop; several run at once, at both nodes."""
 
-import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 import httpx
 
-from tests.histories.world import CARELESS, CENTRAL, DISABLED, GAME, LIMITED_ROLE, MEMBERS, ROOTS, World, login_of
-from tests.kit.builders import PASSWORD
-from tests.kit.game import Game, press_continue
-from tests.kit.nodes import Node
+from tests.histories.account_actors import accept_invitation, guess_codes, reset_password, use_recovery_code
+from tests.histories.oauth_actors import play, reuse_refresh_token, use_device, use_site
+from tests.histories.permission_actors import (
+    create_keys,
+    disable,
+    grant,
+    join_project,
+    publish,
+    remove_roots,
+    take_role,
+)
+from tests.histories.world import MEMBERS, PROJECTS, World
 
-ROTATIONS = 4  # of a refresh token before its grant is revoked
 PAUSE_S = 0.02
 
-Send = Callable[[], httpx.Response]
+Work = Callable[[World, int], None]
+ACTORS: dict[str, Work] = {
+    "use_site-1": use_site,
+    "use_site-2": use_site,
+    "play-1": play,
+    "play-2": play,
+    "use_device": use_device,
+    "reuse_refresh_token": reuse_refresh_token,
+    "use_recovery_code": use_recovery_code,
+    "reset_password": reset_password,
+    "accept_invitation": accept_invitation,
+    "guess_codes": guess_codes,
+    "take_role-1": partial(take_role, MEMBERS[::2]),
+    "take_role-2": partial(take_role, MEMBERS[1::2]),
+    "join_project-1": partial(join_project, PROJECTS[0], MEMBERS[::2]),
+    "join_project-2": partial(join_project, PROJECTS[1], MEMBERS[1::2]),
+    "create_keys": create_keys,
+    "publish": publish,
+    "disable-1": disable,
+    "disable-2": disable,
+    "grant": grant,
+    "remove_roots": remove_roots,
+}
 
 
 class Actor(threading.Thread):
     """A client. What breaks its work, such as a page that is not answered, makes it begin anew."""
 
-    def __init__(self, name: str, world: World, work: Callable[[World, int], None], stopping: threading.Event) -> None:
+    def __init__(self, name: str, world: World, work: Work, stopping: threading.Event) -> None:
         super().__init__(name=name, daemon=True)
         self._world, self._work, self._stopping = world, work, stopping
         self.rounds = 0
@@ -44,8 +70,7 @@ class Actor(threading.Thread):
 def acting(world: World) -> Iterator[list[Actor]]:
     """Runs all clients. At the end, each finishes its round."""
     stopping = threading.Event()
-    kinds = (use_site, use_site, play, play, use_recovery_code, take_role, take_role, disable, disable, remove_roots)
-    actors = [Actor(f"{work.__name__}-{number}", world, work, stopping) for number, work in enumerate(kinds)]
+    actors = [Actor(name, world, work, stopping) for name, work in ACTORS.items()]
     for actor in actors:
         actor.start()
     try:
@@ -54,121 +79,3 @@ def acting(world: World) -> Iterator[list[Actor]]:
         stopping.set()
         for actor in actors:
             actor.join()
-
-
-def at_once(*calls: Callable[[], Any]) -> list[Any]:
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return [future.result() for future in [pool.submit(call) for call in calls]]
-
-
-def use_site(world: World, number: int) -> None:
-    """Redeems a code at both nodes at once, or once; then likewise each refresh token; then revokes the grant."""
-    history = world.history
-    sites = [world.site(node) for node in world.nodes]
-    with world.browser(random.choice(("9301", "9302"))) as browser:
-        page = browser.get("/proxy/oauth/authorize", params=sites[0].query())
-        code = httpx.URL(page.headers["Location"]).params["code"]
-        history.record("issue_code", code, lambda: page, 302)
-    is_raced = number % 2 == 0
-    redeem = [partial(site.redeem, code) for site in sites[: 1 + is_raced]]
-    tokens = _race(world, "redeem", code, redeem)
-    for _ in range(ROTATIONS):
-        if tokens is None or is_raced:  # the second redemption has revoked the grant
-            return
-        token = tokens["refresh_token"]
-        history.record("issue_refresh_token", token, lambda: httpx.Response(200))
-        tokens = _race(world, "refresh", token, [partial(site.refresh, token) for site in sites])
-    if tokens is None:
-        return
-    refresh, access = tokens["refresh_token"], tokens["access_token"]
-    history.record("use_access_token", access, lambda: sites[0].userinfo(access))
-    history.record("revoke", access, lambda: random.choice(sites).revoke(refresh))
-    for site in sites:
-        history.record("use_access_token", access, partial(site.userinfo, access))
-
-
-def _race(world: World, operation: str, subject: str, sends: Sequence[Send]) -> dict[str, Any] | None:
-    """Sends the same request to both nodes at once. Returns the answer of the one that succeeded."""
-    answers = at_once(*(partial(world.history.record, operation, subject, send) for send in sends))
-    won = [answer.json() for answer in answers if answer is not None and answer.status_code == 200]
-    return won[0] if won else None
-
-
-def play(world: World, number: int) -> None:
-    """Registers a game, confirms in the browser, and polls at both nodes at once."""
-    address = f"127.{random.randint(100, 200)}.{random.randint(0, 250)}.{random.randint(1, 250)}"
-    games = [Game(node, address) for node in world.nodes]
-    try:
-        session = games[0].register()
-        with world.browser("9301") as browser:
-            shown = press_continue(browser, session)
-            world.history.record("confirm", session.gsid, lambda: shown)
-        _race_polls(world, session.gsid, games)
-    finally:
-        for game in games:
-            game.http.close()
-
-
-def _race_polls(world: World, gsid: str, games: list[Game]) -> None:
-    def poll(game: Game) -> httpx.Response:
-        answer = game.ask("getGsidResult", gsid)
-        if answer.status_code == 200 and answer.json()["status"] == "RETRY":
-            return httpx.Response(503)  # held to the end without a result: nothing is known
-        return answer
-
-    at_once(*(partial(world.history.record, "deliver", gsid, partial(poll, game)) for game in games))
-
-
-def use_recovery_code(world: World, number: int) -> None:
-    """Signs in with the same recovery code at both nodes at once."""
-    user_id = CARELESS[number % len(CARELESS)]
-    if not world.recovery_codes[user_id]:
-        return
-    code = world.recovery_codes[user_id].pop()
-    world.history.record("issue_recovery_code", code, lambda: httpx.Response(200))
-    body = {"login": login_of(user_id), "password": PASSWORD, "otp": code}
-
-    def sign_in(node: Node) -> httpx.Response:
-        with node.client() as http:
-            return http.post("/proxy/api/login", json=body)
-
-    _race(world, "recover", code, [partial(sign_in, node) for node in world.nodes])
-
-
-def take_role(world: World, number: int) -> None:
-    """Gives all its users a role that fewer may have at a time, and takes it again."""
-    mine = MEMBERS[::2] if threading.current_thread().name.endswith("5") else MEMBERS[1::2]
-    with world.administrator(world.node()) as http:
-        for operation, roles in (("join", [LIMITED_ROLE]), ("leave", [])):
-            for user_id in mine:
-                world.history.record(operation, user_id, partial(save_roles, http, user_id, GAME, *roles))
-
-
-def disable(world: World, number: int) -> None:
-    """Disables a user who was never disabled."""
-    mine = DISABLED[::2] if threading.current_thread().name.endswith("7") else DISABLED[1::2]
-    if number > len(mine):
-        return
-    user_id = mine[number - 1]
-    with world.administrator(world.node()) as http:
-        body = {"disabled": True}
-        world.history.record("user_disabled", user_id, partial(http.patch, f"/users/{user_id}", json=body))
-
-
-def remove_roots(world: World, number: int) -> None:
-    """Takes the role of all administrators at once, then gives it back."""
-    with world.administrator(world.nodes[0]) as first, world.administrator(world.nodes[1]) as second:
-        removals = [
-            partial(
-                world.history.record, "remove_root", f"{number}:{user_id}", partial(save_roles, http, user_id, CENTRAL)
-            )
-            for user_id, http in zip(ROOTS, (first, second), strict=True)
-        ]
-        at_once(*removals)
-        for user_id in ROOTS:
-            save_roles(first, user_id, CENTRAL, "root").raise_for_status()
-
-
-def save_roles(http: httpx.Client, user_id: str, application_id: int, *roles: str) -> httpx.Response:
-    body = {"application_id": application_id, "roles": roles}
-    return http.patch(f"/users/{user_id}/permissions", json=body)

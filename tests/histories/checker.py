@@ -1,17 +1,18 @@
 """What a history must satisfy, whatever faults happened meanwhile. Each check returns its violations as sentences."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.histories.history import Call, History, Outcome
 
 
-def used_twice(history: History, operation: str) -> list[str]:
-    """Finds subjects that were used successfully more than once."""
+def used_too_often(history: History, operation: str, limit: int = 1) -> list[str]:
+    """Finds subjects that were used successfully more often than they may."""
     return [
         f"{operation}: {subject} succeeded {count} times"
         for subject, calls in history.by_subject(operation).items()
-        if (count := sum(call.outcome is Outcome.DONE for call in calls)) > 1
+        if (count := sum(call.outcome is Outcome.DONE for call in calls)) > limit
     ]
 
 
@@ -43,6 +44,19 @@ def accepted_after_end(history: History, operation: str, ended: str) -> list[str
     ]
 
 
+def too_many_attempts(history: History, operation: str, free: int) -> list[str]:
+    """Finds subjects with more attempts than a block allows that doubles with each attempt, from one second on."""
+    found = []
+    for subject, calls in history.by_subject(operation).items():
+        ends = sorted(call.end for call in calls if call.outcome is Outcome.DONE)
+        for count, end in enumerate(ends, 1):
+            seconds = end - calls[0].begin
+            if count > free + int(math.log2(1 + seconds)):
+                found.append(f"{operation}: {subject} had {count} attempts in {seconds:.1f} s")
+                break
+    return found
+
+
 @dataclass(frozen=True)
 class Membership:
     """A time in which a subject certainly was a member: from the end of its join to the begin of its leave."""
@@ -64,13 +78,13 @@ def certain_memberships(history: History, join: str, leave: str) -> list[Members
     return found
 
 
-def above_limit(memberships: Sequence[Membership], limit: int) -> list[str]:
+def above_limit(memberships: Sequence[Membership], limit: int, operation: str) -> list[str]:
     """Finds moments at which there were more members than the limit allows."""
     found = []
     for moment in sorted({membership.begin for membership in memberships}):
         present = {item.subject for item in memberships if item.begin <= moment < item.end}
         if len(present) > limit:
-            found.append(f"{len(present)} members at once, with a limit of {limit}: {', '.join(sorted(present))}")
+            found.append(f"{operation}: {len(present)} at once, with a limit of {limit}: {', '.join(sorted(present))}")
     return found
 
 

@@ -16,6 +16,7 @@ from tests.kit.postgres import execute
 
 PAUSE_S = 1.0  # between two faults
 SILENCE_S = 1.5
+STEPS_S = (-600, -30, 30, 600)
 LIMIT_S = 240.0  # on a machine that is very slow
 
 
@@ -24,6 +25,7 @@ class Faults:
         self._world = world
         self._random = random_numbers
         self.injected: Counter[str] = Counter()
+        self.not_run: dict[str, str] = {}
         self._kinds: tuple[Callable[[], None], ...] = (
             self.kill_worker,
             self.stop_worker_for_a_while,
@@ -31,9 +33,20 @@ class Faults:
             self.restart_node,
             self.kill_database,
             self.silence_database,
+            self.slow_database,
             self.make_database_read_only,
             self.drop_bus,
+            self.replace_workers,
+            self.replace_node,
         )
+        if world.disk:
+            self._kinds += (self.fill_disk,)
+        else:
+            self.not_run["fill_disk"] = "needs root, and the right to mount"
+        if world.clock_file:
+            self._kinds += (self.step_clock,)
+        else:
+            self.not_run["step_clock"] = "needs libfaketime: apt-get install libfaketime"
 
     def inject(self, seconds: float, until: Callable[[], bool]) -> None:
         """Injects one fault after the other, all kinds in random order, for so long and until something is true."""
@@ -79,6 +92,45 @@ class Faults:
     def silence_database(self) -> None:
         with self._world.database.silent():
             time.sleep(SILENCE_S)
+
+    def slow_database(self) -> None:
+        """Lets the database run for a twentieth of the time."""
+        end = time.monotonic() + SILENCE_S
+        while time.monotonic() < end:
+            with self._world.database.silent():
+                time.sleep(0.1)
+            time.sleep(0.005)
+
+    def fill_disk(self) -> None:
+        """PostgreSQL may end when it cannot write its log. Then it is started again, with space."""
+        assert self._world.disk is not None
+        self._world.disk.fill(SILENCE_S)
+        time.sleep(SILENCE_S)
+        if not self._world.database.is_running:
+            self._world.database.start()
+
+    def step_clock(self) -> None:
+        """Moves the clocks of the nodes, not that of the database, and back."""
+        assert self._world.clock_file is not None
+        for step in (self._random.choice(STEPS_S), 0):
+            self._world.clock_file.write_text(f"{step:+}\n")
+            time.sleep(SILENCE_S)
+
+    def replace_workers(self) -> None:
+        """Reads the settings again, which replaces the workers one by one."""
+        node = self._random.choice(self._world.nodes)
+        before = set(node.workers())
+        assert node.process is not None
+        node.process.send_signal(signal.SIGHUP)
+        server.until(lambda: len(now := set(node.workers())) == 2 and not before & now)
+
+    def replace_node(self) -> None:
+        """Starts the program again while it runs, as for an upgrade."""
+        node = self._random.choice(self._world.nodes)
+        old = node.process
+        assert old is not None
+        node.start("--replace")
+        old.wait(server.LIMIT_S)
 
     def make_database_read_only(self) -> None:
         for value in ("on", "off"):

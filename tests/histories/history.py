@@ -13,7 +13,7 @@ import httpx
 class Outcome(StrEnum):
     DONE = "done"
     REFUSED = "refused"
-    UNKNOWN = "unknown"  # no answer, or 5xx: the call may have had its effect
+    UNKNOWN = "unknown"  # no answer, 429 or 5xx: the call may have had its effect, or none yet
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,6 @@ class History:
 
 
 def _outcome(answer: httpx.Response | None, done: tuple[int, ...]) -> Outcome:
-    if answer is None or answer.status_code >= 500:
+    if answer is None or answer.status_code >= 500 or answer.status_code == 429:
         return Outcome.UNKNOWN
     return Outcome.DONE if answer.status_code in done else Outcome.REFUSED

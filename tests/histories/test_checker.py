@@ -8,7 +8,8 @@ from tests.histories.checker import (
     lost,
     nobody_left,
     stream_violations,
-    used_twice,
+    too_many_attempts,
+    used_too_often,
 )
 from tests.histories.history import Call, History, Outcome
 
@@ -21,9 +22,9 @@ def history(*calls: tuple[str, str, float, float, Outcome]) -> History:
 
 def test_second_success_is_found_and_a_refused_or_lost_answer_is_not() -> None:
     once = history(("redeem", "c1", 1, 2, DONE), ("redeem", "c1", 1, 3, REFUSED), ("redeem", "c1", 4, 5, UNKNOWN))
-    assert used_twice(once, "redeem") == []
+    assert used_too_often(once, "redeem") == []
     twice = history(("redeem", "c1", 1, 2, DONE), ("redeem", "c1", 1, 3, DONE))
-    assert used_twice(twice, "redeem") == ["redeem: c1 succeeded 2 times"]
+    assert used_too_often(twice, "redeem") == ["redeem: c1 succeeded 2 times"]
 
 
 def test_acknowledged_value_that_nobody_can_use_is_found() -> None:
@@ -44,13 +45,19 @@ def test_use_after_the_acknowledged_end_is_found() -> None:
     assert len(accepted_after_end(history(ended, ("use", "g1", 3.5, 4, DONE)), "use", "revoke")) == 1
 
 
+def test_attempts_beyond_the_growing_block_are_found() -> None:
+    early = [("guess", "u1", 0, 0.5, DONE)] * 5 + [("guess", "u1", 0, 0.6, UNKNOWN)]
+    assert too_many_attempts(history(*early, ("guess", "u1", 1, 1.1, DONE)), "guess", 5) == []
+    assert len(too_many_attempts(history(*early, ("guess", "u1", 0, 0.6, DONE)), "guess", 5)) == 1
+
+
 def test_moment_above_the_limit_is_found() -> None:
     joined = [("join", "a", 0, 1, DONE), ("join", "b", 0, 2, DONE), ("join", "c", 5, 6, DONE)]
     calls = history(*joined, ("leave", "a", 3, 4, UNKNOWN))
-    assert above_limit(certain_memberships(calls, "join", "leave"), 2) == []
+    assert above_limit(certain_memberships(calls, "join", "leave"), 2, "join") == []
     calls = history(*joined, ("leave", "a", 7, 8, DONE))
-    assert above_limit(certain_memberships(calls, "join", "leave"), 2) == [
-        "3 members at once, with a limit of 2: a, b, c"
+    assert above_limit(certain_memberships(calls, "join", "leave"), 2, "join") == [
+        "join: 3 at once, with a limit of 2: a, b, c"
     ]
 
 

@@ -12,6 +12,8 @@ import httpx
 from tests.histories.history import History
 from tests.kit.browser import Browser, fresh_browser
 from tests.kit.builders import PASSWORD
+from tests.kit.device import DEVICE_CODE
+from tests.kit.disk import SmallDisk, small_disk
 from tests.kit.nodes import Node, running_nodes
 from tests.kit.oauth import Site
 from tests.kit.replication import Node as PostgresNode
@@ -21,28 +23,62 @@ from tests.kit.server import NO_LIMITS
 
 HOLD_S = 2  # of a poll
 CENTRAL, GAME = 1, 70
-LIMITED_ROLE, USER_LIMIT = "captain", 3
+LIMITED_ROLE, MEMBER_ROLE, USER_LIMIT = "captain", "officer", 3
+CREW = "crew"
+PROJECTS = ("guild_one", "guild_two")
+PROJECT_LIMIT = 2  # of a publisher
+TOTP_SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 ADMINISTRATOR, SECRET = "histories", "a secret of the administrator of histories"
 SITE_SECRET = "a secret of the site of histories"
 REDIRECT_URI = "https://game.example.com/cb"
 ROOTS = ("9001", "9002")
 MEMBERS = tuple(str(number) for number in range(9101, 9107))
 CARELESS = ("9201", "9202", "9203")  # who use their recovery codes
-DISABLED = tuple(str(number) for number in range(10_000, 10_400))  # each is disabled once
+# Users of whom each is used once, by the purpose.
+FRESH_USERS = {
+    "disabled": range(10_000, 10_100),
+    "granted": range(11_000, 11_150),
+    "guessed": range(12_000, 12_040),
+    "forgetful": range(13_000, 13_060),
+    "publishers": range(14_000, 14_050),
+}
 
 
 @dataclass
 class World:
     nodes: Sequence[Node]
     database: PostgresNode
+    disk: SmallDisk | None  # of the database
+    clock_file: Path | None = None  # the steps of the nodes' clocks, which libfaketime reads
     history: History = field(default_factory=History)
     recovery_codes: dict[str, list[str]] = field(default_factory=dict)  # by user id
+    fresh_users: dict[str, Iterator[int]] = field(
+        default_factory=lambda: {purpose: iter(ids) for purpose, ids in FRESH_USERS.items()}
+    )
+    _sites: dict[tuple[str, str], Site] = field(default_factory=dict)  # their connections are used by all threads
 
     def node(self) -> Node:
         return random.choice(self.nodes)
 
+    def take(self, purpose: str) -> str | None:
+        """Returns a user whom no client has used, or None if all were used. A step of a range is atomic."""
+        user_id = next(self.fresh_users[purpose], None)
+        return None if user_id is None else str(user_id)
+
     def site(self, node: Node) -> Site:
-        return Site(node, "histories-site", SITE_SECRET, REDIRECT_URI)
+        return self._site(node, "histories-site", SITE_SECRET)
+
+    def oidc_site(self, node: Node) -> Site:
+        return self._site(node, "histories-oidc", SITE_SECRET, "oidc")
+
+    def device_site(self, node: Node) -> Site:
+        return self._site(node, "histories-device", None, "oidc")
+
+    def _site(self, node: Node, client_id: str, secret: str | None, profile: str = "strict") -> Site:
+        key = (node.url, client_id)
+        if key not in self._sites:
+            self._sites[key] = Site(node, client_id, secret, REDIRECT_URI, profile)
+        return self._sites[key]
 
     def browser(self, user_id: str) -> Browser:
         """Returns a browser that is signed in."""
@@ -63,13 +99,40 @@ def login_of(user_id: str) -> str:
     return f"u{user_id}@example.com"
 
 
+def steps_of(clock_file: Path) -> dict[str, str]:
+    """Returns the environment of a program whose clock this file moves; nothing without libfaketime."""
+    libraries = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    if not libraries:
+        return {}
+    clock_file.parent.mkdir(parents=True, exist_ok=True)
+    clock_file.write_text("+0\n")
+    return {
+        "LD_PRELOAD": str(libraries[0]),
+        "FAKETIME_TIMESTAMP_FILE": str(clock_file),
+        "FAKETIME_CACHE_DURATION": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+
+
 @contextmanager
 def world(folder: Path, program: Sequence[str] = (), **settings: str) -> Iterator[World]:
     with ExitStack() as stack:
-        (database,) = stack.enter_context(replication(0))
-        chosen = NO_LIMITS | {"SSO_WORKERS": "2", "SSO_GSID_HOLD_S": str(HOLD_S), **settings}
+        disk = stack.enter_context(small_disk())
+        parent = disk.folder if disk else None
+        (database,) = stack.enter_context(replication(0, {"max_wal_size": "64MB"}, parent))
+        clock_file = folder / "clock"
+        chosen = (
+            steps_of(clock_file)
+            | NO_LIMITS
+            | {
+                "SSO_WORKERS": "2",
+                "SSO_GSID_HOLD_S": str(HOLD_S),
+                "SSO_REGISTRATION": "invite",
+                **settings,
+            }
+        )
         nodes = stack.enter_context(running_nodes(folder, database.dsn, (0, 0), program, **chosen))
-        found = World(nodes, database)
+        found = World(nodes, database, disk, clock_file if "LD_PRELOAD" in chosen else None)
         nodes[0].apply(_document())
         for user_id in CARELESS:
             with found.browser(user_id) as browser:
@@ -79,17 +142,38 @@ def world(folder: Path, program: Sequence[str] = (), **settings: str) -> Iterato
 
 def _document() -> dict[str, Any]:
     people = [*ROOTS, *MEMBERS, *CARELESS, "9301", "9302"]
+    people += [str(number) for ids in FRESH_USERS.values() for number in ids]
+    secrets = {str(number): {"totp_secret": TOTP_SECRET} for number in FRESH_USERS["guessed"]}
     return {
-        "users": [{"user_id": user_id, "login": login_of(user_id), "password": PASSWORD} for user_id in people]
-        + [{"user_id": user_id, "login": login_of(user_id)} for user_id in DISABLED],
+        "users": [
+            {"user_id": user_id, "login": login_of(user_id), "password": PASSWORD, **secrets.get(user_id, {})}
+            for user_id in people
+        ],
+        "projects": [{"id": project_id, "title": project_id} for project_id in PROJECTS],
         "applications": [{"application_id": GAME, "name": "Game"}],
         "roles": {
             str(GAME): [
-                {"name": LIMITED_ROLE, "meta": {"private_data": {"kick": {"value": True}}}, "user_limit": USER_LIMIT}
-            ]
+                {"name": LIMITED_ROLE, "meta": _rules("kick"), "user_limit": USER_LIMIT},
+                {"name": CREW, "meta": _rules("greet")},
+            ],
+            str(CENTRAL): [
+                {
+                    "name": MEMBER_ROLE,
+                    "meta": {"private_data": {"project": {"can_view_project": {"value": True}}}},
+                    "user_limit": USER_LIMIT,
+                }
+            ],
         },
         "permissions": [
             {"user_id": user_id, "application_id": CENTRAL, "data": {"roles": [{"name": "root"}]}} for user_id in ROOTS
+        ]
+        + [
+            {
+                "user_id": str(user_id),
+                "application_id": CENTRAL,
+                "data": {"private_data": {"can_create_projects": {"value": True, "params": str(PROJECT_LIMIT)}}},
+            }
+            for user_id in FRESH_USERS["publishers"]
         ],
         "clients": [
             {
@@ -99,11 +183,16 @@ def _document() -> dict[str, Any]:
                 "grant_types": ["client_credentials"],
                 "application_id": CENTRAL,
             },
-            {
-                "client_id": "histories-site",
-                "client_secret": SITE_SECRET,
-                "redirect_hosts": ["game.example.com"],
-                "name": "Site",
-            },
+            _client("histories-site", client_secret=SITE_SECRET),
+            _client("histories-oidc", client_secret=SITE_SECRET, profile="oidc"),
+            _client("histories-device", profile="oidc", grant_types=[DEVICE_CODE, "refresh_token"]),
         ],
     }
+
+
+def _rules(name: str) -> dict[str, Any]:
+    return {"private_data": {name: {"value": True}}}
+
+
+def _client(client_id: str, **fields: Any) -> dict[str, Any]:
+    return {"client_id": client_id, "redirect_hosts": ["game.example.com"], "name": "Site", **fields}

@@ -7,7 +7,6 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import (
     DESKTOP,
-    HEIGHT,
     LONG,
     PHONE,
     PICTURES,
@@ -16,6 +15,7 @@ from tests.browser.conftest import (
     assert_accessible,
     assert_fits,
     open_signed_in,
+    set_width,
     take_pictures,
 )
 from tests.kit.builders import PASSWORD
@@ -55,15 +55,22 @@ def open_console(page: Page, server: Server, administrator: str) -> None:
 
 
 def look(page: Page, name: str) -> None:
-    """Looks at a page in both sizes.
+    """Looks at a page on a phone, where it has least space, and in a long run on a desktop.
 
     Its elements are the same in both, so axe-core looks at them in one. Around its main part, all pages are the same.
     """
-    for width in (DESKTOP, PHONE):
-        page.set_viewport_size({"width": width, "height": HEIGHT})
+    before = page.viewport_size
+    for width in (DESKTOP, PHONE) if LONG or PICTURES else (PHONE,):
+        set_width(page, width)
         if PICTURES:
             take_pictures(page, f"console-{name}-{width}")
         assert_fits(page, MIN_BUTTON[width], within="main")
         if LONG or width == PHONE:
             assert_accessible(page, "html" if LONG or name == "overview" else "main")
-    page.set_viewport_size({"width": DESKTOP, "height": HEIGHT})
+    set_width(page, before["width"] if before else DESKTOP)
+
+
+def look_again(page: Page, name: str) -> None:
+    """Looks at a page that another test looks at, too: in a long run, and for pictures."""
+    if LONG or PICTURES:
+        look(page, name)

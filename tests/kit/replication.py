@@ -116,6 +116,10 @@ class Node:
             assert time.monotonic() < end, "a process of PostgreSQL does not end"
             time.sleep(0.01)
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def processes(self) -> list[int]:
         """Returns the pids of the postmaster and its children."""
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
@@ -171,9 +175,11 @@ def dsn_of(*nodes: Node, parameters: str = "sslmode=disable") -> str:
 
 
 @contextmanager
-def replication(standbys: int = 1, settings: Mapping[str, str] = {}) -> Iterator[list[Node]]:
+def replication(
+    standbys: int = 1, settings: Mapping[str, str] = {}, parent: Path | None = None
+) -> Iterator[list[Node]]:
     """Yields a primary with a migrated database and its standbys. All are stopped at the end."""
-    folder = Path(tempfile.mkdtemp(prefix="sso-replication-"))
+    folder = Path(tempfile.mkdtemp(prefix="sso-replication-", dir=parent))
     folder.chmod(0o711)
     account = postgres_account(folder)
     primary = Node(folder / "node0", account, settings)

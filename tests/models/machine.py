@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
+import httpx
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
@@ -21,6 +22,8 @@ ROUNDS = int(os.environ.get("SSO_TEST_ROUNDS", "0"))
 SETTINGS = QUICK | NO_LIMITS | {"SSO_WORKERS": "2", "SSO_GSID_HOLD_S": "1"}
 EXAMPLES = 10  # of the usual run, which are the same each time
 STEPS = 20
+CLIENT_ID = "model-administrator"
+SECRET = "a secret of the administrator of models"
 
 
 class ServiceMachine(RuleBasedStateMachine):
@@ -86,3 +89,13 @@ def own_server() -> Iterator[Server]:
 
 def _with_server(machine: type[ServiceMachine], server: Server) -> type[ServiceMachine]:
     return type(machine.__name__, (machine,), {"server": server})
+
+
+def administrator(server: Server) -> dict[str, str]:
+    """Returns the headers of a service client that is root."""
+    fields = {"profile": "oidc", "grant_types": ["client_credentials"], "application_id": 1}
+    server.apply({"clients": [{"client_id": CLIENT_ID, "client_secret": SECRET, **fields}]})
+    form = {"grant_type": "client_credentials", "client_id": CLIENT_ID, "client_secret": SECRET}
+    answer = httpx.post(f"{server.base_url}/proxy/oauth/token", data=form)
+    assert answer.status_code == 200, answer.text
+    return {"Authorization": f"Bearer {answer.json()['access_token']}"}

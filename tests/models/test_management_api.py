@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, MultipleResults, initialize, multiple, precondition, rule
 
 from tests.kit.server import Server
-from tests.models.machine import ServiceMachine, check_model
+from tests.models.machine import ServiceMachine, administrator, check_model
 
 MAX_RECORDS = 8  # so that a sequence uses the same record often
-CLIENT_ID = "model-administrator"
-SECRET = "a secret of the administrator of models"
 TEXTS = ("Harbor", "Süß 夜", "x" * 60)
 URIS: tuple[list[str], ...] = (
     [],
@@ -58,7 +56,7 @@ class ManagementApi(ServiceMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.http = self.server.client(headers=_administrator(self.server))
+        self.http = self.server.client(headers=administrator(self.server))
         self.http.base_url = httpx.URL(f"{self.server.base_url}/api/admin")
         self.all: list[Record] = []
 
@@ -125,16 +123,6 @@ class ManagementApi(ServiceMachine):
         for record in self.all:
             self.read(record)
         self.http.close()
-
-
-def _administrator(server: Server) -> dict[str, str]:
-    """Returns the headers of a service client that is root."""
-    fields = {"profile": "oidc", "grant_types": ["client_credentials"], "application_id": 1}
-    server.apply({"clients": [{"client_id": CLIENT_ID, "client_secret": SECRET, **fields}]})
-    form = {"grant_type": "client_credentials", "client_id": CLIENT_ID, "client_secret": SECRET}
-    answer = httpx.post(f"{server.base_url}/proxy/oauth/token", data=form)
-    assert answer.status_code == 200, answer.text
-    return {"Authorization": f"Bearer {answer.json()['access_token']}"}
 
 
 def test_management_api(server: Server) -> None:

@@ -188,6 +188,8 @@ def call_services(api: Api) -> None:
     api("update_identity_provider", {"position": 2}, provider_id="local")
     api("test_identity_provider", provider_id="local")
     api("delete_identity_provider", provider_id="local")
+    api("create_identity_provider", {"id": "game", "kind": "game_center", "client_id": "com.example.game"})
+    api("test_identity_provider", provider_id="game")
     side = {"algorithm": "ES256", "side": True}
     kid = api("rotate_signing_key", side)["kid"]
     api("rotate_signing_key", side)

@@ -24,6 +24,11 @@ DISCORD: dict[str, Any] = {
     "userinfo_url": "https://discord.com/api/users/@me", "claims": {"name": "username", "email_verified": "verified"},
 }  # fmt: skip
 STEAM = {"id": "steam", "kind": "steam"}
+GAME: dict[str, Any] = {
+    "id": "game", "kind": "steam_ticket", "client_id": "480", "client_secret": SECRET, "ticket_identity": "sso",
+    "create_users": True,
+}  # fmt: skip
+CENTER: dict[str, Any] = {"id": "center", "kind": "game_center", "client_id": "com.example.game", "max_age": 60}
 
 
 async def apply(services: Services, *records: dict[str, Any]) -> ApplyCounts:
@@ -32,23 +37,28 @@ async def apply(services: Services, *records: dict[str, Any]) -> ApplyCounts:
 
 
 async def test_applying_again_changes_nothing(services: Services) -> None:
-    assert (await apply(services, GOOGLE, DISCORD, STEAM)).created == 3
-    assert (await apply(services, GOOGLE, DISCORD, STEAM)).unchanged == 3
+    assert (await apply(services, GOOGLE, DISCORD, STEAM, GAME, CENTER)).created == 5
+    assert (await apply(services, GOOGLE, DISCORD, STEAM, GAME, CENTER)).unchanged == 5
     assert (await apply(services, {"id": "google", "name": "G"})).changed == 1
     assert [provider.provider_id for provider in await services.upstream.providers.list()] == [
+        "center",
+        "game",
         "steam",
         "discord",
         "google",
     ]
+    # Only providers for browsers have buttons.
+    await services.upstream.provider_list.load()
+    assert [button.provider_id for button in services.upstream.provider_list.buttons] == ["steam", "discord", "google"]
 
 
 async def test_export_has_no_secret_and_can_be_applied(services: Services) -> None:
-    await apply(services, GOOGLE, DISCORD, STEAM)
+    await apply(services, GOOGLE, DISCORD, STEAM, GAME, CENTER)
     document = await export(services.database)
     assert SECRET not in str(document)
-    assert (await apply(services, *document["identity_providers"])).unchanged == 3
+    assert (await apply(services, *document["identity_providers"])).unchanged == 5
     await services.database.value(Statement("DELETE FROM identity_providers"))
-    assert (await apply(services, *document["identity_providers"])).created == 3
+    assert (await apply(services, *document["identity_providers"])).created == 5
 
 
 async def test_secret_is_encrypted_and_not_audited(services: Services) -> None:
@@ -71,7 +81,13 @@ async def test_secret_is_encrypted_and_not_audited(services: Services) -> None:
         ({"kind": "oidc"}, "id: is required"),
         ({**STEAM, "id": "-x"}, "id: must be 1 to 32 characters of a-z, 0-9 and -, without - at the ends"),
         ({**STEAM, "id": "a/b"}, "id: must be 1 to 32 characters of a-z, 0-9 and -, without - at the ends"),
-        ({**STEAM, "kind": "saml"}, "kind: must be 'oidc', 'oauth2' or 'steam'"),
+        ({**STEAM, "kind": "saml"}, "kind: must be 'oidc', 'oauth2', 'steam', 'steam_ticket', "),
+        ({**GAME, "client_id": "Half-Life"}, "client_id: expected the App ID of the game at Steam, a number"),
+        ({**GAME, "client_id": ""}, "client_id: is required for the kind steam_ticket"),
+        ({**CENTER, "max_age": 0}, "max_age: must be at least 1 second"),
+        ({**CENTER, "max_age": 86401}, "max_age: must be 0 to 86400 seconds"),
+        ({**CENTER, "certificates": "-----BEGIN NOTHING-----"}, "certificates: must be certificates in PEM"),
+        ({"id": "x", "kind": "oidc_ticket", "client_id": "c"}, "issuer: is required for the kind oidc_ticket"),
         ({"id": "x"}, "kind: is required for a new provider"),
         ({"id": "x", "kind": "oidc", "client_id": "c"}, "issuer: is required for the kind oidc"),
         ({**DISCORD, "token_url": ""}, "token_url: is required for the kind oauth2"),
@@ -101,6 +117,25 @@ async def test_issuer_and_kind_cannot_be_changed(services: Services, change: dic
     await apply(services, GOOGLE)
     with pytest.raises(FieldError, match="cannot be changed: remove the provider and its links first"):
         await apply(services, {**GOOGLE, **change})
+
+
+@pytest.mark.parametrize(
+    ("record", "trusted"),
+    [
+        ({"id": "a", "kind": "oidc", "issuer": "https://a.example", "client_id": "c"}, True),
+        ({"id": "a", "kind": "oidc", "issuer": "https://a.example", "client_id": "c", "trusted_email": False}, False),
+        ({**DISCORD, "id": "a"}, True),
+        ({**DISCORD, "id": "a", "claims": {"name": "username"}}, False),
+        ({**STEAM, "id": "a"}, False),
+    ],
+)
+async def test_provider_that_tells_whether_an_address_is_verified_is_trusted(
+    services: Services, record: dict[str, Any], trusted: bool
+) -> None:
+    await apply(services, record)
+    provider = await services.upstream.providers.get("a")
+    assert provider
+    assert provider.trusted_email is trusted
 
 
 async def test_record_cannot_appear_twice(services: Services) -> None:

@@ -27,20 +27,20 @@ async def test_unknown_key_id_lets_keys_be_read_again_at_most_once_a_minute(
 ) -> None:
     discovery = Discovery(client_of("127.0.0.0/8"))
     metadata = await discovery.metadata(provider.url)
-    assert await discovery.find_key(metadata, "k1")
+    assert await discovery.find_key(metadata.jwks_uri, "k1")
     provider.kid = "k2"
     for _ in range(3):
-        assert await discovery.find_key(metadata, "k2") is None
+        assert await discovery.find_key(metadata.jwks_uri, "k2") is None
     assert provider.requests.count("/jwks") == 1
     mock_clock.jump(REREAD_KEYS_S + 1)
-    assert await discovery.find_key(metadata, "k2")
-    assert await discovery.find_key(metadata, "k1") is None  # it was removed
+    assert await discovery.find_key(metadata.jwks_uri, "k2")
+    assert await discovery.find_key(metadata.jwks_uri, "k1") is None  # it was removed
     assert provider.requests.count("/jwks") == 2
 
 
 async def test_token_without_key_id_means_the_only_key(provider: CodeProvider) -> None:
     discovery = Discovery(client_of("127.0.0.0/8"))
-    assert await discovery.find_key(await discovery.metadata(provider.url), "")
+    assert await discovery.find_key((await discovery.metadata(provider.url)).jwks_uri, "")
 
 
 async def test_discovery_document_is_read_once(provider: CodeProvider) -> None:

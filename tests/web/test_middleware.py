@@ -85,8 +85,8 @@ ROUTES = (
     "/forgot", "/language", "/login/code/passkey", "/login/identity", "/login/identity/create", "/login/identity/link",
     "/login/keep", "/login/passkey", "/login/upstream/<provider_id>", "/login/upstream/<provider_id>/callback",
     "/register", "/register/code", "/register/complete", "/reset", "/device",
-    "/proxy/api/login", "/proxy/api/guest", "/healthz", "/readyz", "/static/<path:filename>", *KEYS, *OAUTH,
-    *PERMISSIONS, *AUTHZEN, *ADMIN, *GAMES,
+    "/proxy/api/login", "/proxy/api/guest", "/proxy/api/ticket", "/healthz", "/readyz", "/static/<path:filename>",
+    *KEYS, *OAUTH, *PERMISSIONS, *AUTHZEN, *ADMIN, *GAMES,
 )  # fmt: skip
 # Forms, and the login operation. OAuth, permissions and games test their own routes.
 POSTS = tuple(
@@ -239,8 +239,10 @@ def test_no_response_names_the_server_software(responses: dict[str, httpx.Respon
         assert not re.search(r"Traceback|werkzeug|quart|asyncpg|\.py\b", response.text), name
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null"])
-@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+@pytest.mark.parametrize(
+    ("method", "origin"),
+    [("GET", "https://evil.example"), ("POST", "null"), ("OPTIONS", "https://evil.example"), ("OPTIONS", "null")],
+)
 def test_foreign_origins_get_no_cors_headers(client: httpx.Client, method: str, origin: str) -> None:
     headers = {"Origin": origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x"}
     for path in (*ROUTES, "/nothing", "/proxy/api/nothing", "/static/sso.css"):

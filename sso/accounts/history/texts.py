@@ -54,6 +54,8 @@ METHODS = {
     "upstream+otp": _("with another provider and a second step"),
     "upstream+passkey": _("with another provider and a passkey"),
     "gsid": _("confirmed in a browser"),
+    "ticket": _("with another provider"),
+    "ticket+otp": _("with another provider and a second step"),
 }
 WARNINGS = (EventKind.SIGN_IN_FAILED, EventKind.CODE_FAILED)
 

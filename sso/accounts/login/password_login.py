@@ -41,7 +41,7 @@ class PasswordLogin:
         self._users = users
         self._hasher = hasher
         self._factors = factors
-        self._rate_limiter = rate_limiter
+        self.rate_limiter = rate_limiter
         self._new_passwords = new_passwords
         self._brand = brand
 
@@ -54,7 +54,7 @@ class PasswordLogin:
         """
 
         async def count(user: User, attempt: LoginAttempt) -> SignedIn:
-            await self._rate_limiter.record_success(attempt)
+            await self.rate_limiter.record_success(attempt)
             return SignedIn(user, by_password())
 
         return await count_login(PASSWORD, self._check_password(login, password, address, device, count))
@@ -68,7 +68,7 @@ class PasswordLogin:
         """
 
         async def count_and_start(user: User, attempt: LoginAttempt) -> Session:
-            return await start(SignedIn(user, by_password()), self._rate_limiter.success_columns(attempt))
+            return await start(SignedIn(user, by_password()), self.rate_limiter.success_columns(attempt))
 
         return await count_login(PASSWORD, self._check_password(login, password, address, device, count_and_start))
 
@@ -83,14 +83,14 @@ class PasswordLogin:
         """``finish`` counts the attempt as a success and returns the result, unless the login requires more."""
         attempt = LoginAttempt(login_key(login), address, device)
         async with self._hashing(attempt):
-            user = await self._rate_limiter.admit(attempt)
+            user = await self.rate_limiter.admit(attempt)
             matches = await self._hasher.matches(user.password_hash if user else None, password)
             if not matches or user is None or (user.disabled and not user.is_closed):
-                await self._rate_limiter.record_failure(attempt, user)
+                await self.rate_limiter.record_failure(attempt, user)
                 raise InvalidCredentials
             result: T | SecondFactorRequired
             if user.second_factors or user.is_closed:
-                await self._rate_limiter.record_success(attempt, clears=not user.second_factors)
+                await self.rate_limiter.record_success(attempt, clears=not user.second_factors)
                 result = SecondFactorRequired(user)
             else:
                 result = await finish(user, attempt)
@@ -113,12 +113,12 @@ class PasswordLogin:
         self, user: User, code: str, address: Address, device: str, first: AuthenticationContext
     ) -> SignedIn:
         attempt = LoginAttempt(user.login_key, address, device)
-        await self._rate_limiter.charge(attempt)
+        await self.rate_limiter.charge(attempt)
         factor = await self._factors.check(user, code)
         if not factor:
-            await self._rate_limiter.record_wrong_code(attempt, user)
+            await self.rate_limiter.record_wrong_code(attempt, user)
             raise InvalidCredentials
-        await self._rate_limiter.refund(attempt)
+        await self.rate_limiter.refund(attempt)
         return SignedIn(user, first.with_code(factor))
 
     async def confirm_password(self, user: User, password: str, address: Address, device: str) -> bool:
@@ -148,9 +148,9 @@ class PasswordLogin:
         """
         check_length(new)
         async with self._hashing(LoginAttempt(login_key(login), address)):
-            await self._rate_limiter.charge_address(address)
+            await self.rate_limiter.charge_address(address)
             await self._judge_new_password(login, nick, new)
-            await self._rate_limiter.refund_address(address)
+            await self.rate_limiter.refund_address(address)
             return await self._hasher.hash(new)
 
     async def _judge_new_password(self, login: str, nick: str, new: str) -> None:
@@ -164,11 +164,11 @@ class PasswordLogin:
         await self._hasher.check_new(check_new_password, new, (login, nick, self._brand.name))
 
     async def _confirm(self, user: User, password: str, attempt: LoginAttempt) -> bool:
-        await self._rate_limiter.admit(attempt)
+        await self.rate_limiter.admit(attempt)
         if await self._hasher.matches(user.password_hash, password):
-            await self._rate_limiter.record_success(attempt, clears=not user.second_factors)
+            await self.rate_limiter.record_success(attempt, clears=not user.second_factors)
             return True
-        await self._rate_limiter.record_failure(attempt)
+        await self.rate_limiter.record_failure(attempt)
         return False
 
     @asynccontextmanager

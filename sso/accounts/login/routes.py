@@ -1,23 +1,21 @@
 """POST /proxy/api/login: login with a password or a session token."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import StringConstraints
 from quart import Blueprint, Response, request
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
-from sso.accounts.errors import OtpRequired, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
+from sso.accounts.login.code_check import CodeCheck
 from sso.accounts.login.options import LoginOptionFields, ShortText, parse_login_options
 from sso.accounts.login.password_login import PasswordLogin
-from sso.accounts.model import SecondFactorRequired, User, login_key
+from sso.accounts.model import SecondFactorRequired, login_key
 from sso.accounts.ports import ApplicationDirectory
-from sso.accounts.second_factor.codes import SecondFactors
 from sso.accounts.second_factor.requirement import UsedFactorRequirement
 from sso.accounts.session_tokens import SessionTokens
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.core.errors import ApiError
-from sso.web import language
 from sso.web.client_connection import client_connection
 from sso.web.request import client_address, read_model
 from sso.web.response import reply
@@ -32,7 +30,7 @@ class LoginRequest(LoginOptionFields):
 
 def login_routes(
     password_login: PasswordLogin,
-    factors: SecondFactors,
+    codes: CodeCheck,
     tokens: SessionTokens,
     devices: KnownDevices,
     authentication_data: AuthenticationDataIssuer,
@@ -58,23 +56,10 @@ def login_routes(
         with client_connection().cancel_on_disconnect():  # do not hash a password after the client has disconnected
             outcome = await password_login.check_password(form.login, form.password, peer, device.name)
         if isinstance(outcome, SecondFactorRequired):
-            if not form.otp:
-                raise OtpRequired(outcome.user.second_factors, await mail_state(outcome.user))
-            outcome = await password_login.check_code(outcome.user, form.otp, peer, device.name)
+            outcome = await codes.check(outcome.user, form.otp, peer, device.name)
         requirement.check_sign_in(outcome)
         await devices.remember(outcome.user, device)
         await notices.client_signed_in(outcome.user, device, bool(form.factor), options)
         return reply(await authentication_data.issue(outcome, options))
-
-    async def mail_state(user: User) -> dict[str, Any]:
-        """Mails a code, if the user gets codes by mail. Says whether a mail was sent, or when the next one can be."""
-        if not user.email_2fa:
-            return {}
-        language.use_user_language(user.lang)
-        try:
-            wait_s = await factors.send_code(user)
-        except SecondFactorBlocked:
-            return {"email_sent": False}
-        return {"email_sent": False, "email_wait_s": wait_s} if wait_s else {"email_sent": True}
 
     return routes

@@ -13,6 +13,7 @@ from sso.console.identity_providers.form import (
     PRESETS,
     ProviderPreset,
     claims_text,
+    client_texts,
     provider_body,
     shown_checks,
     shown_fields,
@@ -22,6 +23,7 @@ from sso.console.sections import IDENTITY_PROVIDERS
 from sso.console.view import ConsoleView
 from sso.console.visit import ConsoleVisit, version_of
 from sso.core.errors import NotFound
+from sso.upstream.model import TICKET_KINDS
 
 PROVIDERS, PROVIDER = "/identity-providers", "/identity-providers/<provider_id>"
 CSV_COLUMNS = ("id", "kind", "name", "issuer", "client_id", "position", "disabled")
@@ -50,6 +52,9 @@ def identity_provider_pages(console: ConsoleView) -> Blueprint:
             values=_texts(preset.values) | (_typed(form) if form else {}) if preset else {},
             fields=shown_fields(preset.kind) if preset else (),
             checks=shown_checks(preset.kind) if preset else (),
+            client_texts=client_texts(preset.kind) if preset else (),
+            is_for_tickets=preset is not None and preset.kind in TICKET_KINDS,
+            ticket_kinds=TICKET_KINDS,
             **problem,
         )
 
@@ -76,6 +81,7 @@ def provider_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
     async def provider_page(visit: ConsoleVisit, variables: Variables, form: Form | None, /, **more: Any) -> Response:
         found = await visit.call("GET", PROVIDER, **variables)
         provider = found.members["data"]
+        fields = shown_fields(provider["kind"])
         return await console.show(
             visit,
             "identity_providers/provider.html",
@@ -85,8 +91,10 @@ def provider_detail_pages(console: ConsoleView, routes: Blueprint) -> None:
             base=path_of(variables["provider_id"]),
             values=_texts(provider) | (_typed(form) if form else {}),
             version=form["version"] if form and "version" in form else version_of(provider),
-            fields=shown_fields(provider["kind"]) if visit.caller.is_root else {"client_secret"},
+            fields=fields if visit.caller.is_root else fields & {"client_secret"},
             checks=shown_checks(provider["kind"]) if visit.caller.is_root else (),
+            client_texts=client_texts(provider["kind"]),
+            is_for_tickets=provider["kind"] in TICKET_KINDS,
             is_root=visit.caller.is_root,
             field_titles=FIELD_TITLES,
             **{"outcome": None, **more},

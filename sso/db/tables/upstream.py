@@ -25,7 +25,7 @@ identity_providers = Table(
     "identity_providers",
     metadata,
     Column("provider_id", Text, primary_key=True),
-    Column("kind", Text, nullable=False),  # oidc, oauth2, steam
+    Column("kind", Text, nullable=False),  # of `sso.upstream.model.KINDS`
     text_column("name"),
     text_column("issuer"),
     text_column("client_id"),
@@ -41,6 +41,12 @@ identity_providers = Table(
     bool_column("keep_tokens"),
     created_column(),
     bool_column("disabled"),  # nobody can sign in with it; the links stay
+    # For kinds that verify tickets of stores.
+    bool_column("create_users"),  # a store account that is not linked gets a new user
+    text_column("jwks_uri"),
+    bigint_column("max_age"),  # seconds since the ticket was signed
+    text_column("ticket_identity"),  # for steam_ticket: the name that the game passes when it requests a ticket
+    text_column("certificates"),  # for game_center: trusted issuers of the certificate that signs, in PEM
 )
 
 # Identities at providers with which a user can sign in. They are removed together with their provider.
@@ -72,7 +78,7 @@ upstream_attempts = Table(
     expiry_index("upstream_attempts"),
 )
 
-# Answers of OpenID 2.0 that were accepted. Each is accepted once.
+# Answers of OpenID 2.0, and tickets of stores, that were accepted. Each is accepted once.
 upstream_nonces = Table(
     "upstream_nonces",
     metadata,

@@ -10,11 +10,13 @@ import structlog
 import trio
 
 from sso.core.net import Address, client_network, contains, parse_address
+from sso.serve.http1.admission import Admission
 from sso.serve.http1.balance import WorkerSlot
 from sso.serve.rate_limited_log import RateLimitedLog
 from sso.serve.server_limits import ServerLimits
 
 MAX_BATCH = 40  # connections accepted in a row; fewer than pacing.MAX_STARTS, so their requests need not wait
+OVERLOAD_BATCH = 500
 BACK_OFF_S = 0.1
 YIELD_S = 0.001  # an idle worker accepts sooner than this, unless the machine is overloaded
 MAX_YIELDS = 6
@@ -72,11 +74,16 @@ def _address_key(host: str) -> Hashable:
     return client_network(_address(host)) if ":" in host else host
 
 
-async def accept_forever(listener: socket.socket, limiter: ConnectionLimiter, on_connection: OnConnection) -> None:
+async def accept_forever(
+    listener: socket.socket, limiter: ConnectionLimiter, on_connection: OnConnection, admission: Admission | None = None
+) -> None:
+    admission = admission or Admission()
     balancer = AcceptBalancer(limiter.slot)
     while True:
         try:
-            accept_pending(listener, on_connection, await balancer.next_batch_size())
+            # Clients that wait in the backlog would learn late that the process is overloaded.
+            batch_size = OVERLOAD_BATCH if admission.is_overloaded else await balancer.next_batch_size()
+            accept_pending(listener, on_connection, batch_size)
         except OSError as error:
             # Usually no file descriptors are left; pending network errors are reported here as well (accept(2)).
             if error.errno in _FATAL_ERRORS:

@@ -1,6 +1,5 @@
 """One connection: serves its requests one after the other, and a WebSocket as the last one, in one task."""
 
-import select
 import socket
 from collections.abc import Awaitable
 from contextlib import AbstractContextManager, suppress
@@ -13,9 +12,10 @@ from trio.lowlevel import checkpoint, wait_readable, wait_writable
 
 from sso.log import current_request_id
 from sso.serve.http1.connection_interface import SilenceObserver
+from sso.serve.http1.disconnects import is_readable
 from sso.serve.http1.exchange import HttpExchange
 from sso.serve.http1.head import head_end, read_head
-from sso.serve.http1.rejections import RequestRejected
+from sso.serve.http1.rejections import RequestRejected, overloaded, simple_body_length
 from sso.serve.http1.server_context import ServerContext
 from sso.serve.http1.websocket import WebSocketExchange
 from sso.telemetry.spans import current_span
@@ -41,8 +41,8 @@ class Connection:
     """An expired deadline, a rejection, a disconnect and the end of the drain all cancel its scope."""
 
     __slots__ = (
-        "_disconnect_watches", "_head_bytes", "_is_new", "_rejection", "_scope", "_state", "_websocket", "buffer",
-        "client", "context", "deadline", "has_unread_body", "local_address", "response_started", "sock",
+        "_began", "_disconnect_watches", "_head_bytes", "_is_new", "_rejection", "_scope", "_state", "_websocket",
+        "buffer", "client", "context", "deadline", "has_unread_body", "local_address", "response_started", "sock",
     )  # fmt: skip
 
     def __init__(
@@ -56,6 +56,7 @@ class Connection:
         self.deadline = NEVER
         self.response_started = False  # part of the current response may have been written
         self.has_unread_body = False  # the client may still be sending a body that no handler reads
+        self._began = 0.0  # when the current request came, unless it is held
         self._head_bytes = b""  # the complete head of the next request
         self._scope = trio.CancelScope()
         self._state = ConnectionState.IDLE
@@ -84,16 +85,37 @@ class Connection:
 
     async def _serve(self) -> None:
         """Serves requests until the connection ends."""
-        pacing = self.context.pacing
+        pacing, admission = self.context.pacing, self.context.admission
         try:
             while await self._receive_head():
                 self._state, self.deadline = ConnectionState.RESPONSE, NEVER
+                if admission.refuses(self._head_bytes):
+                    await self._refuse()
+                    continue
+                self._began = admission.start()
                 if not pacing.try_start():
                     await pacing.wait_for_start()
                 if not await self._serve_request():
                     break
+                self._began = admission.finish(self._began)
         except RequestRejected as rejection:
             self._rejection = rejection
+        finally:
+            admission.finish(self._began)
+
+    async def _refuse(self) -> None:
+        """Keeps the connection if that is cheap, because a new one costs more than the refusal."""
+        rejection = overloaded()
+        length = simple_body_length(self._head_bytes)
+        if length is None or length > len(self.buffer):
+            raise rejection
+        self.buffer = self.buffer[length:]
+        self._is_new = False
+        await self.write(self.context.render_rejection(rejection, closes=False))
+
+    def hold(self) -> None:
+        """The request waits for an event: it is no work that others wait for."""
+        self._began = self.context.admission.hold(self._began)
 
     def _serve_request(self) -> Awaitable[bool]:
         """Starts the application. The result is whether another request may follow.
@@ -103,6 +125,8 @@ class Connection:
         head_bytes, self._head_bytes = self._head_bytes, b""
         head = read_head(head_bytes, self.context.limits.max_headers)
         self._is_new = False
+        if head.websocket:
+            self.hold()
         exchange = WebSocketExchange(self, head) if head.websocket else HttpExchange(self, head)
         return exchange.run(self.context.app(exchange.scope(head), exchange.receive, exchange.send))
 
@@ -156,7 +180,7 @@ class Connection:
     def close_if_idle(self, *, include_new: bool) -> None:
         """Closes the connection unless it has a request; ``include_new``: even if it has not sent its first one yet."""
         idle = self._state is ConnectionState.IDLE and (include_new or not self._is_new)
-        if idle and not _is_readable(self.sock):
+        if idle and not is_readable(self.sock):
             self._scope.cancel()
 
     async def abort(self) -> NoReturn:
@@ -262,6 +286,7 @@ class _DisconnectWatch:
 
     def __enter__(self) -> None:
         connection = self._connection
+        connection.hold()
         if connection._disconnect_watches == 0:
             connection.context.disconnects.add(connection.sock.fileno(), connection)
         connection._disconnect_watches += 1
@@ -271,10 +296,3 @@ class _DisconnectWatch:
         connection._disconnect_watches -= 1
         if connection._disconnect_watches == 0:
             connection.context.disconnects.remove(connection.sock.fileno())
-
-
-def _is_readable(sock: socket.socket) -> bool:
-    """Returns whether bytes have arrived that were not read yet."""
-    poll = select.poll()
-    poll.register(sock, select.POLLIN)
-    return bool(poll.poll(0))

@@ -48,3 +48,10 @@ def has_disconnected(sock: socket.socket) -> bool:
     poll = select.poll()
     poll.register(sock, _POLL_DISCONNECTED)
     return bool(poll.poll(0))
+
+
+def is_readable(sock: socket.socket) -> bool:
+    """Returns whether bytes have arrived that were not read yet."""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))

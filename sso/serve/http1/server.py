@@ -74,7 +74,7 @@ class Http1Server:
             limiter.slot.start_accepting()
             for listener in sockets:
                 listener.setblocking(False)
-                accepting.start_soon(accept_forever, listener, limiter, on_connection)
+                accepting.start_soon(accept_forever, listener, limiter, on_connection, self._context.admission)
             ready()
             await self._stop.wait()
             accepting.cancel_scope.cancel()

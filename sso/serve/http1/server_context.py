@@ -6,6 +6,7 @@ It has its own module so that the server can import connections, and connections
 from typing import Any, Protocol
 
 from sso.serve.http1.accept import ConnectionLimiter
+from sso.serve.http1.admission import Admission
 from sso.serve.http1.balance import WorkerSlot
 from sso.serve.http1.deadlines import DeadlineClock, HasDeadline
 from sso.serve.http1.disconnects import DisconnectWatcher
@@ -37,10 +38,11 @@ class ServerContext:
         self.disconnects = DisconnectWatcher()
         self.frame_waits = FrameWaits()
         self.pacing = RequestPacing()
+        self.admission = Admission()
         self.log = RateLimitedLog()
         self.limiter = ConnectionLimiter(limits, slot)
         self.draining = False
         self._rejections = rejections
 
-    def render_rejection(self, rejection: RequestRejected) -> bytes:
-        return self._rejections.render(rejection, self.clock.date_header)
+    def render_rejection(self, rejection: RequestRejected, *, closes: bool = True) -> bytes:
+        return self._rejections.render(rejection, self.clock.date_header, closes=closes)

@@ -20,6 +20,7 @@ def open_server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFact
     """A server where everybody can register, with an easy puzzle."""
     settings = OPEN | {"SSO_DATABASE_URL": postgres_server.fresh()}
     with running(tmp_path_factory.mktemp("open"), **settings) as server:
+        server.keep_services_open()
         yield server
 
 

@@ -34,6 +34,7 @@ pytestmark = pytest.mark.timeout(120 + SAMPLES)
 def open_server(postgres_server: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     settings = OPEN | {"SSO_DATABASE_URL": postgres_server.fresh(), "SSO_REGISTRATION_CHALLENGE": "off"}
     with running(tmp_path_factory.mktemp("enumeration"), **settings) as server:
+        server.keep_services_open()
         yield server
 
 
@@ -66,8 +67,7 @@ def sign_in(browser: Browser, address: str) -> list[httpx.Response]:
 
 
 def forgot(browser: Browser, address: str) -> list[httpx.Response]:
-    if browser.get("/forgot").status_code == 404:
-        pytest.skip("there is no such page")
+    browser.get("/forgot")
     return [browser.submit("/forgot", login=address)]
 
 
@@ -111,19 +111,18 @@ def response_time(browser: Browser, page: str, form: dict[str, str]) -> float:
         time.sleep(int(answer.headers["Retry-After"]))
 
 
+@pytest.mark.skipif(not SAMPLES, reason="takes long: set TIMING_SAMPLES=1000 on a quiet machine")
 @pytest.mark.parametrize("page", ["/register", "/login", "/forgot"])
 def test_times_are_the_same_for_known_and_unknown_addresses(open_server: Server, known: list[str], page: str) -> None:
     times: dict[bool, list[float]] = {True: [], False: []}
     name = "email" if page == "/register" else "login"
     with Browser(open_server) as browser:
-        if browser.get(page).status_code == 404:
-            pytest.skip("there is no such page")
+        browser.get(page)
         form = browser.form(page) | {"password": "wrong password"}
-        pairs = [(is_known, number) for number in range(SAMPLES or MAX_USES * 8) for is_known in (True, False)]
+        pairs = [(is_known, number) for number in range(SAMPLES) for is_known in (True, False)]
         for is_known, number in random.sample(pairs, len(pairs)):
             address = known[number % len(known)] if is_known else unknown(1000 + number % len(known))
             times[is_known].append(response_time(browser, page, form | {name: address}))
     t = welch(times[True], times[False])
     print(f"{page}: t = {t:.2f}")
-    if SAMPLES:
-        assert abs(t) < MAX_T
+    assert abs(t) < MAX_T

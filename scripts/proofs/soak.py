@@ -1,0 +1,32 @@
+"""A steady load of every kind: memory, descriptors, database and response times do not grow.
+
+Growth is computed over the second half, because caches fill during the first.
+"""
+
+from scripts.benchmarks.soak import MIN_MINUTES, growth, measure
+from scripts.proofs.part import PartResult, Progress
+
+JUDGED_MINUTES = 20.0  # a shorter run is too short to tell growth from chance
+# The largest growth an hour of each column. The database keeps the history of what happened, so it has no limit.
+LIMITS = {"RSS MB": 20.0, "descriptors": 20.0, "p99 ms": 20.0}
+COLUMNS = (*LIMITS, "database MB")
+
+
+def run(minutes: float, progress: Progress) -> PartResult:
+    progress(f"{minutes:.0f} minutes of load …")
+    rows = measure(max(minutes, MIN_MINUTES))
+    result = PartResult(
+        rounds=len(rows),
+        invariants=[f"{name} grows by less than {limit:.0f} an hour." for name, limit in LIMITS.items()],
+    )
+    for column in COLUMNS:
+        change = growth(rows, column)
+        result.figures.append(
+            {"Figure": column, "First": round(rows[0][column], 1), "Last": round(rows[-1][column], 1)}
+            | {"Growth an hour": round(change, 1)}
+        )
+        if minutes >= JUDGED_MINUTES and change > LIMITS.get(column, float("inf")):
+            result.violations.append(f"{column} grows by {change:.1f} an hour")
+    if minutes < JUDGED_MINUTES:
+        result.not_run["limits of growth"] = f"needs {JUDGED_MINUTES:.0f} minutes of this part"
+    return result

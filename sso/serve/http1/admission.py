@@ -1,0 +1,48 @@
+"""Refuses requests while more arrive than this process can serve.
+
+Otherwise they would wait for each other: after some seconds of overload, every client gets its answer when it no longer
+waits for it. A process is overloaded while it works at many requests and those that it finishes have taken too long.
+Requests that wait for an event, such as held polls, do not count. A short burst is served as a whole.
+"""
+
+import trio
+
+MIN_ACTIVE = 200  # with fewer requests, a slow one waits for something else
+SLOW_S = 0.5
+EVIDENCE_S = 0.25  # after a slow request; then new ones are served again, and show whether the overload is over
+
+# An orchestrator would restart a process whose health check is refused, which makes an overload worse.
+HEALTH_CHECKS = (b"GET /healthz ", b"GET /readyz ", b"HEAD /healthz ", b"HEAD /readyz ")
+
+
+class Admission:
+    def __init__(self) -> None:
+        self._active = 0
+        self._slow_until = 0.0
+
+    @property
+    def is_overloaded(self) -> bool:
+        return self._active >= MIN_ACTIVE and trio.current_time() < self._slow_until
+
+    def refuses(self, head: bytes) -> bool:
+        """Returns whether the request with this head must be refused."""
+        return self.is_overloaded and not head.startswith(HEALTH_CHECKS)
+
+    def start(self) -> float:
+        """Counts a request. Returns the time, for ``finish``."""
+        self._active += 1
+        return trio.current_time()
+
+    def finish(self, began: float) -> float:
+        """Returns 0. Does nothing with a ``began`` of 0."""
+        if began:
+            self._active -= 1
+            now = trio.current_time()
+            self._slow_until = now + EVIDENCE_S if now - began > SLOW_S else 0.0
+        return 0.0
+
+    def hold(self, began: float) -> float:
+        """The request waits for an event, and counts no longer. Returns 0. Does nothing with a ``began`` of 0."""
+        if began:
+            self._active -= 1
+        return 0.0

@@ -1,0 +1,129 @@
+"""Signatures of Game Center (``fetchItems(forIdentityVerificationSignature:)``), checked with Apple's certificate."""
+
+import base64
+import binascii
+import re
+import struct
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+import trio
+
+from sso.core.certificates import (
+    Certificate,
+    UnusableCertificate,
+    has_signed,
+    load_certificate,
+    load_certificates,
+    signing_key,
+)
+from sso.core.field_errors import FieldError
+from sso.db.clock import DatabaseClock
+from sso.upstream.errors import InvalidAnswer
+from sso.upstream.http_client import ProviderClient
+from sso.upstream.model import MAX_NAME, IdentityProvider, clean_text
+from sso.upstream.tickets.model import StoreAccount, Ticket, TicketRefused, member_of
+from sso.web.body import JSON
+
+ORGANIZATION = "Apple Inc."
+MAX_SKEW_S = 60
+CERTIFICATE_S = 3600.0
+MAX_CACHED = 32
+# The signature covers the id and the bundle id without a separator. Ids of one length leave no doubt where the bundle
+# id begins: otherwise, the signature of another game could be read as that of another player of this one.
+_PLAYER_ID = re.compile(r"[A-Z]:_[0-9a-f]{32}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Signed:
+    """What the game has got from Game Center."""
+
+    player_id: str
+    url: str
+    timestamp: int  # in milliseconds
+    salt: bytes
+    signature: bytes
+    name: str  # not signed
+
+    def text(self, bundle_id: str) -> bytes:
+        return self.player_id.encode() + bundle_id.encode() + struct.pack(">Q", self.timestamp) + self.salt
+
+
+class GameCenter:
+    def __init__(self, client: ProviderClient, clock: DatabaseClock) -> None:
+        self._client = client
+        self._clock = clock
+        self._certificates: dict[str, tuple[Certificate, float]] = {}  # by address, with the time of reading
+
+    async def verify(self, provider: IdentityProvider, secret: str | None, ticket: Ticket) -> StoreAccount:
+        signed = parse_ticket(ticket)
+        now = self._clock.now()
+        age = now - signed.timestamp / 1000
+        if not -MAX_SKEW_S <= age <= provider.max_age:
+            raise TicketRefused("timestamp: too old, or in the future")
+        check_key_url(provider, signed.url)
+        certificate = await self._certificate(signed.url)
+        try:
+            trusted = load_certificates(provider.certificates) if provider.certificates else []
+            key = signing_key(certificate, trusted, ORGANIZATION, datetime.fromtimestamp(now, UTC))
+        except UnusableCertificate as error:
+            raise InvalidAnswer(f"{signed.url}: {error}") from None
+        if not has_signed(key, signed.signature, signed.text(provider.client_id)):
+            raise TicketRefused("signature: wrong")
+        ticket_id = f"{signed.player_id} {signed.timestamp} {signed.salt.hex()}"
+        return StoreAccount(signed.player_id, signed.name, ticket_id, provider.max_age + 2 * MAX_SKEW_S)
+
+    async def _certificate(self, url: str) -> Certificate:
+        cached = self._certificates.get(url)
+        if cached and trio.current_time() - cached[1] < CERTIFICATE_S:
+            return cached[0]
+        answer = await self._client.get(url, {"Accept": "*/*"})
+        if answer.status in (404, 410):
+            raise TicketRefused(f"{url}: status {answer.status}")
+        if answer.status != 200:
+            raise InvalidAnswer(f"{url}: status {answer.status}")
+        try:
+            certificate = load_certificate(answer.body)
+        except UnusableCertificate as error:
+            raise InvalidAnswer(f"{url}: {error}") from None
+        if len(self._certificates) >= MAX_CACHED:
+            self._certificates.clear()
+        self._certificates[url] = certificate, trio.current_time()
+        return certificate
+
+
+def check_key_url(provider: IdentityProvider, url: str) -> None:
+    """Raises TicketRefused unless the address is on the host of the issuer, or one below it, where Apple's keys are."""
+    issuer = urlsplit(provider.issuer)
+    form = rf"{issuer.scheme}://(?:[a-z0-9-]+\.)*{re.escape(issuer.netloc)}/public-key/[A-Za-z0-9_-]{{1,64}}\.cer"
+    if not re.fullmatch(form, url, re.ASCII):
+        raise TicketRefused("public_key_url: not an address of Apple's keys")
+
+
+def parse_ticket(ticket: Ticket) -> Signed:
+    if not isinstance(ticket, dict):
+        raise FieldError(("ticket",), "expected an object with what Game Center has returned")
+    player_id = member_of(ticket, "player_id", 64)
+    if not _PLAYER_ID.fullmatch(player_id):
+        raise FieldError(("ticket", "player_id"), "expected the teamPlayerID or gamePlayerID of the player")
+    timestamp = ticket.get("timestamp")
+    if isinstance(timestamp, str) and timestamp.isascii() and timestamp.isdecimal() and len(timestamp) < 20:
+        timestamp = int(timestamp)
+    if type(timestamp) is not int or not 0 <= timestamp < 2**63:
+        raise FieldError(("ticket", "timestamp"), "expected milliseconds")
+    return Signed(
+        player_id=player_id,
+        url=member_of(ticket, "public_key_url", 256),
+        timestamp=timestamp,
+        salt=_decode(ticket, "salt", 256),
+        signature=_decode(ticket, "signature", 2048),
+        name=clean_text(ticket.get("name"), MAX_NAME),
+    )
+
+
+def _decode(ticket: dict[str, JSON], name: str, max_length: int) -> bytes:
+    try:
+        return base64.b64decode(member_of(ticket, name, max_length), validate=True)
+    except binascii.Error:
+        raise FieldError(("ticket", name), "expected base64") from None

@@ -1,0 +1,74 @@
+"""A process that is overloaded refuses new requests, and serves them again when the overload is over."""
+
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from sso.serve.http1.admission import EVIDENCE_S, MIN_ACTIVE, SLOW_S, Admission
+from sso.serve.http1.rejections import simple_body_length
+from tests.kit.raw_http import reply, serving
+
+
+async def test_many_slow_requests_are_an_overload_and_held_ones_are_not(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    admission = Admission()
+    await trio.sleep(1)  # a request never begins at 0
+    began = [admission.start() for _ in range(MIN_ACTIVE + 2)]
+    await trio.sleep(2 * SLOW_S)
+    assert not admission.is_overloaded, "a burst is served as a whole"
+    admission.finish(began[0])
+    assert admission.is_overloaded
+    admission.finish(admission.start())
+    assert not admission.is_overloaded, "requests are quick again"
+    admission.finish(began[1])
+    admission.hold(began[2])
+    assert not admission.is_overloaded, "too few are left"
+    admission.start()
+    assert admission.is_overloaded
+    await trio.sleep(EVIDENCE_S)
+    assert not admission.is_overloaded, "the next request shows whether it is over"
+
+
+@pytest.mark.parametrize(
+    ("head", "length"),
+    [
+        (b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n", 0),
+        (b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 12\r\n\r\n", 12),
+        (b"POST /a HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", None),
+        (b"POST /a HTTP/1.1\r\nContent-Length: +1\r\n\r\n", None),
+        (b"POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", None),
+        (b"GET /a HTTP/1.1\r\nConnection: close\r\n\r\n", None),
+        (b"GET /a HTTP/1.0\r\n\r\n", None),
+        (b"HEAD /a HTTP/1.1\r\n\r\n", None),
+    ],
+)
+def test_connection_goes_on_after_a_refusal_only_if_the_end_of_the_request_is_certain(
+    head: bytes, length: int | None
+) -> None:
+    assert simple_body_length(head) == length
+
+
+async def test_refused_client_keeps_its_connection_and_health_checks_are_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await reply(send, scope["path"].encode())
+
+    async with serving(application) as server, await server.open() as connection:
+        monkeypatch.setattr(Admission, "is_overloaded", True)
+        await connection.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await connection.response()).body == b"/healthz"
+        await connection.send(b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+        refused = await connection.response()
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        assert "connection" not in refused.headers
+        monkeypatch.setattr(Admission, "is_overloaded", False)
+        await connection.send(b"GET /login HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await connection.response()).body == b"/login"
+        monkeypatch.setattr(Admission, "is_overloaded", True)
+        await connection.send(b"POST /login HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        assert (await connection.response()).headers["connection"] == "close"
+        assert await connection.is_closed()

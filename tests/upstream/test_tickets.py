@@ -1,0 +1,175 @@
+"""Sign-in with tickets of stores: each kind signs in, creates its player once, and survives an outage of the store."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import jwt as pyjwt
+import pytest
+
+from sso.client import ClientError, SsoClient, TicketLogin
+from tests.kit.browser import AuthenticatorApp, query
+from tests.kit.builders import PASSWORD, TOTP_SECRET
+from tests.kit.server import Server, until
+from tests.upstream import stand_ins
+from tests.upstream.stores import (
+    AnyStore,
+    AppleStore,
+    GoogleStore,
+    OidcStore,
+    SteamStore,
+    add_store,
+    link_account,
+    refusal,
+    send,
+)
+
+KINDS = {"steam": SteamStore, "google": GoogleStore, "apple": AppleStore, "oidc": OidcStore}
+RACERS = 50
+
+
+@contextmanager
+def opened(store: AnyStore) -> Iterator[AnyStore]:
+    with stand_ins.running(store):
+        try:
+            yield store
+        finally:
+            store.is_released.set()
+
+
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest) -> Iterator[AnyStore]:
+    with opened(KINDS[request.param]()) as store:
+        yield store
+
+
+@pytest.fixture
+def steam_store() -> Iterator[SteamStore]:
+    with opened(store := SteamStore()):
+        yield store
+
+
+def new_linked_account(server: Server, provider_id: str, subject: str, **fields: Any) -> str:
+    """Links a store account with a new account, and returns its user id."""
+    login = f"{provider_id}-{subject}@example.com"
+    server.apply({"users": [{"login": login, "password": PASSWORD, "nick": "Ann", **fields}]})
+    return link_account(server, provider_id, subject, login)
+
+
+def test_ticket_creates_its_player_and_signs_in_once(server: Server, store: AnyStore) -> None:
+    provider_id = add_store(server, store)
+    ticket = store.ticket()
+    first = send(server, provider_id, ticket, factor="device-1").json()
+    assert (first["status"], first["auth"], first["created"]) == ("OK", provider_id, True)
+    assert first["nick"] == {"steam": f"Player {first['user_id']}"}.get(
+        store.record()["kind"].partition("_")[0], first["nick"]
+    )
+    claims = pyjwt.decode(first["jwt"], options={"verify_signature": False})
+    assert (claims["sub"], claims["auth"], claims["guest"]) == (first["user_id"], "ticket", True)
+    # The session token continues the sign-in, like that of any login.
+    with server.client() as client:
+        renewed = client.post("/proxy/api/login", json={"token": first["token"], "factor": "device-1"}).json()
+        assert (renewed["user_id"], renewed["auth"]) == (first["user_id"], "ticket")
+    replayed = send(server, provider_id, ticket)
+    assert (replayed.status_code, replayed.json()["error"]) == (401, "invalid credentials")
+    again = send(server, provider_id, store.ticket()).json()
+    assert (again["user_id"], again["created"]) == (first["user_id"], False)
+    [row] = query(server, "SELECT login, tags, password_hash FROM users WHERE user_id = $1", first["user_id"])
+    assert (row["login"], row["tags"], row["password_hash"]) == ("", ["guest"], None)
+
+
+@pytest.mark.parametrize("fault", ["down", "large", "redirect", "no json"])
+def test_ticket_can_be_sent_again_after_an_outage(server: Server, store: AnyStore, fault: str) -> None:
+    provider_id = add_store(server, store)
+    ticket = store.ticket()
+    store.fault = fault
+    answer = send(server, provider_id, ticket)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5"), answer.text
+    assert refusal(server, provider_id, "upstream.store_failed")
+    store.fault = ""
+    assert send(server, provider_id, ticket).json()["created"] is True
+    assert "/elsewhere" not in store.requests
+
+
+def test_fifty_first_tickets_of_a_store_account_create_one_player(server: Server, steam_store: SteamStore) -> None:
+    provider_id = add_store(server, steam_store)
+    tickets = [steam_store.ticket() for _ in range(RACERS)]
+    with ThreadPoolExecutor(RACERS) as pool:
+        answers = [answer.json() for answer in pool.map(lambda ticket: send(server, provider_id, ticket), tickets)]
+    assert {answer["status"] for answer in answers} == {"OK"}, answers
+    assert len({answer["user_id"] for answer in answers}) == 1
+    assert [answer["created"] for answer in answers].count(True) == 1
+    sql = "SELECT count(*) AS count FROM linked_identities WHERE provider_id = $1"
+    assert query(server, sql, provider_id)[0]["count"] == 1
+
+
+def test_one_ticket_that_is_sent_fifty_times_signs_in_once(server: Server, steam_store: SteamStore) -> None:
+    provider_id = add_store(server, steam_store)
+    ticket = steam_store.ticket()
+    spellings = [ticket.upper() if number % 2 else ticket for number in range(RACERS)]
+    with ThreadPoolExecutor(RACERS) as pool:
+        statuses = [one.status_code for one in pool.map(lambda one: send(server, provider_id, one), spellings)]
+    assert sorted(statuses) == [200] + [401] * (RACERS - 1)
+    sql = "SELECT count(*) AS count FROM sign_ins s JOIN linked_identities l USING (user_id) WHERE provider_id = $1"
+    assert query(server, sql, provider_id)[0]["count"] == 1
+
+
+def test_slow_store_does_not_delay_other_sign_ins(server: Server, steam_store: SteamStore) -> None:
+    """More tickets wait for the store than it gets at a time, and a login needs none of what they hold."""
+    provider_id = add_store(server, steam_store)
+    user_id = new_linked_account(server, provider_id, "76561197960265729")
+    steam_store.fault = "slow"
+    with ThreadPoolExecutor(80) as pool:
+        waiting = [pool.submit(send, server, provider_id, steam_store.ticket()) for _ in range(80)]
+        assert until(lambda: len(steam_store.requests) >= 16)
+        with server.client() as client:
+            fields = {"login": f"{provider_id}-76561197960265729@example.com", "password": PASSWORD}
+            assert client.post("/proxy/api/login", json=fields).json()["user_id"] == user_id
+        assert len(steam_store.requests) <= 2 * 16  # of each worker
+        steam_store.is_released.set()
+        assert {future.result().status_code for future in waiting} <= {200, 503}
+
+
+def test_client_signs_in_with_a_ticket(server: Server, steam_store: SteamStore) -> None:
+    login = TicketLogin(add_store(server, steam_store), steam_store.ticket())
+    with SsoClient(server.base_url, login) as sso:
+        session = sso.run(login.sign_in())
+        assert (login.created, session.jwt.is_valid) == (True, True)
+        with pytest.raises(ClientError):
+            sso.run(login.sign_in())
+
+
+def test_record_decides_who_may_sign_in(server: Server, steam_store: SteamStore) -> None:
+    provider_id = add_store(server, steam_store, create_users=False)
+    ticket = steam_store.ticket()
+    unknown = send(server, provider_id, ticket)
+    assert (unknown.status_code, unknown.json()["error"]) == (403, "no account is linked with this store account")
+    user_id = new_linked_account(server, provider_id, "76561197960287930")
+    linked = send(server, provider_id, ticket).json()  # it was not used up
+    assert (linked["user_id"], linked["created"]) == (user_id, False)
+    query(server, "UPDATE users SET disabled = true WHERE user_id = $1", user_id)
+    assert send(server, provider_id, steam_store.ticket()).status_code == 401
+    server.apply({"identity_providers": [{"id": provider_id, "disabled": True}]})
+    for name in (provider_id, "nothing", "Ñ", "x" * 33):
+        answer = send(server, name, steam_store.ticket())
+        assert answer.status_code == 400
+        assert answer.json()["error"].startswith("provider: "), answer.text
+    # A provider for tickets has no button, and a browser cannot go there.
+    with server.client() as client:
+        assert client.get(f"/login/upstream/{provider_id}").status_code == 404
+
+
+def test_second_factor_is_asked_before_the_ticket_is_used_up(server: Server, steam_store: SteamStore) -> None:
+    provider_id = add_store(server, steam_store)
+    user_id = new_linked_account(server, provider_id, "76561197960287930", totp_secret=TOTP_SECRET)
+    ticket = steam_store.ticket()
+    asked = send(server, provider_id, ticket)
+    assert (asked.status_code, asked.json()["otp"]) == (401, ["totp"])
+    assert send(server, provider_id, ticket, otp="000000").status_code == 401
+    answer = send(server, provider_id, ticket, otp=AuthenticatorApp(TOTP_SECRET).code(), factor="device-1").json()
+    claims = pyjwt.decode(answer["jwt"], options={"verify_signature": False})
+    assert (answer["user_id"], answer["auth"], claims["acr"]) == (user_id, provider_id, "2")
+    server.apply({"identity_providers": [{"id": provider_id, "trusted_second_factor": True}]})
+    trusted = send(server, provider_id, steam_store.ticket(), factor="device-1").json()
+    assert "acr" not in pyjwt.decode(trusted["jwt"], options={"verify_signature": False})
