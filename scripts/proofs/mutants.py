@@ -14,6 +14,9 @@ def run(minutes: float, progress: Progress) -> PartResult:
     warm_up(sorted({test for tests in MODULES.values() for test in tests}))
     with shared_postgres():
         for number, (module, tests) in enumerate(MODULES.items()):
+            if deadline.is_over:
+                result.not_run[module] = "there was no time left"
+                continue
             progress(f"{number} of {len(MODULES)}: {module}, {result.rounds} mutants …")
             seconds = max(1.0, deadline.seconds_left / (len(MODULES) - number))
             found = score(module, tests, equivalent_mutants(module), seconds=seconds, shuffled=True)

@@ -6,6 +6,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
+from tests.kit.prepared_data import prepared_data
 from tests.mutants.runner import score, shared_postgres, warm_up
 from tests.mutants.survivors import equivalent_mutants
 from tests.mutants.table import MODULES
@@ -23,7 +24,8 @@ def main() -> int:
     chosen = [name for name in MODULES if not options.modules or any(part in name for part in options.modules)]
     warm_up(sorted({test for name in chosen for test in MODULES[name]}))
     scores = []
-    with shared_postgres() if any(needs_database(MODULES[name]) for name in chosen) else nullcontext():
+    is_needed = any(needs_database(MODULES[name]) for name in chosen)
+    with prepared_data(), shared_postgres() if is_needed else nullcontext():
         for name in chosen:
             result = score(name, MODULES[name], equivalent_mutants(name), every=options.every)
             scores.append(result)

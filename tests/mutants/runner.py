@@ -16,10 +16,11 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
-from tests.kit import postgres, prepared_data
+from tests.kit import postgres
 from tests.mutants.exchange import install
 from tests.mutants.mutations import Mutant, mutants
 
@@ -49,10 +50,10 @@ class Score:
 @contextmanager
 def shared_postgres() -> Iterator[None]:
     """One PostgreSQL for all modules: to start one takes longer than most tests."""
-    with prepared_data.prepared_data(), postgres.running() as server:
+    with postgres.running() as server:
         _Shared.server = server
-        postgres.running = lambda *_: nullcontext(server)  # type: ignore[assignment]
-        yield
+        with mock.patch.object(postgres, "running", return_value=nullcontext(server)):
+            yield
 
 
 class _Shared:
