@@ -129,6 +129,8 @@ def _page_services(s: Services) -> PageServices:
             s.known_devices,
             s.sign_in_notices,
             s.settings.browser_ttl_s,
+            clock,
+            s.settings.appeal_url or "",
         ),
         tickets=tickets,
         closed=ClosedAccountPage(tickets, s.second_factors),
@@ -183,7 +185,8 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.sign_in_notices,
         s.used_factor,
     )
-    tickets = TicketSignIn(s.database, s.upstream.tickets, s.password_login.rate_limiter, codes, s.used_factor)
+    limiter, appeal_url = s.password_login.rate_limiter, s.settings.appeal_url or ""
+    tickets = TicketSignIn(s.database, s.upstream.tickets, limiter, codes, s.used_factor, appeal_url)
     yield ticket_routes(tickets, s.known_devices, s.authentication_data, s.applications, s.sign_in_notices)
     yield oauth_routes(
         s.oauth.token_endpoint,

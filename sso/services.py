@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from sso.accounts.authentication_data import AuthenticationDataIssuer
+from sso.accounts.bans.ending import BanExpiry
+from sso.accounts.bans.operations import BanOperations
 from sso.accounts.email_address.change import EmailChange
 from sso.accounts.email_address.new_login import NewLogin
 from sso.accounts.email_address.undo import EmailUndo
@@ -51,6 +53,7 @@ from sso.db.rate_limit import RateLimiter
 from sso.db.time_limits import TimeLimits
 from sso.delivery.due_queue import DueQueue
 from sso.device.wiring import DeviceLogin, build_device_login
+from sso.gsid.banned_session_store import BannedSessions
 from sso.gsid.wiring import GameLogin, build_game_login
 from sso.keys.keyset import KeySet
 from sso.keys.master_key import open_keyring
@@ -60,6 +63,7 @@ from sso.mail.outbox import Outbox
 from sso.mail.sender import build_mail_sender
 from sso.mail.smtp import MAIL_FOLDER, Delivery
 from sso.oauth.authorization.device_sites import ClientDeviceSites
+from sso.oauth.tokens.banned_grant_store import BannedGrants
 from sso.oauth.tokens.service_token_store import ServiceTokenStore
 from sso.oauth.wiring import OAuth, build_oauth, build_token_store
 from sso.perm.wiring import Permissions, build_permissions
@@ -110,6 +114,7 @@ class Services:
     history: AccountHistory
     deletion: AccountDeletion
     erasure: AccountErasure
+    ban_expiry: BanExpiry
     user_jwts: UserJwts
     authentication_data: AuthenticationDataIssuer
     oauth: OAuth
@@ -154,7 +159,9 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     recovery_codes = RecoveryCodes(database, ring, outbox, brand)
     factors = SecondFactors(database, ring, outbox, brand, recovery_codes)
     factor_changes = SecondFactorChanges(database, recovery_codes, outbox, brand)
-    tokens = SessionTokens(database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s)
+    tokens = SessionTokens(
+        database, settings.token_ttl_s, settings.stoken_ttl_s, settings.token_max_s, settings.appeal_url or ""
+    )
     token_store = build_token_store(settings, database, keys)
     jwts = UserJwts(
         keys, users, token_store, settings.base_url, settings.jwt_ttl_s, settings.token_max_s, database.clock
@@ -177,6 +184,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         rate=admin_rate,
         used_factor=used_factor,
         requires_second_factor=settings.require_2fa != "off",
+        appeal_url=settings.appeal_url or "",
         recorder=PermissionChangeRecorder(),
     )
     applications = permissions.login_rules
@@ -219,7 +227,13 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
     registration = build_registration(settings, database, ring, links, outbox, password_login, brand, terms)
     upstream = build_upstream(settings, database, ring, outbox, brand, terms)
     key_rotation = KeyRotation(database, bus, ring)
+    bans = BanOperations((BannedSessions(), BannedGrants()))
     operations = build_operations(ring, password_changes, allow_http=not settings.https)
+    management = ManagementServices(
+        settings, database, ring, bus, operations, SupportOperations(database, users, sessions, games, factor_changes),
+        users, hasher, deletion, erasure, registration, permissions, service_tokens.identity_of, upstream, key_store,
+        key_rotation, change_reader, webhooks, admin_rate, bans,
+    )  # fmt: skip
     return Services(
         settings=settings,
         brand=brand,
@@ -254,6 +268,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         signed_in_games=games,
         deletion=deletion,
         erasure=erasure,
+        ban_expiry=BanExpiry(database, bans),
         history=AccountHistory(database, applications, settings.history_days),
         user_jwts=jwts,
         authentication_data=authentication_data,
@@ -269,29 +284,7 @@ def build(settings: Settings, database: Database, ring: Keyring, bus: Bus | None
         change_reader=change_reader,
         webhook_sender=webhooks.sender,
         operations=operations,
-        management=build_management(
-            ManagementServices(
-                settings,
-                database,
-                ring,
-                bus,
-                operations,
-                SupportOperations(database, users, sessions, games, factor_changes),
-                users,
-                hasher,
-                deletion,
-                erasure,
-                registration,
-                permissions,
-                service_tokens.identity_of,
-                upstream,
-                key_store,
-                key_rotation,
-                change_reader,
-                webhooks,
-                admin_rate,
-            )
-        ),
+        management=build_management(management),
         applications=applications,
         proxies=proxies,
         forwarding=ForwardingMonitor(proxies),

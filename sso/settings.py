@@ -452,6 +452,13 @@ class Settings:
         "Where people get help: `https://`, `http://` or `mailto:`. Pages and mails link to it.",
         example="mailto:support@example.com",
     )
+    appeal_url: str | None = setting(
+        None,
+        values.link,
+        "Where banned players can appeal: `https://`, `http://` or `mailto:`. Games and pages show it with the reason.",
+        example="https://example.com/appeal",
+        see="players",
+    )
     privacy_url: str | None = setting(
         None,
         values.document_link,

@@ -204,6 +204,7 @@ async def _start_background_tasks(services: Services, background: trio.Nursery, 
     kept_days = settings.audit_days, settings.history_days, settings.changes_days
     await background.start(keep_running, "cleanup", cleanup.run, services.database, *kept_days)
     await background.start(keep_running, "erasure", services.erasure.run)
+    await background.start(keep_running, "ends of bans", services.ban_expiry.run)
     await background.start(keep_running, "guests", services.players.expiry.run)
     await background.start(keep_running, "forwarding monitor", services.forwarding.run, services.database)
 

@@ -1,12 +1,19 @@
 """Errors of a login."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from sso.accounts.history.texts import format_time
+from sso.core.ban import Ban
 from sso.core.errors import ApiError, RetryLater
+from sso.core.language import Text
 
 if TYPE_CHECKING:
     from sso.accounts.model import User
+
+EVERYWHERE = Text("This account cannot sign in.")
+HERE = Text("This account cannot be used here. It still works in other places.")
 
 
 class InvalidCredentials(ApiError):
@@ -52,6 +59,26 @@ class LoginNotAllowed(ApiError):
     status = 403
     code = "access_denied"
     message = "login not allowed"
+
+
+class Banned(LoginNotAllowed):
+    """The credentials are correct, but the user is banned. Pages show why, until when, and where to appeal."""
+
+    message = "banned"
+    heading = Text("You are banned")
+
+    def __init__(self, ban: Ban, appeal_url: str) -> None:
+        super().__init__()
+        self.ban = ban
+        self.extra = {"ban": ban.notice(appeal_url)}
+        self.page_text = EVERYWHERE if ban.is_of_all else HERE
+        self.page_link = (appeal_url, Text("Appeal against the ban")) if appeal_url else None
+
+    def page_facts(self) -> list[tuple[Text, str]]:
+        """Returns what the page lists, in its language."""
+        until = format_time(datetime.fromtimestamp(self.ban.until, UTC)) if self.ban.until else Text("It has no end")
+        reason = [(Text("Reason"), self.ban.reason)] if self.ban.reason else []
+        return [*reason, (Text("End of the ban"), until)]
 
 
 class SecondFactorNotUsed(ApiError):

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from sso.accounts.authentication_context import AuthenticationContext
+from sso.core.ban import Ban, read_bans
 from sso.core.domains import domain_key
 from sso.core.mail_address import MAX_ADDRESS_LENGTH, check_mail_address
 from sso.core.net import Address
@@ -45,6 +46,7 @@ class User:
     deletion_due: datetime | None  # when the account, which is disabled until then, will be erased
     deletion_by: str | None  # "user", "operator" or "disabled"
     updated: datetime | None
+    bans: tuple[Ban, ...]
 
     @property
     def second_factors(self) -> tuple[str, ...]:
@@ -73,7 +75,8 @@ class User:
     @classmethod
     def from_row(cls, row: Any) -> "User":
         values = {name: row[name] for name in cls.__dataclass_fields__}
-        return cls(**{**values, "tags": tuple(values["tags"]), "purchases": tuple(values["purchases"])})
+        tuples = {"tags": tuple(values["tags"]), "purchases": tuple(values["purchases"])}
+        return cls(**{**values, **tuples, "bans": read_bans(values["bans"])})
 
 
 def login_key(login: str) -> str:

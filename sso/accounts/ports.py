@@ -41,7 +41,8 @@ class ApplicationDirectory(Protocol):
     async def permissions(self, user: User, address: Address, application_ids: tuple[int, ...]) -> dict[str, list[str]]:
         """Returns the user's permissions by application id.
 
-        Raises LoginNotAllowed if the user may not log in to one of the applications.
+        Raises LoginNotAllowed if the user may not log in to one of the applications, and Banned, which is a kind of
+        it, for a ban there or everywhere.
         """
 
     async def is_email_secret(self, application_id: int, secret: str) -> bool:

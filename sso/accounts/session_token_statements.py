@@ -2,6 +2,7 @@
 
 from sso.accounts.guarded_statements import NOW
 from sso.db.batch.statement import BatchStatement, by_index
+from sso.db.statement import Statement
 
 MAX_USER_TOKENS = 100  # session tokens of one user; the least recently used end
 MAX_USER_SIGN_INS = 100
@@ -27,6 +28,12 @@ LOOK_UP = BatchStatement(
         )""",
     columns={"digest": "bytea", "max_s": "float"},
 )
+# The ban because of which the token of a sign-in does not work any more. The sign-in was ended by the ban.
+BAN_OF_TOKEN = Statement(
+    """SELECT ban_in_force(u.bans, ARRAY[CAST(t.app_id AS int), CAST(t.gapp_id AS int)])
+    FROM session_tokens t JOIN users u USING (user_id) WHERE t.digest = :digest AND t.expires > now()"""
+)
+ISSUE_APPLICATIONS = "ARRAY[CAST(item.app_id AS int), CAST(item.gapp_id AS int)]"
 ISSUE_COLUMNS = {
     "token": "bytea",
     "kind": "text",

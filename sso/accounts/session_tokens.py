@@ -8,11 +8,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sso.accounts.authentication_context import AuthenticationContext, by_session_token
-from sso.accounts.errors import InvalidCredentials
+from sso.accounts.errors import Banned, InvalidCredentials
 from sso.accounts.guarded_statements import guarded_by_user
 from sso.accounts.model import LoginOptions, SignedIn, User
-from sso.accounts.session_token_statements import ISSUE, ISSUE_COLUMNS, LOOK_UP
+from sso.accounts.session_token_statements import (
+    BAN_OF_TOKEN,
+    ISSUE,
+    ISSUE_APPLICATIONS,
+    ISSUE_COLUMNS,
+    LOOK_UP,
+)
 from sso.accounts.user_jwt import InheritedLimits
+from sso.core.ban import Ban
 from sso.core.errors import ApiError
 from sso.core.ids import digest, record_id, secret_token
 from sso.core.net import Address, intersection, parse_address, parse_network
@@ -90,20 +97,28 @@ class IssuedSessionTokens:
 
 
 class SessionTokens:
-    def __init__(self, database: Database, long_s: int, short_s: int, max_s: int) -> None:
+    def __init__(self, database: Database, long_s: int, short_s: int, max_s: int, appeal_url: str = "") -> None:
+        self._database = database
+        self._appeal_url = appeal_url
         self._long_s = long_s
         self._short_s = short_s
         self._max_s = max_s  # from the original sign-in
         self._look_up = Batch(database, LOOK_UP)
-        self._issue = guarded_by_user(database, "accounts.session_token_statements.ISSUE", ISSUE, ISSUE_COLUMNS)
+        self._issue = guarded_by_user(
+            database, "accounts.session_token_statements.ISSUE", ISSUE, ISSUE_COLUMNS, ISSUE_APPLICATIONS
+        )
 
     async def sign_in(self, token: str, address: Address) -> TokenSource:
-        """Raises InvalidCredentials if the token is unknown, expired, revoked or bound to another address."""
+        """Raises InvalidCredentials if the token is unknown, expired, revoked or bound to another address.
+
+        Raises Banned if a ban of its user has ended it.
+        """
         token_digest = digest(token)
         row = await self._look_up(digest=token_digest, max_s=float(self._max_s))
         if row is None or (row["kind"] == "bound" and parse_address(row["address"]) != address):
             LOGINS.add("token", "wrong_credentials")
-            raise InvalidCredentials
+            ban = await self._database.value(BAN_OF_TOKEN, digest=token_digest) if row is None else None
+            raise Banned(Ban.from_json(ban), self._appeal_url) if ban else InvalidCredentials
         LOGINS.add("token", "success")
         ips = tuple(row["ips"]) if row["ips"] is not None else None
         if row["kind"] == "bound":

@@ -39,7 +39,8 @@ SORTS = {
 _TRIGRAMS = "search_trigrams(login_key, lower(nick))"
 _TWO_STEP = "(totp_sealed IS NOT NULL OR email_2fa OR passkey_count > 0)"
 _MATCHES = f"""(CAST(:status AS text) IS NULL OR CASE :status WHEN 'active' THEN NOT disabled
-            WHEN 'disabled' THEN disabled AND deletion_due IS NULL ELSE deletion_due IS NOT NULL END)
+            WHEN 'disabled' THEN disabled AND deletion_due IS NULL WHEN 'banned' THEN bans IS NOT NULL
+            ELSE deletion_due IS NOT NULL END)
         AND (CAST(:verified AS bool) IS NULL OR email_verified = :verified)
         AND (CAST(:two_step AS bool) IS NULL OR {_TWO_STEP} = :two_step)
         AND (CAST(:user_ids AS text[]) IS NULL OR user_id = ANY (CAST(:user_ids AS text[])))
@@ -51,6 +52,7 @@ _SOURCES = {
     "user_ids": "user_id = ANY (CAST(:user_ids AS text[]))",
     "closed": "deletion_due IS NOT NULL",
     "disabled": "disabled",
+    "banned": "bans IS NOT NULL",
     "part": f"({_TRIGRAMS} @> :login_trigrams OR {_TRIGRAMS} @> :nick_trigrams OR user_id = :user_id)",
     "prefix": "TRUE",
     "two_step": _TWO_STEP,
@@ -73,7 +75,7 @@ _READ = Statement("SELECT * FROM users WHERE user_id = ANY (CAST(:ids AS text[])
 class UserFilters:
     """None stands for all users."""
 
-    status: str | None = None  # active, disabled, closed
+    status: str | None = None  # active, disabled, closed, banned
     verified: bool | None = None  # the e-mail address
     two_step: bool | None = None
     user_ids: Sequence[str] | None = None
@@ -106,6 +108,7 @@ class _UserSearch:
             "user_ids": filters.user_ids is not None,
             "closed": filters.status == "closed",
             "disabled": filters.status == "disabled",
+            "banned": filters.status == "banned",
             "prefix": self.is_short,
             "part": bool(self.query.search) and not self.is_short,
             "two_step": bool(filters.two_step),

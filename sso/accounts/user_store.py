@@ -76,8 +76,8 @@ _END_OTHER_SESSIONS = Statement(
     {REMEMBER_ENDED}"""
 )
 _SID = Statement("SELECT coalesce(sid, id) FROM browser_sessions WHERE user_id = :user_id AND id = :session_id")
-_DELETE_ISSUED = tuple(
-    Statement(
+_DELETE_ISSUED = {
+    table: Statement(
         f"""DELETE FROM {table} WHERE {key} IN (
             SELECT {key} FROM {table} WHERE user_id = :user_id ORDER BY {key} FOR UPDATE
         )"""
@@ -88,6 +88,12 @@ _DELETE_ISSUED = tuple(
         ("login_challenges", "digest"),
         ("email_codes", "user_id"),
     )
+}
+# The tokens stay, without effect, so that a program that uses one can be told about the ban.
+_END_SIGN_INS = Statement(
+    """UPDATE sign_ins SET ended = true WHERE id IN (
+        SELECT id FROM sign_ins WHERE user_id = :user_id AND NOT ended ORDER BY id FOR UPDATE
+    )"""
 )
 _LOCK = Statement("SELECT * FROM users WHERE user_id = :user_id FOR UPDATE")
 _LOCK_BY_ID_OR_LOGIN = Statement("SELECT * FROM users WHERE user_id = :user_id OR login_key = :login_key FOR UPDATE")
@@ -256,19 +262,23 @@ async def create_user(
             return None
 
 
-async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "") -> None:
+async def revoke_everything(tx: Runner, user_id: str, kept_session_id: str = "", *, is_ban: bool = False) -> None:
     """Revokes everything issued to the user: sessions, tokens, unfinished logins, mailed codes and mailed links that
     change the password or the address. Sites that the user has signed in to are notified.
 
-    The browser session with the id ``kept_session_id`` stays, if one is given.
+    The browser session with the id ``kept_session_id`` stays, if one is given. After a ban, the sign-ins
+    of programs and the codes of sites end, but are not deleted: their holders are told why.
     """
     await tx.value(_ADVANCE_VALID_FROM, user_id=user_id)
     await tx.value(_END_OTHER_SESSIONS, user_id=user_id, session_id=kept_session_id)
-    for statement in _DELETE_ISSUED:
-        await tx.value(statement, user_id=user_id)
+    if is_ban:
+        await tx.value(_END_SIGN_INS, user_id=user_id)
+    for table, statement in _DELETE_ISSUED.items():
+        if not (is_ban and table in ("sign_ins", "session_tokens")):
+            await tx.value(statement, user_id=user_id)
     await revoke_links(tx, user_id)
     kept_sid = await tx.value(_SID, user_id=user_id, session_id=kept_session_id) if kept_session_id else None
-    await end_site_sessions(tx, user_id, kept_sid=kept_sid)
+    await end_site_sessions(tx, user_id, kept_sid=kept_sid, keeps_codes=is_ban)
 
 
 async def revoke_links(tx: Runner, user_id: str, purposes: Sequence[str] = REVOKED_LINKS) -> None:

@@ -10,6 +10,7 @@ from enum import StrEnum
 class AdminRight(StrEnum):
     VIEW_USERS = "can_view_users"
     MANAGE_USERS = "can_manage_users"
+    BAN_USERS = "can_ban_users"
     VIEW_AUDIT = "can_view_audit"
     VIEW_APPLICATIONS = "can_view_applications"
     MANAGE_APPLICATIONS = "can_manage_applications"

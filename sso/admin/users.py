@@ -36,6 +36,9 @@ from sso.personal_data.errors import DeletionRefused, only_administrator
 from sso.web.request_model import Flag, QueryFlag, at_most
 
 MAX_ADMINISTRATORS = 5000
+FIXED_FIELDS = (
+    "second_factors", "reg_time", "terms_version", "terms_accepted", "deletion_due", "deletion_by", "banned"
+)  # fmt: skip
 
 
 class _RolledBack(Exception):
@@ -53,7 +56,8 @@ class UserPatch(UserChanges):
 class UserQuery(SortedQuery):
     sort: Literal["login", "nick", "reg_time"] | None = None  # without it: login
     login: Annotated[str, at_most(320)] | None = None  # the whole login, in any case
-    status: Literal["active", "disabled", "closed"] | None = None  # closed: it will be erased
+    # closed: it will be erased. banned: somewhere, or everywhere
+    status: Literal["active", "disabled", "closed", "banned"] | None = None
     verified: QueryFlag | None = None  # whether the e-mail address is
     two_step: QueryFlag | None = None  # whether the user has a second factor
     administrator: QueryFlag = False  # only users to whom roles of the central application were given
@@ -75,9 +79,7 @@ class UserResource(RecordResource[User]):
         {"login": "ann@example.com", "password": "a long password", "nick": "Ann"},
         UserPatch,
         {"disabled": True},
-        dict.fromkeys(
-            ("second_factors", "reg_time", "terms_version", "terms_accepted", "deletion_due", "deletion_by"), ""
-        ),
+        dict.fromkeys(FIXED_FIELDS, ""),
         list_query=UserQuery,
         change_query=WriteQuery,
         delete_query=DeletionQuery,
@@ -247,4 +249,5 @@ def user_json(user: User) -> JsonRecord:
         "terms_accepted": rfc3339(user.terms_accepted) if user.terms_accepted else None,
         "deletion_due": rfc3339(user.deletion_due) if user.deletion_due else None,
         "deletion_by": user.deletion_by,
+        "banned": bool(user.bans),
     }

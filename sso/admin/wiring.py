@@ -3,6 +3,7 @@
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from sso.accounts.bans.operations import BanOperations
 from sso.accounts.registration.wiring import UserRegistration
 from sso.accounts.signed_in_game_store import EXPIRED_JWT_S
 from sso.accounts.support_operations import SupportOperations
@@ -13,6 +14,7 @@ from sso.admin.applications import ApplicationResource
 from sso.admin.assertions import assertion_routes
 from sso.admin.assignments import AssignmentResource, assignment_routes
 from sso.admin.audit_trail import AuditTrail, ExportAudit, audit_routes
+from sso.admin.bans import BanResource, ban_routes
 from sso.admin.branding import BrandResource, brand_routes
 from sso.admin.caller import AdminAuthenticator, AdminCaller
 from sso.admin.changes import ChangeStream, change_routes
@@ -48,6 +50,7 @@ from sso.keys.rotation import KeyRotation, longest_token_s
 from sso.keys.store import KeyStore
 from sso.perm.authorization import Authorizer
 from sso.perm.credentials.service_jwt import FindServiceToken
+from sso.perm.operations.bans import BanRights
 from sso.perm.visibility import Visibility
 from sso.perm.wiring import Permissions
 from sso.personal_data.deletion import AccountDeletion
@@ -82,6 +85,7 @@ class ManagementServices:
     change_reader: ChangeReader
     webhooks: Webhooks
     rate: RateLimiter
+    bans: BanOperations
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,7 @@ def _routes(s: ManagementServices, visibility: Visibility, protected: ProtectedU
     return (
         *users.routes(),
         *details.routes(),
+        *ban_routes(BanResource(users, s.bans, writer, BanRights(s.database, Authorizer(facts)), protected)),
         *audit_routes(AuditTrail(s.database)),
         *InvitationResource.kind.routes(invitations),
         *_service_routes(s),

@@ -56,10 +56,12 @@ async def end_site_sessions(
     sids: Sequence[str] | None = None,
     kept_sid: str | None = None,
     client_id: str | None = None,
+    keeps_codes: bool = False,
 ) -> None:
     """Queues a notification for each site that the user has signed in to, and invalidates codes that are on their way.
 
     ``sids`` restricts this to some sessions, ``client_id`` to one site. The session ``kept_sid`` does not end.
+    ``keeps_codes``: the caller has invalidated the codes.
     """
     affected = {
         "user_id": user_id,
@@ -67,7 +69,8 @@ async def end_site_sessions(
         "kept_sid": kept_sid,
         "client_id": client_id,
     }
-    await tx.value(_DELETE_CODES, **affected)
+    if not keeps_codes:
+        await tx.value(_DELETE_CODES, **affected)
     origin = request_fields()
     await tx.value(_END, **affected, request_id=origin.get("request"), trace_id=origin.get("trace"))
 

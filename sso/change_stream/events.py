@@ -19,6 +19,8 @@ class ChangeType(StrEnum):
     USER_DELETED = "user_deleted"  # the account is closed; data: erasure_due
     USER_RESTORED = "user_restored"  # the account will not be erased
     USER_ERASED = "user_erased"  # the account no longer exists
+    USER_BANNED = "user_banned"  # data: ban_id, scope, until, reason
+    USER_UNBANNED = "user_unbanned"  # the ban has ended or was lifted; data: ban_id, scope
     KEY_ROTATED = "key_rotated"  # a new signing key of the service; data: kid, algorithm
     KEY_RETIRED = "key_retired"  # its tokens are no longer accepted; data: kid
     APPLICATION_KEY_ADDED = "application_key_added"  # a public key that signs for the application; data: kid

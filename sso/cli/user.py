@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sso.cli import user_data
+from sso.cli.ban import ban, bans, unban
 from sso.cli.command_groups import Subcommands
 from sso.cli.context import CommandFailure, utf8_argument
 from sso.cli.echo import echo
@@ -98,7 +99,7 @@ def add(
 @list_options
 @click.pass_context
 def list_users(ctx: click.Context, search: str, limit: int, offset: int, form: Format | None) -> None:
-    """List the users: id, login, nickname, and flags (disabled, deleted, second factors).
+    """List the users: id, login, nickname, and flags (disabled, deleted, banned, second factors).
 
     \b
     Example:
@@ -215,7 +216,7 @@ def end_sessions(ctx: click.Context, id_or_login: str) -> None:
     echo(f"{user['login']} is signed out everywhere")
 
 
-for other in (user_data.delete, user_data.restore, user_data.export, invite, invitations):
+for other in (ban, unban, bans, user_data.delete, user_data.restore, user_data.export, invite, invitations):
     command.add_command(other)
 
 

@@ -78,6 +78,25 @@ class UserRecords(Resource):
         """Accepts codes again after too many wrong ones."""
         return ApiCall("DELETE", self._at(user_id, "factors", "block"), read_record)
 
+    def bans(self, user_id: str) -> ListCall:
+        return ListCall("GET", self._at(user_id, "bans"), read_page)
+
+    def ban(
+        self,
+        user_id: str,
+        scope: str | Mapping[str, Any] = "all",
+        *,
+        until: int | None = None,
+        reason: str = "",
+        note: str = "",
+    ) -> ApiCall[Record]:
+        """Bans the user. ``scope`` is "all", ``{"project_id": …}`` or ``{"application_id": …}``."""
+        body = {"scope": scope, "until": until, "reason": reason, "note": note}
+        return ApiCall("POST", self._at(user_id, "bans"), read_record, json=body)
+
+    def unban(self, user_id: str, ban_id: str) -> ApiCall[Record]:
+        return ApiCall("DELETE", self._at(user_id, "bans", ban_id), read_record)
+
     def erase(self, user_id: str, *, if_match: str | None = None) -> ApiCall[Record]:
         """Erases the account at once. It cannot be restored."""
         headers = if_match_header(if_match)

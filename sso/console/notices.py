@@ -9,6 +9,8 @@ NOTICES: Mapping[str, str] = {
     "password-set": "The user has a new password, and has been signed out everywhere.",
     "user-disabled": "The user has been disabled and signed out everywhere.",
     "user-enabled": "The user can sign in again.",
+    "user-banned": "The user has been banned, and signed out in the scope of the ban.",
+    "user-unbanned": "The ban has been lifted. Nothing that it ended comes back.",
     "user-deleted": "The account has been closed.",
     "user-kept": "The deletion has been cancelled. The user can sign in again.",
     "sessions-ended": "The user has been signed out everywhere.",

@@ -28,6 +28,7 @@ from sso.console.search_pages import search_pages
 from sso.console.signing_key_pages import signing_key_pages
 from sso.console.state.pages import state_pages
 from sso.console.system_pages import InstallationFindings, system_pages
+from sso.console.users.ban_pages import user_ban_pages
 from sso.console.users.detail_pages import user_detail_pages
 from sso.console.users.pages import user_list_pages
 from sso.console.users.role_pages import user_role_pages
@@ -44,6 +45,7 @@ def console_routes(
     users = user_list_pages(console, can_invite=can_invite)
     user_detail_pages(console, users, deletion_days)
     user_role_pages(console, users)
+    user_ban_pages(console, users)
     suggestion_pages(console, users)
     yield users
     applications = application_pages(console)

@@ -37,6 +37,8 @@ EVENT_TEXTS: Mapping[str, str] = {
     ChangeType.APPLICATION_CHANGED: "So many users of an application have, that they are not listed.",
     ChangeType.USER_DISABLED: "A user can no longer sign in.",
     ChangeType.USER_ENABLED: "A disabled user can sign in again.",
+    ChangeType.USER_BANNED: "A user was banned, everywhere or in one place.",
+    ChangeType.USER_UNBANNED: "A ban of a user was lifted, or has ended.",
     ChangeType.USER_DELETED: "An account was closed, and will be erased.",
     ChangeType.USER_RESTORED: "A closed account is kept after all.",
     ChangeType.USER_ERASED: "A closed account no longer exists.",

@@ -84,6 +84,8 @@ class DeviceGrant:
                 raise SlowDown
             case Retry() | Cancelled():
                 raise AuthorizationPending
+            case Failed(_, ban) if ban:
+                raise AccessDenied(ban.description)
             case Failed(error):
                 raise _ERRORS.get(error, InvalidGrant)
             case _:

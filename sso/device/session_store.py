@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from sso.core.ban import Ban
 from sso.core.ids import SECRET_TOKEN, digest, secret_token
 from sso.core.net import Address
 from sso.db.database import Database
@@ -56,7 +57,7 @@ _SLOW_DOWN = Statement(f"UPDATE game_sessions SET interval_s = interval_s + {INT
 # The user is locked before the session, as in all statements that issue something.
 _ISSUE_TOKENS = Statement(
     f"""WITH {CLOCK}, locked_user AS (
-        SELECT user_id FROM users WHERE user_id = :user_id AND valid_from = :valid_from AND NOT disabled FOR SHARE
+        SELECT user_id, bans FROM users WHERE user_id = :user_id AND valid_from = :valid_from AND NOT disabled FOR SHARE
     ), locked_session AS (
         -- The session, if this claim still has it.
         SELECT s.* FROM game_sessions s WHERE s.gsid = :gsid AND s.claim_id = :claim_id AND s.status = 'delivered'
@@ -69,7 +70,9 @@ _ISSUE_TOKENS = Statement(
     ), redeemed AS (
         UPDATE game_sessions s SET grant_id = :claim_id
         FROM locked_session l JOIN users u USING (user_id) JOIN oauth_clients c USING (client_id)
-        WHERE s.gsid = l.gsid AND NOT c.disabled AND '{DEVICE_CODE}' = ANY (c.grant_types)
+        WHERE s.gsid = l.gsid AND NOT c.disabled
+            AND ban_in_force((SELECT bans FROM locked_user), ARRAY[c.application_id]) IS NULL
+            AND '{DEVICE_CODE}' = ANY (c.grant_types)
             AND (CAST(:dpop_jkt AS text) IS NOT NULL OR NOT c.dpop_bound_access_tokens)
         RETURNING s.grant_id, CAST(:access_digest AS bytea) AS access_digest, CAST(:access_s AS bigint) AS access_s,
             CAST(:refresh_s AS bigint) AS refresh_s, CAST(:grant_max_s AS bigint) AS grant_max_s,
@@ -83,6 +86,10 @@ _ISSUE_TOKENS = Statement(
             CAST(:resources AS text[]) AS resources
     ), {NEW_GRANTS}
     SELECT redeemed.*, {ISSUED} FROM redeemed JOIN new_grants ON new_grants.id = redeemed.grant_id, clock"""
+)
+_BAN = Statement(
+    """SELECT ban_in_force(u.bans, ARRAY[c.application_id]) FROM users u, oauth_clients c
+    WHERE u.user_id = :user_id AND c.client_id = :client_id"""
 )
 _REVOKE_TOKENS = Statement("DELETE FROM oauth_grants WHERE id = :claim_id")
 
@@ -189,6 +196,11 @@ class DeviceTokenStore:
             resources=list(restrictions.resources),
         )
         return None if row is None else IssuedTokens.from_row(row)
+
+    async def ban_of(self, claimed: Claimed, client: Client) -> Ban | None:
+        """Returns the ban because of which the user gets no tokens of the client."""
+        ban = await self._database.value(_BAN, user_id=claimed.user.user_id, client_id=client.client_id)
+        return Ban.from_json(ban) if ban else None
 
     async def revoke(self, claim: Claim) -> None:
         await self._database.value(_REVOKE_TOKENS, claim_id=claim.claim_id)

@@ -8,7 +8,7 @@ is the session of the device, which does not end with the browser's session.
 from dataclasses import dataclass
 from typing import Any
 
-from sso.accounts.errors import InvalidCredentials
+from sso.accounts.errors import Banned, InvalidCredentials
 from sso.core.ids import secret_token
 from sso.device.session_store import DeviceTokenStore
 from sso.gsid.model import Claim, Claimed
@@ -27,10 +27,15 @@ class DeviceTokens:
     async def issue(
         self, claim: Claim, claimed: Claimed, client: Client, restrictions: TokenRestrictions
     ) -> dict[str, Any]:
-        """Returns the token response. Raises InvalidCredentials if the user or the client may not get tokens."""
+        """Returns the token response. Raises InvalidCredentials if the user or the client may not get tokens.
+
+        Raises Banned if that is because of a ban.
+        """
         access_token = secret_token()
         issued = await self._store.issue(claim, claimed, client, restrictions, access_token)
         if issued is None:
+            if ban := await self._store.ban_of(claimed, client):
+                raise Banned(ban, "")
             raise InvalidCredentials
         return await self._token_issuer.token_response(issued, access_token)
 

@@ -3,6 +3,7 @@
 import structlog
 import trio
 
+from sso.core.ban import Ban
 from sso.db.errors import DatabaseError
 from sso.gsid.claim_store import LEASE_S, ClaimStore
 from sso.gsid.model import Claim, Claimed, NotClaimed
@@ -63,10 +64,10 @@ class ClaimLeases:
         except DatabaseError as error:
             log.warning("gsid.claim_release_failed", gsid=claim.gsid, reason=str(error))
 
-    async def deny(self, claim: Claim) -> bool:
+    async def deny(self, claim: Claim, ban: Ban | None = None) -> bool:
         """Denies the login that was claimed. Returns False if another poll has taken the claim over."""
         self._renewed.pop(claim, None)
-        return await self._store.deny(claim)
+        return await self._store.deny(claim, ban)
 
     def forget(self, claim: Claim) -> None:
         """Stops to renew a claim that another poll has taken over."""

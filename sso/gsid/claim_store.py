@@ -13,13 +13,14 @@ An administrator may terminate a session, with everything that was issued for it
 To a worker of a release without leases, a claimed session is delivered. Its own claims have no lease.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import trio
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.bus.bus import Bus
+from sso.core.ban import Ban
 from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
@@ -109,7 +110,7 @@ _RELEASE = Statement(
     RETURNING {POLL_WORKER} AS poll_worker"""
 )
 _DENY = Statement(
-    """UPDATE game_sessions SET status = 'denied', claimed_until = NULL
+    """UPDATE game_sessions SET status = 'denied', claimed_until = NULL, ban = CAST(:ban AS jsonb)
     WHERE gsid = :gsid AND status = 'delivered' AND claim_id = :claim_id RETURNING gsid"""
 )
 # A login that was delivered stays delivered, so that another poll is still refused as a repetition. One whose answer is
@@ -186,10 +187,11 @@ class ClaimStore:
         if row is not None:
             publish_poll(self._bus, claim.gsid, row["poll_worker"])
 
-    async def deny(self, claim: Claim) -> bool:
+    async def deny(self, claim: Claim, ban: Ban | None = None) -> bool:
         """Denies the login: the user may no longer log in to the application. Returns False if the claim was lost."""
+        stored = asdict(ban) if ban else None
         with trio.CancelScope(shield=True):
-            gsid = await self._database.value(_DENY, gsid=claim.gsid, claim_id=claim.claim_id)
+            gsid = await self._database.value(_DENY, gsid=claim.gsid, claim_id=claim.claim_id, ban=stored)
         return gsid is not None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sso.accounts.device_sites import DeviceSite, DeviceSites
-from sso.accounts.errors import LoginNotAllowed
+from sso.accounts.errors import Banned, LoginNotAllowed
 from sso.accounts.model import User
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.session_store import Session
@@ -86,8 +86,12 @@ class Confirmation:
         )
 
     async def is_allowed(self, gsid: str, user: User, link: LoginLink = EMPTY_LINK) -> bool:
-        """Whether the user may log in to the session's applications."""
+        """Whether the user, to whose browser the page is shown, may log in to the session's applications.
+
+        Raises Banned, and ends the session of a user who is.
+        """
         session = (await self._read(gsid)).session
+        await self._sessions.set_viewer(gsid, user)
         return await self._may_log_in((await self._link_values(session, link)).apply_to(session), user)
 
     async def grants_admin_rights(self, user: User, address: Address) -> bool:
@@ -95,7 +99,10 @@ class Confirmation:
         return self._game_admin and await self._applications.is_administrator(user, address)
 
     async def confirm(self, gsid: str, browser: Session, link: LoginLink = EMPTY_LINK) -> bool:
-        """Confirms the session. Returns False if it is no longer pending or the user may not log in there."""
+        """Confirms the session. Returns False if it is no longer pending or the user may not log in there.
+
+        Raises Banned, and ends the session of a user who is.
+        """
         stored, user = (await self._read(gsid)).session, browser.user
         values = await self._link_values(stored, link)
         session = values.apply_to(stored)
@@ -152,6 +159,9 @@ class Confirmation:
     async def _may_log_in(self, session: GameSessionData, user: User) -> bool:
         try:
             await self._applications.permissions(user, session.options.address, session.application_ids)
+        except Banned as banned:
+            await self._sessions.deny(session.gsid, banned.ban)
+            raise
         except LoginNotAllowed:
             return False
         return True

@@ -2,12 +2,13 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
 from sso.accounts.model import LoginOptions, User, application_ids
+from sso.core.ban import Ban
 from sso.core.net import parse_address
 
 GSID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.ASCII)
@@ -120,6 +121,7 @@ class SessionSnapshot:
     alive: bool
     newest_poll: int  # its number
     cancels: int
+    ban: Mapping[str, Any] | None  # that has ended the session; see `Ban.from_json`
     started: int
     last_seen: int  # 0 if the session never had a socket
     ts: int
@@ -203,6 +205,14 @@ class Cancelled:
 @dataclass(frozen=True)
 class Failed:
     error: str
+    ban: Ban | None = None  # that is the reason
+
+
+def ended(snapshot: SessionSnapshot) -> Failed | None:
+    """Returns the outcome of a session that has ended without a login, and None for another one."""
+    if snapshot.error is None:
+        return None
+    return Failed(snapshot.error, Ban.from_json(dict(snapshot.ban)) if snapshot.ban else None)
 
 
 PollOutcome = LoginReady | Retry | Cancelled | Failed

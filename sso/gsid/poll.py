@@ -12,7 +12,7 @@ from copy import copy
 import structlog
 import trio
 
-from sso.accounts.errors import InvalidCredentials, LoginNotAllowed
+from sso.accounts.errors import Banned, InvalidCredentials, LoginNotAllowed
 from sso.bus.bus import Bus
 from sso.bus.subscriptions import Rescans
 from sso.core.ids import record_id
@@ -39,6 +39,7 @@ from sso.gsid.model import (
     PollOutcome,
     Retry,
     SessionSnapshot,
+    ended,
     gsid_or_empty,
 )
 from sso.gsid.poll_store import PollStore
@@ -113,8 +114,8 @@ class PollHandler:
             poll = await self._start(gsid, early_poll_key, address)
             if poll.early and early_poll_key is not None:
                 await self._rate_limiter.count_early_poll(early_poll_key)
-            if poll.snapshot.error:
-                return Failed(poll.snapshot.error)
+            if failed := ended(poll.snapshot):
+                return failed
             if poll.early and early_poll_key is None and poll.snapshot.status != CONFIRMED:
                 return Retry(poll.snapshot, 0, early=True)
             if poll.snapshot.newest_poll != poll.number:  # the same batch had a newer poll of this session
@@ -196,8 +197,10 @@ class PollHandler:
                     return await self._retry(poll, snapshot)
                 if snapshot.status == DELIVERED:
                     raise AlreadyDelivered
-                if snapshot.error or user_invalid:
-                    return Failed(snapshot.error or END_ERRORS[CLOSED])
+                if failed := ended(snapshot):
+                    return failed
+                if user_invalid:
+                    return Failed(END_ERRORS[CLOSED])
                 return Cancelled(snapshot) if snapshot.cancels != poll.cancels else result
 
     async def _deliver(self, claim: Claim, claimed: Claimed) -> PollOutcome:
@@ -207,9 +210,10 @@ class PollHandler:
                 if claimed.session.client_id is None:
                     LOGIN_FUNNEL.add("delivered", claimed.session.application_ids, claimed.session.distr)
                 return LoginReady(claimed.snapshot, data, claim)
-        except (LoginNotAllowed, InvalidCredentials):  # the user lost access between confirmation and delivery
-            if await self._leases.deny(claim):
-                return Failed(END_ERRORS[DENIED])
+        except (LoginNotAllowed, InvalidCredentials) as error:  # the user lost access since the confirmation
+            ban = error.ban if isinstance(error, Banned) else None
+            if await self._leases.deny(claim, ban):
+                return Failed(END_ERRORS[DENIED], ban)
         except DatabaseError as error:
             log.warning("gsid.issue_failed", reason=str(error))
             await self._give_back(claim)

@@ -25,7 +25,7 @@ MAX_SCAN = 5000  # polls in one statement
 _START = BatchStatement(
     f"""
     WITH locked AS ( -- the sessions, one row per poll
-        SELECT item.n, s.gsid, {{poll_status}} AS status, s.ends > now() AS alive,
+        SELECT item.n, s.gsid, {{poll_status}} AS status, s.ends > now() AS alive, s.ban,
             {{poll_worker}} AS older_worker, coalesce(s.retry_at > now() AND s.client_id IS NULL, false) AS early
         FROM {{items}} JOIN game_sessions s ON {by_index("s.gsid", "item.gsid")}
         WHERE s.ends > now() - {{retention}} AND (item.address IS NULL OR (
@@ -53,10 +53,10 @@ _START = BatchStatement(
     )
     SELECT item.n, true AS extended, newest_poll - poll_count + batch_position AS number, left_s, lease_left_s,
         early OR burst > {{max_polls}} AS early, older_worker,
-        status, alive, newest_poll, cancels, started, last_seen, ts
+        status, alive, newest_poll, cancels, ban, started, last_seen, ts
     FROM extended, unnest(items) WITH ORDINALITY AS item (n, batch_position)
     UNION ALL
-    SELECT n, false, 0, 0, NULL, early, NULL, status, alive, 0, 0, 0, 0, 0
+    SELECT n, false, 0, 0, NULL, early, NULL, status, alive, 0, 0, ban, 0, 0, 0
     FROM locked WHERE NOT (alive AND status IN ('pending', 'confirmed'))
     """,
     columns={"gsid": "text", "address": "text", "early_poll_key": "bytea"},

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar, assert_never
 from pydantic import StringConstraints, WithJsonSchema
 from quart import Blueprint, Response
 
+from sso.accounts.errors import Banned
 from sso.accounts.login.options import LoginOptionFields, parse_login_options
 from sso.core.errors import Forbidden
 from sso.core.net import Address, contains
@@ -103,6 +104,8 @@ def game_routes(game: GameLogin) -> Blueprint:
                 raise await game.violations.refuse(gsid, failure, origin) from None
             if isinstance(outcome, LoginReady):
                 client_connection.on_response_end = partial(game.polls.finish, outcome.claim)
+            if isinstance(outcome, Failed) and outcome.ban:
+                raise Banned(outcome.ban, game.appeal_url)
         return reply(envelope(gsid, outcome))
 
     @routes.post(f"{BASE}/closeGsid")

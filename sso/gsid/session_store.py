@@ -3,14 +3,17 @@
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import trio
 
 from sso.accounts.model import LoginOptions, User
 from sso.bus.bus import Bus
+from sso.core.ban import Ban
 from sso.core.ids import digest
 from sso.db.batch.statement import BatchStatement, by_index
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
+from sso.db.statement import Statement
 from sso.gsid.model import GameSessionData, LinkValues, SessionSnapshot
 from sso.gsid.topics import publish_poll, publish_socket
 from sso.telemetry.counters import LOGINS
@@ -21,7 +24,7 @@ DELETED_AFTER_S = 600  # a row is deleted this long after the latest possible en
 RETENTION = "interval '10 minutes'"
 
 # Columns of a row `s` for SessionSnapshot and GameSessionData.
-SNAPSHOT_COLUMNS = """s.status, s.ends > now() AS alive, s.poll AS newest_poll, s.cancels,
+SNAPSHOT_COLUMNS = """s.status, s.ends > now() AS alive, s.poll AS newest_poll, s.cancels, s.ban,
     CAST(floor(extract(epoch FROM s.created)) AS bigint) AS started,
     CAST(coalesce(floor(extract(epoch FROM s.last_seen)), 0) AS bigint) AS last_seen,
     CAST(floor(extract(epoch FROM now())) AS bigint) AS ts"""
@@ -131,9 +134,9 @@ _DENY = BatchStatement(
     f"""WITH locked AS ( -- the pending sessions, in key order
         {_PENDING}
     )
-    UPDATE game_sessions s SET status = 'denied', stage = 'denied' FROM locked WHERE {by_index("s.gsid", "locked.gsid")}
-    RETURNING locked.n, {_WORKERS}""",
-    columns={"gsid": "text"},
+    UPDATE game_sessions s SET status = 'denied', stage = 'denied', ban = CAST(locked.ban AS jsonb) FROM locked
+    WHERE {by_index("s.gsid", "locked.gsid")} RETURNING locked.n, {_WORKERS}""",
+    columns={"gsid": "text", "ban": "text"},
 )
 # If a batch has several stages of a session, the last one is stored.
 _SET_STAGE = BatchStatement(
@@ -148,6 +151,10 @@ _SET_STAGE = BatchStatement(
     WHERE {by_index("s.gsid", "latest.gsid")}
     RETURNING latest.n, NULL AS poll_worker, {SOCKET_WORKER} AS socket_worker""",
     columns={"gsid": "text", "stage": "text"},
+)
+_SET_VIEWER = Statement(
+    """UPDATE game_sessions SET viewer = :user_id
+    WHERE gsid = :gsid AND status = 'pending' AND viewer IS DISTINCT FROM :user_id"""
 )
 _READ_FOR_PAGE = BatchStatement(
     f"""SELECT item.n, {SESSION_COLUMNS}, {SNAPSHOT_COLUMNS}, s.state, s.user_id,
@@ -182,6 +189,7 @@ class SessionOnPage:
 class GameSessionStore:
     def __init__(self, database: Database, bus: Bus, ttl_s: int, max_s: int) -> None:
         self._bus = bus
+        self._database = database
         self._lifetime_s = min(ttl_s, max_s)
         kept_s = float(max_s + DELETED_AFTER_S)
         self._create = Batch(database, _CREATE.substitute(ttl_s=float(self._lifetime_s), kept_s=kept_s))
@@ -259,9 +267,9 @@ class GameSessionStore:
             auth=auth,
         )
 
-    async def deny(self, gsid: str) -> bool:
-        """Returns False if the session is no longer pending."""
-        is_denied = await self._change(self._deny, gsid)
+    async def deny(self, gsid: str, ban: Ban | None = None) -> bool:
+        """Returns False if the session is no longer pending. The game is told about the ``ban`` that is the reason."""
+        is_denied = await self._change(self._deny, gsid, ban=orjson.dumps(ban).decode() if ban else None)
         if is_denied:
             LOGINS.add("game", "denied")
         return is_denied
@@ -269,6 +277,10 @@ class GameSessionStore:
     async def set_stage(self, gsid: str, stage: str) -> bool:
         """Stores the progress of the browser, which the game can display. Returns whether it has changed."""
         return await self._change(self._set_stage, gsid, stage=stage)
+
+    async def set_viewer(self, gsid: str, user: User) -> None:
+        """Stores to whose browser the page is shown, so that a ban of this user ends the session."""
+        await self._database.value(_SET_VIEWER, gsid=gsid, user_id=user.user_id)
 
     async def _change(self, change: Batch, gsid: str, **values: Any) -> bool:
         """Changes the session and then wakes its poll and its socket. Returns whether the session has changed."""

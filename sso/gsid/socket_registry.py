@@ -1,6 +1,6 @@
 """The sockets of this worker: the events queued for each client, and one heartbeat for all of them (§6)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ log = structlog.get_logger()
 class SocketClose:
     code: int
     error: str = ""
+    ban: Mapping[str, Any] | None = None  # that has ended the session; see `Ban.from_json`
 
 
 RESTART = SocketClose(RESTARTING, "server restarting")
@@ -115,6 +116,8 @@ class SocketClient:
             self.send({"event": "stage", "stage": session.stage})
         if session.snapshot.status == DELIVERED:
             self.send(SocketClose(DONE))
+        elif session.snapshot.ban:
+            self.send(SocketClose(DONE, "banned", session.snapshot.ban))
         elif session.snapshot.error:
             self.send(SocketClose(DONE, session.snapshot.error))
         elif session.socket_id != self.socket_id:

@@ -53,7 +53,7 @@ _HEARTBEAT = Statement(
         WHERE {by_index("s.gsid", "locked.gsid")} AND locked.is_current
     ), changed AS (
         SELECT item.socket AS heartbeat_of, locked.gsid, locked.stage, locked.socket, locked.status, locked.alive,
-            locked.newest_poll, locked.cancels, locked.started, locked.last_seen
+            locked.newest_poll, locked.cancels, locked.ban, locked.started, locked.last_seen
         FROM item LEFT JOIN locked ON locked.heartbeat_of = item.socket
         WHERE locked.is_current IS NOT TRUE OR locked.stage <> coalesce(item.stage, '')
     )

@@ -10,6 +10,7 @@ import trio
 from quart import Blueprint, websocket
 
 from sso.bus.subscriptions import Rescans
+from sso.core.ban import Ban
 from sso.core.errors import ServerBusy
 from sso.db.errors import DatabaseError
 from sso.gsid.errors import UnknownSession, Violation
@@ -123,7 +124,9 @@ def game_sockets(game: GameLogin) -> Blueprint:
             await websocket.send(orjson.dumps(event).decode())
             return
         status = "ERROR" if event.error else "OK"
-        body = {"event": "close", "status": status, "error": event.error, "gsid": client.gsid}
+        body: dict[str, Any] = {"event": "close", "status": status, "error": event.error, "gsid": client.gsid}
+        if event.ban:
+            body["ban"] = Ban.from_json(dict(event.ban)).notice(game.appeal_url)
         connection = fast_websocket()
         if connection:
             connection.cork()

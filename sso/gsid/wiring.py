@@ -54,6 +54,7 @@ class GameLogin:
     login_flows: GameLoginFlows
     location_url: str  # the secret is appended to it
     info_allow: tuple[Network, ...]
+    appeal_url: str
 
     def drain(self) -> None:
         """Answers all held polls and closes all sockets, because this worker stops."""
@@ -116,4 +117,5 @@ def build_game_login(
         login_flows=GameLoginFlows(confirmation),
         location_url=location_url,
         info_allow=settings.info_allow,
+        appeal_url=settings.appeal_url or "",
     )

@@ -1,7 +1,8 @@
 """The rules of applications for logins: which users may log in, with which permissions, and which servers may ask."""
 
-from sso.accounts.errors import LoginNotAllowed
+from sso.accounts.errors import Banned, LoginNotAllowed
 from sso.accounts.model import User
+from sso.core.ban import ban_in_force
 from sso.core.encryption import Keyring
 from sso.core.field_errors import FieldError
 from sso.core.jwt import InvalidToken
@@ -31,7 +32,9 @@ class LoginRules:
         facts: FactsReader,
         service_jwts: ServiceJwts,
         addresses: SignedAddresses,
+        appeal_url: str = "",
     ) -> None:
+        self._appeal_url = appeal_url
         self._database = database
         self._keyring = keyring
         self._facts = facts
@@ -62,6 +65,8 @@ class LoginRules:
 
     async def permissions(self, user: User, address: Address, application_ids: tuple[int, ...]) -> dict[str, list[str]]:
         now = int(self._database.clock.now())
+        if user.bans and (ban := ban_in_force(user.bans, now)):
+            raise Banned(ban, self._appeal_url)
         permissions: dict[str, list[str]] = {}
         for application_id in application_ids:
             loaded = await self._facts.load(user.user_id, application_id, address)
@@ -69,6 +74,8 @@ class LoginRules:
                 raise LoginNotAllowed
             PERMISSION_CHECKS.add("login")
             facts = loaded.facts
+            if ban := facts.ban(application_id, now):
+                raise Banned(ban, self._appeal_url)
             restricted_domains = loaded.settings.get("restricted_domains") or ()
             if not login_allowed(loaded.application.schema, facts.own, facts.user.domain, restricted_domains, now):
                 raise LoginNotAllowed

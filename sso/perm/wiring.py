@@ -109,6 +109,7 @@ def build_permissions(
     rate: RateLimiter,
     used_factor: UsedFactorRequirement,
     requires_second_factor: bool = False,
+    appeal_url: str = "",
     recorder: ChangeRecorder | None = None,
 ) -> Permissions:
     def callers(*, accept_games: bool) -> CallerAuthenticator:
@@ -145,7 +146,7 @@ def build_permissions(
         access_keys=AccessKeyOperations(database, writes, authorizer, keyring),
         checks=CheckOperations(authorizer),
     )
-    login_rules = LoginRules(database, keyring, facts, service_jwts, addresses)
+    login_rules = LoginRules(database, keyring, facts, service_jwts, addresses, appeal_url)
     return Permissions(
         facts=facts,
         writer=writer,

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import orjson
 
+from sso.accounts.bans.identity_store import forget_erased_user
 from sso.db.statement import Statement
 from sso.db.transaction import Runner, Transaction
 from sso.personal_data.tables import WITHOUT_FOREIGN_KEY
@@ -133,6 +134,7 @@ async def erase_account(tx: Transaction, user: ClaimedUser) -> bool:
     for statement in _DELETE_ROWS:
         await tx.value(statement, user_id=user.user_id)
     await tx.value(_DELETE_MAILS, login=user.login)
+    await forget_erased_user(tx, user.user_id)
     await tx.value(_REMEMBER, user_id=user.user_id)
     await tx.value(_DELETE_USER, user_id=user.user_id)
     return True

@@ -73,6 +73,7 @@ def _document(user: User, lists: Mapping[str, orjson.Fragment]) -> dict[str, Any
             "groups": lists["group_users"],
             "history": lists["permission_history"],
         },
+        "bans": lists["user_bans"],
         "changes": {"events": lists["change_events"], "failed_webhooks": lists["webhook_failures"]},
         "history": lists["account_events"],
         "audit": lists["audit"],

@@ -23,6 +23,7 @@ EXPORTED = {
     "role_assignments": ("application_id", "name", "expired", "ttl"),
     "project_members": ("project_id", "level", "resource", "role", "expired", "ttl"),
     "group_users": ("group_id",),
+    "user_bans": ("application_id", "project_id", "until", "reason", "created"),
 }
 # Tables whose rows contain nothing but secrets, counters and references; most of them live for minutes.
 TRANSIENT = (
@@ -36,6 +37,8 @@ TRANSIENT = (
     "recovery_codes",
     "upstream_attempts",
 )
+# The bans of an erased user are deleted, or kept without the note to keep identities from starting again.
+KEPT_WITHOUT_PERSONAL_DATA = ("user_bans",)
 # Tables whose rows have no foreign key to the user, because they may exist without one.
 WITHOUT_FOREIGN_KEY = (
     "user_records",

@@ -1,13 +1,16 @@
 """Keys of devices in the database: the sign-in with one, and the guest that a new one creates."""
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
+from sso.accounts.bans.identity_store import key_identity, link_identity, refuse_banned
 from sso.accounts.guarded_statements import NOW
 from sso.accounts.model import GUEST_TAG, User
 from sso.accounts.session_token_statements import ISSUE_COLUMNS, ISSUE_CTES
 from sso.accounts.user_store import GUEST_LOGIN_KEY, unused_user_id
 from sso.audit import trail
 from sso.audit.trail import AuditActor
+from sso.core.ban import Ban
 from sso.core.ids import record_id
 from sso.db.batch.skip_locked import SkipLockedBatch
 from sso.db.batch.statement import BatchStatement, by_index
@@ -18,6 +21,7 @@ from sso.db.transaction import Runner, Transaction
 MAX_CLOCK_DIFFERENCE_S = 300  # between the time of a request and the database's
 _NONCE_S = 2 * MAX_CLOCK_DIFFERENCE_S + 60  # a request from the future is accepted for twice that time
 
+_BAN = "ban_in_force({0}.bans, ARRAY[CAST({1}.app_id AS int), CAST({1}.gapp_id AS int)])"
 # One statement checks that the request is new, finds the user of the key and issues the session tokens.
 _SIGN_IN = BatchStatement(
     f"""WITH item AS (
@@ -31,21 +35,23 @@ _SIGN_IN = BatchStatement(
         ORDER BY user_id FOR SHARE {{if_locked}}
     ), first_items AS (
         -- One item for each nonce of a key.
-        SELECT DISTINCT ON (o.nonce) o.* FROM owned o JOIN valid_users USING (user_id) ORDER BY o.nonce, o.n
+        SELECT DISTINCT ON (o.nonce) o.*, {_BAN.format("valid_users", "o")} AS ban
+        FROM owned o JOIN valid_users USING (user_id) ORDER BY o.nonce, o.n
     ), new_nonces AS (
         INSERT INTO device_nonces (digest, expires)
         SELECT nonce, now() + interval '{_NONCE_S} s' FROM first_items ORDER BY nonce
         ON CONFLICT DO NOTHING RETURNING digest
     ), valid_items AS (
-        -- The items that have not been sent before.
-        SELECT * FROM first_items WHERE nonce = ANY (ARRAY(SELECT digest FROM new_nonces))
+        -- The items that have not been sent before, of users who are not banned.
+        SELECT * FROM first_items WHERE nonce = ANY (ARRAY(SELECT digest FROM new_nonces)) AND ban IS NULL
     ), stale_keys AS (
         SELECT digest FROM device_keys WHERE digest = ANY (ARRAY(SELECT key FROM valid_items))
             AND last_used < now() - interval '1 minute' FOR NO KEY UPDATE SKIP LOCKED
     ), used_keys AS (
         UPDATE device_keys SET last_used = now() WHERE digest = ANY (ARRAY(SELECT digest FROM stale_keys))
     ){ISSUE_CTES}
-    SELECT item.n, {NOW} AS validated_at, o.user_id IS NOT NULL AS is_known, a.n IS NOT NULL AS is_new, u.*
+    SELECT item.n, {NOW} AS validated_at, o.user_id IS NOT NULL AS is_known, a.n IS NOT NULL AS is_new,
+        {_BAN.format("u", "item")} AS ban, u.*
     FROM item LEFT JOIN owned o ON o.n = item.n LEFT JOIN valid_users u ON u.user_id = o.user_id
         LEFT JOIN accepted a ON a.n = item.n
     WHERE o.user_id IS NULL OR u.user_id IS NOT NULL""",
@@ -79,11 +85,13 @@ class KeySignIn(NamedTuple):
     is_new: bool  # the request has not been sent before, so that tokens were issued
     validated_at: int
     user: User | None  # None if the key is not known
+    ban: Ban | None = None  # at one of the applications of the request, or everywhere: no tokens were issued
 
 
 class DeviceKeyStore:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, appeal_url: str = "") -> None:
         self._database = database
+        self._appeal_url = appeal_url
         self._sign_in = SkipLockedBatch(database, _SIGN_IN)
 
     async def sign_in(self, key: bytes, nonce: bytes, tokens: dict[str, Any]) -> KeySignIn | None:
@@ -92,11 +100,18 @@ class DeviceKeyStore:
         if row is None:
             return None
         user = User.from_row(row) if row["is_known"] else None
-        return KeySignIn(row["is_known"], row["is_new"], row["validated_at"], user)
+        ban = Ban.from_json(row["ban"]) if row["ban"] else None
+        return KeySignIn(row["is_known"], row["is_new"], row["validated_at"], user, ban)
 
-    async def create_guest(self, key: bytes, algorithm: str, address: str) -> None:
-        """Creates the guest of a key, unless another call has done so."""
-        await self._database.transaction(_create_guest, key, algorithm, address)
+    async def create_guest(self, key: bytes, algorithm: str, address: str, application_ids: Collection[int]) -> None:
+        """Creates the guest of a key, unless another call has done so.
+
+        Raises Banned if the key belonged to a user who is banned everywhere, or at one of the applications.
+        """
+        identity = key_identity(key)
+        await self._database.transaction(
+            _create_guest, key, algorithm, address, identity, application_ids, self._appeal_url
+        )
 
 
 async def unseen_guests(runner: Runner, days: int, limit: int) -> list[str]:
@@ -105,8 +120,18 @@ async def unseen_guests(runner: Runner, days: int, limit: int) -> list[str]:
     return list(dict.fromkeys(row["user_id"] for row in rows))
 
 
-async def _create_guest(tx: Transaction, key: bytes, algorithm: str, address: str) -> None:
+async def _create_guest(
+    tx: Transaction,
+    key: bytes,
+    algorithm: str,
+    address: str,
+    identity: bytes,
+    application_ids: Collection[int],
+    appeal_url: str,
+) -> None:
+    await refuse_banned(tx, identity, appeal_url, application_ids)
     user_id = await tx.value(_CREATE, digest=key, id=record_id(), user_id=await unused_user_id(tx), algorithm=algorithm)
     if user_id is not None:
         actor = AuditActor(user_id=user_id, address=address)
         await trail.write(tx, actor, "user.create", user_id, None, {"guest": True, "tags": [GUEST_TAG]})
+        await link_identity(tx, user_id, identity)

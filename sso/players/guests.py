@@ -1,13 +1,13 @@
 """Signs players in with a key of their device. The first request with a key creates its user, a guest."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sso.accounts.authentication_context import by_device_key
 from sso.accounts.authentication_data import AuthenticationDataIssuer
-from sso.accounts.errors import InvalidCredentials
+from sso.accounts.errors import Banned, InvalidCredentials
 from sso.accounts.model import LoginOptions, SignedIn
 from sso.accounts.ports import ApplicationDirectory
 from sso.accounts.second_factor.requirement import UsedFactorRequirement
@@ -81,6 +81,7 @@ class GuestSignIn:
     refusals: Refusals
     clock: DatabaseClock
     end_sign_in: Callable[[str, Sequence[str]], Awaitable[None]]
+    appeal_url: str = ""
 
     async def check_proof(self, request: GuestRequest, address: Address) -> None:
         """Raises a violation unless the key has signed the body within the last minutes."""
@@ -97,10 +98,13 @@ class GuestSignIn:
         self.requirement.check(second_factor=authentication.has_second_factor)
         new = self.tokens.prepare(authentication, options)
         nonce = hashlib.sha256(request.key.digest + request.nonce.encode()).digest()
-        result = await self._present(request.key, nonce, new.columns, peer)
+        result = await self._present(request.key, nonce, new.columns, peer, options.application_ids)
         if result is None or result.user is None:
             LOGINS.add(METHOD, "wrong_credentials")
             raise InvalidCredentials
+        if result.ban:
+            LOGINS.add(METHOD, "not_allowed")
+            raise Banned(result.ban, self.appeal_url)
         if not result.is_new:
             raise await self._refuse(REPEATED_NONCE, peer)
         signed_in = SignedIn(result.user, authentication)
@@ -113,12 +117,14 @@ class GuestSignIn:
         issued = self.tokens.issued(new, authentication, result.validated_at)
         return self.authentication_data.render(signed_in, options, issued, permissions)
 
-    async def _present(self, key: DeviceKey, nonce: bytes, tokens: dict[str, Any], peer: Address) -> KeySignIn | None:
+    async def _present(
+        self, key: DeviceKey, nonce: bytes, tokens: dict[str, Any], peer: Address, application_ids: Collection[int]
+    ) -> KeySignIn | None:
         result = await self.store.sign_in(key.digest, nonce, tokens)
         if result is None or result.is_known:
             return result
         await self.limit.count(peer)
-        await self.store.create_guest(key.digest, key.algorithm, str(peer))
+        await self.store.create_guest(key.digest, key.algorithm, str(peer), application_ids)
         return await self.store.sign_in(key.digest, nonce, tokens)
 
     async def _refuse(self, failure: ProofFailure, address: Address) -> ApiError:

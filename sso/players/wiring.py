@@ -37,7 +37,7 @@ def build_players(
     erasure: AccountErasure,
 ) -> Players:
     guests = GuestSignIn(
-        store=DeviceKeyStore(database),
+        store=DeviceKeyStore(database, settings.appeal_url or ""),
         tokens=tokens,
         authentication_data=authentication_data,
         applications=game_login.applications,
@@ -46,6 +46,7 @@ def build_players(
         refusals=game_login.violations,
         clock=database.clock,
         end_sign_in=games.end,
+        appeal_url=settings.appeal_url or "",
     )
     expiry = GuestExpiry(database, deletion, erasure, settings.guest_days)
     return Players(settings.guests == "on", game_login.applications, guests, expiry)

@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from sso.accounts.bans.identity_store import link_identity, provider_identity, refuse_banned
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import User
 from sso.accounts.user_store import can_sign_in
@@ -47,7 +48,10 @@ class IdentityTaken(Exception):
 
 
 class LinkedIdentities:
-    def __init__(self, database: Database, keyring: Keyring, outbox: Outbox, brand: CurrentBrand) -> None:
+    def __init__(
+        self, database: Database, keyring: Keyring, outbox: Outbox, brand: CurrentBrand, appeal_url: str
+    ) -> None:
+        self._appeal_url = appeal_url
         self._database = database
         self._keyring = keyring
         self._outbox = outbox
@@ -90,8 +94,13 @@ class LinkedIdentities:
         self._outbox.wake_senders()
         return linked
 
-    async def insert(self, tx: Runner, user_id: str, provider: IdentityProvider, identity: UpstreamIdentity) -> None:
-        """Links an identity in the transaction of the caller."""
+    async def insert(
+        self, tx: Transaction, user_id: str, provider: IdentityProvider, identity: UpstreamIdentity
+    ) -> None:
+        """Links an identity in the transaction of the caller. Raises Banned if it was banned with another user."""
+        digest = provider_identity(provider.provider_id, identity.subject)
+        await refuse_banned(tx, digest, self._appeal_url)
+        await link_identity(tx, user_id, digest)
         link_id = record_id()
         await insert_link(tx, link_id, provider.provider_id, user_id, identity, self._seal(provider, link_id, identity))
 

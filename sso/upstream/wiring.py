@@ -53,7 +53,7 @@ def build_upstream(
     )
     providers = ProviderStore(database, keyring)
     attempts = AttemptStore(database)
-    links = LinkedIdentities(database, keyring, outbox, brand)
+    links = LinkedIdentities(database, keyring, outbox, brand, settings.appeal_url or "")
     pending = PendingIdentities(database, keyring)
     adapters: dict[str, ProviderAdapter] = {
         "oidc": OpenIdConnect(client, database.clock),

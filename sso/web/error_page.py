@@ -1,11 +1,11 @@
 """Renders an error as a page for a person: what happened, and what the person can do."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from quart import Response
 
 from sso.core.language import Text
-from sso.web.language import _
+from sso.web.language import _, select_language
 from sso.web.language_switcher import same_path
 from sso.web.pages import page
 
@@ -40,12 +40,16 @@ async def error_page(
     heading: Text | None = None,
     developer_hint: Text | None = None,
     developer_path: str = "",
+    facts: Callable[[], Sequence[tuple[Text, str]]] | None = None,
+    link: tuple[str, Text] | None = None,
 ) -> Response:
     """Renders the page. ``message`` is shown only if it is a translatable text: other messages are for programs.
 
     ``heading``: in place of that of the status. ``developer_hint`` is for the developer of the site that sent the user
     here, with a page of the console on which it can be done; ``reason`` is for an operator who looks at the page.
+    ``facts`` returns a list with labels, ``link`` is where the person can go from here.
     """
+    select_language()  # for the facts
     heading = heading or HEADINGS.get(status, _("Error"))
     return await page(
         "error.html",
@@ -59,6 +63,8 @@ async def error_page(
         reason="" if developer_hint else reason,
         developer_hint=developer_hint,
         developer_path=developer_path if reason else "",
+        facts=facts() if facts else (),
+        link=link,
         back="/",
         back_text=_("Go to the start page"),
     )

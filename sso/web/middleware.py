@@ -115,13 +115,15 @@ class Middleware:
         if error_format is ErrorFormat.PAGE and has_request_context():  # a WebSocket is opened by a program
             return await error_page(
                 rendered.status,
-                rendered.message,
+                getattr(error, "page_text", rendered.message),
                 g.request_id,
                 rendered.headers,
                 self._log_reason(error),
                 heading=getattr(error, "heading", None),
                 developer_hint=getattr(error, "developer_hint", None),
                 developer_path=getattr(error, "developer_path", ""),
+                facts=getattr(error, "page_facts", None),
+                link=getattr(error, "page_link", None),
             )
         return render_error(rendered, error_format)
 

@@ -13,7 +13,7 @@ from sso.db.transaction import Transaction
 
 # Columns that no fact depends on, and secrets. A new column of these tables belongs here or into the versions.
 NOT_KEPT = {
-    "users": {column.name for column in metadata.tables["users"].c} - {"user_id", "login", "tags", "purchases"},
+    "users": {column.name for column in metadata.tables["users"].c} - {"user_id", "login", "tags", "purchases", "bans"},
     "applications": {
         *("description", "service_meta", "private_key_sealed", "email_secret_sealed", "created"),
         *("version", "updated_at", "revision", "assertions"),
@@ -63,7 +63,7 @@ def test_every_column_is_kept_or_listed_as_not_kept() -> None:
 async def test_versions_are_rows_before_the_change(database: Database) -> None:
     await database.value(ADD_USER)
     await database.value(UPDATE_TAGS)
-    created = {"user_id": "7", "login": "ann@x.org", "tags": ["a"], "purchases": []}
+    created = {"user_id": "7", "login": "ann@x.org", "tags": ["a"], "purchases": [], "bans": None}
     assert await versions(database) == [("users", "", None), ("users", "", created)]
     assert await database.value(COMMITS) == 2
 

@@ -5,14 +5,17 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
+import trio
 
 from tests.kit import postgres
 from tests.kit.browser import Browser, fresh_browser, new_user, query
+from tests.kit.builders import PASSWORD
 from tests.kit.game import Game, Session, outcome, press_continue
+from tests.kit.held import open_socket
 from tests.kit.nats import NatsServer, nats_server, needs_nats
 from tests.kit.nodes import running_nodes
 from tests.kit.server import Server, until
@@ -66,8 +69,11 @@ class HeldPoll:
         assert until(lambda: session.row("poll")["poll"] == 1)
 
     def result(self) -> tuple[str, str]:
+        return outcome(self.answer())
+
+    def answer(self) -> httpx.Response:
         try:
-            return outcome(self._answer.result(HOLD_S + 20))
+            return self._answer.result(HOLD_S + 20)
         finally:
             self._pool.shutdown()
 
@@ -91,6 +97,12 @@ def repair_bus(nodes: Nodes) -> None:
             assert until(lambda: len(server.log_events("bus.connected")) > before)  # noqa: B023 - called at once
     else:
         assert until(lambda: query(nodes.first, f"SELECT count(*) FROM {BUS_CONNECTIONS}")[0]["count"] == 2)
+
+
+async def closed_socket(server: Server, session: Session) -> tuple[int, dict[str, Any]]:
+    """Opens the socket of a session and returns how it was closed."""
+    async with open_socket(server, session.gsid, session.game.address) as socket:
+        return await socket.closed(seconds=HOLD_S)
 
 
 @contextmanager
@@ -155,6 +167,45 @@ def test_withdrawn_permission_is_effective_at_once_without_the_bus(nodes: Nodes)
             nodes.browser.follow(nodes.browser.submit(f"{session.decision}/continue"))
             assert session.status == "pending"
             assert f"{session.decision}/continue" not in nodes.browser.follow(nodes.browser.get(session.page)).text
+
+
+def test_ban_at_one_node_ends_poll_socket_and_permissions_at_the_other(nodes: Nodes, game: Game) -> None:
+    """The times are printed; a poll that is not woken fails the test, because it is held for longer."""
+    nodes.first.apply({"applications": [{"application_id": 12, "name": "Tanks"}]})
+    nodes.first.apply({"schemas": {"12": {"public_data": {"play": {"value": True}}}}})
+    root, login = new_user(nodes.second), new_user(nodes.second)
+    nodes.second.sso("role", "assign", root, "root", "--app", "1", "--yes")
+    user_id = query(nodes.second, "SELECT user_id FROM users WHERE login = $1", login)[0]["user_id"]
+    with nodes.second.client() as there, nodes.first.client() as here, fresh_browser(nodes.second, login) as browser:
+        credentials = {"login": root, "password": PASSWORD, "factor": "f"}
+        jwt = there.post("/proxy/api/login", json=credentials).json()["jwt"]
+        headers = {"Factor": "f", "Authorization": f"Bearer {jwt}"}
+        question = {"application_id": 12, "data": {"questions": [{"user_id": user_id, "rule": "play"}]}}
+
+        def is_allowed() -> bool:
+            answer = here.post("/api/permissions/check", json=question, headers=headers)
+            return bool(answer.json()["data"][0]["allow"])
+
+        session = game.register(app_id=12)
+        poll = HeldPoll(session)
+        assert browser.get(session.decision).status_code == 200
+        assert is_allowed()
+        socket = ThreadPoolExecutor(1).submit(trio.run, closed_socket, nodes.first, session)
+        assert until(lambda: session.row("socket")["socket"])
+        began = time.monotonic()
+        body = {"scope": {"application_id": 12}, "reason": "Cheating"}
+        banned = there.post(f"/api/admin/users/{user_id}/bans", json=body, headers=headers)
+        committed = time.monotonic()
+        assert banned.status_code == 201, banned.text
+        assert not is_allowed()
+        checked = time.monotonic()
+        refused = poll.answer()
+        answered = time.monotonic()
+        assert (refused.status_code, refused.json()["ban"]["reason"]) == (403, "Cheating")
+        code, event = socket.result(HOLD_S)
+        assert (event["error"], event["ban"]["reason"]) == ("banned", "Cheating")
+        times = {"ban": committed - began, "check": checked - committed, "poll": answered - committed}
+        print({name: f"{1000 * seconds:.0f} ms" for name, seconds in times.items()}, code)
 
 
 def test_key_rotation_by_a_command_reaches_both_nodes(nodes: Nodes) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from sso.gsid.model import GSID, Claim, LoginReady, SessionSnapshot
 
-SNAPSHOT = SessionSnapshot("pending", True, 1, 0, started=100, last_seen=7, ts=130)
+SNAPSHOT = SessionSnapshot("pending", True, 1, 0, None, started=100, last_seen=7, ts=130)
 
 
 def test_repr_of_a_login_hides_its_data() -> None:
@@ -28,7 +28,7 @@ def test_repr_of_a_login_hides_its_data() -> None:
 def test_snapshot_has_an_error_if_the_session_ended_without_a_login(
     status: str, alive: bool, error: str | None
 ) -> None:
-    assert SessionSnapshot(status, alive, 1, 0, 0, 0, 0).error == error
+    assert SessionSnapshot(status, alive, 1, 0, None, 0, 0, 0).error == error
 
 
 @pytest.mark.parametrize(

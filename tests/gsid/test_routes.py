@@ -7,7 +7,7 @@ import pytest
 from sso.gsid.model import Cancelled, Claim, Failed, LoginReady, PollOutcome, Retry, SessionSnapshot
 from sso.gsid.routes import envelope
 
-SNAPSHOT = SessionSnapshot("pending", True, 1, 0, started=100, last_seen=7, ts=130)
+SNAPSHOT = SessionSnapshot("pending", True, 1, 0, None, started=100, last_seen=7, ts=130)
 CLAIM = Claim("g", 1, "c")
 COMMON = {"gsid": "g", "ts": 130, "started": 100, "last_seen": 7}
 

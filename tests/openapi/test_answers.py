@@ -113,6 +113,10 @@ def call_users(api: Api, application: int, studio: Studio) -> str:
     api("update_user", {"tags": []}, {"dry_run": "1"}, **at)
     api("delete_user", **at)
     api("restore_user", **at)
+    scope = {"application_id": application}
+    ban = api("ban_user", {"scope": scope, "until": 4102444800, "reason": "Cheating", "note": "report"}, **at)
+    api("list_user_bans", **at)
+    api("unban_user", ban_id=ban["id"], **at)
     api("create_role", {"application_id": application, "name": "player"})
     roles = [{"name": "player", "expired": 4102444800}]
     api("update_user_permissions", {"application_id": application, "roles": roles, "private_data": RULE}, **at)

@@ -11,7 +11,7 @@ from sso.core.errors import NotFound
 from sso.db.tables import metadata
 from sso.personal_data.export import export_user
 from sso.personal_data.export_store import JSON_COLUMNS, TIME_COLUMNS
-from sso.personal_data.tables import EXPORTED, PSEUDONYMOUS, TRANSIENT, WITHOUT_FOREIGN_KEY
+from sso.personal_data.tables import EXPORTED, KEPT_WITHOUT_PERSONAL_DATA, PSEUDONYMOUS, TRANSIENT, WITHOUT_FOREIGN_KEY
 from sso.services import Services
 from tests.kit.browser import Browser, fresh_browser, query, user_id_of
 from tests.kit.builders import PASSWORD
@@ -68,7 +68,7 @@ def test_every_table_with_a_user_id_is_known() -> None:
     with_user = {table.name: table for table in metadata.tables.values() if "user_id" in table.c}
     assert set(with_user) == {"users", *EXPORTED, *TRANSIENT, *PSEUDONYMOUS}
     for name, table in with_user.items():
-        if name not in ("users", *PSEUDONYMOUS, *WITHOUT_FOREIGN_KEY):
+        if name not in ("users", *PSEUDONYMOUS, *WITHOUT_FOREIGN_KEY, *KEPT_WITHOUT_PERSONAL_DATA):
             (key,) = table.c.user_id.foreign_keys
             assert key.ondelete == "CASCADE", name
     for name, columns in EXPORTED.items():
@@ -102,7 +102,13 @@ def test_export_contains_what_is_stored_and_no_secrets(server: Server, login: st
     assert document["permissions"]["memberships"][0]["role"] == "viewer"
     created, *_, tagged = reversed(document["permissions"]["history"])
     assert (created["kind"], created["before"]) == ("users", None)
-    assert tagged["before"] == {"user_id": account["user_id"], "login": login, "tags": [], "purchases": []}
+    assert tagged["before"] == {
+        "user_id": account["user_id"],
+        "login": login,
+        "tags": [],
+        "purchases": [],
+        "bans": None,
+    }
     assert document["permissions"]["groups"] == [{"group_id": f"{int(account['user_id']):024x}"}]
     assert document["sites"]["consents"][0]["name"] == f"Site {account['user_id']}"
     kinds = [event["kind"] for event in document["history"]]

@@ -186,3 +186,30 @@ def test_administrators_cannot_change_what_makes_a_guest(client: httpx.Client, s
 def test_guests_can_be_off(postgres_server: Any, tmp_path: Any) -> None:
     with running(tmp_path, **QUICK | {"SSO_DATABASE_URL": postgres_server.fresh()}) as server, server.client() as http:
         assert Device().call(http).status_code == 404
+
+
+def test_banned_key_cannot_start_again(client: httpx.Client, server: Server) -> None:
+    """Not as a new guest after the banned one is erased, and not at the application of a narrower ban."""
+    device, application = Device(), new_application(server)
+    user_id = device.sign_in(client)["user_id"]
+    server.sso("user", "ban", user_id, "--reason", "Cheating")
+    refused = device.call(client)
+    assert (refused.status_code, refused.json()["error"], refused.json()["ban"]["reason"]) == (
+        403,
+        "banned",
+        "Cheating",
+    )
+    server.sso("user", "delete", user_id, "--now", "--yes")
+    assert query(server, "SELECT note, user_id FROM user_bans WHERE user_id = $1", user_id)
+    assert device.call(client).json()["error"] == "banned"
+    server.sso("user", "unban", user_id)
+    other = device.sign_in(client)["user_id"]
+    assert other != user_id
+    server.sso("user", "ban", other, "--app", str(application))
+    assert device.sign_in(client)["user_id"] == other
+    assert device.call(client, app_id=application).json()["error"] == "banned"
+    server.sso("user", "delete", other, "--now", "--yes")
+    assert device.call(client, app_id=application).json()["error"] == "banned"
+    again = device.sign_in(client)["user_id"]  # elsewhere; the ban follows the key
+    assert device.call(client, app_id=application).json()["ban"]["scope"] == {"application_id": application}
+    assert again not in (user_id, other)

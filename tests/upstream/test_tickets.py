@@ -173,3 +173,15 @@ def test_second_factor_is_asked_before_the_ticket_is_used_up(server: Server, ste
     server.apply({"identity_providers": [{"id": provider_id, "trusted_second_factor": True}]})
     trusted = send(server, provider_id, steam_store.ticket(), factor="device-1").json()
     assert "acr" not in pyjwt.decode(trusted["jwt"], options={"verify_signature": False})
+
+
+def test_banned_store_account_cannot_start_again(server: Server, steam_store: SteamStore) -> None:
+    provider_id = add_store(server, steam_store)
+    user_id = send(server, provider_id, steam_store.ticket()).json()["user_id"]
+    server.sso("user", "ban", user_id, "--reason", "Cheating")
+    for _ in range(2):  # also after the account is erased
+        refused = send(server, provider_id, steam_store.ticket())
+        assert (refused.status_code, refused.json()["ban"]["reason"]) == (403, "Cheating"), refused.text
+        server.sso("user", "delete", user_id, "--now", "--yes", check=False)
+    server.sso("user", "unban", user_id)
+    assert send(server, provider_id, steam_store.ticket()).json()["created"] is True

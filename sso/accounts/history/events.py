@@ -44,6 +44,8 @@ class EventKind(StrEnum):
     NOTICES_OFF = "notices_off"
     PROFILE_CHANGED = "profile_changed"
     DATA_EXPORTED = "data_exported"
+    BANNED = "banned"  # detail: app_id, of a ban at one application
+    UNBANNED = "unbanned"
     DELETION_REQUESTED = "deletion_requested"
     DELETION_CANCELLED = "deletion_cancelled"
 

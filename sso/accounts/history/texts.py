@@ -42,6 +42,8 @@ TEXTS = {
     EventKind.NOTICES_OFF: _("Sign-in notices turned off"),
     EventKind.PROFILE_CHANGED: _("Profile changed"),
     EventKind.DATA_EXPORTED: _("Data downloaded"),
+    EventKind.BANNED: _("Banned"),
+    EventKind.UNBANNED: _("Ban ended"),
     EventKind.DELETION_REQUESTED: _("Deletion of the account requested"),
     EventKind.DELETION_CANCELLED: _("Deletion of the account cancelled"),
 }

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from quart import Response
 
 from sso.accounts.authentication_context import PASSWORD, is_by_link
-from sso.accounts.errors import AccountClosed, SecondFactorBlocked
+from sso.accounts.errors import AccountClosed, Banned, SecondFactorBlocked
 from sso.accounts.known_devices import KnownDevices
 from sso.accounts.login.flow import LoginFlow
 from sso.accounts.model import SignedIn, User
@@ -18,6 +18,8 @@ from sso.accounts.session_store import Session, SessionStore
 from sso.accounts.sign_in_notices import SignInNotices
 from sso.accounts.terms.terms import TERMS_PATH
 from sso.accounts.visitor import browser_label, remember_browser
+from sso.core.ban import ban_in_force
+from sso.db.clock import DatabaseClock
 from sso.web import language
 from sso.web.cookies import SESSION_COOKIE, VISIT_COOKIE, delete_cookie, read_cookie, read_device_cookie, set_cookie
 from sso.web.redirects import safe_next, see_other
@@ -42,7 +44,11 @@ class LoginCompletion:
         devices: KnownDevices,
         notices: SignInNotices,
         life_s: int,
+        clock: DatabaseClock,
+        appeal_url: str,
     ) -> None:
+        self._clock = clock
+        self._appeal_url = appeal_url
         self._sessions = sessions
         self._requirement = requirement
         self._factors = factors
@@ -75,8 +81,10 @@ class LoginCompletion:
         ``success`` counts a correct password, see `SessionStore.start`.
         Sends a sign-in notice if the browser is not known yet. The caller completes no flow with a session whose user
         must set up a second factor or accept the terms (``is_usable``).
-        Raises AccountClosed if the account is going to be deleted.
+        Raises AccountClosed if the account is going to be deleted, and Banned for a ban of scope "all".
         """
+        if ban := ban_in_force(signed_in.user.bans, self._clock.now()):
+            raise Banned(ban, self._appeal_url)
         if signed_in.user.is_closed:
             raise AccountClosed(signed_in.user, signed_in.auth, needs_code=False)
         address = client_address()

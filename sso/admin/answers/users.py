@@ -19,6 +19,7 @@ class _UserJson(TypedDict):
     terms_accepted: Time | None
     deletion_due: Time | None
     deletion_by: str | None
+    banned: bool
 
 
 USER = RecordShape("User", UserChanges, _UserJson, ("password", "totp_secret"))
@@ -59,9 +60,21 @@ class PersonalDataJson(TypedDict):
     sites: dict[str, Any]
     mailed_links: list[dict[str, Any]]
     permissions: dict[str, Any]
+    bans: list[dict[str, Any]]
     changes: dict[str, Any]
     history: list[dict[str, Any]]
     audit: list[dict[str, Any]]
+
+
+class BanJson(TypedDict):
+    id: str
+    user_id: str
+    scope: str | dict[str, Any]
+    until: int | None
+    reason: str
+    note: str
+    author: str
+    created: Time
 
 
 class InvitationJson(TypedDict):
@@ -107,6 +120,10 @@ class ChangeEventJson(TypedDict):
     users: NotRequired[int]
     erasure_due: NotRequired[Time]
     disabled: NotRequired[bool]
+    ban_id: NotRequired[str]
+    scope: NotRequired[str | dict[str, Any]]
+    until: NotRequired[int | None]
+    reason: NotRequired[str]
     kid: NotRequired[str]
     algorithm: NotRequired[Literal["RS256", "ES256", "EdDSA"]]
     key_id: NotRequired[str]

@@ -1,6 +1,8 @@
 """Users."""
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from sso.cli.context import CommandFailure
 from sso.cli.records.api import PAGE, CommandApi
@@ -8,6 +10,7 @@ from sso.cli.records.types import Fields
 from sso.client import RecordNotFound, RequestRefused, state, users
 from sso.client.call import Record
 
+MAX_BANS = 1000  # a user has fewer
 CENTRAL_APPLICATION, ROOT_ROLE = 1, "root"
 USER_EXISTS = CommandFailure("there is already a user with this login or user id")
 
@@ -72,6 +75,15 @@ class ManagedUsers:
     async def end_sessions(self, user: Fields) -> None:
         await self._api.send(users.end_sessions(user["user_id"]))
 
+    async def bans(self, user: Fields) -> Sequence[Fields]:
+        return await self._api.records(users.bans(user["user_id"]), MAX_BANS)
+
+    async def ban(self, user: Fields, scope: Fields | str, **fields: Any) -> Fields:
+        return await self._api.send(users.ban(user["user_id"], scope, **fields))
+
+    async def unban(self, user: Fields, ban_id: str) -> None:
+        await self._api.send(users.unban(user["user_id"], ban_id))
+
     async def delete(self, user: Fields) -> str:
         closed = await self._api.send(users.delete(user["user_id"]))
         return str(closed["deletion_due"])[:10]
@@ -99,5 +111,6 @@ class ManagedUsers:
 
 def _listed(user: Record) -> Fields:
     state = "deleted" if user["deletion_due"] else "disabled" if user["disabled"] else ""
-    flags = [*([state] if state else []), *user["second_factors"]]
+    banned = ["banned"] if user["banned"] else []
+    flags = [*([state] if state else []), *banned, *user["second_factors"]]
     return {"user_id": user["user_id"], "login": user["login"], "nick": user["nick"], "flags": flags}

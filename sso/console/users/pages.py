@@ -18,7 +18,11 @@ from sso.core.errors import NotFound
 from sso.core.language_names import NAMES
 
 FILTERS = (
-    FilterChoice("status", "Status", (("active", "Active"), ("disabled", "Disabled"), ("closed", "Will be deleted"))),
+    FilterChoice(
+        "status",
+        "Status",
+        (("active", "Active"), ("disabled", "Disabled"), ("closed", "Will be deleted"), ("banned", "Banned")),
+    ),
     FilterChoice("verified", "E-mail address", (("1", "Verified"), ("0", "Not verified"))),
     FilterChoice("two_step", "Two-step sign-in", (("1", "On"), ("0", "Off"))),
     FilterChoice("administrator", "Administrators", (("1", "Only administrators"),)),
@@ -27,7 +31,7 @@ INVITATION = "/invitations/<invitation_id>"
 MAX_INVITATIONS = 1000
 CSV_COLUMNS = (
     "user_id", "login", "nick", "country", "lang", "level", "tags", "purchases", "email_verified", "second_factors",
-    "disabled", "reg_time", "deletion_due", "deletion_by",
+    "disabled", "banned", "reg_time", "deletion_due", "deletion_by",
 )  # fmt: skip
 
 

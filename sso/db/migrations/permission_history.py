@@ -8,7 +8,7 @@ from alembic import op
 
 # kind: (table, owner, key, condition, columns of the image). Columns with secrets must not be among them.
 KINDS = {
-    "users": ("users", "row.user_id", "''", "true", ("user_id", "login", "tags", "purchases")),
+    "users": ("users", "row.user_id", "''", "true", ("user_id", "login", "tags", "purchases", "bans")),
     "user_records": (
         "user_records",
         "row.user_id",
@@ -73,16 +73,22 @@ KINDS = {
         ("id", "project_id", "title", "tags", "conditions"),
     ),
 }
+LATER_COLUMNS = ("bans",)  # that a migration after the first one has added
 OF_USERS = ("users", "user_records", "role_assignments", "group_users", "project_members")
 
 
 def create_permission_history() -> None:
     _create_commit_functions()
-    for kind in KINDS:
-        _create_triggers(kind)
+    for kind, (*_, columns) in KINDS.items():
+        _create_triggers(kind, tuple(name for name in columns if name not in LATER_COLUMNS))
     _erase_with_users()
     # The triggers have locked the tables, so every change that commits after this moment has a version.
     op.execute("INSERT INTO permission_history (since) VALUES (clock_timestamp())")
+
+
+def replace_triggers(kind: str) -> None:
+    """Replaces the triggers of a table after its columns among LATER_COLUMNS were added."""
+    _create_triggers(kind, KINDS[kind][4])
 
 
 def _create_commit_functions() -> None:
@@ -112,27 +118,27 @@ def _create_commit_functions() -> None:
     )
 
 
-def _create_triggers(kind: str) -> None:
-    table, *_, columns = KINDS[kind]
-    op.execute(_function(kind))
+def _create_triggers(kind: str, columns: tuple[str, ...]) -> None:
+    table = KINDS[kind][0]
+    op.execute(_function(kind, columns))
     changed = " OR ".join(f"{_value('OLD', name)} IS DISTINCT FROM {_value('NEW', name)}" for name in columns)
     for operation, condition in {"INSERT": "", "DELETE": "", "UPDATE": f"WHEN ({changed})"}.items():
         op.execute(
-            f"""CREATE TRIGGER {kind}_history_{operation.lower()} AFTER {operation} ON {table}
+            f"""CREATE OR REPLACE TRIGGER {kind}_history_{operation.lower()} AFTER {operation} ON {table}
             FOR EACH ROW {condition} EXECUTE FUNCTION keep_{kind}_version()"""
         )
 
 
-def _function(kind: str) -> str:
+def _function(kind: str, columns: tuple[str, ...]) -> str:
     """Stores the row before the change, once per transaction. A row that is again as it was needs no version."""
     condition = KINDS[kind][3]
-    return f"""CREATE FUNCTION keep_{kind}_version() RETURNS trigger LANGUAGE plpgsql AS $$
+    return f"""CREATE OR REPLACE FUNCTION keep_{kind}_version() RETURNS trigger LANGUAGE plpgsql AS $$
         DECLARE
             this_commit bigint := permission_commit_id();
         BEGIN
             IF TG_OP <> 'INSERT' AND {_of("OLD", condition)} THEN
                 INSERT INTO permission_versions (commit_id, kind, owner, key, image)
-                VALUES (this_commit, {_identity("OLD", kind)}, {_image("OLD", kind)}) ON CONFLICT DO NOTHING;
+                VALUES (this_commit, {_identity("OLD", kind)}, {_image("OLD", columns)}) ON CONFLICT DO NOTHING;
             END IF;
             IF TG_OP <> 'DELETE' AND {_of("NEW", condition)} THEN
                 INSERT INTO permission_versions (commit_id, kind, owner, key)
@@ -140,7 +146,7 @@ def _function(kind: str) -> str:
                 IF NOT FOUND THEN
                     DELETE FROM permission_versions v
                     WHERE (v.commit_id, v.kind, v.owner, v.key) = (this_commit, {_identity("NEW", kind)})
-                        AND v.image = {_image("NEW", kind)};
+                        AND v.image = {_image("NEW", columns)};
                 END IF;
             END IF;
             RETURN NULL;
@@ -152,8 +158,7 @@ def _identity(row: str, kind: str) -> str:
     return f"'{kind}', {_of(row, owner)}, {_of(row, key)}"
 
 
-def _image(row: str, kind: str) -> str:
-    *_, columns = KINDS[kind]
+def _image(row: str, columns: tuple[str, ...]) -> str:
     return "jsonb_build_object({})".format(", ".join(f"'{name}', {_value(row, name)}" for name in columns))
 
 

@@ -13,6 +13,7 @@ from sso.db.tables.accounts import (
     user_ids,
     users,
 )
+from sso.db.tables.bans import banned_identities, user_bans
 from sso.db.tables.changes import change_events, change_stream, webhook_failures, webhooks
 from sso.db.tables.columns import metadata
 from sso.db.tables.gsid import game_sessions, game_violations
@@ -64,6 +65,7 @@ __all__ = [
     "application_keys",
     "applications",
     "audit",
+    "banned_identities",
     "browser_sessions",
     "change_events",
     "change_stream",
@@ -109,6 +111,7 @@ __all__ = [
     "upstream_attempts",
     "upstream_nonces",
     "used_puzzles",
+    "user_bans",
     "user_groups",
     "user_ids",
     "user_records",

@@ -17,6 +17,7 @@ from sqlalchemy import (
     func,
     text,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from sso.db.tables.columns import (
     SEALED,
@@ -72,6 +73,8 @@ users = Table(
     timestamp_column("deletion_due", nullable=True),  # when the account will be erased; it is disabled until then
     # Who may keep it: user; operator (support only); disabled (support only, and it stays disabled).
     Column("deletion_by", Text),
+    # The bans in user_bans, as sso.core.ban reads them; NULL: none. Statements that read the user need no other table.
+    Column("bans", JSONB),
     # For searches and sorted lists. The migration gives the first two the collation "C".
     Index("ix_users_login_key_c", "login_key"),
     Index("ix_users_nick_c", text("lower(nick)"), "user_id"),
@@ -83,6 +86,7 @@ users = Table(
     Index("ix_users_tags", "tags", postgresql_using="gin"),  # these three: for conditions of roles and groups
     Index("ix_users_purchases", "purchases", postgresql_using="gin"),
     Index("ix_users_domain", text("""\"substring\"(login_key, '@([^@]*)$'::text)""")),  # substring(… FROM …)
+    Index("ix_users_banned", "user_id", postgresql_where=text("bans IS NOT NULL")),
     Index("ix_users_deletion_due", "deletion_due", postgresql_where=text("deletion_due IS NOT NULL")),
 )
 
@@ -289,12 +293,4 @@ account_events = Table(
     Column("times", Integer, nullable=False, server_default=text("1")),  # failed attempts that share the row
     timestamp_column("last_at", nullable=True),  # the last of them
     Index("ix_account_events_user_id", "user_id", "id"),
-)
-
-# Ids of erased users: they occur in the audit trail, so no other user gets them.
-erased_users = Table(
-    "erased_users",
-    metadata,
-    Column("user_id", Text, primary_key=True),
-    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now()),
 )

@@ -1,7 +1,7 @@
 """Game sessions: a game or a device waits until its user signs in with a browser."""
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, Table, Text, text
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from sso.db.tables.columns import (
     bool_column,
@@ -67,10 +67,13 @@ game_sessions = Table(
     Column("auth_time", BigInteger),  # when the user signed in with the browser that confirmed
     Column("auth", Text),
     Column("grant_id", Text),  # the grant of the newest claim
+    Column("viewer", Text),  # the user to whose browser the page is shown
+    Column("ban", JSONB),  # that has ended the session; see sso.core.ban
     expiry_index("game_sessions"),
     # Not partial: a plan made while the table is small would read all of a partial index for a login.
     Index("ix_game_sessions_created", "created", "location"),
     Index("ix_game_sessions_user_id", "user_id"),
+    Index("ix_game_sessions_viewer", "viewer"),
     Index("ix_game_sessions_client_id", "client_id", postgresql_where=text("client_id IS NOT NULL")),
     Index("ix_game_sessions_user_code", "user_code", unique=True, postgresql_where=text("client_id IS NOT NULL")),
     postgresql_with={"fillfactor": "70"},  # room for HOT updates: every poll updates the row

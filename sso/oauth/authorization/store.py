@@ -5,6 +5,7 @@ from typing import Any
 
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.session_store import Session
+from sso.core.ban import Ban
 from sso.core.ids import digest, secret_token
 from sso.db.batch.skip_locked import SkipLockedBatch
 from sso.db.batch.statement import BatchStatement
@@ -13,7 +14,7 @@ from sso.db.database import Database
 from sso.db.statement import Statement
 from sso.db.transaction import Row, Transaction
 from sso.oauth.clients.redirect_uris import match_redirect_uri
-from sso.oauth.errors import AuthorizationFinished, InvalidRedirectUri
+from sso.oauth.errors import AuthorizationError, AuthorizationFinished, InvalidRedirectUri
 from sso.oauth.model import AuthorizationRequest, Client, PendingAuthorization
 
 _SAVE = BatchStatement(
@@ -80,11 +81,12 @@ _ISSUE_CODE = BatchStatement(
         SELECT * FROM {items}
     ), locked_users AS (
         -- The users who are not disabled.
-        SELECT user_id, valid_from FROM users WHERE user_id = ANY (ARRAY(SELECT user_id FROM item)) AND NOT disabled
+        SELECT user_id, valid_from, bans FROM users
+        WHERE user_id = ANY (ARRAY(SELECT user_id FROM item)) AND NOT disabled
         ORDER BY user_id FOR SHARE {if_locked}
     ), locked_clients AS (
         -- The clients that still exist.
-        SELECT client_id FROM oauth_clients WHERE client_id = ANY (ARRAY(SELECT client_id FROM item))
+        SELECT client_id, application_id FROM oauth_clients WHERE client_id = ANY (ARRAY(SELECT client_id FROM item))
         ORDER BY client_id FOR KEY SHARE {if_locked}
     ), valid_sessions AS (
         -- The browser sessions that have not ended.
@@ -94,7 +96,7 @@ _ISSUE_CODE = BatchStatement(
     ), signed_in AS (
         -- The items whose user is still signed in. Without a session, a pending authorization stays pending.
         SELECT item.*, valid_sessions.created, valid_sessions.authenticated, valid_sessions.auth, valid_sessions.sid,
-            locked_users.valid_from
+            locked_users.valid_from, ban_in_force(locked_users.bans, ARRAY[locked_clients.application_id]) AS ban
         FROM item JOIN locked_users USING (user_id) JOIN locked_clients USING (client_id)
             JOIN valid_sessions ON valid_sessions.digest = item.session AND valid_sessions.user_id = item.user_id
     ), locked_requests AS (
@@ -104,7 +106,7 @@ _ISSUE_CODE = BatchStatement(
     ), finished AS (
         -- The items whose pending authorization is finished by this statement: each one only once.
         DELETE FROM oauth_requests r USING locked_requests, signed_in p
-        WHERE r.digest = locked_requests.digest AND r.digest = p.request
+        WHERE r.digest = locked_requests.digest AND r.digest = p.request AND p.ban IS NULL
         RETURNING p.n
     ), new_codes AS (
         -- A code for each item that has no pending authorization or has finished it.
@@ -116,10 +118,10 @@ _ISSUE_CODE = BatchStatement(
             greatest(floor(extract(epoch FROM now())), p.valid_from),
             coalesce(p.expires, now() + make_interval(secs => p.lifetime_s))
         FROM signed_in p JOIN oauth_clients c ON c.client_id = p.client_id AND NOT c.disabled
-        WHERE p.request IS NULL OR p.n IN (SELECT n FROM finished)
+        WHERE p.ban IS NULL AND (p.request IS NULL OR p.n IN (SELECT n FROM finished))
         RETURNING digest
     )
-    SELECT n, digest IN (SELECT digest FROM new_codes) AS is_issued FROM signed_in""",
+    SELECT n, digest IN (SELECT digest FROM new_codes) AS is_issued, ban FROM signed_in""",
     columns={
         "digest": "bytea",
         "client_id": "text",
@@ -226,7 +228,8 @@ class AuthorizationStore:
         """Returns a new code for the session's user, or None if the session has ended.
 
         Finishes ``pending``; raises AuthorizationFinished if it is finished already. The code expires when ``pending``
-        does, because the OAuth session begins with the authorization request and not with the sign-in.
+        does, because the OAuth session begins with the authorization request and not with the sign-in. Raises
+        AuthorizationError if the user is banned at the application of the client.
         """
         code = secret_token()
         row = await self._issue_code(
@@ -246,6 +249,8 @@ class AuthorizationStore:
         )
         if row is None:
             return None
+        if row["ban"]:
+            raise AuthorizationError("access_denied", Ban.from_json(row["ban"]).description)
         if not row["is_issued"]:
             raise AuthorizationFinished
         return code

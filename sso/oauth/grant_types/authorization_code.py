@@ -123,6 +123,8 @@ class AuthorizationCodeGrant:
             raise InvalidGrant("the key of the DPoP proof differs from dpop_jkt of the authorization request")
         if not result.resources_match:
             raise InvalidTarget("resource: expected some of those of the authorization request")
+        if result.ban:
+            raise InvalidGrant(result.ban.description)
 
     async def _replayed(self, result: RefusedCode, code: str) -> InvalidGrant:
         """RFC 6749 section 4.1.2: the code was redeemed before, perhaps by a thief, so its tokens are revoked."""

@@ -153,6 +153,8 @@ class RefreshTokenGrant:
             return InvalidGrant("the refresh token is bound to another key than that of the DPoP proof")
         if not result.resources_match:
             return InvalidTarget("resource: expected some of those of the authorization request")
+        if result.ban:
+            return InvalidGrant(result.ban.description)
         if result.grant_exists and result.grant_valid:
             # The token was already replaced, so two parties hold it: one of them may be a thief.
             log.warning("oauth.refresh_replayed", client=client.client_id, grant=presented.grant_id[:8])

@@ -77,7 +77,9 @@ REDEEM = BatchStatement(
             k.scopes, k.nonce, k.auth_time, k.auth, k.sid, k.issued, item.dpop_jkt, item.grant_jkt, item.session_s,
             c.backchannel_logout_uri <> '' AS is_notified, k.resources AS grant_resources,
             coalesce(string_to_array(item.resources, ' '), k.resources) AS resources,
-            item.may_redeem AND NOT u.disabled AND k.issued >= u.valid_from AND k.failures < {MAX_CODE_FAILURES}
+            ban_in_force(u.bans, ARRAY[c.application_id]) AS ban,
+            item.may_redeem AND NOT u.disabled AND ban_in_force(u.bans, ARRAY[c.application_id]) IS NULL
+                AND k.issued >= u.valid_from AND k.failures < {MAX_CODE_FAILURES}
                 AND 'authorization_code' = ANY (c.grant_types)
                 AND jsonb_build_array(c.redirect_hosts, c.redirect_uris) = CAST(item.client_redirects AS jsonb)
                 AS is_redeemable,
@@ -143,7 +145,9 @@ ROTATE = BatchStatement(
                 AS redirect_uri_matches,
             coalesce({_KEY_MATCHES.format("g")}, false) AS key_matches,
             coalesce({_RESOURCES_MATCH.format("g")}, false) AS resources_match,
-            coalesce(NOT u.disabled AND g.issued >= u.valid_from AND g.head_exp > t AND g.ends > t
+            ban_in_force(u.bans, ARRAY[c.application_id]) AS ban,
+            coalesce(NOT u.disabled AND ban_in_force(u.bans, ARRAY[c.application_id]) IS NULL
+                AND g.issued >= u.valid_from AND g.head_exp > t AND g.ends > t
                 AND 'refresh_token' = ANY (c.grant_types), false) AS grant_valid
         FROM clock, item JOIN oauth_clients c ON c.client_id = item.client_id
         LEFT JOIN oauth_grants g ON g.id = item.grant_id AND g.client_id IS NOT DISTINCT FROM item.client_id
@@ -185,7 +189,8 @@ ROTATE = BatchStatement(
         FROM issued JOIN checked s ON s.n = issued.n
         ON CONFLICT (digest) DO NOTHING
     )
-    SELECT c.*, s.n, s.grant_exists, s.authenticated, s.redirect_uri_matches, s.grant_valid, s.grant_redirect_uri,
+    SELECT c.*, s.n, s.grant_exists, s.authenticated, s.redirect_uri_matches, s.grant_valid, s.ban,
+        s.grant_redirect_uri,
         s.key_matches, s.resources_match, s.dpop_jkt,
         coalesce(string_to_array(s.resources, ' '), issued.resources) AS resources,
         s.snapshot_token_id, s.login, s.nick, s.lang, s.email_verified, s.updated_at, issued.id AS grant_id,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from sso.core.ban import Ban
 from sso.core.ids import digest, secret_token
 from sso.db.batch.statement_batch import Batch
 from sso.db.database import Database
@@ -49,6 +50,7 @@ class RefusedCode:
     is_redeemed: bool
     key_matches: bool
     resources_match: bool
+    ban: Ban | None  # of the user
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class RotationResult:
     resources_match: bool
     lost_race: bool  # all checks passed, but a concurrent transaction rotated the token first
     issued: IssuedTokens | None
+    ban: Ban | None  # of the user
 
 
 class TokenStore:
@@ -221,6 +224,7 @@ def _refused_code(row: Row) -> RefusedCode:
         is_redeemed=row["is_redeemed"],
         key_matches=row["key_matches"],
         resources_match=row["resources_match"],
+        ban=Ban.from_json(row["ban"]) if row["ban"] else None,
     )
 
 
@@ -239,4 +243,5 @@ def _rotation_result(row: Row, token_id: str) -> RotationResult:
         resources_match=row["resources_match"],
         lost_race=issued is None and checks_passed and row["snapshot_token_id"] == token_id,
         issued=issued,
+        ban=Ban.from_json(row["ban"]) if row["ban"] else None,
     )

@@ -7,6 +7,7 @@ and among roles a true value wins over a false one. Entries and assignments that
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from sso.core.ban import Ban, ban_in_force
 from sso.perm.engine import rules
 from sso.perm.engine.compiled_application import CompiledApplication
 from sso.perm.engine.facts import PermissionFacts
@@ -16,6 +17,8 @@ from sso.perm.engine.records import NO_RECORD, OwnRecord
 from sso.perm.engine.reserved_names import CENTRAL_APPLICATION_ID
 from sso.perm.engine.rules import RuleEntry, RuleSource
 from sso.perm.engine.secret_rights import ALL, SELF, secret_rights
+
+APPLICATION_LEVELS = ("applications", "services")
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class EffectivePermissions:
 def compute_permissions(application: CompiledApplication, facts: PermissionFacts, now: int) -> EffectivePermissions:
     if facts.removed or (facts.home is not None and facts.home.removed):
         return no_permissions(application.application_id, now)
+    if facts.bans and facts.ban(application.application_id, now):
+        return no_permissions(application.application_id, now)
     if facts.user.is_guest and application.application_id == CENTRAL_APPLICATION_ID:
         return no_permissions(application.application_id, now)
     held_roles = compute_held_roles(application, facts, now)
@@ -48,9 +53,24 @@ def compute_permissions(application: CompiledApplication, facts: PermissionFacts
             for project in facts.projects
         )
         projects = tuple(access for access in accesses if access is not None)
+        if facts.bans:
+            projects = tuple(_without_banned(projects, facts.bans, now))
     sources = _rule_sources(application, facts.own, held_roles, now)
     self_written, shadowed = _public_paths(application, facts.own, sources, now)
     return EffectivePermissions(application.application_id, now, held_roles, sources, projects, self_written, shadowed)
+
+
+def _without_banned(projects: Iterable[ProjectAccess], bans: tuple[Ban, ...], now: int) -> Iterator[ProjectAccess]:
+    """Leaves out the projects in which the user is banned, and the rights at applications where the user is."""
+    for access in projects:
+        if ban_in_force(bans, now, (), (access.project.id,)) is None:
+            scopes = [
+                scope
+                for scope in access.scopes
+                if scope.level not in ("applications", "services")
+                or not ban_in_force(bans, now, (int(scope.resource),))
+            ]
+            yield replace(access, scopes=tuple(scopes))
 
 
 def no_permissions(application_id: int, now: int) -> EffectivePermissions:

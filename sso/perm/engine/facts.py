@@ -7,6 +7,7 @@ compiled once per version (see `compiled_application`). Times are Unix seconds, 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sso.core.ban import Ban, ban_in_force
 from sso.perm.engine.conditions import Condition
 from sso.perm.engine.records import NO_RECORD, Assignment, OwnRecord
 from sso.perm.engine.reserved_names import project_key
@@ -85,3 +86,8 @@ class PermissionFacts:
     removed: bool = False  # whether the application is removed
     home: ProjectFacts | None = None  # the project of the application, which may grant and revoke its roles
     projects: tuple[ProjectFacts, ...] = ()  # where the user is a member; loaded for the central application only
+    bans: tuple[Ban, ...] = ()  # of the user, of all scopes
+
+    def ban(self, application_id: int, now: int) -> Ban | None:
+        """Returns the ban of the user at the application."""
+        return ban_in_force(self.bans, now, (application_id,), (self.home.id,) if self.home else ())

@@ -20,11 +20,13 @@ _HELD_IN_PROJECTS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("project", "project.can_manage_project"),
         ("project", "project.can_remove_project"),
         ("project", "project.can_manage_groups"),
+        ("project", "project.can_ban_users"),
         ("groups", "group.can_manage_group"),
     ),
     MANAGE_APPLICATIONS: (
         ("project", "project.can_manage_applications"),
         ("applications", "app.can_manage_app_api_keys"),
+        ("applications", "app.can_ban_users"),
     ),
 }
 

@@ -44,6 +44,7 @@ class Operation(Enum):
     SCHEMA_READ = auto()
     SCHEMA_MODIFY = auto()
     SCHEMA_SECRET_DATA = auto()  # the rules that the service itself reads
+    USER_BAN = auto()  # in a project, or at an application
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ REQUIRED: Mapping[Operation, tuple[Alternative, ...]] = {
     Operation.SCHEMA_READ: (Secret("canReadSchema"), _VIEW_ALL_APPLICATIONS),
     Operation.SCHEMA_MODIFY: (Secret("canModifySchema"), _MANAGE_ALL_APPLICATIONS),
     Operation.SCHEMA_SECRET_DATA: (_MANAGE_ALL_APPLICATIONS,),
+    Operation.USER_BAN: (InProject("project.can_ban_users"), OnApplication("app.can_ban_users")),
 }
 # The rules over the whole service that are alternatives in the table.
 ROOT_RULES = frozenset(item.rule for row in REQUIRED.values() for item in row if isinstance(item, Root))

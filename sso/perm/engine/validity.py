@@ -22,6 +22,9 @@ def valid_until(facts: PermissionFacts, now: int) -> int:
             return now + 1
         if now < assignment.expired < ends:
             ends = assignment.expired
+    for ban in facts.bans:
+        if ban.until is not None and now < ban.until < ends:
+            ends = ban.until
     for section in SECTIONS:
         for _, node in rules.rule_nodes(getattr(facts.own, section), section):
             expired = node.get("expired")

@@ -20,7 +20,7 @@ class Administration(IntEnum):
 _ROOT = """SELECT coalesce(max(CASE WHEN a.ttl > 0 OR a.expired = 0 THEN 2 ELSE 1 END), 0)
     FROM role_assignments a JOIN users u USING (user_id) WHERE a.application_id = :application_id AND a.name = :name
         AND (a.ttl > 0 OR a.expired = 0 OR a.expired > extract(epoch FROM now()))"""
-_ROOT_OF_ENABLED = Statement(f"{_ROOT} AND NOT u.disabled")
+_ROOT_OF_ENABLED = Statement(f"{_ROOT} AND NOT u.disabled AND u.bans IS NULL")
 _ROOT_OF_USERS = Statement(f"{_ROOT} AND u.user_id = ANY(CAST(:user_ids AS text[]))")
 _PROJECTS_WITH_ROLES = Statement(
     """SELECT DISTINCT m.project_id FROM project_members m JOIN projects p ON p.id = m.project_id AND NOT p.removed

@@ -22,6 +22,7 @@ ROOT_RULES = {
     "can_publish_services": "Change the service metadata and tags of applications.",
     "can_view_users": "See users, their sessions, games, second factors and permissions.",
     "can_manage_users": "Create, change, disable and delete users, end their sessions and reset their factors.",
+    "can_ban_users": "Ban users everywhere, in any project and at any application, and lift bans.",
     "can_view_audit": "See every entry of the audit trail.",
     "can_view_applications": "See all applications except the central one, their schemas, roles and assignments.",
     "can_manage_applications": "Change these applications, their schemas, roles, access keys and assignments.",
@@ -46,10 +47,12 @@ GENERIC_RULES = {
         "can_remove_project": "Remove the project.",
         "can_manage_applications": "Create, change and remove the project's applications, and their roles.",
         "can_manage_groups": "Create, change, tag and remove the project's groups.",
+        "can_ban_users": "Ban users in the project and at its applications, and lift such bans.",
     },
     "app": {
         "can_view_app": "See the application.",
         "can_manage_app_api_keys": "Create and remove the application's access keys.",
+        "can_ban_users": "Ban users at the application, and lift such bans.",
     },
     "srv": {
         "can_view_service": "See the service.",
@@ -134,7 +137,12 @@ ROLES = (
         {
             **{section: _granted(section) for section in GENERIC_RULES},
             "project": _granted(
-                "project", "can_view_project", "can_manage_project", "can_manage_applications", "can_manage_groups"
+                "project",
+                "can_view_project",
+                "can_manage_project",
+                "can_manage_applications",
+                "can_manage_groups",
+                "can_ban_users",
             ),
         },
     ),

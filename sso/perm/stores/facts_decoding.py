@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sso.core.ban import read_bans
 from sso.core.net import Address
 from sso.db.transaction import Row
 from sso.perm.engine.decode import decode_group, decode_own_record, decode_project
@@ -18,6 +19,7 @@ def decode_facts(row: Row, user_id: str, address: Address | None) -> PermissionF
         removed=row["removed"],
         home=_project(row["home"], user_id) if row["home"] else None,
         projects=tuple(_project(project, user_id) for project in row["projects"] or ()),
+        bans=read_bans(row["bans"]),
     )
 
 

@@ -29,8 +29,8 @@ def facts_sql(items: str, suffix: str = "", more: str = "") -> str:
             SELECT coalesce(jsonb_agg(jsonb_build_array(m.level, m.resource, m.role, m.expired, m.ttl)
                 ORDER BY m.position), '[]')
             FROM project_members{suffix} m WHERE m.project_id = p.id AND m.user_id = item.user_id))"""
-    return f"""SELECT item.n, u.login, u.tags, u.purchases, u.user_id IS NOT NULL AS known, a.removed, a.revision,
-        a.settings AS app_settings, a.name AS app_name,
+    return f"""SELECT item.n, u.login, u.tags, u.purchases, u.bans, u.user_id IS NOT NULL AS known, a.removed,
+        a.revision, a.settings AS app_settings, a.name AS app_name,
         (SELECT jsonb_build_object('login', r.login, 'public_data', r.public_data, 'private_data', r.private_data,
             'secret_data', r.secret_data)
          FROM user_records{suffix} r

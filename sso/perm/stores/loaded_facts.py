@@ -103,6 +103,8 @@ class LoadedFacts:
 
     def secret_rights(self, now: int) -> SecretRights:
         """Returns the user's rights in secret_data of the application."""
+        if self.facts.bans and self.facts.ban(self.application.application_id, now):
+            return self.rights_of_everyone(now)
         return self.remember("secret_rights", now, lambda: secret_rights(self.application.schema, self.facts.own, now))
 
     def rights_of_everyone(self, now: int) -> SecretRights:

@@ -8,7 +8,7 @@ the rows that have no such version.
 from sso.db.statement import Statement
 from sso.perm.stores.facts_sql import application_sql, facts_sql
 
-JSON_FACTS = ("app_settings", "record", "roles", "home", "projects")  # columns of `facts_sql`
+JSON_FACTS = ("bans", "app_settings", "record", "roles", "home", "projects")  # columns of `facts_sql`
 LATEST = 253402300799  # the end of the year 9999, which every function for times accepts
 
 _USERS = "ARRAY[CAST(:user_id AS text)]"

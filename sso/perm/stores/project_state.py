@@ -38,7 +38,9 @@ _MEMBERS = Statement(
         AND (CAST(:roles AS text[]) IS NULL OR (level = 'project' AND role = ANY(CAST(:roles AS text[]))))"""
 )
 _USERS = Statement(
-    "SELECT user_id, login, tags, purchases, disabled FROM users WHERE user_id = ANY(CAST(:ids AS text[]))"
+    """SELECT user_id, login, tags, purchases,
+        disabled OR ban_in_force(bans, CAST(ARRAY[] AS int[])) IS NOT NULL AS disabled
+    FROM users WHERE user_id = ANY(CAST(:ids AS text[]))"""
 )
 
 

@@ -27,7 +27,8 @@ _ROWS = Statement(
     FROM users u WHERE u.user_id = ANY(CAST(:ids AS text[]))"""
 )
 _ACCOUNTS = Statement(
-    """SELECT user_id, login, login_key, tags, purchases, disabled FROM users
+    """SELECT user_id, login, login_key, tags, purchases,
+        disabled OR ban_in_force(bans, CAST(ARRAY[] AS int[])) IS NOT NULL AS disabled FROM users
     WHERE user_id = ANY(CAST(:names AS text[])) OR login_key = ANY(CAST(:names AS text[]))"""
 )
 _FIRST_GUEST = Statement("SELECT user_id FROM users WHERE user_id = ANY(CAST(:ids AS text[])) AND login = '' LIMIT 1")

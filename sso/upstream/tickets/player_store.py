@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from sso.accounts.bans.identity_store import link_identity, provider_identity, refuse_banned
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import GUEST_TAG, User
 from sso.accounts.nickname import InvalidNickname, parse_nickname
@@ -39,9 +40,9 @@ class NoPlayer(Exception):
 
 
 async def use_ticket(
-    tx: Transaction, provider: IdentityProvider, account: StoreAccount, language: str, address: str
+    tx: Transaction, provider: IdentityProvider, account: StoreAccount, language: str, address: str, appeal_url: str
 ) -> Player:
-    """Uses the ticket up and returns its player. Raises TicketUsed, NoPlayer or UniqueViolation.
+    """Uses the ticket up and returns its player. Raises TicketUsed, NoPlayer, Banned or UniqueViolation.
 
     UniqueViolation means that another ticket of the same store account has just created the player.
     """
@@ -54,6 +55,7 @@ async def use_ticket(
         return Player(user, is_new=False)
     if not provider.create_users:
         raise NoPlayer
+    await refuse_banned(tx, provider_identity(provider.provider_id, account.subject), appeal_url)
     return Player(await _create_player(tx, provider, account, language, address), is_new=True)
 
 
@@ -64,6 +66,7 @@ async def _create_player(
     row = await tx.row(_CREATE, user_id=user_id, nick=_nickname(account, user_id), lang=language)
     identity = UpstreamIdentity(account.subject, account.name or account.subject)
     await insert_link(tx, record_id(), provider.provider_id, user_id, identity, None)
+    await link_identity(tx, user_id, provider_identity(provider.provider_id, account.subject))
     actor = AuditActor(user_id=user_id, address=address)
     await trail.write(tx, actor, "user.create", user_id, None, {"provider": provider.provider_id, "tags": [GUEST_TAG]})
     await record_event(tx, user_id, EventKind.REGISTERED)

@@ -36,7 +36,9 @@ class TicketSignIn:
         rate_limiter: LoginRateLimiter,
         codes: CodeCheck,
         requirement: UsedFactorRequirement,
+        appeal_url: str,
     ) -> None:
+        self._appeal_url = appeal_url
         self._database = database
         self._verification = verification
         self._rate_limiter = rate_limiter
@@ -48,7 +50,7 @@ class TicketSignIn:
     ) -> tuple[SignedIn, bool]:
         """Returns the sign-in, and whether its user is new. Wrong tickets count like failed logins of the address.
 
-        Raises InvalidCredentials, StoreUnavailable, NotLinked, AccountClosed, OtpRequired, SecondFactorNotUsed,
+        Raises InvalidCredentials, Banned, StoreUnavailable, NotLinked, AccountClosed, OtpRequired, SecondFactorNotUsed,
         TooManyAttempts or FieldError. Only a ticket that signs in is used up.
         """
         provider = await self._verification.provider(provider_id)
@@ -94,7 +96,14 @@ class TicketSignIn:
     async def _use_ticket(
         self, provider: IdentityProvider, account: StoreAccount, language: str, peer: Address
     ) -> Player:
-        work = partial(use_ticket, provider=provider, account=account, language=language, address=str(peer))
+        work = partial(
+            use_ticket,
+            provider=provider,
+            account=account,
+            language=language,
+            address=str(peer),
+            appeal_url=self._appeal_url,
+        )
         try:
             try:
                 return await self._database.transaction(work)

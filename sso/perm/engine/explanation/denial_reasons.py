@@ -6,6 +6,7 @@ The first reason is the nearest: the one with the least left to change until the
 from collections.abc import Iterator
 from typing import Any
 
+from sso.core.ban import Ban, ban_in_force
 from sso.perm.engine import rules
 from sso.perm.engine.compiled_application import CompiledApplication, CompiledRole
 from sso.perm.engine.conditions import compare
@@ -22,6 +23,7 @@ MAX_REASONS = 20
 # From the nearest to holding the rule to the furthest.
 NEARNESS = (
     "removed",
+    "banned",
     "public_only",
     "own_value",
     "revoked",
@@ -48,6 +50,8 @@ def denial_reasons(
 ) -> list[dict[str, Any]]:
     if facts.removed or (facts.home is not None and facts.home.removed):
         return [_reason("removed", "the application, or the project that it belongs to, is removed")]
+    if ban := facts.ban(application.application_id, effective.now):
+        return [_banned(ban)]
     if isinstance(rule, ProjectRule):
         reasons = list(_project_reasons(application, facts, effective, rule))
     else:
@@ -60,6 +64,10 @@ def denial_reasons(
     if not reasons:
         reasons = [_reason("unknown", "neither the schema nor a role of the application has this rule")]
     return sorted(reasons, key=lambda reason: NEARNESS.index(reason["reason"]))[:MAX_REASONS]
+
+
+def _banned(ban: Ban) -> dict[str, Any]:
+    return _reason("banned", ban.description, until=ban.until, scope=ban.scope)
 
 
 def _reason(word: str, text: str, **details: Any) -> dict[str, Any]:
@@ -161,6 +169,9 @@ def _project_reasons(
     if project is None:
         yield _reason("no_membership", "the user is not a member of this project", project_id=rule.project)
         return
+    resource = int(rule.resource) if rule.level in ("applications", "services") and rule.resource.isdecimal() else 0
+    if ban := ban_in_force(facts.bans, effective.now, (resource,), (project.id,)):
+        yield _banned(ban)
     if (exclusion := project_exclusion(project, facts.user)) is not None:
         yield _reason("project_closed", exclusion.value, project_id=project.id)
     if (rule.level, rule.resource) not in frozenset(project_scopes(project)):
