@@ -25,7 +25,7 @@ def install(module: types.ModuleType, tree: ast.Module) -> None:
 
 
 def _exchange_class(old: type, new: type) -> None:
-    for name, value in vars(new).items():
+    for name, value in list(vars(new).items()):
         before = vars(old).get(name)
         inner, inner_before = _unwrapped(value), _unwrapped(before)
         if _function(inner) and _function(inner_before):
