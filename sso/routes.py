@@ -185,9 +185,9 @@ def _api_routes(s: Services) -> Iterator[Blueprint]:
         s.sign_in_notices,
         s.used_factor,
     )
-    limiter, appeal_url = s.password_login.rate_limiter, s.settings.appeal_url or ""
-    tickets = TicketSignIn(s.database, s.upstream.tickets, limiter, codes, s.used_factor, appeal_url)
-    yield ticket_routes(tickets, s.known_devices, s.authentication_data, s.applications, s.sign_in_notices)
+    limiter, issuer = s.password_login.rate_limiter, s.authentication_data
+    tickets = TicketSignIn(s.database, s.upstream.links, s.upstream.tickets, limiter, codes, s.used_factor)
+    yield ticket_routes(tickets, s.user_jwts, s.known_devices, issuer, s.applications, s.sign_in_notices)
     yield oauth_routes(
         s.oauth.token_endpoint,
         s.oauth.revocation,

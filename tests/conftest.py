@@ -30,7 +30,7 @@ FOLDERS_WITH_SHARED_SERVER = {"accounts", "browser", "console", "e2e", "web"}
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--store-durations", action="store_true", help="write tests/durations.json")
-    parser.addoption("--shuffle", type=int, metavar="SEED", help="run the tests of each file in random order")
+    parser.addoption("--shuffle", type=int, default=0, metavar="SEED", help="run the tests in a random order")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -48,6 +48,17 @@ def pytest_configure(config: pytest.Config) -> None:
     structlog.configure(processors=[*default[:-1], plain])
     # A cached logger would keep the configuration of the test that used it first.
     structlog.configure = _without_cache(structlog.configure)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"order of the tests: --shuffle {config.option.shuffle}"
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: pytest.ExitCode, config: pytest.Config
+) -> None:
+    if exitstatus:
+        terminalreporter.line(pytest_report_header(config))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -71,7 +82,7 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    order_files(items, config.getoption("shuffle"))
+    order_files(items, config.option.shuffle)
 
 
 def pytest_collection_finish() -> None:
@@ -180,7 +191,7 @@ def own_server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.Temp
 def _new_server(postgres_server: postgres.Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with two workers and a new database."""
     dsn = postgres_server.fresh()
-    settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0"}
+    settings = QUICK | {"SSO_DATABASE_URL": dsn, "SSO_WORKERS": "2", "SSO_RATE_LOGIN": "0", "SSO_DATABASE_POOL": "5"}
     settings |= {"SSO_RATE_AUTHORIZE": "0", "SSO_RATE_USER_CODE": "0"}
     with running(tmp_path_factory.mktemp("server"), **settings) as server:
         server.keep_services_open()

@@ -40,11 +40,17 @@ MAX_LINES = 300
 def _forgotten_afterwards() -> Iterator[None]:
     yield
     tree.cache_clear()
+    nodes.cache_clear()
 
 
 @cache
 def tree(name: str) -> ast.Module:
     return ast.parse(FILES[name].read_text())
+
+
+@cache
+def nodes(name: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree(name)))
 
 
 @cache
@@ -54,7 +60,7 @@ def imports(name: str) -> tuple[str, ...]:
 
 
 def _imports(name: str) -> Iterator[str]:
-    for node in ast.walk(tree(name)):
+    for node in nodes(name):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -98,7 +104,7 @@ def test_modules_have_no_import_cycles() -> None:
 def test_class_names_are_unique() -> None:
     files: dict[str, list[str]] = defaultdict(list)
     for name in FILES:
-        for node in ast.walk(tree(name)):
+        for node in nodes(name):
             if isinstance(node, ast.ClassDef):
                 files[node.name].append(name)
     assert {name: found for name, found in files.items() if len(found) > 1} == {}
@@ -181,7 +187,7 @@ def test_one_file_writes_the_output_of_commands() -> None:
         name
         for name in FILES
         if package(name) == "cli"
-        for node in ast.walk(tree(name))
+        for node in nodes(name)
         if isinstance(node, ast.Call)
         and ast.unparse(node.func) in ("click.echo", "click.secho", "print", "sys.stdout.write")
     }
@@ -264,7 +270,7 @@ def test_only_named_modules_read_the_clock_of_the_host() -> None:
     readers = {
         name
         for name in FILES
-        for node in ast.walk(tree(name))
+        for node in nodes(name)
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name | ast.Attribute)
         and (node.value.id if isinstance(node.value, ast.Name) else node.value.attr, node.attr) in reading
@@ -280,7 +286,7 @@ def test_only_one_module_reads_the_environment() -> None:
     readers = {
         name
         for name in FILES
-        for node in ast.walk(tree(name))
+        for node in nodes(name)
         if (isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv", "putenv"))
         or (isinstance(node, ast.ImportFrom) and node.module == "os" and any("env" in n.name for n in node.names))
     }
@@ -308,25 +314,27 @@ def test_only_stores_make_statements() -> None:
 
 def calls_of(function: str) -> set[str]:
     """The files that call a function, or a method, with this name."""
-    return {
-        name
-        for name in FILES
-        for node in ast.walk(tree(name))
-        if isinstance(node, ast.Call)
-        and (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) == function
-    }
+    return {name for name in FILES if function in called_names(name)}
+
+
+@cache
+def called_names(name: str) -> frozenset[str]:
+    functions = [node.func for node in nodes(name) if isinstance(node, ast.Call)]
+    return frozenset(
+        function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "") for function in functions
+    )
 
 
 def test_one_module_decides_what_counts_as_a_sign_in() -> None:
     """No other module makes an `AuthenticationContext` or names the values of `amr`."""
     module = "accounts/authentication_context.py"
     assert calls_of("AuthenticationContext") == {module}
-    constants = {name for name in FILES for node in ast.walk(tree(name)) if getattr(node, "value", None) == "mfa"}
+    constants = {name for name in FILES for node in nodes(name) if getattr(node, "value", None) == "mfa"}
     assert constants == {module}
     changed = {
         name
         for name in FILES
-        for node in ast.walk(tree(name))
+        for node in nodes(name)
         if isinstance(node, ast.keyword) and node.arg in ("is_fresh", "has_second_factor", "proved")
     }
     assert changed == {module, "accounts/session_store.py"}  # the store passes them to its statement
@@ -356,7 +364,7 @@ def test_browser_sessions_start_with_an_authentication_context() -> None:
     inserting = {
         name
         for name in FILES
-        for node in ast.walk(tree(name))
+        for node in nodes(name)
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and ("INTO browser_sessions" in node.value or "UPDATE browser_sessions SET created" in node.value)
@@ -366,7 +374,7 @@ def test_browser_sessions_start_with_an_authentication_context() -> None:
     assert importers("sso.accounts.session_statements") == {"accounts/session_store.py"}
     start = next(
         node
-        for node in ast.walk(tree("accounts/session_store.py"))
+        for node in nodes("accounts/session_store.py")
         if isinstance(node, ast.AsyncFunctionDef) and node.name == "start"
     )
     assert [ast.unparse(argument.annotation) for argument in start.args.args[1:3] if argument.annotation] == [
@@ -392,7 +400,7 @@ def test_no_code_cuts_up_the_text_of_an_error() -> None:
     assert {
         f"{name}:{node.lineno}"
         for name in FILES
-        for node in ast.walk(tree(name))
+        for node in nodes(name)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in CUTTING

@@ -4,6 +4,7 @@ The exit status is 1 if a violation was found or a planted fault was not.
 """
 
 import argparse
+import signal
 import sys
 import time
 import traceback
@@ -33,6 +34,8 @@ def main() -> int:
         parser.error(f"{', '.join(sorted(unknown))}: expected all, or some of {', '.join(SHARES)}")
     if options.minutes <= 0:
         parser.error("--minutes: expected more than 0")
+    for number in (signal.SIGTERM, signal.SIGINT):  # the servers of a part end with it
+        signal.signal(number, lambda *_: sys.exit("stopped"))
     with prepared_data():
         report = prove(names, options.minutes)
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +58,8 @@ def prove(names: Iterable[str], minutes: float) -> Report:
         part = report.parts[name] = _run(name, share)
         progress("")
         print(part.summary(name), flush=True)
-    report.parts |= {name: PartReport(not_run={"all": "was not asked for"}) for name in SHARES.keys() - report.parts}
+    asked = set(report.parts)
+    report.parts |= {name: PartReport(not_run={"all": "was not asked for"}) for name in SHARES if name not in asked}
     report.duration_s = round(time.monotonic() - begin)
     return report
 

@@ -42,6 +42,7 @@ OPERATIONS = (
         {200: ok("Tokens of the user.", _TICKET_DATA, LOGIN_EXAMPLE | {"auth": "steam-game", "created": True})},
         "A ticket works once. 401: the ticket is wrong, or was used; or, with `otp` in the answer, a second factor is "
         "missing: send the same ticket again with `otp`. 403: no account is linked, and the provider creates none. "
+        "409: with `link`, the store account is linked to another account. "
         "503: the store does not answer; send the same ticket again later.",
         (*ADDRESS_HEADERS, SERVICE_JWT_HEADER),
         ApiBody(
@@ -53,7 +54,7 @@ OPERATIONS = (
                 "ID token": {"provider": "epic", "ticket": {"id_token": "eyJhbGciOi…", "nonce": "n-1"}},
             },
         ),
-        (401, 403),
+        (401, 403, 409),
     ),
     page("/login/upstream/<provider_id>", PAGES_TAG, "Go to another provider", "next", errors=_PROBLEMS),
     page(

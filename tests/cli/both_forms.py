@@ -5,7 +5,7 @@ import io
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,18 @@ Both = Callable[..., CommandResult]
 
 
 @pytest.fixture
-def both(sso: Sso, signed_in: tuple[Server, Path], beside: Server, monkeypatch: pytest.MonkeyPatch) -> Both:
+def other_forms() -> Sequence[str]:
+    return "server", "socket"
+
+
+@pytest.fixture
+def both(
+    sso: Sso,
+    signed_in: tuple[Server, Path],
+    beside: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    other_forms: Sequence[str],
+) -> Both:
     """Runs a command in all forms. Returns the result in process, after a comparison with the others."""
     server, folder = signed_in
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
@@ -105,16 +116,21 @@ def both(sso: Sso, signed_in: tuple[Server, Path], beside: Server, monkeypatch: 
         monkeypatch.setattr(sys, "stdin", io.StringIO())
         return sso(*form, *shlex.split(line))
 
+    def run_on_server(line: str) -> CommandResult:
+        return run(line, "--server", server.base_url)
+
     def run_beside(line: str) -> CommandResult:
         with pytest.MonkeyPatch.context() as patch:
             for name, value in beside.settings.items():
                 patch.setenv(name, value)
             return run(line)
 
+    forms = {"server": run_on_server, "socket": run_beside}
+
     def compare(line: str, *, ordered: bool = True) -> CommandResult:
-        local, socket, remote = run(line), run_beside(line), run(line, "--server", server.base_url)
-        assert comparable(remote, ordered=ordered) == comparable(local, ordered=ordered), line
-        assert comparable(socket, ordered=ordered) == comparable(local, ordered=ordered), f"socket: {line}"
+        local = run(line)
+        for form in other_forms:
+            assert comparable(forms[form](line), ordered=ordered) == comparable(local, ordered=ordered), (form, line)
         assert "Traceback" not in local.err
         return local
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import orjson
 
-from tests.cli.both_forms import Both, Execute, beside, both, execute, signed_in
+from tests.cli.both_forms import Both, Execute, beside, both, execute, other_forms, signed_in
 from tests.cli.conftest import Sso
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.server import Server
 
-__all__ = ["beside", "both", "execute", "signed_in"]
+__all__ = ["beside", "both", "execute", "other_forms", "signed_in"]
 
 
 def test_invitations(both: Both) -> None:

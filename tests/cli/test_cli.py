@@ -3,7 +3,6 @@
 import gc
 import io
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from sso.db.standalone import fetch_value
 from tests.kit.builders import PASSWORD, TOTP_SECRET
 from tests.kit.commands import COMMANDS
 from tests.kit.postgres import Postgres
-from tests.kit.server import QUICK, SINGLE_NODE, clean_environment
+from tests.kit.server import QUICK, SINGLE_NODE, SSO, run_sso
 
 UNREACHABLE = "postgresql://sso:hunter2@127.0.0.1:1/none"
 
@@ -81,16 +80,7 @@ class Program:
 
     def process(self, *arguments: str, stdin: str = "", **settings: str) -> Result:
         """Runs the program in its own process."""
-        result = subprocess.run(
-            [sys.executable, "-m", "sso", *arguments],
-            env=clean_environment(**(self.settings | settings)),
-            cwd=self.folder,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        result = run_sso(self.folder, *arguments, stdin=stdin, **(self.settings | settings))
         return Result(result.returncode, result.stdout, result.stderr)
 
 
@@ -489,7 +479,8 @@ def test_migrate_creates_the_schema_in_an_empty_database(postgres_server: Postgr
 
 
 def test_program_in_its_own_process_has_the_same_results(shared: Program) -> None:
-    assert shared.process("user", "list") == Result(0, "", "")
+    started = run_sso(shared.folder, "user", "list", program=SSO, **shared.settings)  # by a new interpreter
+    assert (started.returncode, started.stdout, started.stderr) == (0, "", "")
     assert shared.process("user", "show", "nobody").failed_with("there is no user nobody")
     usage = shared.process("user", "nope")
     assert usage.code == 2

@@ -1,10 +1,9 @@
 """`sso user add --admin` creates the first administrator."""
 
 import os
-import sys
 
 from tests.cli.conftest import Sso
-from tests.kit.terminal import run_on_terminal
+from tests.kit.terminal import run_sso_on_terminal
 
 PASSWORD = "Password (empty: generate one): "
 REPEAT = "Repeat the password: "
@@ -32,9 +31,8 @@ def test_user_add_admin_creates_no_user_if_the_role_cannot_be_assigned(sso: Sso)
 
 def test_user_add_asks_for_the_password_on_a_terminal(environment: dict[str, str]) -> None:
     def add(login: str, *answers: tuple[str, str]) -> tuple[int, list[str]]:
-        command = [sys.executable, "-m", "sso", "user", "add", login]
         variables = {"PATH": os.environ["PATH"], "TERM": "dumb", **environment}
-        code, output = run_on_terminal(command, variables, answers=answers)
+        code, output = run_sso_on_terminal(["user", "add", login], variables, answers=answers)
         return code, output.splitlines()
 
     code, lines = add("generated@example.com", (PASSWORD, ""))

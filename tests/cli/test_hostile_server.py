@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import ClassVar
 import pytest
 
 from tests.kit.server import clean_environment
-from tests.kit.terminal import run_on_terminal
+from tests.kit.terminal import run_sso_on_terminal
 
 # A title of the window, "clear the screen" with C0 and with C1, and an override of the direction of text.
 ATTACK = "A\x1b]0;owned\x07\x1b[2J\x9b2J\u202eB"
@@ -56,7 +55,7 @@ def shown(url: str, folder: Path, answers: list[object], *arguments: str, status
     (folder / "sso").mkdir(exist_ok=True)
     (folder / "sso/logins.json").write_text(json.dumps({"servers": {url: login}, "last": url}))
     environment = clean_environment(XDG_CONFIG_HOME=str(folder), TERM="xterm", NO_COLOR="1", PATH=os.environ["PATH"])
-    return run_on_terminal([sys.executable, "-m", "sso", *arguments], environment)[1]
+    return run_sso_on_terminal(arguments, environment)[1]
 
 
 @pytest.mark.parametrize("status", [200, 400])

@@ -2,14 +2,13 @@
 
 import json
 import os
-import sys
 from collections.abc import Callable
 
 import pytest
 
 from tests.cli.conftest import Sso
 from tests.kit.postgres import execute
-from tests.kit.terminal import run_on_terminal
+from tests.kit.terminal import run_sso_on_terminal
 
 ESC = "\x1b"
 Terminal = Callable[..., str]
@@ -21,7 +20,7 @@ def terminal(environment: dict[str, str]) -> Terminal:
 
     def run(*arguments: str, **more: str) -> str:
         variables = {"PATH": os.environ["PATH"], "TERM": "xterm", **environment, **more}
-        code, output = run_on_terminal([sys.executable, "-m", "sso", *arguments], variables)
+        code, output = run_sso_on_terminal(arguments, variables)
         assert code == 0, output
         return output
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 
 from tests.kit.server import clean_environment
-from tests.kit.terminal import run_on_terminal
+from tests.kit.terminal import run_on_terminal, run_sso_on_terminal
 
 CLEARED = "\r\x1b[K"
 PROGRAM = """
@@ -56,9 +56,8 @@ def test_progress_writes_nothing_to_a_pipe() -> None:
 def test_apply_shows_the_number_of_stored_records(environment: dict[str, str], tmp_path: Path) -> None:
     document = tmp_path / "users.json"
     document.write_bytes(orjson.dumps({"users": [{"login": f"u{number}@example.com"} for number in range(3)]}))
-    command = [sys.executable, "-m", "sso", "apply", "-"]
-    with document.open() as file:
-        code, output = run_on_terminal(command, clean_environment(**environment), stdin=file.fileno())
+    with document.open("rb") as file:
+        code, output = run_sso_on_terminal(["apply", "-"], clean_environment(**environment), stdin=file)
     assert code == 0
     assert output.startswith(f"{CLEARED}applying standard input: storing records, 1 of 3")
     assert output.endswith(f"{CLEARED}created 3, changed 0, unchanged 0\n")

@@ -71,7 +71,7 @@ class Scene:
         query(server, _ADD_USERS, USERS)
         query(server, _ADD_ROLES, application_id, ROLES)
         query(server, _NEW_REVISION, application_id, '["only role1 may rule1"]')
-        began = query(server, "SELECT CAST(extract(epoch FROM now()) AS bigint) AS now")[0]["now"]
+        began = query(server, "SELECT CAST(floor(extract(epoch FROM now())) AS bigint) AS now")[0]["now"]
         browser, stranger = ConsoleBrowser(server, account), Browser(server)
         stranger.get("/login")
         return cls(studio, account, browser, stranger, project_id, application_id, group_id, began)

@@ -42,11 +42,11 @@ class Faults:
         if world.disk:
             self._kinds += (self.fill_disk,)
         else:
-            self.not_run["fill_disk"] = "needs root, and the right to mount"
+            self.not_run["fill disk"] = "needs root, and the right to mount"
         if world.clock_file:
             self._kinds += (self.step_clock,)
         else:
-            self.not_run["step_clock"] = "needs libfaketime: apt-get install libfaketime"
+            self.not_run["step clock"] = "needs libfaketime: apt-get install libfaketime"
 
     def inject(self, seconds: float, until: Callable[[], bool]) -> None:
         """Injects one fault after the other, all kinds in random order, for so long and until something is true."""
@@ -56,7 +56,7 @@ class Faults:
             kinds = kinds or self._random.sample(self._kinds, len(self._kinds))
             fault = kinds.pop()
             fault()
-            self.injected[fault.__name__] += 1
+            self.injected[fault.__name__.replace("_", " ")] += 1
             time.sleep(PAUSE_S)
 
     def kill_worker(self) -> None:

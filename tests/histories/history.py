@@ -54,10 +54,13 @@ class History:
             self._calls.append(call)
         return None if outcome is Outcome.UNKNOWN else answer
 
-    def calls(self, operation: str) -> list[Call]:
-        """Returns the calls of an operation, ordered by their begin."""
+    def all_calls(self) -> list[Call]:
+        """Returns the calls, ordered by their begin."""
         with self._lock:
-            return sorted((call for call in self._calls if call.operation == operation), key=lambda call: call.begin)
+            return sorted(self._calls, key=lambda call: call.begin)
+
+    def calls(self, operation: str) -> list[Call]:
+        return [call for call in self.all_calls() if call.operation == operation]
 
     def by_subject(self, operation: str) -> dict[str, list[Call]]:
         found: defaultdict[str, list[Call]] = defaultdict(list)

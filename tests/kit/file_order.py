@@ -1,7 +1,7 @@
-"""The order of the tests: files that take long first, since with several processes one at the end would run alone.
+"""The order of the tests: files that take long first, since one at the end would run alone.
 
-``tests/durations.json`` has the seconds of each file. ``scripts/test --store-durations`` writes it. With ``--shuffle``,
-the tests of each file run in random order.
+``tests/durations.json`` has the seconds of each file. ``scripts/test --store-durations`` writes it. With
+``--shuffle SEED``, the order of the other files and of the tests in each file is random.
 """
 
 import json
@@ -14,6 +14,7 @@ import pytest
 TESTS = Path(__file__).parents[1]
 DURATIONS = TESTS / "durations.json"
 USUAL_S = 1  # shorter files are not stored
+LONG_S = 8  # files that take longer come first
 
 
 def durations() -> defaultdict[str, float]:
@@ -21,12 +22,18 @@ def durations() -> defaultdict[str, float]:
     return defaultdict(lambda: USUAL_S, json.loads(DURATIONS.read_text()))
 
 
-def order_files(items: list[pytest.Item], shuffle: int | None) -> None:
-    """Sorts the tests. ``shuffle`` is the seed of a random order within the files."""
+def order_files(items: list[pytest.Item], seed: int) -> None:
+    """Sorts the tests. All processes of a run must use the same seed."""
     seconds = durations()
-    if shuffle is not None:
-        Random(shuffle).shuffle(items)
-    items.sort(key=lambda item: (-seconds[_file(item.nodeid)], _file(item.nodeid)))
+    files = {_file(item.nodeid): 0.0 for item in items}
+    if seed:
+        random = Random(seed)
+        random.shuffle(items)
+        files = {file: random.random() for file in files}
+    for file in files:
+        if seconds[file] > LONG_S:
+            files[file] = -seconds[file]
+    items.sort(key=lambda item: (files[_file(item.nodeid)], _file(item.nodeid)))
 
 
 class DurationRecorder:

@@ -1,33 +1,36 @@
 """The program `sso` in processes of their own, without the second that it takes to import it.
 
-A process that has imported the program waits for orders; for each, it forks. The new process gets the environment, the
-folder, the arguments and the open files of the order, becomes the leader of a session, and runs the program as
-``python -m sso`` does. Tests about the start of the interpreter itself use subprocess instead.
+A process that has imported the program waits for orders of all processes of a test run; for each, it forks. The new
+process gets the environment, the folder, the arguments and the open files of the order, becomes the leader of a
+session, and runs the program as ``python -m sso`` does. Tests about the start of the interpreter itself use subprocess.
 """
 
 import atexit
+import fcntl
 import functools
 import gc
 import importlib
 import os
 import pkgutil
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, NoReturn, cast
+from typing import IO, Any, NamedTuple, NoReturn, cast
 
 import orjson
 
 import sso.cli
 from tests.kit.constants import CONSTANTS, set_constants
-from tests.kit.prepared_data import use_prepared_data
+from tests.kit.prepared_data import shared_folder, use_prepared_data
 from tests.kit.rsa_keys import use_quick_signing_key
 
 ROOT = Path(__file__).parents[2]
@@ -138,50 +141,105 @@ def _order(order: bytes, files: Sequence[int]) -> int:
 
 @functools.cache
 def _forking_process() -> socket.socket:
-    """Starts the process that forks. It ends with this one, which holds the other end of its socket."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs:
-        process = subprocess.Popen(
-            [sys.executable, "-c", f"from {__name__} import take_orders; take_orders({theirs.fileno()})"],
+    """Connects to the process that forks, which all processes of a test run share, and starts it if necessary."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    address = Path(shared_folder() or _own_folder(), "forking.socket")
+    with _locked(address):
+        try:
+            connection.connect(str(address))
+        except OSError:
+            process = _start_forking_process(address)
+            connection.connect(str(address))
+            atexit.register(process.wait)
+    atexit.register(connection.close)  # first
+    return connection
+
+
+def _own_folder() -> str:
+    folder = tempfile.mkdtemp(prefix="sso-forking-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _start_forking_process(address: Path) -> subprocess.Popen[bytes]:
+    """It ends when no process holds a connection to it."""
+    address.unlink(missing_ok=True)  # of one that has ended
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(address))
+        listener.listen()
+        return subprocess.Popen(
+            [sys.executable, "-c", f"from {__name__} import take_orders; take_orders({listener.fileno()})"],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
+            pass_fds=[listener.fileno()],
             start_new_session=True,
         )
-    atexit.register(process.wait)
-    atexit.register(ours.close)  # first
-    return ours
+
+
+@contextmanager
+def _locked(address: Path) -> Iterator[None]:
+    with address.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 # In the process that forks
 
 
+class _Running(NamedTuple):
+    pid: int
+    ending: int  # the pipe for its exit code
+    connection: int  # of the process that ordered it
+
+
 def take_orders(fd: int) -> NoReturn:
     _import_program()
-    orders = socket.socket(fileno=fd)
+    listener = socket.socket(fileno=fd)
     started = 0
-    running: dict[int, tuple[int, int]] = {}  # by the descriptor of a process: its id, and the pipe for its exit code
+    connections: dict[int, socket.socket] = {}
+    running: dict[int, _Running] = {}  # by the descriptor of a process
     while True:
-        ready, _, _ = select.select([fd, *running], [], [])
-        for process in set(ready) - {fd}:
-            _report_end(process, *running.pop(process))
-        if fd not in ready:
-            continue
-        order, files, _, _ = socket.recv_fds(orders, _MAX_ORDER, 4)
-        if not order:  # the tests have ended, perhaps killed
-            for pid, _ in running.values():
-                os.kill(pid, signal.SIGTERM)
-            os._exit(0)
-        pid = os.fork()
-        if pid == 0:
-            orders.detach()
-            _run_program(orjson.loads(order), files, started)
-        started += 1
-        orders.send(str(pid).encode())
-        running[os.pidfd_open(pid)] = (pid, files[3])
-        for file in files[:3]:
-            os.close(file)
+        ready, _, _ = select.select([fd, *connections, *running], [], [])
+        ended = [process for process in ready if process in running]
+        orders = [connection for connection in ready if connection in connections]
+        for process in ended:
+            _report_end(process, running.pop(process))
+        for connection in orders:
+            order, files, _, _ = socket.recv_fds(connections[connection], _MAX_ORDER, 4)
+            if not order:  # the tests of this process have ended, perhaps killed
+                connections.pop(connection).close()
+                _stop(running, connection)
+                if not connections:
+                    _exit_unless_called(listener)
+                continue
+            pid = os.fork()
+            if pid == 0:
+                _run_program(orjson.loads(order), files, started)
+            started += 1
+            connections[connection].send(str(pid).encode())
+            running[os.pidfd_open(pid)] = _Running(pid, files[3], connection)
+            for file in files[:3]:
+                os.close(file)
+        if fd in ready:
+            accepted, _ = listener.accept()
+            connections[accepted.fileno()] = accepted
+
+
+def _stop(running: dict[int, _Running], connection: int) -> None:
+    for process in running.values():
+        if process.connection == connection:
+            os.kill(process.pid, signal.SIGTERM)
+
+
+def _exit_unless_called(listener: socket.socket) -> None:
+    """Ends this process, unless another one has just connected, which it does under the lock."""
+    try:
+        with _locked(Path(listener.getsockname())):
+            if not select.select([listener], [], [], 0)[0]:
+                os._exit(0)
+    except OSError:  # the folder has been removed
+        os._exit(0)
 
 
 def _import_program() -> None:
@@ -214,11 +272,12 @@ def _build_app() -> None:
         templates.get_template(name)
 
 
-def _report_end(process: int, pid: int, ending: int) -> None:
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    os.write(ending, str(code).encode())
-    os.close(ending)
-    os.close(process)
+def _report_end(descriptor: int, process: _Running) -> None:
+    code = os.waitstatus_to_exitcode(os.waitpid(process.pid, 0)[1])
+    with suppress(BrokenPipeError):  # the process that ordered it has ended
+        os.write(process.ending, str(code).encode())
+    os.close(process.ending)
+    os.close(descriptor)
 
 
 def _run_program(order: dict[str, Any], files: Sequence[int], number: int) -> NoReturn:
@@ -228,6 +287,8 @@ def _run_program(order: dict[str, Any], files: Sequence[int], number: int) -> No
     os.setsid()
     for descriptor, file in enumerate(files[:3]):
         os.dup2(file, descriptor)
+    if os.isatty(1):
+        fcntl.ioctl(1, termios.TIOCSCTTY, 0)  # passwords are read from the controlling terminal
     os.closerange(3, 10_000)
     os.chdir(order["folder"])
     os.environ.clear()

@@ -36,6 +36,11 @@ def prepared_data() -> Iterator[None]:
             del os.environ[_FOLDER]
 
 
+def shared_folder() -> str | None:
+    """Returns the folder that all processes of this run share, None outside of a test run."""
+    return os.environ.get(_FOLDER)
+
+
 def use_prepared_data() -> None:
     """New databases of this process are copies."""
     start.create_data = _copy_data

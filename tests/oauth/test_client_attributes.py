@@ -1,14 +1,13 @@
 """The attributes of clients: what each of them allows and refuses."""
 
 import json
-import sys
 from typing import Any
 
 import pytest
 
 from tests.kit.oauth import AUTHORIZE, REVOKE, Browser, error_of, new_site, pkce, query_of
 from tests.kit.server import Server, clean_environment
-from tests.kit.terminal import run_on_terminal
+from tests.kit.terminal import run_sso_on_terminal
 
 
 @pytest.mark.parametrize(
@@ -129,8 +128,8 @@ def test_client_add_requires_a_profile(server: Server) -> None:
 
 
 def test_client_add_asks_for_the_profile_on_a_terminal(server: Server) -> None:
-    command = [sys.executable, "-m", "sso", "client", "add", "asked", "--host", "a.example.com"]
-    code, output = run_on_terminal(
+    command = ["client", "add", "asked", "--host", "a.example.com"]
+    code, output = run_sso_on_terminal(
         command, clean_environment(**server.settings), answers=[("Profile (oidc, strict) [oidc]: ", "strict")]
     )
     assert code == 0, output

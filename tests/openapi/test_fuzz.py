@@ -15,6 +15,7 @@ import pytest
 from sso.openapi.document import build_document
 from sso.services import Services
 from tests.kit import postgres
+from tests.kit.long_tests import takes_long
 from tests.kit.server import NO_LIMITS, QUICK, Server, running
 from tests.perm.endpoints.conftest import FACTOR, Studio
 
@@ -67,12 +68,10 @@ def fuzz(server: Server, folder: Path, *options: str) -> None:
 def test_requests_of_an_administrator(fuzzed: Server, tmp_path: Path) -> None:
     with fuzzed.client() as client:
         root = Studio(fuzzed, client).root
-        credentials = ("--header", f"Authorization: Bearer {root.jwt}", "--header", f"Factor: {FACTOR}")
-        # Other endpoints do not know these credentials, so a usual run does without them.
-        fuzz(fuzzed, tmp_path, *credentials, *(() if ROUNDS else ("--include-path-regex=^/api/",)))
+        fuzz(fuzzed, tmp_path, "--header", f"Authorization: Bearer {root.jwt}", "--header", f"Factor: {FACTOR}")
 
 
+@takes_long  # most endpoints refuse such requests alike (tests/admin/test_rights_table.py), or ignore the credentials
 @pytest.mark.timeout(600 + ROUNDS * 60)
 def test_requests_without_credentials(fuzzed: Server, tmp_path: Path) -> None:
-    # Without credentials, the endpoints of the other test refuse all requests alike (tests/admin/test_rights_table.py).
-    fuzz(fuzzed, tmp_path, *(() if ROUNDS else ("--exclude-path-regex=^/api/admin/",)))
+    fuzz(fuzzed, tmp_path)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.long_tests import takes_long
 from tests.kit.node_modules import ROOT
 from tests.kit.server import Server
 from tests.perm.endpoints.conftest import FACTOR, Studio, studio
@@ -71,6 +72,7 @@ def document(server: Server, tmp_path: Path) -> Path:
     return tmp_path / "openapi.json"
 
 
+@takes_long
 @pytest.mark.timeout(600)
 def test_python_client(studio: Studio, document: Path, tmp_path: Path) -> None:
     generator = TOOLS / "python" / "bin" / "openapi-python-client"
@@ -87,6 +89,7 @@ def test_python_client(studio: Studio, document: Path, tmp_path: Path) -> None:
     run(TOOLS / "python" / "bin" / "python", "-c", f"from program import run; run({arguments})", cwd=tmp_path)
 
 
+@takes_long
 @pytest.mark.timeout(600)
 def test_typescript_types(document: Path, tmp_path: Path) -> None:
     tools = TOOLS / "node_modules" / ".bin"

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+import httpx
 import jwt as pyjwt
 import pytest
 
@@ -138,6 +139,34 @@ def test_client_signs_in_with_a_ticket(server: Server, steam_store: SteamStore) 
         assert (login.created, session.jwt.is_valid) == (True, True)
         with pytest.raises(ClientError):
             sso.run(login.sign_in())
+
+
+def test_guest_links_a_store_account_that_belongs_to_nobody_else(server: Server, steam_store: SteamStore) -> None:
+    """The game has a guest, here by another store, and gets a conflict instead of a store account that moves."""
+    provider_id, other_id = add_store(server, steam_store), add_store(server, steam_store)
+    guest = send(server, other_id, steam_store.ticket(), factor="device-1").json()
+    headers = {"Authorization": f"Bearer {guest['jwt']}", "Factor": "device-1"}
+
+    def link(ticket: str, headers: dict[str, str]) -> httpx.Response:
+        with server.client(headers=headers) as client:
+            return client.post("/proxy/api/ticket", json={"provider": provider_id, "ticket": ticket, "link": "1"})
+
+    linked = link(steam_store.ticket(), headers).json()
+    assert (linked["user_id"], linked["created"]) == (guest["user_id"], False)
+    assert send(server, provider_id, steam_store.ticket()).json()["user_id"] == guest["user_id"]
+    stranger = send(server, provider_id, steam_store.ticket("76561197960265730")).json()
+    ticket = steam_store.ticket("76561197960265730")
+    refused = link(ticket, headers)
+    expected = {"status": "ERROR", "error": "linked to another account"}
+    assert (refused.status_code, refused.json()) == (409, expected)
+    for wrong in ({}, {"Authorization": headers["Authorization"]}, headers | {"Factor": "device-2"}):
+        assert link(ticket, wrong).status_code == 401
+    assert send(server, provider_id, ticket).json()["user_id"] == stranger["user_id"]  # it was not used up
+    # The JWT of an account adds no way to sign in to it.
+    new_linked_account(server, provider_id, "76561197960265731")
+    account = send(server, provider_id, steam_store.ticket("76561197960265731"), factor="device-1").json()
+    answer = link(steam_store.ticket("76561197960265732"), headers | {"Authorization": f"Bearer {account['jwt']}"})
+    assert (answer.status_code, answer.json()["error"]) == (403, "only a guest can be linked with a ticket")
 
 
 def test_record_decides_who_may_sign_in(server: Server, steam_store: SteamStore) -> None:

@@ -86,9 +86,7 @@ PRESETS = {
             "oidc", "OpenID Connect", "Keycloak, Microsoft, Okta and others", "oidc", {"trusted_email": True}
         ),
         ProviderPreset("oauth2", "OAuth 2.0", "With an address that returns the user's data", "oauth2"),
-        ProviderPreset(
-            "steam_ticket", "Steam", "Tickets of GetAuthTicketForWebApi", "steam_ticket", {"id": "steam-game"}
-        ),
+        ProviderPreset("steam_ticket", "Steam tickets", "GetAuthTicketForWebApi", "steam_ticket", {"id": "steam-game"}),
         ProviderPreset("google_play", "Google Play Games", "Server auth codes", "google_play", {"id": "google-play"}),
         ProviderPreset(
             "game_center", "Game Center", "Signatures of Apple", "game_center", {"id": "game-center", "max_age": 300}

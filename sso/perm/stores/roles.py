@@ -21,7 +21,7 @@ FIELDS = ("meta", "description", "protected", "default", "condition", "user_limi
 
 _RAISE_VERSION = Statement(
     """UPDATE applications SET version = version + 1, revision = revision + 1,
-        updated_at = extract(epoch FROM clock_timestamp())
+        updated_at = floor(extract(epoch FROM clock_timestamp()))
     WHERE application_id = :application_id"""
 )
 _SELECT = """SELECT name, meta, description, protected, "default", condition, user_limit, params FROM roles

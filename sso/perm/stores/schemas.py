@@ -18,7 +18,7 @@ FEW_ROLES = 100  # whose rules are compared with those of the schema within some
 _SAVE = Statement(
     """UPDATE applications SET login = :login, public_data = :public_data, private_data = :private_data,
         secret_data = :secret_data, version = version + 1, revision = revision + 1,
-        updated_at = extract(epoch FROM clock_timestamp())
+        updated_at = floor(extract(epoch FROM clock_timestamp()))
     WHERE application_id = :application_id RETURNING *"""
 )
 

@@ -8,8 +8,9 @@ Requests that wait for an event, such as held polls, do not count. A short burst
 import trio
 
 MIN_ACTIVE = 200  # with fewer requests, a slow one waits for something else
-SLOW_S = 0.5
-EVIDENCE_S = 0.25  # after a slow request; then new ones are served again, and show whether the overload is over
+SLOW_S = 0.5  # on average
+WEIGHT = 0.05  # of a request in the average
+EVIDENCE_S = 0.25  # after the last request; then new ones are served again, and show whether the overload is over
 
 # An orchestrator would restart a process whose health check is refused, which makes an overload worse.
 HEALTH_CHECKS = (b"GET /healthz ", b"GET /readyz ", b"HEAD /healthz ", b"HEAD /readyz ")
@@ -18,11 +19,16 @@ HEALTH_CHECKS = (b"GET /healthz ", b"GET /readyz ", b"HEAD /healthz ", b"HEAD /r
 class Admission:
     def __init__(self) -> None:
         self._active = 0
-        self._slow_until = 0.0
+        self._average_s = 0.0
+        self._finished = 0.0  # when the last request was finished
 
     @property
     def is_overloaded(self) -> bool:
-        return self._active >= MIN_ACTIVE and trio.current_time() < self._slow_until
+        return (
+            self._active >= MIN_ACTIVE
+            and self._average_s > SLOW_S
+            and trio.current_time() < self._finished + EVIDENCE_S
+        )
 
     def refuses(self, head: bytes) -> bool:
         """Returns whether the request with this head must be refused."""
@@ -37,8 +43,8 @@ class Admission:
         """Returns 0. Does nothing with a ``began`` of 0."""
         if began:
             self._active -= 1
-            now = trio.current_time()
-            self._slow_until = now + EVIDENCE_S if now - began > SLOW_S else 0.0
+            self._finished = trio.current_time()
+            self._average_s += WEIGHT * (self._finished - began - self._average_s)
         return 0.0
 
     def hold(self, began: float) -> float:

@@ -2,18 +2,17 @@
 
 from dataclasses import dataclass
 
-from sso.accounts.bans.identity_store import link_identity, provider_identity, refuse_banned
 from sso.accounts.history.events import EventKind, record_event
 from sso.accounts.model import GUEST_TAG, User
 from sso.accounts.nickname import InvalidNickname, parse_nickname
 from sso.accounts.user_store import GUEST_LOGIN_KEY, unused_user_id
 from sso.audit import trail
 from sso.audit.trail import AuditActor
-from sso.core.ids import record_id
 from sso.db.statement import Statement
 from sso.db.transaction import Transaction
 from sso.upstream.attempt_store import use_nonce
-from sso.upstream.identity_store import find_link, insert_link, touch_link
+from sso.upstream.identity_store import count_links, find_link, lock_user_of_links, touch_link
+from sso.upstream.linked_identities import MAX_LINKS, LinkedIdentities
 from sso.upstream.model import IdentityProvider, UpstreamIdentity
 from sso.upstream.tickets.model import StoreAccount
 
@@ -39,39 +38,71 @@ class NoPlayer(Exception):
     """No user is linked to the store account, and none may be created. The ticket is not used up."""
 
 
-async def use_ticket(
-    tx: Transaction, provider: IdentityProvider, account: StoreAccount, language: str, address: str, appeal_url: str
-) -> Player:
-    """Uses the ticket up and returns its player. Raises TicketUsed, NoPlayer, Banned or UniqueViolation.
+class LinkedElsewhere(Exception):
+    """The store account is linked to another user than the one who wants to link it. The ticket is not used up."""
 
-    UniqueViolation means that another ticket of the same store account has just created the player.
+
+async def use_ticket(
+    tx: Transaction,
+    links: LinkedIdentities,
+    provider: IdentityProvider,
+    account: StoreAccount,
+    guest: User | None,
+    language: str,
+    address: str,
+) -> Player:
+    """Uses the ticket up and returns its player: the linked one, the guest who links it, or a new one.
+
+    Raises TicketUsed, NoPlayer, LinkedElsewhere, Banned or UniqueViolation. The last means that another ticket of the
+    same store account has just been linked.
     """
     if not await use_nonce(tx, provider.provider_id, account.ticket_id, account.life_s):
         raise TicketUsed
     link = await find_link(tx, provider.provider_id, account.subject)
     if link is not None:
         link_id, user = link
+        if guest is not None and guest.user_id != user.user_id:
+            raise LinkedElsewhere
         await touch_link(tx, link_id, account.name or account.subject, None)
         return Player(user, is_new=False)
+    if guest is not None:
+        return await _link_guest(tx, links, provider, account, guest)
     if not provider.create_users:
         raise NoPlayer
-    await refuse_banned(tx, provider_identity(provider.provider_id, account.subject), appeal_url)
-    return Player(await _create_player(tx, provider, account, language, address), is_new=True)
+    return Player(await _create_player(tx, links, provider, account, language, address), is_new=True)
+
+
+async def _link_guest(
+    tx: Transaction, links: LinkedIdentities, provider: IdentityProvider, account: StoreAccount, guest: User
+) -> Player:
+    locked = await lock_user_of_links(tx, guest)
+    if locked is None or not locked.is_guest or await count_links(tx, guest.user_id) >= MAX_LINKS:
+        raise NoPlayer
+    await links.insert(tx, guest.user_id, provider, _identity(account))
+    await record_event(tx, guest.user_id, EventKind.IDENTITY_LINKED, name=provider.name)
+    return Player(locked, is_new=False)
 
 
 async def _create_player(
-    tx: Transaction, provider: IdentityProvider, account: StoreAccount, language: str, address: str
+    tx: Transaction,
+    links: LinkedIdentities,
+    provider: IdentityProvider,
+    account: StoreAccount,
+    language: str,
+    address: str,
 ) -> User:
     user_id = await unused_user_id(tx)
     row = await tx.row(_CREATE, user_id=user_id, nick=_nickname(account, user_id), lang=language)
-    identity = UpstreamIdentity(account.subject, account.name or account.subject)
-    await insert_link(tx, record_id(), provider.provider_id, user_id, identity, None)
-    await link_identity(tx, user_id, provider_identity(provider.provider_id, account.subject))
+    await links.insert(tx, user_id, provider, _identity(account))
     actor = AuditActor(user_id=user_id, address=address)
     await trail.write(tx, actor, "user.create", user_id, None, {"provider": provider.provider_id, "tags": [GUEST_TAG]})
     await record_event(tx, user_id, EventKind.REGISTERED)
     await record_event(tx, user_id, EventKind.IDENTITY_LINKED, name=provider.name)
     return User.from_row(row)
+
+
+def _identity(account: StoreAccount) -> UpstreamIdentity:
+    return UpstreamIdentity(account.subject, account.name or account.subject)
 
 
 def _nickname(account: StoreAccount, user_id: str) -> str:

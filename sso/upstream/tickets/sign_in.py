@@ -10,15 +10,16 @@ from sso.accounts.login.code_check import CodeCheck
 from sso.accounts.login.rate_limit import LoginRateLimiter
 from sso.accounts.model import SignedIn, User
 from sso.accounts.second_factor.requirement import UsedFactorRequirement
-from sso.core.errors import Forbidden
+from sso.core.errors import Conflict, Forbidden
 from sso.core.net import Address
 from sso.db.database import Database
 from sso.db.errors import UniqueViolation
 from sso.telemetry.counters import LOGINS
 from sso.upstream.identity_store import find_link
+from sso.upstream.linked_identities import LinkedIdentities
 from sso.upstream.model import IdentityProvider
 from sso.upstream.tickets.model import StoreAccount, Ticket
-from sso.upstream.tickets.player_store import NoPlayer, Player, TicketUsed, use_ticket
+from sso.upstream.tickets.player_store import LinkedElsewhere, NoPlayer, Player, TicketUsed, use_ticket
 from sso.upstream.tickets.verification import METHOD, StoreUnavailable, TicketVerification
 
 log = structlog.get_logger()
@@ -28,30 +29,42 @@ class NotLinked(Forbidden):
     message = "no account is linked with this store account"
 
 
+class LinkedToAnother(Conflict):
+    message = "linked to another account"
+
+
 class TicketSignIn:
     def __init__(
         self,
         database: Database,
+        links: LinkedIdentities,
         verification: TicketVerification,
         rate_limiter: LoginRateLimiter,
         codes: CodeCheck,
         requirement: UsedFactorRequirement,
-        appeal_url: str,
     ) -> None:
-        self._appeal_url = appeal_url
         self._database = database
+        self._links = links
         self._verification = verification
         self._rate_limiter = rate_limiter
         self._codes = codes
         self._requirement = requirement
 
     async def sign_in(
-        self, provider_id: str, ticket: Ticket, otp: str, peer: Address, language: str
+        self,
+        provider_id: str,
+        ticket: Ticket,
+        otp: str,
+        peer: Address,
+        language: str,
+        guest: User | None = None,
     ) -> tuple[SignedIn, bool]:
         """Returns the sign-in, and whether its user is new. Wrong tickets count like failed logins of the address.
 
-        Raises InvalidCredentials, Banned, StoreUnavailable, NotLinked, AccountClosed, OtpRequired, SecondFactorNotUsed,
-        TooManyAttempts or FieldError. Only a ticket that signs in is used up.
+        With ``guest``, a store account that is not linked is linked to this guest; another user's is never moved.
+
+        Raises InvalidCredentials, Banned, StoreUnavailable, NotLinked, LinkedToAnother, AccountClosed, OtpRequired,
+        SecondFactorNotUsed, TooManyAttempts or FieldError. Only a ticket that signs in is used up.
         """
         provider = await self._verification.provider(provider_id)
         await self._rate_limiter.charge_address(peer)
@@ -60,8 +73,8 @@ class TicketSignIn:
         except StoreUnavailable:
             await self._rate_limiter.refund_address(peer)
             raise
-        signed_in = await self._check_user(provider, account, otp, peer)
-        player = await self._use_ticket(provider, account, language, peer)
+        signed_in = await self._check_user(provider, account, otp, peer, guest)
+        player = await self._use_ticket(provider, account, guest, language, peer)
         await self._rate_limiter.refund_address(peer)
         if signed_in is None or signed_in.user.user_id != player.user.user_id:
             if player.user.second_factors:  # another user got the link meanwhile, whose code is missing
@@ -72,7 +85,7 @@ class TicketSignIn:
         return signed_in, player.is_new
 
     async def _check_user(
-        self, provider: IdentityProvider, account: StoreAccount, otp: str, peer: Address
+        self, provider: IdentityProvider, account: StoreAccount, otp: str, peer: Address, guest: User | None
     ) -> SignedIn | None:
         """Returns the sign-in of a user who exists. The second factor is needed as after other providers."""
         link = await find_link(self._database, provider.provider_id, account.subject)
@@ -80,6 +93,8 @@ class TicketSignIn:
             self._requirement.check(second_factor=False)
             return None
         user: User = link[1]
+        if guest is not None and user.user_id != guest.user_id:
+            raise LinkedToAnother
         needs_code = bool(user.second_factors) and not provider.trusted_second_factor
         if user.is_closed:
             LOGINS.add(METHOD, "account_closed")
@@ -94,15 +109,16 @@ class TicketSignIn:
         return signed_in
 
     async def _use_ticket(
-        self, provider: IdentityProvider, account: StoreAccount, language: str, peer: Address
+        self, provider: IdentityProvider, account: StoreAccount, guest: User | None, language: str, peer: Address
     ) -> Player:
         work = partial(
             use_ticket,
+            links=self._links,
             provider=provider,
             account=account,
+            guest=guest,
             language=language,
             address=str(peer),
-            appeal_url=self._appeal_url,
         )
         try:
             try:
@@ -113,6 +129,8 @@ class TicketSignIn:
             LOGINS.add(METHOD, "wrong_credentials")
             log.info("upstream.ticket_refused", provider=provider.provider_id, reason="the ticket was used before")
             raise InvalidCredentials from None
+        except LinkedElsewhere:
+            raise LinkedToAnother from None
         except NoPlayer:
             LOGINS.add(METHOD, "unknown_identity")
             raise NotLinked from None

@@ -104,12 +104,13 @@ class Studio:
         assert response.status == 200, response.body
 
     def join(self, project_id: str, user: ApiUser, **roles: Any) -> None:
-        """Add a member with these roles to a project: ``project=["viewer"]``, ``applications={…}``."""
-        members = self.root.call("project/membership", action="get", data={"id": project_id}).data["users"]
-        users = [member for member in members if member["user_id"] != user.user_id]
-        users.append({"user_id": user.user_id, "roles": roles})
-        response = self.root.call("project/membership", action="save", data={"id": project_id, "users": users})
-        assert response.status == 200, response.body
+        """Give a member of a project these roles: ``project=["viewer"]``, ``applications={…}``."""
+        path = f"/api/admin/projects/{project_id}/members"
+        headers = {"Authorization": f"Bearer {self.root.jwt}", "Factor": FACTOR}
+        response = self.client.post(path, json={"user_id": user.user_id, "roles": roles}, headers=headers)
+        if response.status_code == 409:
+            response = self.client.patch(f"{path}/{user.user_id}", json={"roles": roles}, headers=headers)
+        assert response.is_success, response.text
 
     def role(self, application_id: int, name: str, *rules: str, **fields: Any) -> None:
         """Save a role with these rules, and sections such as ``project={"can_view_project": {"value": True}}``."""

@@ -4,7 +4,7 @@ More than 300 lines, because it contains the whole table.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,17 +56,13 @@ def new_scene(studio: Studio) -> Scene:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def roles_of_one_rule(studio: Studio) -> Iterator[None]:
+def roles_of_one_rule(studio: Studio) -> None:
     """A generic role for each generic rule, so that each rule can be given alone."""
     names = [(section, rule) for section, rules in GENERIC_RULES.items() for rule in rules]
     for section, rule in names:
         meta = {"private_data": {section: {rule: {"value": True}}}}
         data = {"name": f"only_{rule}", "meta": meta}
         assert studio.root.call("roles", action="save", application_id=1, data=data).status == 200
-    yield
-    for _, rule in names:
-        data = {"name": f"only_{rule}"}
-        assert studio.root.call("roles", action="delete", application_id=1, data=data).status == 200
 
 
 @pytest.fixture(scope="module")

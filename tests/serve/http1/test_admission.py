@@ -10,26 +10,33 @@ from sso.serve.http1.admission import EVIDENCE_S, MIN_ACTIVE, SLOW_S, Admission
 from sso.serve.http1.rejections import simple_body_length
 from tests.kit.raw_http import reply, serving
 
+SOME = 10  # so many requests tell the average
+
 
 async def test_many_slow_requests_are_an_overload_and_held_ones_are_not(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     admission = Admission()
     await trio.sleep(1)  # a request never begins at 0
-    began = [admission.start() for _ in range(MIN_ACTIVE + 2)]
-    await trio.sleep(2 * SLOW_S)
+    began = [admission.start() for _ in range(MIN_ACTIVE + 2 * SOME)]
+    await trio.sleep(4 * SLOW_S)
     assert not admission.is_overloaded, "a burst is served as a whole"
-    admission.finish(began[0])
+    for _ in range(SOME):
+        admission.finish(began.pop())
     assert admission.is_overloaded
-    admission.finish(admission.start())
-    assert not admission.is_overloaded, "requests are quick again"
-    admission.finish(began[1])
-    admission.hold(began[2])
+    assert admission.refuses(b"GET / HTTP/1.1")
+    assert not admission.refuses(b"GET /healthz HTTP/1.1")
+    for _ in range(SOME + 1):
+        admission.hold(began.pop())
     assert not admission.is_overloaded, "too few are left"
-    admission.start()
+    began.append(admission.start())
     assert admission.is_overloaded
     await trio.sleep(EVIDENCE_S)
     assert not admission.is_overloaded, "the next request shows whether it is over"
+    admission.finish(began.pop())
+    for _ in range(10 * SOME):
+        admission.finish(admission.start())
+    assert not admission.is_overloaded, "requests are quick again"
 
 
 @pytest.mark.parametrize(
